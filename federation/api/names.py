@@ -1,0 +1,111 @@
+"""Every label, annotation, finalizer, condition type, event reason and well-known name, once.
+
+The `kubeadmiral.io` names are those of KubeAdmiral, so that manifests and tools written for it keep their meaning.
+Names under `federation.kubeadmiral.io/` are ours. Nothing else in the product spells such a name (STYLE 14).
+"""
+
+SYSTEM_NAMESPACE = "kube-admiral-system"
+FIELD_MANAGER = "federation"
+"""The field manager with which members are written by server-side apply (D7)."""
+
+_A = "kubeadmiral.io/"
+_I = "internal.kubeadmiral.io/"
+_F = "federate.controller.kubeadmiral.io/"
+_OURS = "federation.kubeadmiral.io/"
+
+# Labels
+PROPAGATION_POLICY_LABEL = _A + "propagation-policy-name"
+CLUSTER_PROPAGATION_POLICY_LABEL = _A + "cluster-propagation-policy-name"
+OVERRIDE_POLICY_LABEL = _A + "override-policy-name"
+CLUSTER_OVERRIDE_POLICY_LABEL = _A + "cluster-override-policy-name"
+MANAGED_LABEL = _A + "managed"
+HPA_MODE_LABEL = _A + "hpa-mode"
+CENTRALIZED_HPA_ENABLED_LABEL = _A + "centralized-hpa-enabled"
+SOURCE_CLUSTER_LABEL = _A + "source-cluster"
+
+# Annotations on source, federated and member objects
+SOURCE_GENERATION = _A + "source-generation"
+NO_SCHEDULING = _A + "no-scheduling"
+RETAIN_REPLICAS = _A + "retain-replicas"
+FOLLOWERS = _A + "followers"
+DISABLE_FOLLOWING = _A + "disable-following"
+AUTO_MIGRATION_INFO = _A + "auto-migration-info"
+LATEST_REPLICASET_DIGESTS = _A + "latest-replicaset-digests"
+MIGRATION_CONFIGURATION = _A + "migration-configuration"
+APPLIED_MIGRATION_CONFIGURATION = _A + "applied-migration-configuration"
+DRY_RUN = _A + "dry-run"
+SCALE_TARGET_REF_PATH = _A + "scale-target-ref-path"
+DERIVED_SERVICE = _A + "derived-service"
+PROPAGATED_ANNOTATION_KEYS = _A + "propagated-annotation-keys"
+PROPAGATED_LABEL_KEYS = _A + "propagated-label-keys"
+SCHEDULING_MODE = _A + "scheduling-mode"
+STICKY_CLUSTER = _A + "sticky-cluster"
+TOLERATIONS = _A + "tolerations"
+PLACEMENTS = _A + "placements"
+CLUSTER_SELECTOR = _A + "clusterSelector"
+AFFINITY = _A + "affinity"
+MAX_CLUSTERS = _A + "maxClusters"
+FOLLOWS_OBJECT = _A + "follows-object"
+SCHEDULING_TRIGGERS = _A + "scheduling-triggers"
+SCHEDULING_DEFERRED_REASONS = _A + "scheduling-deferred-reasons"
+SCHEDULING = _A + "scheduling"
+NO_AUTO_PROPAGATION = _A + "no-auto-propagation"
+NO_FEDERATED_RESOURCE = _A + "no-federated-resource"
+PENDING_CONTROLLERS = _A + "pending-controllers"
+ORPHAN = _A + "orphan"
+CONFLICT_RESOLUTION = _A + "conflict-resolution"
+CLUSTERS_TO_ADOPT = _A + "clusters-to-adopt"
+ADOPTED = _A + "adopted"
+CASCADING_DELETE = _A + "cascading-delete"
+FEDERATED_CLUSTER_UID = _A + "federated-cluster-uid"
+CLUSTER_RESOURCE_PLUGINS = _A + "cluster-resource-plugins"
+ENABLE_FOLLOWER_SCHEDULING = _I + "enable-follower-scheduling"
+POD_UNSCHEDULABLE_THRESHOLD = _I + "pod-unschedulable-threshold"
+INTERNAL_ORPHAN = _I + "orphan"
+INTERNAL_CONFLICT_RESOLUTION = _I + "conflict-resolution"
+INTERNAL_CLUSTERS_TO_ADOPT = _I + "clusters-to-adopt"
+OBSERVED_ANNOTATIONS = _F + "observed-annotations"
+OBSERVED_LABELS = _F + "observed-labels"
+TEMPLATE_GENERATOR_MERGE_PATCH = _F + "template-generator-merge-patch"
+LAST_APPLIED_CONFIGURATION = "kubectl.kubernetes.io/last-applied-configuration"
+DEPLOYMENT_REVISION = "deployment.kubernetes.io/revision"
+
+# Ours
+DEPARTED_CLUSTERS = _OURS + "departed-clusters"
+"""On a federated object: JSON list of clusters that left the placement, until sync has seen the object gone there."""
+TEMPLATE_HASH = _OURS + "template-hash"
+"""On a member object: hash of what was applied last, so that a restart can skip a write that would change nothing."""
+STORE_IDENTITY = _OURS + "store-identity"
+
+# Finalizers
+FEDERATE_FINALIZER = _A + "federate-controller"
+SYNC_FINALIZER = _A + "sync-controller"
+CASCADING_DELETE_FINALIZER = _A + "cascading-delete"
+FEDERATED_CLUSTER_FINALIZER = _A + "federated-cluster-controller"
+RETAIN_TERMINATING_OBJECT_FINALIZER = _A + "retain-terminating-object"
+
+# Pipeline controllers (FederatedTypeConfig.spec.controllers, placements[].controller, overrides[].controller)
+GLOBAL_SCHEDULER = _A + "global-scheduler"
+OVERRIDE_CONTROLLER = _A + "overridepolicy-controller"
+NSAUTOPROP_CONTROLLER = _A + "nsautoprop-controller"
+FOLLOWER_CONTROLLER = _A + "follower-controller"
+FEDERATED_HPA_CONTROLLER = _A + "federatedhpa-controller"
+SERVICE_IMPORT_CONTROLLER = _A + "serviceimport-controller"
+
+# Condition types
+CLUSTER_JOINED = "Joined"
+CLUSTER_READY = "Ready"
+CLUSTER_OFFLINE = "Offline"
+PROPAGATED = "Propagated"
+SCHEDULED = "Scheduled"
+
+# Member service account (useServiceAccount)
+MEMBER_SERVICE_ACCOUNT = "kubeadmiral-member"
+MEMBER_CLUSTER_ROLE = "kubeadmiral-controller-manager:kubeadmiral-member"
+
+# Keys of a member's Secret
+SECRET_CLIENT_CERTIFICATE = "client-certificate-data"  # noqa: S105  # names of keys, not values
+SECRET_CLIENT_KEY = "client-key-data"  # noqa: S105
+SECRET_CA = "certificate-authority-data"  # noqa: S105
+SECRET_SERVICE_ACCOUNT_TOKEN = "service-account-token-data"  # noqa: S105
+SECRET_BOOTSTRAP_TOKEN = "bootstrap-token-data"  # noqa: S105

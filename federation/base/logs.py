@@ -1,0 +1,33 @@
+"""Structured logs, as text for people or JSON lines for machines, on standard error.
+
+`configure` is called once by the command line; library code only does `structlog.get_logger(__name__)`. Two levels are
+used: info for what an operator wants to know, debug for the rest (errors carry `exception`).
+"""
+
+import logging
+import sys
+from typing import Literal
+
+import structlog
+
+
+def configure(fmt: Literal["text", "json"] = "text", level: str = "info") -> None:
+    """Send every log line to standard error in the given format, from `level` up."""
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer()
+        if fmt == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=28)
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info if fmt == "json" else structlog.processors.StackInfoRenderer(),
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
