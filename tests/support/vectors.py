@@ -1,0 +1,29 @@
+"""Access to the neutral behaviour vectors that live beside the checkout.
+
+`load("planner_random")` gives the cases of `vectors/planner_random.json`. The folder is `../shared/vectors` seen from the
+repository, or what FEDERATION_VECTORS names; when it is missing the whole test module is skipped and says so.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = Path(os.environ.get("FEDERATION_VECTORS", ROOT.parent / "shared" / "vectors"))
+
+
+def load(name: str) -> list[dict[str, Any]]:
+    """Return the cases of one vector file; skips the calling module when the folder is missing."""
+    path = FOLDER / f"{name}.json"
+    if not path.exists():
+        pytest.skip(f"behaviour vectors are missing: {path} (set FEDERATION_VECTORS to their folder)", allow_module_level=True)
+    cases: list[dict[str, Any]] = json.loads(path.read_text())["cases"]
+    return cases
+
+
+def case_id(case: dict[str, Any]) -> str:
+    """Return a readable test id."""
+    return str(case["name"]).replace(" ", "_")[:80]
