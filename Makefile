@@ -1,0 +1,56 @@
+# `make` prints this help; `make demo` and `make test` are all that a newcomer needs.
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# The first interpreter of at least 3.11 that this machine has.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do command -v $$p >/dev/null && \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help env demo test check lint types contracts format generate bench clean
+
+help: ## Print the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+
+env: $(STAMP) ## Make the virtual environment and install what is pinned in constraints.txt
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "make: no Python >= 3.11 found; install one or run: make PYTHON=/path/to/python3"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: env ## Start a federation with three simulated members and watch it work (ONCE=1: exit after convergence)
+	@$(BIN)/fedctl demo $(if $(ONCE),--once) $(if $(DIR),--dir $(DIR))
+
+test: env lint types contracts ## Run everything: linters, types, import contracts, every test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+
+check: env lint types contracts ## Run what is fast: no servers, no real clusters
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not postgres and not e2e"
+
+lint: env
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: env
+	$(BIN)/mypy
+
+contracts: env
+	$(BIN)/lint-imports --no-logo
+
+format: env ## Format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+generate: env ## Generate committed data again: built-in schemas, CRD manifests
+	$(BIN)/python tools/generate_schema.py
+	$(BIN)/python tools/generate_crds.py
+
+bench: env ## Measure propagation, store and scheduling
+	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/propagation.py
+
+clean: ## Remove the environment, caches and the demo's state
+	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,194 @@
+"""Deployment → ReplicaSet: creates the ReplicaSet of the current template, moves replicas, writes the status.
+
+Acts on what `rollout` decides. Level-triggered: every step reads the informers' caches, writes a difference and returns;
+the events of its own writes bring it back. Read `replicasets.py` for the next link of the chain.
+"""
+
+from typing import Any
+
+import orjson
+
+from federation.api import names
+from federation.api.resources import DEPLOYMENTS, REPLICA_SETS, Object
+from federation.base.clock import Clock, to_rfc3339
+from federation.base.errors import AlreadyExists, NotFound
+from federation.client.protocol import Client, PatchType
+from federation.planning.hashing import fnv1_32
+from federation.runtime.controller import Controller, Key, Result
+from federation.runtime.informer import Informer
+from federation.simulator import rollout
+from federation.simulator.rollout import ReplicaSetState
+
+HASH_LABEL = "pod-template-hash"
+_DONE = Result()
+
+
+def owner_uid(obj: Object) -> list[str]:
+    """Return the uid of the controlling owner, as an index value."""
+    return [o["uid"] for o in obj["metadata"].get("ownerReferences", ()) if o.get("controller")]
+
+
+def owner_reference(owner: Object, api_version: str, kind: str) -> Object:
+    """Return the reference with which a controller's child names its owner."""
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def _state(replica_set: Object) -> ReplicaSetState:
+    status = replica_set.get("status") or {}
+    return ReplicaSetState(
+        replica_set["metadata"]["name"],
+        int(replica_set["spec"].get("replicas", 1)),
+        int(status.get("replicas", 0)),
+        int(status.get("availableReplicas", 0)),
+    )
+
+
+class DeploymentController:
+    """Runs the Deployments of one member."""
+
+    def __init__(self, client: Client, deployments: Informer, replica_sets: Informer, clock: Clock, workers: int) -> None:
+        self._client = client
+        self._deployments = deployments
+        self._sets = replica_sets
+        self._clock = clock
+        self.controller = Controller("sim-deployment", self._reconcile, workers=workers, clock=clock)
+        replica_sets.add_index("owner", owner_uid)
+        deployments.add_handler(self._deployment_changed)
+        replica_sets.add_handler(self._set_changed)
+
+    def _deployment_changed(self, old: Object | None, new: Object | None) -> None:
+        meta = (new or old or {})["metadata"]
+        if old and new and old["metadata"].get("generation") == meta.get("generation"):
+            return
+        self.controller.enqueue(Key(meta["namespace"], meta["name"]))
+
+    def _set_changed(self, old: Object | None, new: Object | None) -> None:
+        replica_set = new or old or {}
+        for owner in replica_set["metadata"].get("ownerReferences", ()):
+            if owner.get("controller") and owner["kind"] == "Deployment":
+                self.controller.enqueue(Key(replica_set["metadata"]["namespace"], owner["name"]))
+
+    async def _reconcile(self, key: Key) -> Result:
+        deployment = self._deployments.get(key.namespace, key.name)
+        if deployment is None or "deletionTimestamp" in deployment["metadata"]:
+            return _DONE
+        owned = sorted(
+            self._sets.by_index("owner", deployment["metadata"]["uid"]), key=lambda s: _revision(s)
+        )
+        template_hash = compute_template_hash(deployment["spec"]["template"])
+        new = next((s for s in owned if s["metadata"]["labels"].get(HASH_LABEL) == template_hash), None)
+        if deployment["spec"].get("paused"):
+            return _DONE
+        if new is None:
+            await self._create_set(deployment, owned, template_hash)
+            return _DONE
+        await self._scale(deployment, new, [s for s in owned if s is not new])
+        await self._write_status(deployment, new, owned)
+        return _DONE
+
+    async def _create_set(self, deployment: Object, owned: list[Object], template_hash: str) -> None:
+        spec, meta = deployment["spec"], deployment["metadata"]
+        limits = rollout.compute_limits(deployment)
+        running = sum(int(s["spec"].get("replicas", 1)) for s in owned)
+        first = limits.desired if not running else max(0, min(limits.desired, limits.desired + limits.surge - running))
+        if running and (spec.get("strategy") or {}).get("type") == "Recreate":
+            first = 0
+        template = spec["template"]
+        labels = {**(template["metadata"].get("labels") or {}), HASH_LABEL: template_hash}
+        replica_set = {
+            "apiVersion": "apps/v1",
+            "kind": "ReplicaSet",
+            "metadata": {
+                "name": f"{meta['name']}-{template_hash}",
+                "namespace": meta["namespace"],
+                "labels": labels,
+                "annotations": {names.DEPLOYMENT_REVISION: str(max(map(_revision, owned), default=0) + 1)},
+                "ownerReferences": [owner_reference(deployment, "apps/v1", "Deployment")],
+            },
+            "spec": {
+                "replicas": first,
+                "selector": {"matchLabels": {**spec["selector"].get("matchLabels", {}), HASH_LABEL: template_hash}},
+                "template": {**template, "metadata": {**template["metadata"], "labels": labels}},
+            },
+        }
+        try:
+            created = await self._client.create(REPLICA_SETS, replica_set)
+        except AlreadyExists:
+            return  # the cache was behind; its event comes
+        await self._sets.wait_for(created["metadata"]["resourceVersion"])
+
+    async def _scale(self, deployment: Object, new: Object, old: list[Object]) -> None:
+        limits = rollout.compute_limits(deployment)
+        states = [_state(s) for s in old]
+        if (deployment["spec"].get("strategy") or {}).get("type") == "Recreate":
+            changes = rollout.plan_recreate(limits.desired, _state(new), states)
+        else:
+            changes = rollout.plan_rolling_update(limits, _state(new), states)
+        namespace = deployment["metadata"]["namespace"]
+        for name, replicas in changes.items():
+            patched = await self._client.patch(
+                REPLICA_SETS, name, {"spec": {"replicas": replicas}}, patch_type=PatchType.MERGE, namespace=namespace
+            )
+            await self._sets.wait_for(patched["metadata"]["resourceVersion"])
+        await self._drop_history(deployment, old)
+
+    async def _drop_history(self, deployment: Object, old: list[Object]) -> None:
+        limit = int(deployment["spec"].get("revisionHistoryLimit", 10))
+        idle = [s for s in old if not s["spec"].get("replicas") and not (s.get("status") or {}).get("replicas")]
+        for replica_set in idle[: max(0, len(idle) - limit)]:
+            meta = replica_set["metadata"]
+            try:
+                await self._client.delete(REPLICA_SETS, meta["name"], meta["namespace"], uid=meta["uid"])
+            except NotFound:
+                continue
+
+    async def _write_status(self, deployment: Object, new: Object, owned: list[Object]) -> None:
+        meta = deployment["metadata"]
+        current = [self._sets.get(meta["namespace"], s["metadata"]["name"]) or s for s in owned]
+        ready = sum(int((s.get("status") or {}).get("readyReplicas", 0)) for s in current)
+        newest = _state(self._sets.get(meta["namespace"], new["metadata"]["name"]) or new)
+        now = to_rfc3339(self._clock.now())
+        status = rollout.compute_status(deployment, newest, [_state(s) for s in current], ready, now)
+        if status == deployment.get("status"):
+            return
+        live = deployment.get("status") or {}
+        patch: Object = {"status": {**{k: None for k in live if k not in status}, **status}}
+        revision = new["metadata"]["annotations"][names.DEPLOYMENT_REVISION]
+        if (meta.get("annotations") or {}).get(names.DEPLOYMENT_REVISION) != revision:
+            await self._client.patch(
+                DEPLOYMENTS,
+                meta["name"],
+                {"metadata": {"annotations": {names.DEPLOYMENT_REVISION: revision}}},
+                patch_type=PatchType.MERGE,
+                namespace=meta["namespace"],
+            )
+        written = await self._client.patch(
+            DEPLOYMENTS,
+            meta["name"],
+            patch,
+            patch_type=PatchType.MERGE,
+            namespace=meta["namespace"],
+            subresource="status",
+        )
+        await self._deployments.wait_for(written["metadata"]["resourceVersion"])
+
+
+def _revision(replica_set: Object) -> int:
+    return int((replica_set["metadata"].get("annotations") or {}).get(names.DEPLOYMENT_REVISION, "0"))
+
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def compute_template_hash(template: dict[str, Any]) -> str:
+    """Return the pod-template-hash of a pod template: stable across processes, safe in names and labels."""
+    number = fnv1_32(orjson.dumps(template, option=orjson.OPT_SORT_KEYS))
+    digits = str(number)
+    return "".join(_ALPHABET[int(digit) * 2 % len(_ALPHABET)] for digit in digits)
