@@ -1,0 +1,209 @@
+"""A federated type: one FederatedTypeConfig, parsed once, and the set of them that ships (spec §1.7).
+
+Controllers ask a `FederatedType` where replicas are, which pipeline an object walks through and what to collect; they
+never read the raw configuration. `runtime/federatedtypes.py` keeps the live map of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from federation.api import names
+from federation.api import paths as dotpaths
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, CORE_GROUP, FEDERATED_OBJECTS, Object, Resource
+
+Stages = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathDefinition:
+    """Where the type keeps what the scheduler and the status need; () where it has no such field."""
+
+    label_selector: dotpaths.Path = ()
+    replicas_spec: dotpaths.Path = ()
+    replicas_status: dotpaths.Path = ()
+    available_replicas_status: dotpaths.Path = ()
+    ready_replicas_status: dotpaths.Path = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FederatedType:
+    """What the federation knows about one kind of source object. `name` is the FederatedTypeConfig's, part of names."""
+
+    name: str
+    resource: Resource
+    controllers: Stages
+    paths: PathDefinition = field(default_factory=PathDefinition)
+    status_fields: tuple[dotpaths.Path, ...] = ()
+    collect: bool = False
+    aggregate: bool = True
+    auto_migration: bool = False
+    scale_target_ref_path: dotpaths.Path = ()
+    uid: str = ""
+
+    @property
+    def federated_resource(self) -> Resource:
+        """The kind of the federated objects: namespaced as the source is."""
+        return FEDERATED_OBJECTS if self.resource.namespaced else CLUSTER_FEDERATED_OBJECTS
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Group, version and kind."""
+        return self.resource.group, self.resource.version, self.resource.kind
+
+    def replicas(self, template: Mapping[str, Any]) -> int | None:
+        """Return the wanted replicas of an object, None when the type has none or the object does not say."""
+        if not self.paths.replicas_spec:
+            return None
+        value = dotpaths.get(template, self.paths.replicas_spec)
+        return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def from_config(config: Mapping[str, Any]) -> FederatedType:
+    """Return the parsed FederatedTypeConfig; ValueError naming the field when kind, version or plural is missing."""
+    metadata, spec = config.get("metadata") or {}, config.get("spec") or {}
+    definition = spec.get("pathDefinition") or {}
+    collection = spec.get("statusCollection") or {}
+    annotations = metadata.get("annotations") or {}
+    return FederatedType(
+        name=str(metadata["name"]),
+        resource=_resource(spec.get("sourceType") or {}),
+        controllers=tuple(stage for stage in map(tuple, spec.get("controllers") or ()) if stage),
+        paths=PathDefinition(
+            label_selector=dotpaths.split(definition.get("labelSelector", "")),
+            replicas_spec=dotpaths.split(definition.get("replicasSpec", "")),
+            replicas_status=dotpaths.split(definition.get("replicasStatus", "")),
+            available_replicas_status=dotpaths.split(definition.get("availableReplicasStatus", "")),
+            ready_replicas_status=dotpaths.split(definition.get("readyReplicasStatus", "")),
+        ),
+        status_fields=tuple(dotpaths.split(text) for text in collection.get("fields") or ()),
+        collect=bool(collection.get("enabled", False)),
+        aggregate=bool((spec.get("statusAggregation") or {}).get("enabled", True)),
+        auto_migration=bool((spec.get("autoMigration") or {}).get("enabled", False)),
+        scale_target_ref_path=dotpaths.split(annotations.get(names.SCALE_TARGET_REF_PATH, "")),
+        uid=str(metadata.get("uid", "")),
+    )
+
+
+def _resource(source: Mapping[str, Any]) -> Resource:
+    for required in ("kind", "version", "pluralName", "scope"):
+        if not source.get(required):
+            raise ValueError(f"spec.sourceType.{required}: Required value")
+    return Resource(
+        group=str(source.get("group") or ""),
+        version=str(source["version"]),
+        kind=str(source["kind"]),
+        plural=str(source["pluralName"]),
+        namespaced=source["scope"] == "Namespaced",
+    )
+
+
+_DEFAULT_PIPELINE = ((names.GLOBAL_SCHEDULER,), (names.OVERRIDE_CONTROLLER,))
+_CREATION = "metadata.creationTimestamp"
+_GENERATION = "metadata.generation"
+_NOT_COLLECTED = None
+_RBAC = "rbac.authorization.k8s.io"
+_MCS = "multicluster.x-k8s.io"
+
+_WORKLOAD_FIELDS = (_CREATION, _GENERATION, "spec.replicas", "status")
+_VOLUME_FIELDS = (
+    _CREATION,
+    "spec.accessModes",
+    "spec.capacity",
+    "spec.storageClassName",
+    "spec.persistentVolumeReclaimPolicy",
+    "status",
+)
+
+# group, version, kind, plural, namespaced, collected fields (None: no collection)
+_SHIPPED: tuple[tuple[str, str, str, str, bool, tuple[str, ...] | None], ...] = (
+    ("", "v1", "Namespace", "namespaces", False, _NOT_COLLECTED),
+    ("", "v1", "ConfigMap", "configmaps", True, (_CREATION,)),
+    ("apps", "v1", "Deployment", "deployments", True, _WORKLOAD_FIELDS),
+    ("", "v1", "ServiceAccount", "serviceaccounts", True, (_CREATION,)),
+    ("", "v1", "Secret", "secrets", True, (_CREATION,)),
+    ("", "v1", "Service", "services", True, (_CREATION, "spec.clusterIP", "spec.type", "spec.ports", "status")),
+    ("storage.k8s.io", "v1", "StorageClass", "storageclasses", False, (_CREATION, "provisioner", "reclaimPolicy")),
+    ("", "v1", "PersistentVolume", "persistentvolumes", False, _VOLUME_FIELDS),
+    (
+        "",
+        "v1",
+        "PersistentVolumeClaim",
+        "persistentvolumeclaims",
+        True,
+        (_CREATION, "spec.resources.requests", "spec.storageClassName", "status"),
+    ),
+    (_RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", False, _NOT_COLLECTED),
+    (_RBAC, "v1", "ClusterRole", "clusterroles", False, _NOT_COLLECTED),
+    (_RBAC, "v1", "RoleBinding", "rolebindings", True, _NOT_COLLECTED),
+    (_RBAC, "v1", "Role", "roles", True, _NOT_COLLECTED),
+    ("apps", "v1", "StatefulSet", "statefulsets", True, _WORKLOAD_FIELDS),
+    ("apps", "v1", "DaemonSet", "daemonsets", True, (_CREATION, _GENERATION, "status")),
+    ("batch", "v1", "Job", "jobs", True, (_CREATION, _GENERATION, "status")),
+    ("batch", "v1", "CronJob", "cronjobs", True, (_CREATION, _GENERATION, "status")),
+    ("networking.k8s.io", "v1", "Ingress", "ingresses", True, (_CREATION, "spec.rules", "status")),
+    ("", "v1", "LimitRange", "limitranges", True, _NOT_COLLECTED),
+    ("", "v1", "ResourceQuota", "resourcequotas", True, (_CREATION, "status")),
+    (
+        "apiextensions.k8s.io",
+        "v1",
+        "CustomResourceDefinition",
+        "customresourcedefinitions",
+        False,
+        (_CREATION, "status"),
+    ),
+    ("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", True, (_CREATION, "status")),
+    (_MCS, "v1alpha1", "ServiceImport", "serviceimports", True, _NOT_COLLECTED),
+    (_MCS, "v1alpha1", "ServiceExport", "serviceexports", True, _NOT_COLLECTED),
+    ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", True, _NOT_COLLECTED),
+)
+
+_PIPELINES: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "namespaces": ((names.NSAUTOPROP_CONTROLLER,), (names.OVERRIDE_CONTROLLER,)),
+    "endpointslices": (),
+}
+
+
+def default_type_configs() -> list[Object]:
+    """Return the FederatedTypeConfigs that ship, as manifests; each call builds new ones.
+
+    Differences from KubeAdmiral's sample are noted in docs/decisions/0002: HPAs have no federatedhpa stage until that
+    controller exists, because a stage that nobody serves would hold every object back for ever.
+    """
+    return [_config(row) for row in _SHIPPED]
+
+
+def _config(row: tuple[str, str, str, str, bool, tuple[str, ...] | None]) -> Object:
+    group, version, kind, plural, namespaced, fields = row
+    name = f"{plural}.{group}" if group else plural
+    spec: Object = {
+        "sourceType": {
+            "group": group,
+            "version": version,
+            "kind": kind,
+            "pluralName": plural,
+            "scope": "Namespaced" if namespaced else "Cluster",
+        },
+        "controllers": [list(stage) for stage in _PIPELINES.get(plural, _DEFAULT_PIPELINE)],
+        "statusAggregation": {"enabled": plural != "namespaces"},
+    }
+    if fields is not None:
+        spec["statusCollection"] = {"enabled": True, "fields": list(fields)}
+    metadata: Object = {"name": name}
+    if plural == "deployments":
+        spec["autoMigration"] = {"enabled": True}
+        spec["pathDefinition"] = {
+            "labelSelector": "spec.selector",
+            "replicasSpec": "spec.replicas",
+            "replicasStatus": "status.replicas",
+            "availableReplicasStatus": "status.availableReplicas",
+            "readyReplicasStatus": "status.readyReplicas",
+        }
+    if plural == "horizontalpodautoscalers":
+        metadata["annotations"] = {names.SCALE_TARGET_REF_PATH: "spec.scaleTargetRef"}
+    return {
+        "apiVersion": f"{CORE_GROUP}/v1alpha1",
+        "kind": "FederatedTypeConfig",
+        "metadata": metadata,
+        "spec": spec,
+    }

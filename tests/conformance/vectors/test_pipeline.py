@@ -1,0 +1,22 @@
+"""Vectors `pending_controllers`: who may act, and what is pending afterwards."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from federation.planning import pipeline
+from tests.support.vectors import case_id, load
+
+
+@pytest.mark.parametrize("case", load("pending_controllers"), ids=case_id)
+def test_the_pipeline_advances_as_in_the_vectors(case: dict[str, Any]) -> None:
+    given = case["input"]
+    stages = pipeline.parse(orjson.dumps(given["pending"]).decode())
+    if given["op"] == "dependenciesFulfilled":
+        assert pipeline.may_act(stages, given["controller"]) is case["expected"]["fulfilled"]
+        return
+    after = pipeline.after_acting(
+        stages, given["controller"], is_changed=given["setDownstream"], pipeline=given["ftcControllers"]
+    )
+    assert [list(stage) for stage in after] == case["expected"]["pending"]
