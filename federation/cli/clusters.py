@@ -1,0 +1,118 @@
+"""`fedctl join`, `unjoin`, `clusters` and `kubeconfig`."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.table import Table
+
+from federation.api import names
+from federation.api.quantity import to_int_ceil, to_milli
+from federation.api.resources import FEDERATED_CLUSTERS, Object
+from federation.base.clock import SystemClock, from_rfc3339
+from federation.base.errors import ConfigurationError
+from federation.cli import joining
+from federation.cli.joining import JoinRequest
+from federation.cli.session import Session
+from federation.client.kubeconfig import load_kubeconfig
+
+
+def to_join_request(
+    name: str, kubeconfig: Path, context: str, labels: str, taints: str, *, use_service_account: bool
+) -> JoinRequest:
+    """Return what to join, from the command's arguments; ConfigurationError names the argument that is wrong."""
+    return JoinRequest(
+        name=name,
+        connection=load_kubeconfig(kubeconfig, context),
+        labels=joining.parse_labels(labels),
+        taints=joining.parse_taints(taints),
+        use_service_account=use_service_account,
+    )
+
+
+async def join(session: Session, request: JoinRequest, *, wait: bool, timeout_s: float) -> None:
+    """Join a member and say so."""
+    async with session.client() as host:
+        await joining.join(host, request)
+        if wait:
+            await joining.wait_ready(host, request.name, SystemClock(), timeout_s)
+    print(f'cluster "{request.name}" joined' + (" and is ready" if wait else ""))
+
+
+async def unjoin(session: Session, name: str, *, timeout_s: float) -> None:
+    """Remove a member and say so."""
+    async with session.client() as host:
+        await joining.unjoin(host, name, SystemClock(), timeout_s)
+    print(f'cluster "{name}" left the federation')
+
+
+async def show(session: Session, output: str) -> None:
+    """Print the members."""
+    async with session.client() as host:
+        items = (await host.list(FEDERATED_CLUSTERS)).items
+    if output == "json":
+        print(orjson.dumps(items, option=orjson.OPT_INDENT_2).decode())
+        return
+    if not items:
+        print("no member clusters; add one with: fedctl join NAME --kubeconfig FILE")
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("NAME", "READY", "JOINED", "NODES", "CPU FREE/ALL", "MEMORY FREE/ALL", "TAINTS", "LABELS", "AGE"):
+        table.add_column(heading, no_wrap=heading not in ("LABELS", "TAINTS"))
+    now = SystemClock().now()
+    for item in sorted(items, key=lambda i: i["metadata"]["name"]):
+        table.add_row(*_row(item, now))
+    Console(soft_wrap=True).print(table)
+
+
+def _row(cluster: Object, now: datetime) -> list[str]:
+    status = cluster.get("status") or {}
+    conditions = {c["type"]: c for c in status.get("conditions", ())}
+    resources = status.get("resources") or {}
+    free, total = resources.get("available") or {}, resources.get("allocatable") or {}
+    taints = ",".join(f"{t['key']}={t.get('value', '')}:{t['effect']}" for t in cluster["spec"].get("taints", ()))
+    labels = ",".join(f"{k}={v}" for k, v in sorted((cluster["metadata"].get("labels") or {}).items()))
+    return [
+        cluster["metadata"]["name"],
+        _state(conditions.get(names.CLUSTER_READY)),
+        _state(conditions.get(names.CLUSTER_JOINED)),
+        str(resources.get("schedulableNodes", "-")),
+        f"{_cores(free.get('cpu'))}/{_cores(total.get('cpu'))}",
+        f"{_gibibytes(free.get('memory'))}/{_gibibytes(total.get('memory'))}",
+        taints or "-",
+        labels or "-",
+        to_age(now, from_rfc3339(cluster["metadata"]["creationTimestamp"])),
+    ]
+
+
+def _state(condition: dict[str, Any] | None) -> str:
+    if condition is None:
+        return "Unknown"
+    return "True" if condition["status"] == "True" else f"{condition['status']} ({condition.get('reason', '')})"
+
+
+def _cores(quantity: str | None) -> str:
+    return "-" if quantity is None else f"{to_milli(str(quantity)) / 1000:g}"
+
+
+def _gibibytes(quantity: str | None) -> str:
+    return "-" if quantity is None else f"{to_int_ceil(str(quantity)) / 2**30:.0f}Gi"
+
+
+def to_age(now: datetime, then: datetime) -> str:
+    """Return an age as kubectl prints it: 5s, 3m, 4h, 2d."""
+    seconds = max(0, int((now - then).total_seconds()))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= 2 * size or (unit != "m" and seconds >= size):
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def print_kubeconfig(directory: Path) -> None:
+    """Print where the kubeconfig of a state directory is."""
+    path = directory.expanduser().absolute() / "kubeconfig"
+    if not path.exists():
+        raise ConfigurationError(f"{path} does not exist; start the federation with: fedctl up --dir {directory}")
+    print(path)

@@ -1,0 +1,230 @@
+"""`fedctl demo`: what a newcomer sees first.
+
+Starts `fedctl up` as a process of its own, applies the manifests of the quickstart with server-side apply, and shows live
+how replicas arrive in each member and how the merged status comes back on the user's Deployment. It watches through the
+same APIs that a user has: the host's kubeconfig and the members' kubeconfigs.
+"""
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+from rich.live import Live
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, Object, Resource
+from federation.base.clock import SystemClock
+from federation.base.errors import ClusterError, ConfigurationError, FederationError, NotFound
+from federation.client.http import HTTPClient
+from federation.client.kubeconfig import load_kubeconfig
+from federation.client.protocol import PatchType
+
+_MEMBERS = 3
+_DEPLOYMENT = "nginx"
+_NAMESPACE = "default"
+
+
+def quickstart_folder() -> Path:
+    """Return the folder of the quickstart's manifests, in a checkout or in an installed package."""
+    root = Path(__file__).resolve().parents[2]
+    for folder in (root / "examples" / "quickstart", root / "federation" / "_examples" / "quickstart"):
+        if folder.is_dir():
+            return folder
+    raise ConfigurationError("the quickstart's manifests are not installed; run the demo from a checkout")
+
+
+@dataclass(slots=True)
+class _View:
+    """What the demo has seen last."""
+
+    host: Object = field(default_factory=dict)
+    members: dict[str, Object] = field(default_factory=dict)
+
+    @property
+    def desired(self) -> int:
+        return int((self.host.get("spec") or {}).get("replicas", 0))
+
+    @property
+    def converged(self) -> bool:
+        status = self.host.get("status") or {}
+        wanted = sum(int(m["spec"].get("replicas", 0)) for m in self.members.values())
+        ready = sum(int((m.get("status") or {}).get("readyReplicas", 0)) for m in self.members.values())
+        return (
+            self.desired > 0
+            and wanted == ready == self.desired == status.get("readyReplicas")
+            and status.get("observedGeneration") == self.host["metadata"]["generation"]
+        )
+
+
+async def demo(directory: Path, *, port: int, once: bool, timeout_s: float) -> int:
+    """Run the demo; returns the exit code."""
+    console = Console(highlight=False)
+    console.print(f"[bold]federation[/bold]: a control plane and {_MEMBERS} simulated clusters under {directory}")
+    async with _running_federation(directory, port, console) as process:
+        kubeconfig = directory.absolute() / "kubeconfig"
+        host = HTTPClient(load_kubeconfig(kubeconfig, ""))
+        members = {
+            path.name.removesuffix(".kubeconfig"): HTTPClient(load_kubeconfig(path, ""))
+            for path in sorted((directory / "members").glob("*.kubeconfig"))
+        }
+        try:
+            await _apply_quickstart(host, console)
+            view = await _watch_convergence(host, members, console, timeout_s)
+            console.print(_summary(view))
+        finally:
+            for client in (host, *members.values()):
+                await client.close()
+        _print_next(console, kubeconfig, once=once)
+        if not once:
+            await process.wait()
+    return 0
+
+
+@contextlib.asynccontextmanager
+async def _running_federation(
+    directory: Path, port: int, console: Console
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    command = ["up", "--dir", str(directory), "--members", str(_MEMBERS), "--port", str(port)]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "federation.cli.main", *command, stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    try:
+        line = b""
+        with console.status("starting the host API and the member clusters …"):
+            while not line.startswith(b"ready"):
+                line = await process.stdout.readline()
+                if not line:
+                    raise FederationError(f"the federation did not start (exit code {await process.wait()})")
+        console.print(f"[green]✓[/green] {line.decode().strip()}")
+        yield process
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+            await process.wait()
+
+
+async def _apply_quickstart(host: HTTPClient, console: Console) -> None:
+    for file in sorted(quickstart_folder().glob("*.yaml")):
+        for manifest in yaml.safe_load_all(file.read_text()):
+            resource = await _resource_of(host, manifest)
+            name = manifest["metadata"]["name"]
+            await host.patch(
+                resource,
+                name,
+                manifest,
+                patch_type=PatchType.APPLY,
+                namespace=manifest["metadata"].get("namespace", _NAMESPACE) if resource.namespaced else "",
+                field_manager="fedctl-demo",
+                force=True,
+            )
+            console.print(f"[green]✓[/green] applied {manifest['kind']} [bold]{name}[/bold]  [dim]{file.name}[/dim]")
+
+
+async def _resource_of(host: HTTPClient, manifest: Object) -> Resource:
+    group, _, version = manifest["apiVersion"].rpartition("/")
+    path = f"/apis/{group}/{version}" if group else f"/api/{version}"
+    code, body = await host.raw("GET", path)
+    if code != 200:
+        raise FederationError(f"the host does not serve {manifest['apiVersion']}")
+    for served in yaml.safe_load(body)["resources"]:
+        if served["kind"] == manifest["kind"] and "/" not in served["name"]:
+            return Resource(group, version, served["kind"], served["name"], served["namespaced"])
+    raise FederationError(f"the host does not serve {manifest['kind']} in {manifest['apiVersion']}")
+
+
+async def _watch_convergence(
+    host: HTTPClient, members: dict[str, HTTPClient], console: Console, timeout_s: float
+) -> _View:
+    clock = SystemClock()
+    deadline = clock.monotonic() + timeout_s
+    view = _View()
+    progress = Progress(
+        TextColumn("{task.description}", justify="left"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} ready"),
+        TimeElapsedColumn(),
+        console=console,
+    )
+    rows: dict[str, TaskID] = {name: progress.add_task(f"  {name}", total=None) for name in members}
+    rows[""] = progress.add_task("[bold]host[/bold]: merged status", total=None)
+    with Live(progress, console=console, refresh_per_second=12, transient=True):
+        while True:
+            await _look(host, members, view)
+            for name, member in view.members.items():
+                ready = int((member.get("status") or {}).get("readyReplicas", 0))
+                progress.update(rows[name], total=int(member["spec"].get("replicas", 0)), completed=ready)
+            if view.desired:
+                ready = int((view.host.get("status") or {}).get("readyReplicas", 0))
+                progress.update(rows[""], total=view.desired, completed=ready)
+            if view.converged:
+                return view
+            if clock.monotonic() > deadline:
+                raise FederationError(await _explain_stall(host, view, timeout_s))
+            await clock.sleep(0.1)
+
+
+async def _look(host: HTTPClient, members: dict[str, HTTPClient], view: _View) -> None:
+    view.host = await host.get(DEPLOYMENTS, _DEPLOYMENT, _NAMESPACE)
+    for name, member in members.items():
+        try:
+            view.members[name] = await member.get(DEPLOYMENTS, _DEPLOYMENT, _NAMESPACE)
+        except (NotFound, ClusterError):
+            view.members.pop(name, None)
+
+
+async def _explain_stall(host: HTTPClient, view: _View, timeout_s: float) -> str:
+    clusters = (await host.list(FEDERATED_CLUSTERS)).items
+    unready = [
+        c["metadata"]["name"]
+        for c in clusters
+        if not any(k["type"] == "Ready" and k["status"] == "True" for k in (c.get("status") or {}).get("conditions", ()))
+    ]
+    status = view.host.get("status") or {}
+    placed = ", ".join(f"{n}: {m['spec'].get('replicas')}" for n, m in sorted(view.members.items())) or "nowhere"
+    text = (
+        f"deployment/{_DEPLOYMENT} did not converge in {timeout_s:g} s:"
+        f" {status.get('readyReplicas', 0)} of {view.desired} replicas ready, placed {placed}"
+    )
+    return text + (f"; not ready: {', '.join(unready)}" if unready else "")
+
+
+def _summary(view: _View) -> Table:
+    table = Table(title="deployment/nginx", title_justify="left", header_style="bold", title_style="bold")
+    for heading, justify in (("CLUSTER", "left"), ("REPLICAS", "right"), ("READY", "right"), ("IMAGE", "left")):
+        table.add_column(heading, justify=justify)  # type: ignore[arg-type]  # literals of rich's own type
+    for name, member in sorted(view.members.items()):
+        table.add_row(name, *_numbers(member))
+    table.add_section()
+    table.add_row("host (merged)", *_numbers(view.host), style="bold")
+    return table
+
+
+def _numbers(deployment: Object) -> tuple[str, str, str]:
+    status: dict[str, Any] = deployment.get("status") or {}
+    image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
+    return str(deployment["spec"].get("replicas", 0)), str(status.get("readyReplicas", 0)), image
+
+
+def _print_next(console: Console, kubeconfig: Path, *, once: bool) -> None:
+    bin_folder = Path(sys.executable).parent
+    console.print("\n[bold]Type next[/bold]" + (" (after `make demo` without ONCE=1)" if once else " in another terminal"))
+    console.print(f"  export KUBECONFIG={kubeconfig} PATH={bin_folder}:$PATH", soft_wrap=True)
+    for command in (
+        "kubectl get deploy",
+        "kubectl scale deploy/nginx --replicas=12",
+        "fedctl why deployment/nginx",
+        "fedctl clusters",
+    ):
+        console.print(f"  {command}")
+    if not once:
+        console.print("\nThe federation keeps running until Ctrl-C.")

@@ -1,0 +1,210 @@
+"""The entry point of `fedctl` (also installed as `kubectl-fed`): commands, and errors as one line.
+
+Every error of `FederationError`'s tree becomes `fedctl: …` on standard error and exit code 1 (2 for wrong usage, which
+typer prints itself). Each command's work is in a module of its own.
+"""
+
+import asyncio
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import uvloop
+
+from federation import __version__
+from federation.base import logs
+from federation.base.errors import ApiError, FederationError
+from federation.cli import clusters, demo, run, why
+from federation.cli.session import Session
+from federation.settings import from_environment
+
+app = typer.Typer(
+    help="One Kubernetes API in front of many clusters.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Dir = Annotated[Path, typer.Option("--dir", help="Directory that holds state, keys and kubeconfigs.")]
+Port = Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port of the API; 0 picks a free one [7443].")]
+Host = Annotated[str | None, typer.Option("--host", help="Address to listen on [127.0.0.1].")]
+LogFormat = Annotated[str, typer.Option("--log-format", help="text or json.")]
+LogLevel = Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")]
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option("--kubeconfig", help="The federation's kubeconfig [$KUBECONFIG, ~/.kube/config]."),
+]
+Context = Annotated[str, typer.Option("--context", help="Context in the kubeconfig [its current one].")]
+WaitS = Annotated[float, typer.Option("--timeout", min=1, help="Seconds to wait.")]
+
+
+def _execute(work: Coroutine[Any, Any, int | None]) -> None:
+    """Run the command; expected errors become one line and exit code 1."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        code = runner.run(work)
+    if code:
+        raise typer.Exit(code)
+
+
+def _configure_logs(log_format: str, log_level: str) -> None:
+    if log_format not in ("text", "json"):
+        raise typer.BadParameter("must be text or json", param_hint="--log-format")
+    if log_level not in ("debug", "info", "warning", "error"):
+        raise typer.BadParameter("must be debug, info, warning or error", param_hint="--log-level")
+    logs.configure("json" if log_format == "json" else "text", log_level)
+
+
+@app.command()
+def up(
+    directory: Dir,
+    members: Annotated[int, typer.Option("--members", min=0, max=100, help="Simulated members to start.")] = 3,
+    port: Port = None,
+    host: Host = None,
+    pod_start: Annotated[float, typer.Option("--pod-start", min=0, help="Seconds from binding to Running.")] = 0.3,
+    log_format: LogFormat = "text",
+    log_level: LogLevel = "warning",
+) -> None:
+    """Run a control plane with simulated member clusters, in the foreground."""
+    _configure_logs(log_format, log_level)
+    settings = from_environment({"directory": directory, "port": port, "host": host})
+    _execute(run.up(settings, members=members, pod_start_s=pod_start))
+
+
+@app.command()
+def serve(
+    directory: Dir,
+    port: Port = None,
+    host: Host = None,
+    log_format: LogFormat = "text",
+    log_level: LogLevel = "info",
+) -> None:
+    """Run a control plane for clusters that you join."""
+    _configure_logs(log_format, log_level)
+    _execute(run.serve(from_environment({"directory": directory, "port": port, "host": host})))
+
+
+@app.command("demo")
+def demo_command(
+    directory: Annotated[Path, typer.Option("--dir", help="Directory for the demo's state.")] = Path(".demo"),
+    once: Annotated[bool, typer.Option("--once", help="Exit after convergence (non-zero when there is none).")] = False,
+    port: Port = 0,
+    timeout: WaitS = 60,
+) -> None:
+    """Start a federation, apply the quickstart, and show replicas arriving in every member."""
+    _execute(demo.demo(directory, port=port or 0, once=once, timeout_s=timeout))
+
+
+@app.command()
+def join(
+    name: Annotated[str, typer.Argument(help="Name of the new member.")],
+    member_kubeconfig: Annotated[
+        Path, typer.Option("--kubeconfig", help="The member's kubeconfig; the federation's is --host-kubeconfig.")
+    ],
+    member_context: Annotated[str, typer.Option("--context", help="Context in the member's kubeconfig.")] = "",
+    labels: Annotated[str, typer.Option("--labels", help="key=value,… for policies to select by.")] = "",
+    taints: Annotated[str, typer.Option("--taints", help="key=value:Effect,…")] = "",
+    use_service_account: Annotated[
+        bool, typer.Option("--use-service-account", help="Swap the kubeconfig's credentials for a service account's.")
+    ] = False,
+    host_kubeconfig: Annotated[
+        Path | None, typer.Option("--host-kubeconfig", help="The federation's kubeconfig [$KUBECONFIG].")
+    ] = None,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the member is Ready.")] = True,
+    timeout: WaitS = 60,
+) -> None:
+    """Join a Kubernetes cluster to the federation."""
+    request = clusters.to_join_request(
+        name, member_kubeconfig, member_context, labels, taints, use_service_account=use_service_account
+    )
+    with_session = Session(host_kubeconfig, "")
+    _execute(clusters.join(with_session, request, wait=wait, timeout_s=timeout))
+
+
+@app.command()
+def unjoin(
+    name: Annotated[str, typer.Argument(help="Name of the member.")],
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    timeout: WaitS = 60,
+) -> None:
+    """Remove a member; its workloads stay unless the cluster is annotated for cascading deletion."""
+    _execute(clusters.unjoin(Session(kubeconfig, context), name, timeout_s=timeout))
+
+
+@app.command("clusters")
+def clusters_command(
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    output: Annotated[str, typer.Option("-o", "--output", help="table or json.")] = "table",
+) -> None:
+    """List the members, their state and what they have free."""
+    _check_output(output)
+    _execute(clusters.show(Session(kubeconfig, context), output))
+
+
+@app.command("why")
+def why_command(
+    target: Annotated[str, typer.Argument(help="KIND/NAME, e.g. deployment/nginx.")],
+    namespace: Annotated[str, typer.Option("-n", "--namespace", help="Namespace of the object.")] = "default",
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    output: Annotated[str, typer.Option("-o", "--output", help="table or json.")] = "table",
+) -> None:
+    """Explain the last scheduling decision of an object."""
+    _check_output(output)
+    _execute(why.why(Session(kubeconfig, context), target, namespace, output))
+
+
+@app.command("kubeconfig")
+def kubeconfig_command(directory: Dir) -> None:
+    """Print the path of the federation's kubeconfig, for `export KUBECONFIG=$(fedctl kubeconfig --dir DIR)`."""
+    clusters.print_kubeconfig(directory)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    print(__version__)
+
+
+def _check_output(output: str) -> None:
+    if output not in ("table", "json"):
+        raise typer.BadParameter("must be table or json", param_hint="--output")
+
+
+def main() -> None:
+    """Run fedctl and exit."""
+    try:
+        app()
+    except ApiError as error:
+        _fail(f"{error.message} ({error.reason})")
+    except FederationError as error:
+        _fail(str(error))
+    except BaseExceptionGroup as group:
+        _fail_group(group)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _fail(message: str) -> None:
+    line = " ".join(message.split())
+    print(f"fedctl: {line}", file=sys.stderr)
+    sys.exit(1)
+
+
+def _fail_group(group: BaseExceptionGroup[BaseException]) -> None:
+    """Report the expected error inside a task group's failure; anything else keeps its traceback."""
+    expected, rest = group.split(FederationError)
+    if rest is not None or expected is None:
+        raise group
+    error: BaseException = expected
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    _fail(str(error))
+
+
+if __name__ == "__main__":
+    main()
