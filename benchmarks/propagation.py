@@ -1,0 +1,488 @@
+"""How fast Deployments travel from a user's create to the last member, and what that costs.
+
+Starts a control plane (`fedctl serve`) and, in a process of their own, simulated members; joins them; applies one policy
+and one override; creates N Deployments; and watches every member. In the same run a bare client makes the same member
+writes without a control plane, for comparison. The last line on standard output is one JSON object.
+
+    python benchmarks/propagation.py --deployments 1000 --members 3      throughput: makespan, fan-out, status lag, cost
+    python benchmarks/propagation.py --deployments 30 --rate 1           unloaded latency
+    python benchmarks/propagation.py --deployments 300 --hang 1          the others' latency beside a member that hangs
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from federation.api.resources import (
+    DEPLOYMENTS,
+    FEDERATED_CLUSTERS,
+    NAMESPACES,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+    Object,
+)
+from federation.base.clock import SystemClock
+from federation.cli import joining
+from federation.client.http import HTTPClient
+from federation.client.kubeconfig import Connection, load_kubeconfig
+from federation.client.protocol import PatchType, WatchEventType
+
+NAMESPACE = "bench"
+WRITERS = 16
+
+
+def to_deployment(index: int, replicas: int) -> Object:
+    labels = {"app": f"app-{index}"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": f"app-{index:05d}", "namespace": NAMESPACE, "labels": {"bench": "true", **labels}},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "containers": [
+                        {
+                            "name": "main",
+                            "image": "registry.example/app:1.0",
+                            "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+                            "ports": [{"containerPort": 8080}],
+                            "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
+                        }
+                    ]
+                },
+            },
+        },
+    }
+
+
+def to_policy(mode: str, members: list[str]) -> Object:
+    spec: dict[str, Any] = {
+        "schedulingMode": mode,
+        "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+    }
+    if mode == "Divide":
+        spec["placement"] = [{"cluster": name, "preferences": {"weight": 1}} for name in members]
+    return {
+        "apiVersion": PROPAGATION_POLICIES.api_version,
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "bench", "namespace": NAMESPACE},
+        "spec": spec,
+    }
+
+
+def to_override(value: str) -> Object:
+    return {
+        "apiVersion": OVERRIDE_POLICIES.api_version,
+        "kind": "OverridePolicy",
+        "metadata": {"name": "bench", "namespace": NAMESPACE},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+            "overrideRules": [
+                {
+                    "overriders": {
+                        "image": [{"operations": [{"imageComponent": "Tag", "operator": "overwrite", "value": value}]}]
+                    }
+                }
+            ],
+        },
+    }
+
+
+class HangingProxy:
+    """Forwards TCP to a member until told to hang; then connections stay open and nothing is answered."""
+
+    def __init__(self, target: tuple[str, int]) -> None:
+        self._target = target
+        self._flowing = asyncio.Event()
+        self._flowing.set()
+        self._server: asyncio.Server | None = None
+        self._streams: set[asyncio.StreamWriter] = set()
+
+    async def start(self) -> int:
+        self._server = await asyncio.start_server(self._connect, "127.0.0.1", 0)
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    def hang(self) -> None:
+        self._flowing.clear()
+
+    async def stop(self) -> None:
+        assert self._server is not None
+        self._flowing.set()
+        self._server.close()
+        for writer in self._streams:
+            writer.close()
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            upstream_reader, upstream_writer = await asyncio.open_connection(*self._target)
+            self._streams |= {writer, upstream_writer}
+            await asyncio.gather(self._pump(reader, upstream_writer), self._pump(upstream_reader, writer))
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                await self._flowing.wait()
+                writer.write(data)
+                await writer.drain()
+            writer.close()
+
+
+class Sampler:
+    """CPU seconds and peak resident memory of processes."""
+
+    def __init__(self, processes: dict[str, psutil.Process]) -> None:
+        self._processes = processes
+        self.rss_peak_mb = dict.fromkeys(processes, 0.0)
+
+    async def run(self) -> None:
+        while True:
+            for name, process in self._processes.items():
+                self.rss_peak_mb[name] = max(self.rss_peak_mb[name], process.memory_info().rss / 1e6)
+            await asyncio.sleep(0.2)
+
+    def cpu_s(self, name: str) -> float:
+        times = self._processes[name].cpu_times()
+        return times.user + times.system
+
+
+@contextlib.asynccontextmanager
+async def process(*arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", *arguments, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        yield child
+    finally:
+        if child.returncode is None:
+            child.send_signal(signal.SIGTERM)
+            await child.wait()
+
+
+async def read_until(child: asyncio.subprocess.Process, prefix: bytes) -> list[bytes]:
+    assert child.stdout is not None
+    lines = []
+    while True:
+        line = await child.stdout.readline()
+        if not line:
+            raise SystemExit(f"benchmark: a process ended before it was ready (exit code {await child.wait()})")
+        lines.append(line)
+        if line.startswith(prefix):
+            return lines
+
+
+class Arrivals:
+    """When each object first satisfied a condition in each member, by one watch per member."""
+
+    def __init__(self, clients: dict[str, HTTPClient]) -> None:
+        self._clients = clients
+        self._condition: Callable[[Object], bool] = lambda _: True
+        self.seen: dict[str, dict[str, float]] = {name: {} for name in clients}
+        self._changed = asyncio.Event()
+
+    def expect(self, condition: Callable[[Object], bool]) -> None:
+        self._condition = condition
+        for seen in self.seen.values():
+            seen.clear()
+
+    async def run(self, name: str) -> None:
+        client = self._clients[name]
+        version = (await client.list(DEPLOYMENTS, NAMESPACE, limit=1)).resource_version
+        while True:
+            async for batch in client.watch(DEPLOYMENTS, NAMESPACE, resource_version=version):
+                now = time.monotonic()
+                for event in batch:
+                    meta = event.object["metadata"]
+                    version = meta["resourceVersion"]
+                    if event.type is WatchEventType.BOOKMARK or not self._condition(event.object):
+                        continue
+                    self.seen[name].setdefault(meta["name"], now)
+                self._changed.set()
+
+    async def wait(self, count: int, members: list[str], timeout_s: float) -> None:
+        async with asyncio.timeout(timeout_s):
+            while any(len(self.seen[m]) < count for m in members):
+                self._changed.clear()
+                await self._changed.wait()
+
+    def last(self, name: str, members: list[str]) -> float:
+        return max(self.seen[m][name] for m in members)
+
+
+def percentile(values: list[float], share: float) -> float:
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+async def in_parallel(count: int, work: Callable[[int], Any], *, writers: int = WRITERS) -> None:
+    indices = iter(range(count))
+
+    async def writer() -> None:
+        for index in indices:
+            await work(index)
+
+    await asyncio.gather(*(writer() for _ in range(writers)))
+
+
+async def bare_client_s(clients: dict[str, HTTPClient], count: int, replicas: int) -> float:
+    """Return the seconds that a client alone needs for the same member writes, against the same idle members."""
+    for client in clients.values():
+        with contextlib.suppress(Exception):
+            await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bare"}})
+    share = max(1, replicas // len(clients))
+    targets = [(client, index) for index in range(count) for client in clients.values()]
+
+    async def write(position: int) -> None:
+        client, index = targets[position]
+        body = to_deployment(index, share)
+        body["metadata"]["namespace"] = "bare"
+        await client.patch(
+            DEPLOYMENTS,
+            body["metadata"]["name"],
+            body,
+            patch_type=PatchType.APPLY,
+            namespace="bare",
+            field_manager="bare",
+            force=True,
+        )
+
+    started = time.monotonic()
+    await in_parallel(len(targets), write, writers=WRITERS * len(clients))
+    return time.monotonic() - started
+
+
+async def run(options: argparse.Namespace, directory: Path) -> dict[str, float | int]:
+    members_arguments = ("--members", str(options.members), "--pod-start", str(options.pod_start))
+    async with (
+        process("federation.simulator", "--dir", str(directory / "fleet"), *members_arguments) as fleet,
+        process(
+            "federation.cli.main", "serve", "--dir", str(directory / "host"), "--port", "0", "--log-level", "warning"
+        ) as control,
+    ):
+        kubeconfigs = {}
+        for line in await read_until(fleet, b"ready"):
+            if line.startswith(b"{"):
+                described = json.loads(line)
+                kubeconfigs[described["name"]] = described["kubeconfig"]
+        await read_until(control, b"ready")
+        host = HTTPClient(load_kubeconfig(directory / "host" / "kubeconfig", ""))
+        connections = {name: load_kubeconfig(Path(path), "") for name, path in kubeconfigs.items()}
+        clients = {name: HTTPClient(connection) for name, connection in connections.items()}
+        sampler = Sampler({"control": psutil.Process(control.pid), "members": psutil.Process(fleet.pid)})
+        try:
+            return await measure(options, host, clients, connections, sampler)
+        finally:
+            for client in (host, *clients.values()):
+                await client.close()
+
+
+async def measure(
+    options: argparse.Namespace,
+    host: HTTPClient,
+    clients: dict[str, HTTPClient],
+    connections: dict[str, Connection],
+    sampler: Sampler,
+) -> dict[str, float | int]:
+    proxies = await join_members(host, connections, options.hang)
+    healthy = [name for name in clients if name not in proxies]
+    await host.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    await wait_for_namespace(clients)
+    mode = "Duplicate" if options.hang else "Divide"
+    await host.create(PROPAGATION_POLICIES, to_policy(mode, sorted(clients)))
+    await host.create(OVERRIDE_POLICIES, to_override("2.0"))
+    results: dict[str, float | int] = {}
+    arrivals = Arrivals(clients)
+    async with asyncio.TaskGroup() as group:
+        background = [group.create_task(sampler.run())]
+        background += [group.create_task(arrivals.run(name)) for name in clients]
+        if options.hang:
+            results.update(await measure_hang(options, host, arrivals, healthy, proxies))
+        else:
+            results.update(await measure_create(options, host, arrivals, healthy, sampler))
+            if not options.rate:
+                results.update(await measure_fan_out(options, host, arrivals, healthy))
+            results["bare_client_s"] = round(await bare_client_s(clients, options.deployments, options.replicas), 3)
+        for task in background:
+            task.cancel()
+    results["rss_peak_mb"] = round(sampler.rss_peak_mb["control"], 1)
+    results["members_rss_peak_mb"] = round(sampler.rss_peak_mb["members"], 1)
+    for proxy in proxies.values():
+        await proxy.stop()
+    return results
+
+
+async def join_members(host: HTTPClient, connections: dict[str, Connection], hang: int) -> dict[str, HangingProxy]:
+    proxies: dict[str, HangingProxy] = {}
+    for position, (name, connection) in enumerate(sorted(connections.items())):
+        joined = connection
+        if position >= len(connections) - hang:
+            address, _, port = connection.server.removeprefix("https://").partition(":")
+            proxies[name] = HangingProxy((address, int(port)))
+            joined = connection.at(f"https://127.0.0.1:{await proxies[name].start()}")
+        await joining.join(host, joining.JoinRequest(name, joined))
+    for name in connections:
+        await joining.wait_ready(host, name, SystemClock(), 60)
+    return proxies
+
+
+async def wait_for_namespace(clients: dict[str, HTTPClient]) -> None:
+    for client in clients.values():
+        async with asyncio.timeout(30):
+            while NAMESPACE not in {n["metadata"]["name"] for n in (await client.list(NAMESPACES)).items}:
+                await asyncio.sleep(0.05)
+
+
+async def revision(host: HTTPClient) -> int:
+    """Revisions are gap-free, one per write: their difference counts the host's writes."""
+    return int((await host.list(FEDERATED_CLUSTERS)).resource_version)
+
+
+async def create_all(
+    options: argparse.Namespace, host: HTTPClient, start: int, count: int
+) -> tuple[dict[str, float], float]:
+    acknowledged: dict[str, float] = {}
+
+    async def create(index: int) -> None:
+        if options.rate:
+            await asyncio.sleep(max(0.0, began + index / options.rate - time.monotonic()))
+        body = to_deployment(start + index, options.replicas)
+        await host.create(DEPLOYMENTS, body)
+        acknowledged[body["metadata"]["name"]] = time.monotonic()
+
+    began = time.monotonic()
+    await in_parallel(count, create)
+    return acknowledged, began
+
+
+async def measure_create(
+    options: argparse.Namespace, host: HTTPClient, arrivals: Arrivals, members: list[str], sampler: Sampler
+) -> dict[str, float | int]:
+    writes, cpu, members_cpu = await revision(host), sampler.cpu_s("control"), sampler.cpu_s("members")
+    count = options.deployments
+    acknowledged, began = await create_all(options, host, 0, count)
+    created = time.monotonic()
+    await arrivals.wait(count, members, options.timeout)
+    makespan_s = max(arrivals.last(name, members) for name in acknowledged) - began
+    latencies_ms = [(arrivals.last(name, members) - at) * 1000 for name, at in acknowledged.items()]
+    cpu_s = sampler.cpu_s("control") - cpu
+    members_cpu_s = sampler.cpu_s("members") - members_cpu
+    settled_s = await wait_for_status(host, count, options.timeout) - began
+    return {
+        "create_per_s": round(count / (created - began), 1),
+        "makespan_s": round(makespan_s, 3),
+        "latency_p50_ms": round(percentile(latencies_ms, 0.50), 1),
+        "latency_p95_ms": round(percentile(latencies_ms, 0.95), 1),
+        "latency_p99_ms": round(percentile(latencies_ms, 0.99), 1),
+        "status_lag_s": round(settled_s - makespan_s, 3),
+        "host_writes_per_deployment": round((await revision(host) - writes) / count, 2),
+        "cpu_s": round(cpu_s, 2),
+        "members_cpu_s": round(members_cpu_s, 2),
+        "cpu_until_settled_s": round(sampler.cpu_s("control") - cpu, 2),
+    }
+
+
+async def wait_for_status(host: HTTPClient, count: int, timeout_s: float) -> float:
+    """Return the moment at which every Deployment's merged status says that all replicas are ready."""
+    async with asyncio.timeout(timeout_s):
+        while True:
+            items = (await host.list(DEPLOYMENTS, NAMESPACE)).items
+            ready = sum(
+                1
+                for d in items
+                if (d.get("status") or {}).get("readyReplicas") == d["spec"]["replicas"]
+                and d["status"].get("observedGeneration") == d["metadata"]["generation"]
+            )
+            if ready == count:
+                return time.monotonic()
+            await asyncio.sleep(0.5)
+
+
+async def measure_fan_out(
+    options: argparse.Namespace, host: HTTPClient, arrivals: Arrivals, members: list[str]
+) -> dict[str, float]:
+    """Scale every Deployment, then change the one override policy: seconds until the last member has all of it."""
+    count, replicas = options.deployments, options.replicas * 2
+    share = -(-replicas // len(members))
+    arrivals.expect(lambda d: d["spec"]["replicas"] >= share - 1 and d["spec"]["replicas"] * len(members) >= replicas)
+    began = time.monotonic()
+
+    async def scale(index: int) -> None:
+        body = {"spec": {"replicas": replicas}}
+        name = f"app-{index:05d}"
+        await host.patch(DEPLOYMENTS, name, body, patch_type=PatchType.MERGE, namespace=NAMESPACE)
+
+    await in_parallel(count, scale)
+    await arrivals.wait(count, members, options.timeout)
+    scale_s = time.monotonic() - began
+    arrivals.expect(lambda d: d["spec"]["template"]["spec"]["containers"][0]["image"].endswith(":3.0"))
+    began = time.monotonic()
+    patch = {"spec": to_override("3.0")["spec"]}
+    await host.patch(OVERRIDE_POLICIES, "bench", patch, patch_type=PatchType.MERGE, namespace=NAMESPACE)
+    await arrivals.wait(count, members, options.timeout)
+    return {"scale_fan_out_s": round(scale_s, 3), "override_fan_out_s": round(time.monotonic() - began, 3)}
+
+
+async def measure_hang(
+    options: argparse.Namespace,
+    host: HTTPClient,
+    arrivals: Arrivals,
+    members: list[str],
+    proxies: dict[str, HangingProxy],
+) -> dict[str, float | int]:
+    """Return the other members' P99 without and with hanging members, in one run."""
+    latencies: dict[str, list[float]] = {}
+    for phase, start in (("without", 0), ("with", options.deployments)):
+        if phase == "with":
+            for proxy in proxies.values():
+                proxy.hang()
+        arrivals.expect(lambda _: True)
+        acknowledged, _ = await create_all(options, host, start, options.deployments)
+        async with asyncio.timeout(options.timeout):
+            while any(name not in arrivals.seen[m] for name in acknowledged for m in members):
+                await asyncio.sleep(0.02)
+        latencies[phase] = [(arrivals.last(n, members) - at) * 1000 for n, at in acknowledged.items()]
+    without, beside = percentile(latencies["without"], 0.99), percentile(latencies["with"], 0.99)
+    return {
+        "latency_p50_ms_without_hang": round(statistics.median(latencies["without"]), 1),
+        "latency_p50_ms_with_hang": round(statistics.median(latencies["with"]), 1),
+        "latency_p99_ms_without_hang": round(without, 1),
+        "latency_p99_ms_with_hang": round(beside, 1),
+        "latency_p99_ratio": round(beside / without, 3),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--deployments", type=int, default=1000)
+    parser.add_argument("--members", type=int, default=3)
+    parser.add_argument("--replicas", type=int, default=3, help="replicas of each Deployment, over all members")
+    parser.add_argument("--rate", type=float, default=0, help="creates per second (0: as fast as it goes)")
+    parser.add_argument("--hang", type=int, default=0, help="members that stop answering half-way")
+    parser.add_argument("--pod-start", type=float, default=0.3, help="seconds until a simulated pod runs")
+    parser.add_argument("--timeout", type=float, default=300)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="federation-bench-") as folder:
+        results = asyncio.run(run(options, Path(folder)))
+    for key, value in results.items():
+        print(f"{key:32} {value}")
+    shape = {"deployments": options.deployments, "members": options.members, "cores": os.cpu_count() or 0}
+    print(json.dumps({"name": "propagation", "parameters": shape, "results": results}))
+
+
+if __name__ == "__main__":
+    main()
