@@ -111,3 +111,44 @@ SECRET_CLIENT_KEY = "client-key-data"  # noqa: S105
 SECRET_CA = "certificate-authority-data"  # noqa: S105
 SECRET_SERVICE_ACCOUNT_TOKEN = "service-account-token-data"  # noqa: S105
 SECRET_BOOTSTRAP_TOKEN = "bootstrap-token-data"  # noqa: S105
+
+# Condition reasons of a FederatedCluster
+REASON_CLUSTER_JOINED = "ClusterJoined"
+REASON_CLUSTER_UNJOINABLE = "ClusterUnjoinable"
+REASON_TOKEN_NOT_OBTAINED = "TokenNotObtained"  # noqa: S105  # a reason, not a token
+REASON_JOIN_TIMEOUT_EXCEEDED = "JoinTimeoutExceeded"
+REASON_CLUSTER_READY = "ClusterReady"
+REASON_CLUSTER_REACHABLE = "ClusterReachable"
+REASON_CLUSTER_NOT_REACHABLE = "ClusterNotReachable"
+REASON_HEALTHZ_NOT_OK = "HealthzNotOK"
+REASON_CLUSTER_RESOURCE_COLLECTION_FAILED = "ClusterResourceCollectionFailed"
+REASON_CLUSTER_API_DISCOVERY_FAILED = "ClusterAPIDiscoveryFailed"
+
+# Event reasons of the cluster controller
+EVENT_JOIN_CLUSTER_SUCCESS = "JoinClusterSuccess"
+EVENT_JOIN_CLUSTER_ERROR = "JoinClusterError"
+EVENT_JOIN_CLUSTER_TIMEOUT = "JoinClusterTimeoutExceeded"
+EVENT_CLUSTER_UNJOINABLE = "ClusterUnjoinable"
+EVENT_TERMINATING_CLUSTER_FAILED = "HandleTerminatingClusterFailed"
+EVENT_TERMINATING_CLUSTER_BLOCKED = "HandleTerminatingClusterBlocked"
+
+# Event reasons of sync; dispatch events are "<Operation>InCluster" and "<Operation>InClusterFailed"
+EVENT_ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
+EVENT_ENSURE_FINALIZER_ERROR = "EnsureFinalizerError"
+EVENT_DRY_RUN_WORKED = "DryRunWorked"
+EVENT_DRY_RUN_SKIPPED = "DryRunSkipped"
+EVENT_WAIT_FOR_CASCADING_DELETE = "WaitForCascadingDelete"
+EVENT_WAIT_FOR_CASCADING_DELETE_ERROR = "WaitForCascadingDeleteError"
+EVENT_GET_OBJECT_STATUS_ERROR = "GetObjectStatusError"
+EVENT_OPERATION_IN_CLUSTER = "{operation}InCluster"
+EVENT_OPERATION_IN_CLUSTER_FAILED = "{operation}InClusterFailed"
+
+# Reasons of the Propagated condition
+REASON_CHECK_CLUSTERS = "CheckClusters"
+REASON_CLUSTER_RETRIEVAL_FAILED = "ClusterRetrievalFailed"
+REASON_ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
+
+# Conditions of workloads that the merged status speaks of, in Kubernetes' own words
+DEPLOYMENT_AVAILABLE = "Available"
+DEPLOYMENT_PROGRESSING = "Progressing"
+DEPLOYMENT_REPLICA_FAILURE = "ReplicaFailure"
