@@ -239,3 +239,35 @@ def has_labels(labels: Labels | None, wanted: Labels | None) -> bool:
     """Say whether `wanted` is a subset of the labels, without validating it."""
     held = labels or {}
     return all(held.get(key) == value for key, value in (wanted or {}).items())
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSelectors:
+    """A policy's `spec.resourceSelectors` (ours), compiled: objects by apiVersion, kind, and then name or labels."""
+
+    entries: tuple[tuple[str, str, str, Selector], ...] = ()
+
+    def matches(self, api_version: str, kind: str, name: str, labels: Labels | None) -> bool:
+        """Say whether any entry selects the object; no entry selects nothing."""
+        return any(
+            entry_version == api_version
+            and entry_kind == kind
+            and (not entry_name or entry_name == name)
+            and selector.matches(labels)
+            for entry_version, entry_kind, entry_name, selector in self.entries
+        )
+
+
+def compile_resource_selectors(selectors: Iterable[Mapping[str, Any]] | None) -> ResourceSelectors:
+    """Return the compiled form; SelectorError when a label selector is malformed."""
+    return ResourceSelectors(
+        tuple(
+            (
+                str(entry.get("apiVersion", "")),
+                str(entry.get("kind", "")),
+                str(entry.get("name") or ""),
+                EVERYTHING if entry.get("labelSelector") is None else compile_label_selector(entry["labelSelector"]),
+            )
+            for entry in selectors or ()
+        )
+    )

@@ -1,0 +1,17 @@
+"""The CustomResourceDefinitions of our kinds at run time.
+
+They are generated from `api/v1alpha1` by `tools/generate_crds.py` into `crds.json` (here) and `charts/federation/crds`
+(for a host that is an existing Kubernetes cluster). Reading the file instead of the models keeps pydantic out of the
+control plane's start; a test fails when file and models differ.
+"""
+
+from importlib.resources import files
+from typing import Any
+
+import orjson
+
+
+def crd_manifests() -> list[dict[str, Any]]:
+    """Return one CustomResourceDefinition manifest per kind, sorted by name; each call parses anew."""
+    manifests: list[dict[str, Any]] = orjson.loads(files("federation.api").joinpath("crds.json").read_bytes())
+    return manifests

@@ -1,0 +1,90 @@
+"""What all our kinds are built from: models whose fields, defaults and docstrings are the CRD schema.
+
+The models exist to generate CRD manifests (`structural.py`, `definitions.py`, `tools/generate_crds.py`) and to give
+documentation and tests one typed reading of each kind. Controllers work on plain mappings and never import them.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from federation.api.resources import Resource
+
+Int64 = Annotated[int, Field(json_schema_extra={"format": "int64"})]
+Int32 = Annotated[int, Field(json_schema_extra={"format": "int32"})]
+NonNegative = Annotated[int, Field(ge=0, json_schema_extra={"format": "int64"})]
+DateTime = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+Duration = Annotated[str, Field(json_schema_extra={"format": "duration"})]
+Bytes = Annotated[str, Field(json_schema_extra={"format": "byte"})]
+AnyValue = Annotated[Any, Field(json_schema_extra={"x-kubernetes-preserve-unknown-fields": True})]
+AnyObject = Annotated[
+    dict[str, Any],
+    Field(json_schema_extra={"type": "object", "x-kubernetes-preserve-unknown-fields": True}),
+]
+QUANTITY_PATTERN = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+QuantityText = Annotated[
+    int | str,
+    Field(json_schema_extra={"x-kubernetes-int-or-string": True, "pattern": QUANTITY_PATTERN}),
+]
+
+
+class Model(BaseModel):
+    """A part of one of our kinds, in camelCase on the wire; unknown fields are errors."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+        extra="forbid",
+        frozen=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of `kubectl get`."""
+
+    name: str
+    json_path: str
+    type: str = "string"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a CRD says besides its schema."""
+
+    resource: Resource
+    short_name: str = ""
+    has_status: bool = True
+    columns: tuple[Column, ...] = ()
+
+
+AGE = Column("Age", ".metadata.creationTimestamp", "date")
+
+
+class ObjectMeta(Model):
+    """Standard object's metadata."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class PolicyMeta(ObjectMeta):
+    """Standard object's metadata; the name is used as a label value, so it has at most 63 characters."""
+
+    name: Annotated[str | None, Field(max_length=63)] = None
+
+
+class Kind(Model):
+    """A served kind."""
+
+    DEFINITION: ClassVar[Definition]
+
+    api_version: str | None = None
+    """APIVersion defines the versioned schema of this representation of an object."""
+    kind: str | None = None
+    """Kind is a string value representing the REST resource this object represents."""
+    metadata: ObjectMeta | None = None

@@ -1,0 +1,39 @@
+"""CollectedStatus and ClusterCollectedStatus: fields of the member objects, by cluster (spec §1.8)."""
+
+from typing import ClassVar
+
+from federation.api.resources import CLUSTER_COLLECTED_STATUSES, COLLECTED_STATUSES
+from federation.api.v1alpha1.base import AnyValue, DateTime, Definition, Kind, Model
+
+
+class CollectedFields(Model):
+    """The fields of the object in one cluster."""
+
+    cluster: str
+    """The name of the cluster."""
+    collected_fields: AnyValue
+    """The fields, nested as in the member object."""
+    error: str | None = None
+    """What kept the fields from being collected."""
+
+
+class CollectedStatus(Kind):
+    """CollectedStatus holds fields of a namespaced object as they are in the clusters."""
+
+    DEFINITION: ClassVar[Definition] = Definition(COLLECTED_STATUSES, "cs", has_status=False)
+
+    clusters: list[CollectedFields]
+    """The fields by cluster."""
+    last_update_time: DateTime
+    """When the fields were last written."""
+
+
+class ClusterCollectedStatus(Kind):
+    """ClusterCollectedStatus holds fields of a cluster-scoped object as they are in the clusters."""
+
+    DEFINITION: ClassVar[Definition] = Definition(CLUSTER_COLLECTED_STATUSES, "ccs", has_status=False)
+
+    clusters: list[CollectedFields]
+    """The fields by cluster."""
+    last_update_time: DateTime
+    """When the fields were last written."""

@@ -1,0 +1,115 @@
+"""Parts that several of our kinds share: cluster terms, tolerations, resource selectors, reference counts."""
+
+from enum import StrEnum
+
+from pydantic import Field
+
+from federation.api.v1alpha1.base import Int64, Model, NonNegative
+
+
+class ClusterOperator(StrEnum):
+    """The relation of a key to a set of values."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+    GT = "Gt"
+    LT = "Lt"
+
+
+class ClusterSelectorRequirement(Model):
+    """One expression over a cluster's labels or fields."""
+
+    key: str
+    """The label key, or in matchFields the field (only metadata.name), that the expression applies to."""
+    operator: ClusterOperator
+    """The relation of the key to the values."""
+    values: list[str]
+    """At least one value for In and NotIn, none for Exists and DoesNotExist, exactly one integer for Gt and Lt."""
+
+
+class ClusterSelectorTerm(Model):
+    """Expressions that must all hold. A term without any expression matches no cluster."""
+
+    match_expressions: list[ClusterSelectorRequirement] | None = None
+    """Expressions over the cluster's labels."""
+    match_fields: list[ClusterSelectorRequirement] | None = None
+    """Expressions over the cluster's fields."""
+
+
+class Toleration(Model):
+    """Lets an object go to a cluster with a matching taint, as a Pod's toleration does for nodes."""
+
+    effect: str | None = None
+    """The taint effect to match: NoSchedule, PreferNoSchedule or NoExecute; empty matches all."""
+    key: str | None = None
+    """The taint key to match; empty matches all keys, the operator must then be Exists."""
+    operator: str | None = None
+    """Exists or Equal (the default)."""
+    toleration_seconds: Int64 | None = None
+    """Accepted for compatibility with Pod tolerations; it has no effect on clusters."""
+    value: str | None = None
+    """The taint value to match; empty with the operator Exists."""
+
+
+class LabelOperator(StrEnum):
+    """The relation of a label to a set of values."""
+
+    IN = "In"
+    NOT_IN = "NotIn"
+    EXISTS = "Exists"
+    DOES_NOT_EXIST = "DoesNotExist"
+
+
+class LabelSelectorRequirement(Model):
+    """One expression over an object's labels."""
+
+    key: str
+    """The label key."""
+    operator: LabelOperator
+    """The relation of the key to the values."""
+    values: list[str] | None = None
+    """At least one value for In and NotIn, none for the others."""
+
+
+class LabelSelector(Model):
+    """A Kubernetes label selector: all entries must hold, an empty one matches every object."""
+
+    match_expressions: list[LabelSelectorRequirement] | None = None
+    """Expressions that must all hold."""
+    match_labels: dict[str, str] | None = None
+    """Labels that must all be there with these values."""
+
+
+class ResourceSelector(Model):
+    """Objects that a policy selects by kind, and then by name or label. An extension of this project."""
+
+    api_version: str = Field(min_length=1)
+    """The API version of the objects, for example apps/v1."""
+    kind: str = Field(min_length=1)
+    """The kind of the objects, for example Deployment."""
+    name: str | None = None
+    """The name of one object; empty selects by labelSelector alone."""
+    label_selector: LabelSelector | None = None
+    """The labels of the objects; absent selects all of the kind (and name)."""
+
+
+class TypedRefCount(Model):
+    """How many objects of one resource refer to the policy."""
+
+    count: NonNegative
+    """The number of objects."""
+    group: str | None = None
+    """The API group of the objects."""
+    resource: str
+    """The plural name of the objects."""
+
+
+class PolicyStatus(Model):
+    """How much a policy is used."""
+
+    ref_count: NonNegative | None = None
+    """The number of objects that refer to the policy."""
+    typed_ref_count: list[TypedRefCount] | None = None
+    """The number of objects that refer to the policy, by resource."""

@@ -1,0 +1,83 @@
+"""All our kinds, and the CustomResourceDefinition of each.
+
+Used by `tools/generate_crds.py` and by the test that compares its output with what is committed. At run time the
+generated file is read instead (`api/crds.py`), because importing the models costs more than the control plane's start.
+"""
+
+from typing import Any
+
+from federation.api.v1alpha1.base import Column, Kind
+from federation.api.v1alpha1.collectedstatus import ClusterCollectedStatus, CollectedStatus
+from federation.api.v1alpha1.federatedcluster import FederatedCluster
+from federation.api.v1alpha1.federatedobject import ClusterFederatedObject, FederatedObject
+from federation.api.v1alpha1.federatedtypeconfig import FederatedTypeConfig
+from federation.api.v1alpha1.multicluster import ServiceExport, ServiceImport
+from federation.api.v1alpha1.overridepolicy import ClusterOverridePolicy, OverridePolicy
+from federation.api.v1alpha1.propagatedversion import ClusterPropagatedVersion, PropagatedVersion
+from federation.api.v1alpha1.propagationpolicy import ClusterPropagationPolicy, PropagationPolicy
+from federation.api.v1alpha1.schedulerpluginwebhookconfiguration import SchedulerPluginWebhookConfiguration
+from federation.api.v1alpha1.schedulingprofile import SchedulingProfile
+from federation.api.v1alpha1.structural import to_structural
+
+KINDS: tuple[type[Kind], ...] = (
+    ClusterCollectedStatus,
+    ClusterFederatedObject,
+    ClusterOverridePolicy,
+    ClusterPropagatedVersion,
+    ClusterPropagationPolicy,
+    CollectedStatus,
+    FederatedCluster,
+    FederatedObject,
+    FederatedTypeConfig,
+    OverridePolicy,
+    PropagatedVersion,
+    PropagationPolicy,
+    SchedulerPluginWebhookConfiguration,
+    SchedulingProfile,
+    ServiceExport,
+    ServiceImport,
+)
+
+
+def to_crd(kind: type[Kind]) -> dict[str, Any]:
+    """Return the CustomResourceDefinition (apiextensions.k8s.io/v1) of a kind."""
+    definition = kind.DEFINITION
+    resource = definition.resource
+    spec_names: dict[str, Any] = {
+        "kind": resource.kind,
+        "listKind": f"{resource.kind}List",
+        "plural": resource.plural,
+        "singular": resource.kind.lower(),
+    }
+    if definition.short_name:
+        spec_names["shortNames"] = [definition.short_name]
+    version: dict[str, Any] = {
+        "name": resource.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": to_structural(kind)},
+    }
+    if definition.has_status:
+        version["subresources"] = {"status": {}}
+    if definition.columns:
+        version["additionalPrinterColumns"] = [_column(column) for column in definition.columns]
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": resource.group_resource},
+        "spec": {
+            "group": resource.group,
+            "names": spec_names,
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
+            "versions": [version],
+        },
+    }
+
+
+def _column(column: Column) -> dict[str, Any]:
+    return {"name": column.name, "type": column.type, "jsonPath": column.json_path}
+
+
+def build_crds() -> list[dict[str, Any]]:
+    """Return the CustomResourceDefinitions of all our kinds, by name."""
+    return sorted(map(to_crd, KINDS), key=lambda crd: str(crd["metadata"]["name"]))

@@ -1,0 +1,119 @@
+"""FederatedCluster: a member cluster, how to reach it and how it is doing (spec §1.1)."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.api.v1alpha1.base import Column, DateTime, Definition, Int64, Kind, Model, QuantityText
+
+
+class SecretReference(Model):
+    """A Secret in the system namespace."""
+
+    name: str
+    """The name of the Secret."""
+
+
+class Taint(Model):
+    """Keeps objects that do not tolerate it off the cluster."""
+
+    effect: str
+    """NoSchedule, PreferNoSchedule or NoExecute."""
+    key: str
+    """The taint key."""
+    time_added: DateTime | None = None
+    """When the taint was added."""
+    value: str | None = None
+    """The taint value."""
+
+
+class FederatedClusterSpec(Model):
+    """How a member cluster is reached, and what is kept off it."""
+
+    api_endpoint: str
+    """The address of the member's API server: a hostname, hostname:port, IP or IP:port."""
+    insecure: bool | None = None
+    """Whether the member's serving certificate is not verified."""
+    secret_ref: SecretReference
+    """The Secret with the credentials for the member."""
+    taints: list[Taint] | None = None
+    """The cluster's taints."""
+    use_service_account: bool | None = None
+    """Whether the given credentials are exchanged for a service account of our own in the member at join."""
+
+
+class ClusterCondition(Model):
+    """One aspect of the cluster's state."""
+
+    last_probe_time: DateTime
+    """When the condition was last checked."""
+    last_transition_time: DateTime
+    """When the status last changed."""
+    message: str
+    """Details of the last transition, for people."""
+    reason: str
+    """The reason of the last transition, in CamelCase."""
+    status: str
+    """True, False or Unknown."""
+    type: str
+    """Joined, Ready or Offline."""
+
+
+class APIResource(Model):
+    """A kind that the member serves."""
+
+    group: str | None = None
+    """The API group."""
+    kind: str
+    """The kind."""
+    plural_name: str
+    """The plural name."""
+    scope: str
+    """Namespaced or Cluster."""
+    version: str
+    """The API version."""
+
+
+class Resources(Model):
+    """The capacity of the cluster's schedulable nodes."""
+
+    allocatable: dict[str, QuantityText] | None = None
+    """The resources of all schedulable nodes."""
+    available: dict[str, QuantityText] | None = None
+    """What of the allocatable resources no Pod has requested."""
+    schedulable_nodes: Int64 | None = None
+    """The number of nodes that Pods can go to."""
+
+
+class FederatedClusterStatus(Model):
+    """How the cluster is doing."""
+
+    api_resource_types: list[APIResource] | None = None
+    """The kinds that the member serves."""
+    conditions: Annotated[
+        list[ClusterCondition] | None,
+        Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
+    ] = None
+    """The aspects of the cluster's state."""
+    join_performed: bool | None = None
+    """Whether the cluster was joined, so that leaving has something to undo."""
+    resources: Resources | None = None
+    """The capacity of the cluster's schedulable nodes."""
+
+
+class FederatedCluster(Kind):
+    """FederatedCluster is a member cluster of the federation."""
+
+    DEFINITION: ClassVar[Definition] = Definition(
+        FEDERATED_CLUSTERS,
+        "fcluster",
+        columns=(
+            Column("ready", ".status.conditions[?(@.type=='Ready')].status"),
+            Column("joined", ".status.conditions[?(@.type=='Joined')].status"),
+            Column("age", ".metadata.creationTimestamp", "date"),
+        ),
+    )
+
+    spec: FederatedClusterSpec | None = None
+    status: FederatedClusterStatus | None = None

@@ -1,0 +1,95 @@
+"""FederatedTypeConfig: a kind of source objects, and what is done with them (spec §1.7)."""
+
+from typing import ClassVar
+
+from pydantic import ConfigDict
+
+from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.api.v1alpha1.base import AGE, Column, Definition, Kind, Model
+
+
+class SourceType(Model):
+    """A served kind."""
+
+    group: str | None = None
+    """The API group; empty for the core group."""
+    kind: str
+    """The kind."""
+    plural_name: str
+    """The plural name."""
+    scope: str
+    """Namespaced or Cluster."""
+    version: str
+    """The API version."""
+
+
+class PathDefinition(Model):
+    """Dot paths to the fields that scheduling and status need."""
+
+    available_replicas_status: str | None = None
+    """The number of available replicas."""
+    label_selector: str | None = None
+    """The label selector of the Pods."""
+    ready_replicas_status: str | None = None
+    """The number of ready replicas."""
+    replicas_spec: str | None = None
+    """The wanted number of replicas."""
+    replicas_status: str | None = None
+    """The actual number of replicas."""
+
+
+class StatusAggregation(Model):
+    """Whether the members' status is merged into the source object."""
+
+    enabled: bool = True
+    """Whether it is done."""
+
+    model_config = ConfigDict(json_schema_extra={"required": ["enabled"]})
+
+
+class StatusCollection(Model):
+    """Whether fields of the member objects are collected, and which."""
+
+    enabled: bool
+    """Whether it is done."""
+    fields: list[str] | None = None
+    """Dot paths of the fields to collect."""
+
+
+class AutoMigrationSwitch(Model):
+    """Whether replicas that a cluster cannot schedule may move."""
+
+    enabled: bool
+    """Whether it is done; policies decide for which objects."""
+
+
+class FederatedTypeConfigSpec(Model):
+    """What is done with the objects of one kind."""
+
+    auto_migration: AutoMigrationSwitch | None = None
+    """Whether replicas that a cluster cannot schedule may move."""
+    controllers: list[list[str]] | None = None
+    """The controllers that look at an object before it is dispatched: stages in order, each a set."""
+    path_definition: PathDefinition | None = None
+    """Dot paths to the fields that scheduling and status need."""
+    source_type: SourceType
+    """The kind of the source objects."""
+    status_aggregation: StatusAggregation = StatusAggregation()
+    """Whether the members' status is merged into the source object."""
+    status_collection: StatusCollection | None = None
+    """Whether fields of the member objects are collected, and which."""
+
+
+class FederatedTypeConfigStatus(Model):
+    """Reserved."""
+
+
+class FederatedTypeConfig(Kind):
+    """FederatedTypeConfig makes a kind of objects federated."""
+
+    DEFINITION: ClassVar[Definition] = Definition(
+        FEDERATED_TYPE_CONFIGS, "ftc", columns=(Column("Kind", ".spec.sourceType.kind"), AGE)
+    )
+
+    spec: FederatedTypeConfigSpec
+    status: FederatedTypeConfigStatus | None = None

@@ -1,0 +1,164 @@
+"""PropagationPolicy and ClusterPropagationPolicy: where objects go, and how replicas are divided (spec §1.3).
+
+Every field is served by one built-in scheduler plugin. Fields that are ours and not KubeAdmiral's say so: they are
+optional, and a manifest without them keeps its meaning.
+"""
+
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from pydantic import ConfigDict, Field
+
+from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
+from federation.api.v1alpha1.base import AGE, Column, Definition, Duration, Kind, Model, NonNegative, PolicyMeta
+from federation.api.v1alpha1.common import ClusterSelectorTerm, PolicyStatus, ResourceSelector, Toleration
+
+
+class SchedulingMode(StrEnum):
+    """Duplicate copies the object with all its replicas into each cluster; Divide splits the replicas."""
+
+    DUPLICATE = "Duplicate"
+    DIVIDE = "Divide"
+
+
+class ReplicasStrategy(StrEnum):
+    """Spread divides by weight; Binpack fills one cluster after the other."""
+
+    BINPACK = "Binpack"
+    SPREAD = "Spread"
+
+
+class Preferences(Model):
+    """What one cluster may get of the replicas, in Divide mode."""
+
+    max_replicas: NonNegative | None = None
+    """The most replicas for the cluster; absent means no limit."""
+    min_replicas: NonNegative | None = None
+    """The fewest replicas for the cluster."""
+    priority: NonNegative | None = None
+    """The cluster's place in the order of Binpack: higher is filled first."""
+    weight: NonNegative | None = None
+    """The cluster's share of the replicas relative to the other clusters' weights."""
+
+
+class ClusterPlacement(Model):
+    """One cluster that may be used, and its preferences."""
+
+    cluster: str
+    """The name of the FederatedCluster."""
+    preferences: Preferences | None = None
+    """What the cluster may get of the replicas."""
+
+
+class AutoMigrationTrigger(Model):
+    """When replicas count as failed to schedule."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+
+    pod_unschedulable_for: Duration | None = None
+    """How long a Pod must have been unschedulable before its replica is moved to another cluster."""
+
+
+class AutoMigration(Model):
+    """Moves replicas that a cluster cannot schedule to clusters that can."""
+
+    keep_unschedulable_replicas: bool = False
+    """Whether the replicas that cannot be scheduled stay where they are besides the new ones elsewhere."""
+    when: AutoMigrationTrigger = AutoMigrationTrigger(pod_unschedulable_for="1m")
+    """When replicas are moved."""
+
+
+class RescheduleWhen(Model):
+    """What makes the scheduler look at an object again. A change of the object itself always does."""
+
+    cluster_api_resources_changed: Annotated[bool, Field(alias="clusterAPIResourcesChanged")] = False
+    """Whether a change of the API resources that a cluster serves triggers rescheduling."""
+    cluster_joined: bool = False
+    """Whether a new cluster triggers rescheduling."""
+    cluster_labels_changed: bool = False
+    """Whether a change of a cluster's labels triggers rescheduling."""
+    policy_content_changed: bool = True
+    """Whether a change of the policy's content triggers rescheduling."""
+
+
+class ReplicaRescheduling(Model):
+    """How replicas may move."""
+
+    avoid_disruption: bool = True
+    """Whether replicas stay where they are as far as possible instead of moving to the exact distribution."""
+
+
+class ReschedulePolicy(Model):
+    """When and how objects are scheduled again."""
+
+    disable_rescheduling: bool | None = None
+    """Whether an object keeps its first placement for ever."""
+    replica_rescheduling: Annotated[ReplicaRescheduling, Field(json_schema_extra={"default": {}})] = (
+        ReplicaRescheduling()
+    )
+    """How replicas may move."""
+    reschedule_when: RescheduleWhen | None = None
+    """What triggers rescheduling."""
+
+
+class PropagationPolicySpec(Model):
+    """Which clusters an object goes to, and how its replicas are divided."""
+
+    auto_migration: AutoMigration | None = None
+    """Moves replicas that a cluster cannot schedule; absent switches it off."""
+    cluster_affinity: list[ClusterSelectorTerm] | None = None
+    """Terms over cluster labels and names, of which at least one must match."""
+    cluster_selector: dict[str, str] | None = None
+    """Labels that a cluster must carry."""
+    disable_follower_scheduling: bool | None = None
+    """Whether the objects that a workload needs (ConfigMaps, Secrets, …) do not follow it."""
+    max_clusters: NonNegative | None = None
+    """The most clusters that an object may go to. KubeAdmiral accepts a negative number here and then schedules
+    nothing; it is rejected."""
+    placement: list[ClusterPlacement] | None = None
+    """The clusters that may be used, with their preferences; empty allows all."""
+    replicas_strategy: ReplicasStrategy = ReplicasStrategy.SPREAD
+    """How replicas are divided in Divide mode."""
+    reschedule_policy: Annotated[
+        ReschedulePolicy, Field(json_schema_extra={"default": {"rescheduleWhen": {"policyContentChanged": True}}})
+    ] = ReschedulePolicy(reschedule_when=RescheduleWhen())
+    """When and how objects are scheduled again."""
+    resource_selectors: list[ResourceSelector] | None = None
+    """The objects that the policy applies to without a label on them. An object's policy label wins over it. An
+    extension of this project."""
+    scheduling_mode: SchedulingMode
+    """Whether each cluster gets all replicas or its share."""
+    scheduling_profile: str | None = None
+    """The SchedulingProfile to schedule with; empty uses the default."""
+    sticky_cluster: bool | None = None
+    """Whether an object is scheduled only once, for stateful workloads and jobs. KubeAdmiral's older manifests have
+    this field; its successor is reschedulePolicy.disableRescheduling, and either switches rescheduling off."""
+    tolerations: list[Toleration] | None = None
+    """The cluster taints that are tolerated."""
+
+
+_COLUMNS = (
+    Column("Mode", ".spec.schedulingMode"),
+    Column("Strategy", ".spec.replicasStrategy"),
+    AGE,
+)
+
+
+class PropagationPolicy(Kind):
+    """PropagationPolicy describes where the objects of its namespace go, and how their replicas are divided."""
+
+    DEFINITION: ClassVar[Definition] = Definition(PROPAGATION_POLICIES, "pp", columns=_COLUMNS)
+
+    metadata: PolicyMeta | None = None
+    spec: PropagationPolicySpec
+    status: PolicyStatus | None = None
+
+
+class ClusterPropagationPolicy(Kind):
+    """ClusterPropagationPolicy describes where objects of any namespace, and objects without one, go."""
+
+    DEFINITION: ClassVar[Definition] = Definition(CLUSTER_PROPAGATION_POLICIES, "cpp", columns=_COLUMNS)
+
+    metadata: PolicyMeta | None = None
+    spec: PropagationPolicySpec
+    status: PolicyStatus | None = None
