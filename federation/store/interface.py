@@ -7,7 +7,7 @@ A value is written once as `Body(head, tail)`; the stored bytes are `head + str(
 carry its own resourceVersion without being serialised again after the commit that decides it.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -55,7 +55,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Part of a list at one revision. `next_key` is "" on the last page; `remaining` counts the keys after this page."""
+    """Part of a list at one revision. `next_key` is "" on the last page; `remaining` counts the keys after it."""
 
     entries: list[Entry]
     revision: int
@@ -63,8 +63,19 @@ class Page:
     remaining: int = 0
 
 
-EventBatch = list[Event]
-"""Changes in commit order."""
+class EventBatch(list[Event]):
+    """Changes in commit order.
+
+    `revision` is how far this watch has got: every change up to it has been yielded by this batch or an earlier one, so
+    a watch that is resumed there misses nothing. That is the number for a bookmark (`Store.revision()` may already be
+    ahead of what this watcher has seen).
+    """
+
+    __slots__ = ("revision",)
+
+    def __init__(self, events: Iterable[Event] = (), revision: int = 0) -> None:
+        super().__init__(events)
+        self.revision = revision
 
 
 class Store(Protocol):
@@ -103,7 +114,7 @@ class Store(Protocol):
     def watch(self, prefix: str, since: int) -> AsyncIterator[EventBatch]:
         """Yield batches of all changes after revision `since` under `prefix`, each exactly once, in order.
 
-        An empty batch is progress: nothing under `prefix` changed, but `revision()` moved on. RevisionCompacted when
+        An empty batch is progress: nothing under `prefix` changed up to its `revision`. RevisionCompacted when
         `since` is older than what is kept or newer than the newest; StoreError when this watcher is too slow and its
         buffer overflows.
         """
