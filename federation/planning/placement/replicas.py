@@ -5,9 +5,9 @@ many? The desired division gives every cluster its minimum and shares the rest b
 moves. When running replicas must not be disrupted, the planner then goes from the current division towards the desired
 one only by the difference: a scale-down takes from those who have too many, a scale-up gives to those who have too few.
 
-Pure arithmetic on integers, deterministic: equal weights are ordered by a hash of cluster and workload, so that different
-workloads spread their remainders over different clusters. It does not know clusters' health, taints or resources (the
-plugins do, see `plugins/federation_plugins/cluster_capacity_weight.py`). `binpack.py` is the sibling that fills up.
+Pure arithmetic on integers, deterministic: equal weights are ordered by a hash of cluster and workload, so that
+different workloads spread their remainders over different clusters. It does not know clusters' health, taints or
+resources: the plugin `ClusterCapacityWeight` does.
 """
 
 from collections.abc import Iterable, Mapping
@@ -80,14 +80,22 @@ class _Share:
     maximum: int | None
 
 
-_NONE: Mapping[str, int] = {}
+@dataclass(frozen=True, slots=True)
+class _Caps:
+    """What a cluster is believed to hold, and what it must not exceed."""
+
+    estimated: Mapping[str, int]
+    limited: Mapping[str, int]
+
+
+_NO_CAPS = _Caps({}, {})
 
 
 def plan_replicas(demand: Demand, steps: Steps | None = None) -> Plan:
     """Divide `demand.total` replicas; append what was done to `steps` when given."""
     shares = _in_order(_shares_of(demand), demand.key)
     keep = demand.keep_unschedulable or not demand.avoid_disruption
-    desired = _divide(shares, demand.total, keep, demand.estimated, demand.limited, steps)
+    desired = _divide(shares, demand.total, keep, _Caps(demand.estimated, demand.limited), steps)
     if not demand.avoid_disruption:
         return desired
     current = {share.cluster: _holds(demand, share.cluster) for share in shares}
@@ -119,29 +127,19 @@ def _holds(demand: Demand, cluster: str) -> int:
     return held
 
 
-def _divide(
-    shares: list[_Share],
-    total: int,
-    keep: bool,
-    estimated: Mapping[str, int],
-    limited: Mapping[str, int],
-    steps: Steps | None,
-) -> Plan:
+def _divide(shares: list[_Share], total: int, keep: bool, caps: _Caps, steps: Steps | None) -> Plan:
     """Return the division that weights, bounds and capacities ask for, whatever runs now."""
-    plan, overflow, remaining = _give_minimums(shares, total, estimated, limited)
+    plan: dict[str, int] = {}
+    overflow: dict[str, int] = {}
+    remaining = _give_minimums(shares, total, caps, plan, overflow)
     if steps is not None:
         steps.append({"step": "minimums", "total": total, "replicas": dict(plan), "remaining": remaining})
     is_changed = True
-    while is_changed and remaining > 0:
-        weights = sum(share.weight for share in shares)
-        if weights <= 0:
-            break
-        round_total = remaining
-        is_changed, shares, remaining = _share_out(shares, remaining, weights, plan, overflow, estimated, limited)
+    while is_changed and remaining > 0 and any(share.weight > 0 for share in shares):
+        distribute = remaining
+        is_changed, shares, remaining = _share_out(shares, remaining, caps, plan, overflow)
         if steps is not None:
-            steps.append(
-                {"step": "share", "distribute": round_total, "replicas": dict(plan), "remaining": remaining}
-            )
+            steps.append({"step": "share", "distribute": distribute, "replicas": dict(plan), "remaining": remaining})
     if keep:
         return Plan(plan, overflow)
     trimmed = {cluster: min(extra, remaining) for cluster, extra in overflow.items()}
@@ -149,50 +147,42 @@ def _divide(
 
 
 def _give_minimums(
-    shares: list[_Share], total: int, estimated: Mapping[str, int], limited: Mapping[str, int]
-) -> tuple[dict[str, int], dict[str, int], int]:
-    """Return the minimums as far as the total reaches, what did not fit of them, and what remains."""
-    plan: dict[str, int] = {}
-    overflow: dict[str, int] = {}
+    shares: list[_Share], total: int, caps: _Caps, plan: dict[str, int], overflow: dict[str, int]
+) -> int:
+    """Fill in the minimums as far as the total reaches, and what did not fit of them; return what remains."""
     remaining = total
     for share in shares:
         cluster = share.cluster
         given = min(share.minimum, remaining)
-        if cluster in limited:
-            given = min(given, limited[cluster])
-        if cluster in estimated and estimated[cluster] < given:
-            overflow[cluster] = given - estimated[cluster]
-            given = estimated[cluster]
+        if cluster in caps.limited:
+            given = min(given, caps.limited[cluster])
+        if cluster in caps.estimated and caps.estimated[cluster] < given:
+            overflow[cluster] = given - caps.estimated[cluster]
+            given = caps.estimated[cluster]
         plan[cluster] = given
         remaining -= given
-    return plan, overflow, remaining
+    return remaining
 
 
 def _share_out(
-    shares: list[_Share],
-    remaining: int,
-    weights: int,
-    plan: dict[str, int],
-    overflow: dict[str, int],
-    estimated: Mapping[str, int],
-    limited: Mapping[str, int],
+    shares: list[_Share], remaining: int, caps: _Caps, plan: dict[str, int], overflow: dict[str, int]
 ) -> tuple[bool, list[_Share], int]:
     """Run one round in place: everybody's share of `remaining` by weight, rounded up, while there is something left.
 
     Return whether somebody got more, who takes part in the next round (those who hit no bound), and what remains.
     """
-    distribute, is_changed, open_shares = remaining, False, []
+    distribute, weights = remaining, sum(share.weight for share in shares)
+    is_changed, open_shares = False, []
     for share in shares:
         cluster, start = share.cluster, plan[share.cluster]
-        target = start + min(-(-distribute * share.weight // weights), remaining)
-        wanted = target
+        wanted = target = start + min(-(-distribute * share.weight // weights), remaining)
         if share.maximum is not None and target > share.maximum:
             target = share.maximum
-        if cluster in limited and target > limited[cluster]:
-            target = limited[cluster]
-        if cluster in estimated and target > estimated[cluster]:
-            overflow[cluster] = overflow.get(cluster, 0) + target - estimated[cluster]
-            target = estimated[cluster]
+        if cluster in caps.limited and target > caps.limited[cluster]:
+            target = caps.limited[cluster]
+        if cluster in caps.estimated and target > caps.estimated[cluster]:
+            overflow[cluster] = overflow.get(cluster, 0) + target - caps.estimated[cluster]
+            target = caps.estimated[cluster]
         if target == wanted:
             open_shares.append(share)
         is_changed = is_changed or target > start
@@ -225,7 +215,7 @@ def _scale_down(key: str, desired: dict[str, int], current: dict[str, int], amou
         for cluster in desired
         if desired[cluster] < current[cluster]
     ]
-    taken = _divide(_in_order(surplus, key), amount, True, _NONE, _NONE, None).replicas
+    taken = _divide(_in_order(surplus, key), amount, True, _NO_CAPS, None).replicas
     return {cluster: held - taken.get(cluster, 0) for cluster, held in current.items()}
 
 
@@ -237,5 +227,5 @@ def _scale_up(demand: Demand, desired: dict[str, int], current: dict[str, int], 
             own = demand.preferences.get(cluster)
             room = None if own is None or own.maximum is None else own.maximum - current[cluster]
             lacking.append(_Share(cluster, wanted - current[cluster], 0, room))
-    given = _divide(_in_order(lacking, demand.key), amount, True, _NONE, _NONE, None).replicas
+    given = _divide(_in_order(lacking, demand.key), amount, True, _NO_CAPS, None).replicas
     return {cluster: held + given.get(cluster, 0) for cluster, held in current.items()}

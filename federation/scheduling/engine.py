@@ -1,0 +1,213 @@
+"""The scheduling algorithm: snapshot + unit + profile → decision (spec §6.2, D6).
+
+Filter, score, select, divide; synchronous, pure and deterministic. `decide` answers at once; `run` is the same as a
+generator for profiles with remote plugins: it yields requests and is sent the responses by whoever does I/O.
+
+Where this differs from KubeAdmiral it is so that no workload is lost (D8): a decision without a feasible cluster,
+with a failing plugin or that places no replica at all is *not* an empty placement but an unsuccessful decision, and the
+caller keeps what is; and a unit that is scaled to 0 stays in its clusters with 0 replicas.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from federation.base.errors import PluginError
+from federation.scheduling.framework.cyclestate import CycleState
+from federation.scheduling.framework.instrument import Instrument
+from federation.scheduling.framework.profile import Profile
+from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.framework.runner import (
+    Cycle,
+    Exchange,
+    Filtered,
+    Framework,
+    PluginFailed,
+    Scored,
+    Selection,
+    Unselectable,
+)
+from federation.scheduling.framework.types import Cluster, Code, Division, SchedulingMode, SchedulingUnit, Status
+from federation.scheduling.snapshot import Snapshot
+
+Placements = Mapping[str, int | None]
+"""Cluster → replicas; None where the object goes as it is."""
+
+_FRAMEWORKS_MAX = 64
+
+
+class Outcome(StrEnum):
+    """How a decision ended. Only the first two say where the unit belongs."""
+
+    SCHEDULED = "Scheduled"
+    STICKY = "Sticky"
+    NO_FEASIBLE_CLUSTER = "NoFeasibleCluster"
+    NO_REPLICAS_PLACED = "NoReplicasPlaced"
+    PLUGIN_FAILED = "PluginFailed"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer and its whole trail. `placements` is empty unless `is_success`; `reason` is one line for people."""
+
+    outcome: Outcome
+    reason: str
+    unit: SchedulingUnit
+    snapshot: Snapshot
+    profile: str = ""
+    placements: Placements = field(default_factory=dict)
+    filtered: Filtered | None = None
+    scored: Scored | None = None
+    selections: Sequence[Selection] = ()
+    division: Division | None = None
+    failure: Status | None = None
+    unplaced: int = 0
+
+    @property
+    def is_success(self) -> bool:
+        return self.outcome in (Outcome.SCHEDULED, Outcome.STICKY)
+
+
+class Engine:
+    """Decides with the plugins of `registry`. One engine serves all profiles; it keeps their frameworks."""
+
+    def __init__(self, registry: PluginRegistry, *, monotonic: Callable[[], float] | None = None) -> None:
+        self._registry = registry
+        self._instrument = Instrument(monotonic)
+        self._frameworks: dict[int, tuple[Profile, Framework]] = {}
+
+    def framework(self, profile: Profile) -> Framework:
+        """Return the profile's plugins, made once; PluginError when the profile cannot work."""
+        known = self._frameworks.get(id(profile))
+        if known is not None and known[0] is profile:
+            return known[1]
+        framework = Framework(profile, self._registry, self._instrument)
+        if len(self._frameworks) >= _FRAMEWORKS_MAX:
+            del self._frameworks[next(iter(self._frameworks))]
+        self._frameworks[id(profile)] = (profile, framework)
+        return framework
+
+    def decide(self, unit: SchedulingUnit, snapshot: Snapshot, profile: Profile, *, now: datetime) -> Decision:
+        """Decide at once; PluginError when the profile has a plugin that wants to ask somebody."""
+        run = self.run(unit, snapshot, profile, now=now)
+        try:
+            next(run)
+        except StopIteration as stop:
+            decision: Decision = stop.value
+            return decision
+        run.close()
+        raise PluginError(f"profile {profile.name!r} has remote plugins: drive Engine.run instead of decide")
+
+    def run(self, unit: SchedulingUnit, snapshot: Snapshot, profile: Profile, *, now: datetime) -> Exchange[Decision]:
+        """Yield the requests of remote plugins, get their responses sent, return the decision."""
+        started = self._instrument.now()
+        cycle = Cycle(unit, snapshot.clusters, snapshot.generation, CycleState(now))
+        trail = _Trail(cycle, snapshot, profile.name)
+        try:
+            decision = yield from self._steps(trail, profile)
+        except PluginFailed as failed:
+            decision = trail.failed(failed.status)
+        except Exception as error:
+            # A plugin may be a stranger's code: this is the one seam at which whatever it raises becomes its failure.
+            if not cycle.plugin:
+                raise
+            status = Status(Code.ERROR, (f"{type(error).__name__}: {error}",), cycle.plugin)
+            decision = trail.failed(status)
+        self._instrument.decision(decision.outcome, started)
+        return decision
+
+    def _steps(self, trail: "_Trail", profile: Profile) -> Exchange[Decision]:
+        cycle, unit = trail.cycle, trail.cycle.unit
+        if unit.sticky and unit.current:
+            return trail.end(Outcome.STICKY, "sticky: it stays where it was scheduled first", unit.current)
+        try:
+            framework = self.framework(profile)
+        except PluginError as error:
+            return trail.end(Outcome.PLUGIN_FAILED, f"profile {profile.name}: {error}")
+        trail.filtered = filtered = yield from framework.run_filters(cycle)
+        if not filtered.feasible:
+            return trail.end(Outcome.NO_FEASIBLE_CLUSTER, availability(trail.snapshot, filtered))
+        try:
+            trail.scored = yield from framework.run_scores(cycle, filtered.feasible)
+            selected = yield from framework.run_select(cycle, trail.scored.totals)
+        except Unselectable as refusal:
+            return trail.end(Outcome.NO_FEASIBLE_CLUSTER, f"{refusal.status.plugin}: {refusal}")
+        if not selected:
+            return trail.end(Outcome.NO_FEASIBLE_CLUSTER, "no cluster was selected of the available ones")
+        clusters = [entry.cluster for entry in selected]
+        if unit.mode is SchedulingMode.DUPLICATE:
+            return trail.end(
+                Outcome.SCHEDULED, availability(trail.snapshot, filtered), {cluster.name: None for cluster in clusters}
+            )
+        return (yield from self._divide(trail, framework, clusters))
+
+    def _divide(self, trail: "_Trail", framework: Framework, clusters: list[Cluster]) -> Exchange[Decision]:
+        unit, wanted = trail.cycle.unit, trail.cycle.unit.desired_replicas or 0
+        if wanted <= 0:
+            held = [cluster.name for cluster in clusters if cluster.name in unit.current]
+            zeros = dict.fromkeys(held or [cluster.name for cluster in clusters], 0)
+            return trail.end(Outcome.SCHEDULED, "scaled to 0: it stays in its clusters", zeros)
+        try:
+            trail.division = division = yield from framework.run_replicas(trail.cycle, clusters)
+        except Unselectable as refusal:
+            return trail.end(Outcome.NO_REPLICAS_PLACED, f"{refusal.status.plugin}: {refusal}")
+        placements = {name: replicas for name, replicas in division.replicas.items() if replicas > 0}
+        if not placements:
+            return trail.end(
+                Outcome.NO_REPLICAS_PLACED, f"weights and limits leave no room for any of {wanted} replicas"
+            )
+        trail.unplaced = max(0, wanted - sum(placements.values()))
+        reason = availability(trail.snapshot, trail.filtered)
+        if trail.unplaced:
+            reason += f"; {trail.unplaced} of {wanted} replicas have no place within the limits"
+        return trail.end(Outcome.SCHEDULED, reason, placements)
+
+
+class _Trail:
+    """What is known so far of the decision under way."""
+
+    __slots__ = ("cycle", "division", "filtered", "profile", "scored", "snapshot", "unplaced")
+
+    def __init__(self, cycle: Cycle, snapshot: Snapshot, profile: str) -> None:
+        self.cycle = cycle
+        self.snapshot = snapshot
+        self.profile = profile
+        self.filtered: Filtered | None = None
+        self.scored: Scored | None = None
+        self.division: Division | None = None
+        self.unplaced = 0
+
+    def end(
+        self, outcome: Outcome, reason: str, placements: Placements | None = None, failure: Status | None = None
+    ) -> Decision:
+        return Decision(
+            outcome=outcome,
+            reason=reason,
+            unit=self.cycle.unit,
+            snapshot=self.snapshot,
+            profile=self.profile,
+            placements=placements or {},
+            filtered=self.filtered,
+            scored=self.scored,
+            selections=self.cycle.selections,
+            division=self.division,
+            failure=failure,
+            unplaced=self.unplaced,
+        )
+
+    def failed(self, status: Status) -> Decision:
+        who = f"{status.plugin} failed in {self.cycle.point}" if status.plugin else self.cycle.point
+        return self.end(Outcome.PLUGIN_FAILED, f"{who}: {'; '.join(status.reasons)}", failure=status)
+
+
+def availability(snapshot: Snapshot, filtered: Filtered | None) -> str:
+    """Return "2/3 clusters are available: 1 cluster(s) were unready", reasons counted and in a fixed order."""
+    counts: dict[str, int] = {}
+    for status in filtered.rejected.values() if filtered else ():
+        for reason in status.reasons or (f"filtered by {status.plugin}",):
+            counts[reason] = counts.get(reason, 0) + 1
+    available = len(filtered.feasible) if filtered else 0
+    text = f"{available}/{len(snapshot.clusters)} clusters are available"
+    reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+    return f"{text}: {reasons}" if reasons else text

@@ -1,0 +1,245 @@
+"""What a scheduler plugin sees: the unit to place, the clusters, and the answers it may give.
+
+Part of the public plugin API (STYLE 8). Everything here is a fact: made once, never changed. A `Cluster` is a light
+view of a FederatedCluster, computed once per change of what scheduling looks at, so that a plugin never parses a
+quantity or a label list. Quantities are integers: `cpu` in thousandths of a core, everything else in whole units, both
+rounded up. Read `interfaces.py` next, then any file of `plugins/federation_plugins`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from federation.api.selectors import ClusterTerms
+
+CPU = "cpu"
+MEMORY = "memory"
+EPHEMERAL_STORAGE = "ephemeral-storage"
+NVIDIA_GPU = "nvidia.com/gpu"
+
+Resources = Mapping[str, int]
+"""Resource name → amount; `cpu` in thousandths, the rest in whole units."""
+
+
+class Code(StrEnum):
+    """How an extension point ended."""
+
+    SUCCESS = "Success"
+    UNSCHEDULABLE = "Unschedulable"
+    """Not here, for a reason that the user can read. The decision goes on without this cluster."""
+    ERROR = "Error"
+    """The plugin could not answer. The decision fails; the last placement stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """An answer: a code and reasons that complete "0/3 clusters are available: 2 …". The framework fills `plugin`."""
+
+    code: Code = Code.SUCCESS
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+    @property
+    def is_success(self) -> bool:
+        return self.code is Code.SUCCESS
+
+
+SUCCESS = Status()
+
+
+def unschedulable(*reasons: str) -> Status:
+    """Return the answer "not here"."""
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def error(*reasons: str) -> Status:
+    """Return the answer "I cannot tell"."""
+    return Status(Code.ERROR, reasons)
+
+
+class SchedulingMode(StrEnum):
+    """Copy the object to every selected cluster, or divide its replicas between them."""
+
+    DUPLICATE = "Duplicate"
+    DIVIDE = "Divide"
+
+
+class ReplicasStrategy(StrEnum):
+    """How Divide divides."""
+
+    SPREAD = "Spread"
+    BINPACK = "Binpack"
+
+
+class Effect(StrEnum):
+    """What a taint does to units that do not tolerate it."""
+
+    NO_SCHEDULE = "NoSchedule"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    NO_EXECUTE = "NoExecute"
+
+
+class Taint(NamedTuple):
+    """A taint of a cluster (`timeAdded` plays no part in scheduling)."""
+
+    key: str
+    value: str
+    effect: str
+
+
+class Toleration(NamedTuple):
+    """A toleration with Kubernetes' meaning: no key and Exists tolerates all, no effect means every effect."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Say whether this toleration covers the taint."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        return self.operator == "Exists" or (self.operator == "Equal" and self.value == taint.value)
+
+
+class PreferredTerm(NamedTuple):
+    """A term that adds `weight` to the score of clusters that match it."""
+
+    weight: int
+    term: ClusterTerms
+
+
+class GroupVersionKind(NamedTuple):
+    """The kind of the object that is scheduled."""
+
+    group: str
+    version: str
+    kind: str
+
+
+NO_KIND = GroupVersionKind("", "", "")
+
+
+@dataclass(frozen=True, slots=True)
+class AutoMigration:
+    """Feedback about replicas that a member could not run (spec §13)."""
+
+    keep_unschedulable: bool = False
+    estimated_capacity: Mapping[str, int] = field(default_factory=dict)
+    scheduled_replicas: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CustomMigration:
+    """A migration that the user asked for (spec §5.6): caps per cluster, and clusters closed until a moment."""
+
+    limited_capacity: Mapping[str, int] = field(default_factory=dict)
+    unavailable_until: Mapping[str, datetime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SchedulingUnit:
+    """What is to be placed: identity, what it needs, where it is, and what policy and annotations ask for.
+
+    `desired_replicas` is None for kinds without replicas. `current` maps each cluster that holds it now to its replicas
+    (None: as in the template). `required` is None when any cluster will do. `priorities` is None
+    when the policy gives none. `max_clusters` is None when unlimited.
+    """
+
+    gvk: GroupVersionKind = NO_KIND
+    plural: str = ""
+    namespace: str = ""
+    name: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    desired_replicas: int | None = None
+    request: Resources = field(default_factory=dict)
+    current: Mapping[str, int | None] = field(default_factory=dict)
+    mode: SchedulingMode = SchedulingMode.DUPLICATE
+    strategy: ReplicasStrategy = ReplicasStrategy.SPREAD
+    sticky: bool = False
+    avoid_disruption: bool = True
+    cluster_selector: tuple[tuple[str, str], ...] = ()
+    cluster_names: frozenset[str] = frozenset()
+    required: ClusterTerms | None = None
+    preferred: tuple[PreferredTerm, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    max_clusters: int | None = None
+    min_replicas: Mapping[str, int] = field(default_factory=dict)
+    max_replicas: Mapping[str, int] = field(default_factory=dict)
+    weights: Mapping[str, int] = field(default_factory=dict)
+    priorities: Mapping[str, int] | None = None
+    auto_migration: AutoMigration | None = None
+    custom_migration: CustomMigration | None = None
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or `name` when cluster-scoped."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Say whether any of the unit's tolerations covers the taint."""
+        return any(toleration.tolerates(taint) for toleration in self.tolerations)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cluster:
+    """A member as scheduling sees it; compared by identity: an unchanged cluster is the same object in every snapshot.
+
+    `allocatable` and `available` are what all its nodes offer and what is free of it (may be negative); empty when the
+    member has not reported. `source` is the FederatedCluster it was made from: read-only, for plugins that need a
+    field of their own.
+    """
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    api_types: frozenset[GroupVersionKind] = frozenset()
+    is_joined: bool = True
+    is_ready: bool = True
+    is_terminating: bool = False
+    allocatable: Resources = field(default_factory=dict)
+    available: Resources = field(default_factory=dict)
+    source: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def used(self, resource: str) -> int:
+        """Return how much of the resource is taken: allocatable less available."""
+        return self.allocatable.get(resource, 0) - self.available.get(resource, 0)
+
+
+class ClusterScore(NamedTuple):
+    """A feasible cluster and the sum of its normalised, weighted scores."""
+
+    cluster: Cluster
+    score: int
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Replicas per cluster (clusters left out get none) and how they came about (JSON-able)."""
+
+    replicas: Mapping[str, int]
+    explanation: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PluginRequest:
+    """A call that a remote plugin wants made: POST `body` to `url` within `timeout_s` seconds (sans-I/O)."""
+
+    url: str
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+    timeout_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class PluginResponse:
+    """What came back: HTTP status and body, or status 0 and why there was no answer."""
+
+    status: int
+    body: bytes = b""
+    error: str = ""

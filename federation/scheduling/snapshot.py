@@ -1,0 +1,154 @@
+"""All clusters at one moment, as scheduling sees them.
+
+A FederatedCluster changes every few seconds (heartbeats), what scheduling looks at hardly ever. `ClusterCache` keeps a
+`Cluster` until something relevant changes, so that a `Snapshot`'s generation says "nothing changed" and results can be
+reused. Pure: whoever watches FederatedClusters calls `update` and `remove`.
+Read `engine.py` next.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Flag, auto
+from functools import cached_property
+from typing import Any
+
+from federation.api import conditions, names, quantity
+from federation.scheduling.framework.types import CPU, Cluster, GroupVersionKind, Taint
+
+
+class Change(Flag):
+    """What of a cluster changed, as far as decisions depend on it."""
+
+    NOTHING = 0
+    MEMBERSHIP = auto()
+    """Joined, added or removed."""
+    LABELS = auto()
+    TAINTS = auto()
+    API_TYPES = auto()
+    READINESS = auto()
+    TERMINATION = auto()
+    RESOURCES = auto()
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Joined clusters in the order of their names. `generation` differs whenever the content does."""
+
+    generation: int
+    clusters: tuple[Cluster, ...]
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Cluster]:
+        """The clusters by name."""
+        return {cluster.name: cluster for cluster in self.clusters}
+
+    def resolve(self, name: str) -> str:
+        """Return the cluster's real name for a name that a user wrote.
+
+        Kubernetes names are lower case, yet manifests circulate that say `Cluster-01` (seed 003 prints one). A name
+        that does not exist as written but does in lower case means that cluster; any other is returned as it is.
+        """
+        if name in self.by_name:
+            return name
+        lowered = name.lower()
+        return lowered if lowered in self.by_name else name
+
+
+class ClusterCache:
+    """Every FederatedCluster, converted once per relevant change."""
+
+    def __init__(self) -> None:
+        self._clusters: dict[str, Cluster] = {}
+        self._snapshot: Snapshot | None = None
+        self._generation = 0
+
+    def update(self, source: Mapping[str, Any]) -> Change:
+        """Take in a FederatedCluster; return what of it changed."""
+        cluster = to_cluster(source)
+        old = self._clusters.get(cluster.name)
+        change = compare(old, cluster)
+        if old is None or change:
+            self._clusters[cluster.name] = cluster
+            self._forget()
+        return change
+
+    def remove(self, name: str) -> Change:
+        """Forget a FederatedCluster that is gone."""
+        cluster = self._clusters.pop(name, None)
+        if cluster is None:
+            return Change.NOTHING
+        self._forget()
+        return Change.MEMBERSHIP if cluster.is_joined else Change.NOTHING
+
+    def snapshot(self) -> Snapshot:
+        """Return the joined clusters; the same object until something changes."""
+        if self._snapshot is None:
+            joined = (self._clusters[name] for name in sorted(self._clusters) if self._clusters[name].is_joined)
+            self._snapshot = Snapshot(self._generation, tuple(joined))
+        return self._snapshot
+
+    def _forget(self) -> None:
+        self._snapshot = None
+        self._generation += 1
+
+
+def compare(old: Cluster | None, new: Cluster) -> Change:
+    """Return what differs between two views of one cluster; only membership counts for one that is not joined."""
+    if old is None or old.is_joined != new.is_joined:
+        was_joined = old is not None and old.is_joined
+        return Change.MEMBERSHIP if was_joined or new.is_joined else Change.NOTHING
+    change = Change.NOTHING
+    if old.labels != new.labels:
+        change |= Change.LABELS
+    if old.taints != new.taints:
+        change |= Change.TAINTS
+    if old.api_types != new.api_types:
+        change |= Change.API_TYPES
+    if old.is_ready != new.is_ready:
+        change |= Change.READINESS
+    if old.is_terminating != new.is_terminating:
+        change |= Change.TERMINATION
+    if old.allocatable != new.allocatable or old.available != new.available:
+        change |= Change.RESOURCES
+    return change
+
+
+def to_cluster(source: Mapping[str, Any]) -> Cluster:
+    """Return the scheduler's view of a FederatedCluster."""
+    metadata, status = source.get("metadata") or {}, source.get("status") or {}
+    resources, stated = status.get("resources") or {}, status.get("conditions")
+    return Cluster(
+        name=str(metadata.get("name", "")),
+        labels=metadata.get("labels") or {},
+        taints=tuple(to_taint(taint) for taint in (source.get("spec") or {}).get("taints") or ()),
+        api_types=frozenset(_to_gvk(entry) for entry in status.get("apiResourceTypes") or ()),
+        is_joined=conditions.is_true(stated, names.CLUSTER_JOINED),
+        is_ready=conditions.is_true(stated, names.CLUSTER_READY),
+        is_terminating=bool(metadata.get("deletionTimestamp")),
+        allocatable=to_resources(resources.get("allocatable")),
+        available=to_resources(resources.get("available")),
+        source=source,
+    )
+
+
+def to_taint(taint: Mapping[str, Any]) -> Taint:
+    """Return a taint as scheduling compares it: without the time when it was added."""
+    return Taint(str(taint.get("key") or ""), str(taint.get("value") or ""), str(taint.get("effect") or ""))
+
+
+def to_resources(quantities: Mapping[str, Any] | None) -> dict[str, int]:
+    """Return a ResourceList in integers: `cpu` in thousandths, the rest in whole units, rounded up.
+
+    A quantity that cannot be parsed is left out: a member that reports nonsense has none of it.
+    """
+    amounts: dict[str, int] = {}
+    for name, value in (quantities or {}).items():
+        try:
+            amounts[name] = quantity.to_milli(value) if name == CPU else quantity.to_int_ceil(value)
+        except ValueError:
+            continue
+    return amounts
+
+
+def _to_gvk(entry: Mapping[str, Any]) -> GroupVersionKind:
+    return GroupVersionKind(entry.get("group") or "", entry.get("version") or "", entry.get("kind") or "")
