@@ -169,7 +169,7 @@ class JSONPatchOverrider(Model):
 
     operator: JSONPatchOperator | None = None
     """add, remove, replace or test; replace by default."""
-    path: Annotated[str, Field(pattern="^/")]
+    path: Annotated[str, Field(pattern="^/([^~]|~[01])*$")]
     """A JSON pointer (RFC 6901) to the field, for example /spec/template/spec/containers/0/image."""
     value: AnyValue = None
     """The value to add, to set or to compare with."""

@@ -1,0 +1,183 @@
+"""From override policies to the patches of every cluster (spec §8).
+
+A policy is compiled once per version of it. For each cluster the rules of all its policies run in order on a working
+copy of the template; clusters for which the same rules match share one computation. Also here: which policies an object
+is bound to, and the shape in which patches are stored (`spec.overrides[].clusters`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from federation.api import names
+from federation.api.selectors import Labels
+from federation.planning.overrides.containers import compute_command_patches, compute_env_patches
+from federation.planning.overrides.errors import OverrideError
+from federation.planning.overrides.image import compute_image_patches
+from federation.planning.overrides.jsonpatch import apply_json_patch
+from federation.planning.overrides.metadata import compute_metadata_patches
+from federation.planning.overrides.targets import Target, compile_target
+
+Patches = list[dict[str, Any]]
+ClusterPatches = dict[str, Patches]
+"""Patches in order by cluster; clusters without patches are absent."""
+
+_FINALIZERS = "/metadata/finalizers"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One override rule: for which clusters, and what."""
+
+    target: Target
+    overriders: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A compiled OverridePolicy or ClusterOverridePolicy; `display` is `OverridePolicy "ns/name"` for messages."""
+
+    display: str
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What rules may ask of a cluster."""
+
+    name: str
+    labels: Labels
+
+
+def compile_policy(policy: Mapping[str, Any]) -> Policy:
+    """Return the compiled policy. It never fails: what is malformed fails when an object needs it."""
+    metadata = policy.get("metadata") or {}
+    namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
+    kind = policy.get("kind") or ("OverridePolicy" if namespace else "ClusterOverridePolicy")
+    return Policy(
+        display=f'{kind} "{namespace}/{name}"' if namespace else f'{kind} "{name}"',
+        rules=compile_rules((policy.get("spec") or {}).get("overrideRules")),
+    )
+
+
+def compile_rules(rules: Iterable[Mapping[str, Any]] | None) -> tuple[Rule, ...]:
+    """Return the compiled `overrideRules`."""
+    return tuple(Rule(compile_target(rule.get("targetClusters")), rule.get("overriders") or {}) for rule in rules or ())
+
+
+def compute_overrides(
+    template: dict[str, Any], policies: Sequence[Policy], clusters: Iterable[Cluster]
+) -> ClusterPatches:
+    """Return the patches of every cluster; OverrideError naming policy, rule and field when one cannot be computed."""
+    computed: dict[tuple[tuple[int, int], ...], Patches] = {}
+    result: ClusterPatches = {}
+    for cluster in clusters:
+        matching = tuple(_matching(policies, cluster))
+        if matching not in computed:
+            computed[matching] = _compute(template, policies, matching)
+        if patches := computed[matching]:
+            result[cluster.name] = patches
+    return result
+
+
+def _matching(policies: Sequence[Policy], cluster: Cluster) -> Iterable[tuple[int, int]]:
+    for position, policy in enumerate(policies):
+        for index, rule in enumerate(policy.rules):
+            try:
+                is_matched = rule.target.matches(cluster.name, cluster.labels)
+            except OverrideError as error:
+                raise error.within(f"{policy.display}: spec.overrideRules[{index}].") from error
+            if is_matched:
+                yield position, index
+
+
+def _compute(template: dict[str, Any], policies: Sequence[Policy], matching: Sequence[tuple[int, int]]) -> Patches:
+    working_copy = template
+    patches: Patches = []
+    for position, index in matching:
+        policy = policies[position]
+        try:
+            added = compute_rule_patches(working_copy, policy.rules[index].overriders)
+            # Finalizers are set only in the member; the template's own are not part of the working copy.
+            working_copy = apply_json_patch(
+                working_copy, [patch for patch in added if not patch["path"].startswith(_FINALIZERS)]
+            )
+        except OverrideError as error:
+            raise error.within(f"{policy.display}: spec.overrideRules[{index}].overriders.") from error
+        patches += added
+    return patches
+
+
+def compute_rule_patches(template: Mapping[str, Any], overriders: Mapping[str, Any]) -> Patches:
+    """Return the patches of one rule's overriders, which all see the same template; empty lists are skipped."""
+    patches: Patches = []
+    if image := overriders.get("image"):
+        patches += compute_image_patches(template, image)
+    for field in ("command", "args"):
+        if changes := overriders.get(field):
+            patches += compute_command_patches(template, changes, field)
+    if envs := overriders.get("envs"):
+        patches += compute_env_patches(template, envs)
+    for field in ("annotations", "labels"):
+        patches += compute_metadata_patches(template, overriders.get(field) or (), field)
+    patches += [_to_patch(overrider) for overrider in overriders.get("jsonpatch") or ()]
+    return patches
+
+
+def _to_patch(overrider: Mapping[str, Any]) -> dict[str, Any]:
+    patch: dict[str, Any] = {"path": overrider.get("path") or ""}
+    if operator := overrider.get("operator"):
+        patch["op"] = operator
+    if "value" in overrider:
+        patch["value"] = overrider["value"]
+    return patch
+
+
+def merge_overrides(first: Mapping[str, Patches] | None, second: Mapping[str, Patches] | None) -> ClusterPatches:
+    """Return the patches of both, those of `second` after those of `first` per cluster."""
+    result: ClusterPatches = {cluster: list(patches) for cluster, patches in (first or {}).items()}
+    for cluster, patches in (second or {}).items():
+        result.setdefault(cluster, []).extend(patches)
+    return result
+
+
+def to_list(overrides: Mapping[str, Patches]) -> list[dict[str, Any]]:
+    """Return the stored form, `[{cluster, patches}]` sorted by cluster."""
+    return [{"cluster": cluster, "patches": overrides[cluster]} for cluster in sorted(overrides)]
+
+
+def from_list(entries: Iterable[Mapping[str, Any]] | None) -> ClusterPatches:
+    """Return the patches by cluster of the stored form."""
+    return {entry["cluster"]: list(entry.get("patches") or ()) for entry in entries or ()}
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyReference:
+    """A policy by name; `namespace` is "" for a ClusterOverridePolicy."""
+
+    namespace: str
+    name: str
+
+    @property
+    def display(self) -> str:
+        """`OverridePolicy "ns/name"` or `ClusterOverridePolicy "name"`."""
+        if self.namespace:
+            return f'OverridePolicy "{self.namespace}/{self.name}"'
+        return f'ClusterOverridePolicy "{self.name}"'
+
+
+def labelled_policies(labels: Labels | None, namespace: str) -> tuple[PolicyReference | None, PolicyReference | None]:
+    """Return the cluster-wide and the namespaced policy that the object's labels name, None where there is no label.
+
+    OverrideError when a label is there but empty. Objects without a namespace have no namespaced policy.
+    """
+    held = labels or {}
+    for label in (names.CLUSTER_OVERRIDE_POLICY_LABEL, names.OVERRIDE_POLICY_LABEL):
+        if held.get(label) == "" and (namespace or label == names.CLUSTER_OVERRIDE_POLICY_LABEL):
+            raise OverrideError(f"the label {label} is empty")
+    cluster_wide = held.get(names.CLUSTER_OVERRIDE_POLICY_LABEL)
+    namespaced = held.get(names.OVERRIDE_POLICY_LABEL) if namespace else None
+    return (
+        PolicyReference("", cluster_wide) if cluster_wide else None,
+        PolicyReference(namespace, namespaced) if namespaced else None,
+    )
