@@ -1,0 +1,49 @@
+"""May an object that was in a member before the federation came be taken over? (spec §10.4)
+
+Only when the user says so twice: conflict-resolution "adopt", and the cluster named by clusters-to-adopt. The internal
+variants of both annotations, which controllers set, win over the public ones. Pure; `executor.py` asks when a create
+finds something there.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from federation.api import names
+
+
+class AdoptionError(ValueError):
+    """The clusters-to-adopt annotation is no JSON object, or its regexp does not compile."""
+
+
+def is_adoption_allowed(annotations: Mapping[str, str], cluster: str) -> bool:
+    """Say whether an existing object may be taken over in this cluster; AdoptionError when the annotation is invalid."""
+    resolution = annotations.get(names.INTERNAL_CONFLICT_RESOLUTION) or annotations.get(names.CONFLICT_RESOLUTION)
+    return resolution == "adopt" and is_cluster_to_adopt(annotations, cluster)
+
+
+def is_cluster_to_adopt(annotations: Mapping[str, str], cluster: str) -> bool:
+    """Say whether clusters-to-adopt names the cluster: in its list, or by its (unanchored) regexp."""
+    text = annotations.get(names.INTERNAL_CLUSTERS_TO_ADOPT) or annotations.get(names.CLUSTERS_TO_ADOPT)
+    if not text:
+        return False
+    clusters, pattern = _parse(text)
+    return cluster in clusters or (pattern is not None and pattern.search(cluster) is not None)
+
+
+@lru_cache(maxsize=256)
+def _parse(text: str) -> tuple[frozenset[str], re.Pattern[str] | None]:
+    try:
+        value: Any = orjson.loads(text)
+        if not isinstance(value, dict):
+            raise AdoptionError(f"{names.CLUSTERS_TO_ADOPT}: {text!r} is not a JSON object")  # bad data
+        regexp = value.get("regexp") or ""
+        clusters = value.get("clusters") or []
+        if not isinstance(regexp, str) or not isinstance(clusters, list):
+            raise AdoptionError(f"{names.CLUSTERS_TO_ADOPT}: clusters is a list of names and regexp a text")
+        return frozenset(map(str, clusters)), re.compile(regexp) if regexp else None
+    except (orjson.JSONDecodeError, re.error) as error:
+        raise AdoptionError(f"{names.CLUSTERS_TO_ADOPT}: {error}") from error

@@ -1,0 +1,118 @@
+"""The merged status of a Deployment: sums, and the conditions that `kubectl rollout status` and `kubectl wait` read.
+
+Available is True when every cluster that should run a part of it says so; Progressing is the worst of the members':
+a deadline exceeded anywhere, else still updating somewhere, else complete. `observedGeneration` follows the source only
+when all members have seen its newest spec (spec §12; the conditions are where we differ from KubeAdmiral on purpose).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.api import conditions, names
+from federation.api.resources import Object
+from federation.planning.aggregation.context import (
+    Context,
+    Members,
+    keep_condition_times,
+    observed_generation,
+    status_of,
+)
+from federation.planning.aggregation.context import sums as sum_fields
+
+_SUMMED = (
+    "replicas",
+    "updatedReplicas",
+    "readyReplicas",
+    "availableReplicas",
+    "unavailableReplicas",
+    "terminatingReplicas",
+)
+_DEADLINE_EXCEEDED = "ProgressDeadlineExceeded"
+_COMPLETE = "NewReplicaSetAvailable"
+
+
+def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
+    """Return the Deployment's status."""
+    status: Object = dict(sum_fields(members, _SUMMED))
+    if (generation := observed_generation(source, context)) is not None:
+        status["observedGeneration"] = generation
+    previous = status_of(source).get("conditions") or []
+    wanted = [_available(members, context), *_progressing(members, context), *_replica_failure(members)]
+    kept = [c for c in previous if c.get("type") not in _OWNED]
+    status["conditions"] = [*keep_condition_times(previous, wanted, context.now, update_field="lastUpdateTime"), *kept]
+    return status
+
+
+_OWNED = frozenset({names.DEPLOYMENT_AVAILABLE, names.DEPLOYMENT_PROGRESSING, names.DEPLOYMENT_REPLICA_FAILURE})
+
+
+def _expected(members: Members, context: Context) -> list[str]:
+    """Return the clusters whose copies decide: those placed, or whoever has one when nothing is placed any more."""
+    return sorted(context.placed or members)
+
+
+def _condition_in(members: Members, cluster: str, type_: str) -> Mapping[str, Any] | None:
+    member = members.get(cluster)
+    return conditions.find(status_of(member).get("conditions"), type_) if member is not None else None
+
+
+def _available(members: Members, context: Context) -> dict[str, Any]:
+    expected = _expected(members, context)
+    missing = [
+        cluster
+        for cluster in expected
+        if (found := _condition_in(members, cluster, names.DEPLOYMENT_AVAILABLE)) is None
+        or found.get("status") != "True"
+    ]
+    if expected and not missing:
+        return _condition(
+            names.DEPLOYMENT_AVAILABLE,
+            "True",
+            "MinimumReplicasAvailable",
+            f"Deployment has minimum availability in clusters [{','.join(expected)}].",
+        )
+    where = f" in clusters [{','.join(missing)}]" if missing else ": it is placed in no cluster"
+    return _condition(
+        names.DEPLOYMENT_AVAILABLE,
+        "False",
+        "MinimumReplicasUnavailable",
+        f"Deployment does not have minimum availability{where}.",
+    )
+
+
+def _progressing(members: Members, context: Context) -> list[dict[str, Any]]:
+    expected = _expected(members, context)
+    found = {cluster: _condition_in(members, cluster, names.DEPLOYMENT_PROGRESSING) for cluster in expected}
+    late = [c for c, condition in found.items() if condition and condition.get("reason") == _DEADLINE_EXCEEDED]
+    if late:
+        text = f"Deployment has timed out progressing in clusters [{','.join(late)}]."
+        return [_condition(names.DEPLOYMENT_PROGRESSING, "False", _DEADLINE_EXCEEDED, text)]
+    if not expected:
+        return []
+    is_complete = context.is_observed and all(c and c.get("reason") == _COMPLETE for c in found.values())
+    if is_complete:
+        text = f"Deployment has successfully progressed in clusters [{','.join(expected)}]."
+        return [_condition(names.DEPLOYMENT_PROGRESSING, "True", _COMPLETE, text)]
+    waiting = [c for c, condition in found.items() if not condition or condition.get("reason") != _COMPLETE]
+    where = f" in clusters [{','.join(waiting)}]" if waiting else ""
+    return [_condition(names.DEPLOYMENT_PROGRESSING, "True", "ReplicaSetUpdated", f"Deployment is progressing{where}.")]
+
+
+def _replica_failure(members: Members) -> list[dict[str, Any]]:
+    """Return the failure to create pods, with the first cluster's own words, when any member reports one."""
+    failing = [
+        (cluster, condition)
+        for cluster in sorted(members)
+        if (condition := _condition_in(members, cluster, names.DEPLOYMENT_REPLICA_FAILURE)) is not None
+        and condition.get("status") == "True"
+    ]
+    if not failing:
+        return []
+    clusters = ",".join(cluster for cluster, _ in failing)
+    first = failing[0][1]
+    text = f"[{clusters}]: {first.get('message', '')}"
+    return [_condition(names.DEPLOYMENT_REPLICA_FAILURE, "True", str(first.get("reason", "")), text)]
+
+
+def _condition(type_: str, status: str, reason: str, message: str) -> dict[str, Any]:
+    return {"type": type_, "status": status, "reason": reason, "message": message}

@@ -1,0 +1,44 @@
+"""The merged status of a Pod: the worst phase, where which phase is, and every container with its cluster's name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.api.resources import Object
+from federation.planning.aggregation.context import Context, Members, status_of
+
+_PRIORITY = ("Failed", "Pending", "Running", "Succeeded")
+
+
+def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:  # noqa: ARG001  # one silhouette
+    """Return the Pod's status, None when there is no copy."""
+    if not members:
+        return None
+    by_phase: dict[str, list[str]] = {}
+    for cluster in sorted(members):
+        by_phase.setdefault(_phase(members[cluster]), []).append(cluster)
+    found = [phase for phase in _PRIORITY if phase in by_phase]
+    parts = [f"{phase.lower()} in clusters [{','.join(by_phase[phase])}]" for phase in found]
+    status: Object = {"phase": found[0], "message": "Pod " + ", and ".join(parts)}
+    starts = [start for member in members.values() if (start := status_of(member).get("startTime"))]
+    if starts:
+        status["startTime"] = min(starts)
+    for field in ("initContainerStatuses", "containerStatuses"):
+        if containers := _containers(members, field):
+            status[field] = containers
+    return status
+
+
+def _phase(pod: Mapping[str, Any]) -> str:
+    phase = status_of(pod).get("phase")
+    return phase if phase in _PRIORITY else "Pending"
+
+
+def _containers(members: Members, field: str) -> list[Object]:
+    return sorted(
+        (
+            {**container, "name": f"{container['name']} ({cluster})"}
+            for cluster, member in members.items()
+            for container in status_of(member).get(field) or ()
+        ),
+        key=lambda container: str(container["name"]),
+    )

@@ -1,0 +1,63 @@
+"""Behaviour vectors: sums over a member's nodes and pods."""
+
+from typing import Any
+
+import pytest
+from tests.support.vectors import case_id, load
+
+from federation.api.quantity import parse
+from federation.api.selectors import compile_label_map
+from federation.planning import clusterresources
+
+
+def _numbers(amounts: Any) -> Any:
+    return None if amounts is None else {name: parse(amount).nanos for name, amount in amounts.items()}
+
+
+def _aggregate(given: dict[str, Any], expected: dict[str, Any], *, slim: bool) -> None:
+    selectors = [compile_label_map(dict([text.split("=")])) for text in given["nodeFilterSelectors"]]
+    nodes = [{"metadata": {}, **node} for node in given["nodes"]]
+    pods = [{"metadata": {}, **pod} for pod in given["pods"]]
+    if slim:
+        nodes, pods = list(map(clusterresources.slim_node, nodes)), list(map(clusterresources.slim_pod, pods))
+    sums = clusterresources.aggregate(
+        nodes, pods, is_left_out=lambda labels: any(selector.matches(labels) for selector in selectors)
+    )
+    status = sums.to_status()
+    assert _numbers(status["allocatable"]) == _numbers(expected["allocatable"])
+    assert _numbers(status["available"]) == _numbers(expected["available"])
+
+
+def _katalyst(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    if not given["listerExists"] or given["listerError"]:
+        pytest.skip("whether the CustomNodeResources can be listed is the caller's question")
+    allocatable, available = clusterresources.aggregate_katalyst(
+        given["nodes"], given["pods"], given["customNodeResources"]
+    )
+    assert _numbers(allocatable) == _numbers(expected["allocatable"])
+    assert _numbers(available) == _numbers(expected["available"])
+
+
+def _resolve(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    annotations = given["annotations"] or {}
+    if expected["error"]:
+        with pytest.raises(ValueError):
+            clusterresources.resolve_plugins(annotations, given["knownPlugins"])
+    else:
+        found = clusterresources.resolve_plugins(annotations, given["knownPlugins"])
+        assert sorted(found) == sorted(expected["plugins"] or [])
+
+
+@pytest.mark.parametrize("case", load("cluster_resources"), ids=case_id)
+def test_cluster_resources(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    match given["op"]:
+        case "aggregate":
+            _aggregate(given, expected, slim=False)
+            _aggregate(given, expected, slim=True)
+        case "katalyst":
+            _katalyst(given, expected)
+        case "resolvePlugins":
+            _resolve(given, expected)
+        case other:
+            pytest.fail(f"unknown operation {other}")

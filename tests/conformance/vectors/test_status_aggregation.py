@@ -1,0 +1,53 @@
+"""Behaviour vectors: merging the statuses of Jobs and Pods, and the annotations that go back to the source."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.support.vectors import case_id, load
+
+from federation.planning.aggregation import job, pod
+from federation.planning.aggregation.context import Context
+from federation.planning.aggregation.registry import plan_feedback
+
+CONTEXT = Context(now=datetime(2026, 1, 1, tzinfo=UTC))
+_TIMES = ("lastProbeTime", "lastTransitionTime")
+
+
+def _compared(status: Any) -> Any:
+    """Drop zero integers, null fields and the times of conditions, as the vectors ask."""
+    found = {k: v for k, v in (status or {}).items() if v is not None and v != 0}
+    if "conditions" in found:
+        found["conditions"] = [{k: v for k, v in c.items() if k not in _TIMES} for c in found["conditions"]]
+    return found
+
+
+@pytest.mark.parametrize("case", load("status_agg_job"), ids=case_id)
+def test_job(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    if given["op"] == "isJobFinishedWithFailed":
+        assert job.is_failed(given["conditions"]) == expected["result"]
+        return
+    status = job.merge(given["sourceObject"], given["clusterObjects"], CONTEXT)
+    assert _compared(status) == _compared(expected["status"])
+    again = job.merge({**given["sourceObject"], "status": status}, given["clusterObjects"], CONTEXT)
+    assert again == status, "a merged status is stable"
+
+
+@pytest.mark.parametrize("case", load("status_agg_pod"), ids=case_id)
+def test_pod(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    status = pod.merge(given["sourceObject"], given["clusterObjects"], CONTEXT)
+    assert _compared(status) == _compared(expected["status"])
+    assert (status != (given["sourceObject"].get("status") or {})) == expected["needUpdate"]
+
+
+@pytest.mark.parametrize("case", load("status_feedback_annotations"), ids=case_id)
+def test_feedback(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    keys = {"keys": (given["key"],)} if given["op"] == "single" else {}
+    source = given["sourceAnnotations"]
+    changes = plan_feedback(source, given["fedAnnotations"], **keys)
+    assert bool(changes) == expected["needUpdate"]
+    result = {k: v for k, v in {**(source or {}), **changes}.items() if v is not None}
+    assert result == (expected["annotations"] or {})

@@ -1,0 +1,33 @@
+"""Behaviour vectors: what sync does in one cluster."""
+
+from typing import Any
+
+import pytest
+from tests.support.vectors import case_id, load
+
+from federation.dispatch.plan import ClusterFacts, ObjectFacts, Operation, decide
+
+_OPERATIONS = {"create": Operation.CREATE, "update": Operation.UPDATE, "delete": Operation.DELETE}
+
+
+@pytest.mark.parametrize("case", load("sync_decision_derived"), ids=case_id)
+def test_decision(case: dict[str, Any]) -> None:
+    given = case["input"]
+    cluster = ClusterFacts(
+        "member",
+        ready=given["clusterReady"],
+        terminating=given["clusterTerminating"],
+        cascading_delete=given["cascadingDelete"],
+        has_finalizer=given["clusterHasFinalizer"],
+    )
+    observed = ObjectFacts(
+        exists=given["objectExists"],
+        terminating=given["objectTerminating"],
+        derived_service_mismatch=given["derivedServiceMismatch"],
+    )
+    # A cluster that is not ready and not selected keeps its entry with us when it is recorded; the vectors ask about
+    # one that is not.
+    decision = decide(cluster, is_selected=given["selected"], is_recorded=False, observed=observed)
+    assert decision.status == case["expected"]["status"]
+    operation = case["expected"]["operation"]
+    assert decision.operation == (_OPERATIONS[operation] if operation else None)
