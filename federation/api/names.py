@@ -77,6 +77,8 @@ DEPARTED_CLUSTERS = _OURS + "departed-clusters"
 """On a federated object: JSON list of clusters that left the placement, until sync has seen the object gone there."""
 TEMPLATE_HASH = _OURS + "template-hash"
 """On a member object: hash of what was applied last, so that a restart can skip a write that would change nothing."""
+IDLE_CONTROLLERS = _OURS + "idle-controllers"
+"""On a federated object: comma list of pipeline controllers that have nothing to do for it, so nobody waits for them."""
 STORE_IDENTITY = _OURS + "store-identity"
 
 # Finalizers
@@ -100,6 +102,7 @@ CLUSTER_READY = "Ready"
 CLUSTER_OFFLINE = "Offline"
 PROPAGATED = "Propagated"
 SCHEDULED = "Scheduled"
+OVERRIDES_APPLIED = "OverridesApplied"
 
 # Member service account (useServiceAccount)
 MEMBER_SERVICE_ACCOUNT = "kubeadmiral-member"
@@ -152,3 +155,22 @@ REASON_ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
 DEPLOYMENT_AVAILABLE = "Available"
 DEPLOYMENT_PROGRESSING = "Progressing"
 DEPLOYMENT_REPLICA_FAILURE = "ReplicaFailure"
+
+# Event reasons of federate, override and namespace propagation
+EVENT_CREATE_FEDERATED_OBJECT = "CreateFederatedObject"
+EVENT_UPDATE_FEDERATED_OBJECT = "UpdateFederatedObject"
+EVENT_MATCH_OVERRIDE_POLICY_FAILED = "MatchOverridePolicyFailed"
+EVENT_PARSE_OVERRIDE_POLICY_FAILED = "ParseOverridePolicyFailed"
+EVENT_OVERRIDE_POLICY_APPLIED = "OverridePolicyApplied"
+EVENT_NAMESPACE_AUTO_PROPAGATION = "NamespaceAutoPropagation"
+
+# Reasons of the OverridesApplied condition
+REASON_OVERRIDES_APPLIED = "OverridesApplied"
+REASON_OVERRIDE_POLICY_NOT_FOUND = "OverridePolicyNotFound"
+REASON_OVERRIDE_POLICY_INVALID = "OverridePolicyInvalid"
+
+# What Kubernetes itself creates and what the federation therefore leaves alone
+BOOTSTRAPPING_LABEL = "kubernetes.io/bootstrapping"
+ROOT_CA_CONFIGMAP = "kube-root-ca.crt"
+DEFAULT_SERVICE_ACCOUNT = "default"
+SERVICE_ACCOUNT_TOKEN_TYPE = "kubernetes.io/service-account-token"  # noqa: S105  # a type, not a token

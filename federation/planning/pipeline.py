@@ -5,7 +5,7 @@ stage waits for all of them. Dispatch (sync) waits for the empty list. This modu
 that value; who sets it in the first place is `planning/federation.py`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -42,6 +42,21 @@ def _is_stages(value: Any) -> bool:
     return isinstance(value, list) and all(
         isinstance(stage, list) and all(isinstance(name, str) for name in stage) for stage in value
     )
+
+
+def effective(obj: Mapping[str, Any], pipeline: Sequence[Sequence[str]]) -> Stages:
+    """Return the type's pipeline without the controllers that are idle for this federated object.
+
+    Pass the result as `pipeline` to `after_acting`. The federate controller knows when no override policy can apply and
+    says so in `names.IDLE_CONTROLLERS`; without that, every object would cost one more write only to say "not mine".
+    """
+    idle = (obj.get("metadata", {}).get("annotations") or {}).get(names.IDLE_CONTROLLERS)
+    return without(pipeline, idle.split(",")) if idle else normalise(pipeline)
+
+
+def without(pipeline: Iterable[Iterable[str]], controllers: Collection[str]) -> Stages:
+    """Return the stages without the controllers."""
+    return normalise(tuple(name for name in stage if name not in controllers) for stage in pipeline)
 
 
 @lru_cache(maxsize=1024)
