@@ -1,0 +1,1 @@
+"""Schemas of built-in and custom kinds: model, built-in definitions, structural schemas, validation, defaults. Pure."""

@@ -1,0 +1,212 @@
+"""The compiled form of a schema: one small node per field, made once per kind and shared by everything that reads objects.
+
+A `Schema` answers the questions of validation, pruning, defaulting, patches and server-side apply with attribute reads.
+Nodes may be shared and cyclic (a definition that contains itself); they are read-only once `seal` was called. Where they
+come from: `builtin.py` (Kubernetes' own kinds) and `structural.py` (CustomResourceDefinitions).
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+ANY: Final = 0
+STRUCT: Final = 1
+MAP: Final = 2
+LIST: Final = 3
+STRING: Final = 4
+INTEGER: Final = 5
+NUMBER: Final = 6
+BOOLEAN: Final = 7
+INT_OR_STRING: Final = 8
+QUANTITY: Final = 9
+TIME: Final = 10
+
+NO_DEFAULT: Final = object()
+
+
+class Schema:
+    """One node. Absent constraints are None, absent collections empty."""
+
+    __slots__ = (
+        "additional",
+        "all_of",
+        "any_of",
+        "by_value",
+        "default",
+        "description",
+        "embedded_resource",
+        "enum",
+        "exclusive_maximum",
+        "exclusive_minimum",
+        "format",
+        "has_constraints",
+        "has_defaults",
+        "int_or_string",
+        "is_atomic",
+        "items",
+        "kind",
+        "list_map_keys",
+        "list_type",
+        "map_type",
+        "max_items",
+        "max_length",
+        "max_properties",
+        "maximum",
+        "min_items",
+        "min_length",
+        "min_properties",
+        "minimum",
+        "multiple_of",
+        "name",
+        "native",
+        "negation",
+        "nullable",
+        "one_of",
+        "patch_merge_key",
+        "patch_strategy",
+        "pattern",
+        "pattern_text",
+        "preserve_unknown",
+        "properties",
+        "required",
+        "type",
+        "unique_items",
+        "validations",
+    )
+
+    def __init__(self, type_: str = "") -> None:
+        self.type = type_
+        self.kind = ANY
+        self.name = ""
+        """The Go type of a built-in struct, as in decoding errors."""
+        self.native = False
+        """Whether the kind is built in: wrong types are decoding errors, unknown fields vanish, nulls mean absent."""
+        self.format = ""
+        self.description = ""
+        self.properties: dict[str, Schema] = {}
+        self.items: Schema | None = None
+        self.additional: Schema | None = None
+        """The schema of a map's values."""
+        self.required: tuple[str, ...] = ()
+        self.nullable = False
+        self.default: Any = NO_DEFAULT
+        self.enum: tuple[Any, ...] | None = None
+        self.minimum: float | None = None
+        self.maximum: float | None = None
+        self.exclusive_minimum = False
+        self.exclusive_maximum = False
+        self.multiple_of: float | None = None
+        self.min_length: int | None = None
+        self.max_length: int | None = None
+        self.pattern: re.Pattern[str] | None = None
+        self.pattern_text = ""
+        self.min_items: int | None = None
+        self.max_items: int | None = None
+        self.unique_items = False
+        self.min_properties: int | None = None
+        self.max_properties: int | None = None
+        self.all_of: tuple[Schema, ...] = ()
+        self.any_of: tuple[Schema, ...] = ()
+        self.one_of: tuple[Schema, ...] = ()
+        self.negation: Schema | None = None
+        self.validations: tuple[dict[str, Any], ...] = ()
+        """x-kubernetes-validations, kept as given."""
+        self.int_or_string = False
+        self.preserve_unknown = False
+        self.embedded_resource = False
+        self.list_type = ""
+        self.list_map_keys: tuple[str, ...] = ()
+        self.map_type = ""
+        self.patch_strategy: frozenset[str] = frozenset()
+        self.patch_merge_key = ""
+        self.by_value = False
+        """Whether a struct is there, empty, even when nobody set it (Go holds it by value)."""
+        self.is_atomic = False
+        """Whether server-side apply treats the value as one field."""
+        self.has_constraints = False
+        """Whether more than the type is checked on this node itself."""
+        self.has_defaults = False
+        """Whether this node or one below has a default."""
+
+    def seal(self) -> None:
+        """Compute the derived attributes of this node; children need not be sealed yet."""
+        self.kind = _kind_of(self)
+        self.is_atomic = (
+            (self.kind == LIST and self.list_type not in ("map", "set"))
+            or (self.kind in (MAP, STRUCT) and self.map_type == "atomic")
+            or (self.kind == ANY and self.map_type == "atomic")
+            or self.kind >= STRING
+        )
+        self.has_constraints = (
+            bool(self.all_of or self.any_of or self.one_of)
+            or self.negation is not None
+            or any(getattr(self, limit) is not None for limit in _LIMITS)
+            or self.unique_items
+            or (self.kind == STRING and bool(self.format))
+            or (self.kind == LIST and self.list_type in ("map", "set") and not self.native)
+        )
+
+    def child(self, name: str) -> "Schema | None":
+        """Return the schema of the field or map key `name`, None when it is unknown."""
+        found = self.properties.get(name)
+        return found if found is not None else self.additional
+
+    def children(self) -> "Iterator[Schema]":
+        """Yield the schemas directly below."""
+        yield from self.properties.values()
+        if self.items is not None:
+            yield self.items
+        if self.additional is not None:
+            yield self.additional
+
+    def copy(self) -> "Schema":
+        """Return a node of its own that shares everything below, for a field with attributes of its own."""
+        twin = Schema()
+        for slot in Schema.__slots__:
+            setattr(twin, slot, getattr(self, slot))
+        return twin
+
+
+_LIMITS = (
+    "enum",
+    "minimum",
+    "maximum",
+    "multiple_of",
+    "min_length",
+    "max_length",
+    "pattern",
+    "min_items",
+    "max_items",
+    "min_properties",
+    "max_properties",
+)
+_SCALARS = {"string": STRING, "integer": INTEGER, "number": NUMBER, "boolean": BOOLEAN}
+
+
+def _kind_of(schema: Schema) -> int:
+    if schema.int_or_string:
+        return INT_OR_STRING
+    if schema.native and schema.format == "quantity":
+        return QUANTITY
+    if schema.native and schema.format == "date-time":
+        return TIME
+    if schema.type == "array":
+        return LIST
+    if schema.type == "object":
+        if schema.properties or schema.embedded_resource:
+            return STRUCT
+        return MAP if schema.additional is not None else ANY if schema.preserve_unknown else STRUCT
+    return _SCALARS.get(schema.type, ANY)
+
+
+def anything(*, atomic: bool = False) -> Schema:
+    """Return a node that accepts every value: granular for server-side apply, unless `atomic`."""
+    schema = Schema()
+    schema.preserve_unknown = True
+    schema.nullable = True
+    schema.map_type = "atomic" if atomic else ""
+    schema.seal()
+    return schema
+
+
+ANYTHING: Final = anything()
