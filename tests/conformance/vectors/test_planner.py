@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
+from tests.support.vectors import case_id, load
 
 from federation.planning.placement.replicas import Demand, Plan, Preference, plan_replicas
-from tests.support.vectors import case_id, load
 
 
 def to_demand(given: dict[str, Any], **changes: Any) -> Demand:

@@ -1,0 +1,115 @@
+"""Fill one cluster after the other: the bin packing planner (spec §7.3).
+
+The candidates come in the order of preference. Every cluster first gets its minimum, then the first one takes all that
+its bounds and capacity allow, then the second, and so on. To keep replicas from wandering while the members have not
+reported yet, a division is only made anew when the feedback agrees with what runs (`_is_settled`), when a cap is
+exceeded or when a cluster has left the candidates.
+
+Pure and deterministic. `Demand` and `Plan` are those of its sibling `replicas.py`; weights play no part here. Known
+oddities of the original are kept and marked, because existing installations depend on the numbers.
+"""
+
+from collections.abc import Mapping
+
+from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
+
+_ANY = Preference()
+_Ordered = list[tuple[str, int, int | None]]
+"""(cluster, minimum, maximum) in the order in which they are filled."""
+
+
+def plan_binpack(demand: Demand, steps: Steps | None = None) -> Plan:
+    """Divide `demand.total` replicas; append what was done to `steps` when given."""
+    if not _is_due(demand):
+        if steps is not None:
+            steps.append({"step": "wait", "because": "the members have not confirmed the last division yet"})
+        return Plan(dict(demand.current), {})
+    plan = _plan(demand)
+    if steps is not None:
+        steps.append({"step": "fill", "total": demand.total, "order": list(demand.clusters), "replicas": plan.replicas})
+    return plan
+
+
+def fill(order: _Ordered, total: int, estimated: Mapping[str, int], limited: Mapping[str, int]) -> Plan:
+    """Return minimums for all in order, then as much as possible for each in order; overflow is not trimmed."""
+    plan: dict[str, int] = {}
+    overflow: dict[str, int] = {}
+    remaining = total
+    for cluster, minimum, _ in order:
+        given = min(minimum, remaining)
+        if cluster in limited:
+            given = min(given, limited[cluster])
+        if cluster in estimated and estimated[cluster] < given:
+            overflow[cluster] = given - estimated[cluster]
+            given = estimated[cluster]
+        plan[cluster] = given
+        remaining -= given
+    for cluster, _, maximum in order:
+        target = plan[cluster] + remaining
+        if maximum is not None:
+            target = min(target, maximum)
+        if cluster in limited:
+            target = min(target, limited[cluster])
+        if cluster in estimated and target > estimated[cluster]:
+            overflow[cluster] = max(overflow.get(cluster, 0), target - estimated[cluster])
+            target = estimated[cluster]
+        remaining -= target - plan[cluster]
+        plan[cluster] = target
+    return Plan(plan, overflow)
+
+
+def _is_due(demand: Demand) -> bool:
+    candidates = set(demand.clusters)
+    if any(cluster not in candidates for cluster in demand.current):
+        return True
+    if any(held > demand.limited[cluster] for cluster, held in demand.current.items() if cluster in demand.limited):
+        return True
+    return all(_is_settled(demand, cluster, running) for cluster, running in demand.scheduled.items())
+
+
+def _is_settled(demand: Demand, cluster: str, running: int) -> bool:
+    """Say whether the member's report agrees with what it was given, or with what is believed to fit there."""
+    return running == demand.estimated.get(cluster, demand.current.get(cluster, 0))
+
+
+def _plan(demand: Demand) -> Plan:
+    order = [(c, (p := demand.preferences.get(c, _ANY)).minimum, p.maximum) for c in demand.clusters]
+    desired = fill(order, demand.total, demand.estimated, demand.limited)
+    keep = demand.keep_unschedulable or not demand.avoid_disruption
+    running = sum(_capped(count, demand.limited.get(c)) for c, count in demand.scheduled.items())
+    if not keep and running == demand.total:
+        return Plan(dict(demand.scheduled), {})
+    if not demand.avoid_disruption:
+        return desired
+    overflow = desired.overflow
+    if not keep:
+        trimmed = {cluster: min(extra, demand.total - running) for cluster, extra in overflow.items()}
+        overflow = {cluster: extra for cluster, extra in trimmed.items() if extra > 0}
+    current = {
+        cluster: _capped(demand.current.get(cluster, 0), demand.estimated.get(cluster), demand.limited.get(cluster))
+        for cluster in demand.clusters
+    }
+    return Plan(_approach(demand, desired.replicas, current), overflow)
+
+
+def _approach(demand: Demand, desired: dict[str, int], current: dict[str, int]) -> dict[str, int]:
+    """Go from the current towards the desired division; both amounts use `total`, not the desired sum (kept oddity)."""
+    have, want = sum(current.values()), sum(desired.values())
+    if have == want:
+        return current
+    if have > want:
+        order = [(c, 0, current[c]) for c in reversed(demand.clusters) if desired[c] < current[c]]
+        taken = fill(order, have - demand.total, {}, {}).replicas
+        return {cluster: held - taken.get(cluster, 0) for cluster, held in current.items()}
+    lacking: _Ordered = []
+    for cluster in demand.clusters:
+        if desired[cluster] > current[cluster]:
+            own = demand.preferences.get(cluster, _ANY)
+            room = None if own.maximum is None else own.maximum - current[cluster]
+            lacking.append((cluster, own.minimum, room))
+    given = fill(lacking, demand.total - have, {}, demand.limited).replicas
+    return {cluster: held + given.get(cluster, 0) for cluster, held in current.items()}
+
+
+def _capped(amount: int, *caps: int | None) -> int:
+    return min([amount, *(cap for cap in caps if cap is not None)])

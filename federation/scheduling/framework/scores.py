@@ -1,0 +1,32 @@
+"""Arithmetic on scores that several plugins need.
+
+Part of the public plugin API: plugins do not import each other, so what two of them share is here.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from federation.scheduling.framework.types import CPU, MEMORY, Cluster, Resources
+
+SCORE_MAX = 100
+
+
+def normalise_to_max(scores: Sequence[int], *, is_reversed: bool = False) -> list[int]:
+    """Return the scores scaled so that the highest is 100, rounded down; reversed, the highest becomes 0.
+
+    All zero stays all zero; reversed it becomes 100 for all.
+    """
+    highest = max(scores, default=0)
+    if highest == 0:
+        return [SCORE_MAX] * len(scores) if is_reversed else list(scores)
+    scaled = [score * SCORE_MAX // highest for score in scores]
+    return [SCORE_MAX - score for score in scaled] if is_reversed else scaled
+
+
+def resources_in_play(request: Resources) -> list[str]:
+    """Return the resources that a resource score looks at: cpu and memory always, others when requested."""
+    return [CPU, MEMORY, *sorted(name for name, amount in request.items() if amount and name not in (CPU, MEMORY))]
+
+
+def usage_with(cluster: Cluster, request: Resources, names: Iterable[str]) -> list[tuple[str, int, int]]:
+    """Return (resource, what would be used with one replica more, allocatable) for each of the resources."""
+    return [(name, cluster.used(name) + request.get(name, 0), cluster.allocatable.get(name, 0)) for name in names]

@@ -1,0 +1,28 @@
+"""Filter: a unit goes only to clusters that are Ready, but does not leave one because it is not.
+
+A cluster that stops answering keeps its workload: the pods there may well be running. Moving them away is the business
+of taints, not of a missed heartbeat.
+"""
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+from federation.scheduling.framework.cyclestate import CycleState
+from federation.scheduling.framework.interfaces import FilterPlugin, Shaped
+from federation.scheduling.framework.types import SUCCESS, Cluster, SchedulingUnit, Status, unschedulable
+
+_UNREADY = unschedulable("cluster(s) were unready")
+
+
+class ClusterReady(FilterPlugin, Shaped):
+    """Lets clusters pass that are Ready, or that hold the unit already."""
+
+    NAME: ClassVar[str] = "ClusterReady"
+
+    def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
+        """Return why the cluster is left out when it is unready and new to the unit."""
+        return SUCCESS if cluster.is_ready or cluster.name in unit.current else _UNREADY
+
+    def shape(self, unit: SchedulingUnit) -> Hashable:
+        """Answers depend on where the unit is."""
+        return frozenset(unit.current)

