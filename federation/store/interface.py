@@ -3,8 +3,8 @@
 It knows nothing of Kubernetes. `SQLStore` (SQLite, PostgreSQL) and `MemoryStore` implement it and pass the same
 conformance suite (tests/conformance/store). Read `registry/` next for what the values mean.
 
-A value is written once as `Body(head, tail)`; the stored bytes are `head + str(revision) + tail`, so that an object can
-carry its own resourceVersion without being serialised again after the commit that decides it.
+A value is written once as `Body(head, tail)`; the stored bytes are `head + str(revision) + tail`, so that an object
+can carry its own resourceVersion without being serialised again after the commit that decides it.
 """
 
 from collections.abc import AsyncIterator, Iterable

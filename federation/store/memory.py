@@ -63,7 +63,7 @@ class MemoryStore:
 
     async def close(self) -> None:
         self._is_closed = True
-        self._view.close()
+        self._view.fail_watches(StoreError("the store is closed"))
 
     def _write(self, operation: Operation, key: str, body: Body, expected_revision: int) -> Entry:
         self._check_open()

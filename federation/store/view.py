@@ -1,8 +1,8 @@
 """The read side that every store shares: newest state, lists at a revision, watches, in front of one `Cache`.
 
 `publish` is the only way in: committed changes, from whichever source, in order; those already seen are skipped, so
-that a commit's own result and the tail of other processes' writes may overlap. What is older than the memory keeps is asked
-from a `History`. Runs on the event loop and does no I/O of its own. Read `writer.py` and `history.py` next.
+that a commit's own result and the tail of other processes' writes may overlap. What is older than the memory keeps is
+asked from a `History`. Runs on the event loop and does no I/O of its own. Read `writer.py` and `history.py` next.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -11,10 +11,10 @@ from typing import Protocol
 from federation.base.clock import Clock
 from federation.base.errors import RevisionCompacted, StoreError
 from federation.store.cache import Cache
-from federation.store.interface import Entry, Event, EventBatch, Page
+from federation.store.interface import Entry, Event, EventBatch, EventType, Page
 from federation.store.options import StoreOptions
 from federation.store.watch import WatcherHub
-from federation.store.writes import Change
+from federation.store.writes import Change, Record
 
 
 class History(Protocol):
@@ -49,6 +49,19 @@ class View:
         if changes:
             self.cache.apply(changes)
             self.hub.publish(changes)
+
+    def publish_records(self, records: Sequence[Record]) -> None:
+        """Take changes that were read from the log; the states before them come from the cache."""
+        pending: dict[str, Entry | None] = {}
+        changes = []
+        for kind, entry in records:
+            if entry.revision > self.cache.revision:
+                key = entry.key
+                previous = pending[key] if key in pending else self.cache.get(key)
+                event = Event(entry.revision, key, kind, entry.value, None if previous is None else previous.value)
+                pending[key] = None if kind is EventType.DELETED else entry
+                changes.append(Change(event, entry, previous))
+        self.publish(changes)
 
     async def list(self, prefix: str, limit: int, from_key: str, revision: int, history: History | None) -> Page:
         """Return a page as of `revision` (0: newest)."""
@@ -96,6 +109,6 @@ class View:
             await clock.sleep(interval_s)
             self.hub.announce_progress()
 
-    def close(self) -> None:
-        """End every watch."""
-        self.hub.fail_all(StoreError("the store is closed"))
+    def fail_watches(self, error: StoreError) -> None:
+        """End every watch with `error`."""
+        self.hub.fail_all(error)

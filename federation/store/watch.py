@@ -1,8 +1,8 @@
 """Watchers: who wants to hear of which keys, each with its own bounded buffer.
 
 A commit is published once; the hub finds the interested watchers by the folders of the changed key ("/apps/",
-"/apps/deployments/", …), so that its cost follows the number of interested watchers and not of all. A watcher that does
-not read is cut off alone (StoreError) and can start again. Everything here runs on the event loop.
+"/apps/deployments/", …), so that its cost follows the number of interested watchers and not of all. A watcher that
+does not read is cut off alone (StoreError) and can start again. Everything here runs on the event loop.
 """
 
 import asyncio

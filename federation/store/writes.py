@@ -48,6 +48,13 @@ class Change(NamedTuple):
         return None if self.event.type is EventType.DELETED else self.entry
 
 
+class Record(NamedTuple):
+    """One committed change as the log tells it: without the state before it."""
+
+    type: EventType
+    entry: Entry
+
+
 Outcome = Change | StoreError
 
 
