@@ -1,0 +1,170 @@
+"""One HTTP request and its answer, on raw ASGI: headers, query, body with a limit, and how bytes go out.
+
+A `Request` lives for one request. It holds what several modules need (user, warnings), so that nothing is parsed twice.
+Kubernetes' meaning of query parameters is in `parameters.py`.
+"""
+
+import asyncio
+import gzip
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from functools import lru_cache
+from typing import Any
+from urllib.parse import parse_qsl
+
+import orjson
+import yaml
+
+from federation.base.errors import ApiError, BadRequest, RequestEntityTooLarge
+from federation.server.identity import ANONYMOUS, User
+from federation.server.peers import Peer
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+Header = tuple[bytes, bytes]
+
+JSON_TYPE = b"application/json"
+GZIP_BYTES_MIN = 128 * 1024
+"""Smaller answers are sent as they are, as in kube-apiserver: compressing costs more than it saves."""
+_GZIP_IN_THREAD_BYTES_MIN = 1024 * 1024
+_NO_CACHE: Header = (b"cache-control", b"no-cache, private")
+
+
+class Disconnected(Exception):
+    """The client closed the connection before its request was complete."""
+
+
+class Request:
+    """One request; attributes are filled on the way in (`user` by authentication)."""
+
+    __slots__ = ("_query", "headers", "method", "path", "receive", "scope", "send", "status", "user", "warnings")
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.send = send
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        # The last one of a repeated header wins; no header that we read may be repeated, except Impersonate-*.
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self._query: Mapping[str, str] | None = None
+        self.user: User = ANONYMOUS
+        self.warnings: list[str] = []
+        self.status = 0
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The query parameters, the first one of a repeated name; read-only."""
+        if self._query is None:
+            self._query = _parse_query(self.scope["query_string"])
+        return self._query
+
+    @property
+    def peer(self) -> Peer | None:
+        """The subject of the verified client certificate."""
+        state = self.scope.get("state")
+        return state.get("peer") if state else None
+
+    def header(self, name: bytes) -> str:
+        """Return a header's text, "" when it is missing."""
+        return self.headers.get(name, b"").decode("latin-1")
+
+    async def body(self, bytes_max: int) -> bytes:
+        """Return the whole body; RequestEntityTooLarge beyond `bytes_max`, Disconnected when the client went away."""
+        declared = self.headers.get(b"content-length", b"")
+        if declared and (not declared.isdigit() or int(declared) > bytes_max):
+            raise too_large(bytes_max)
+        message = await self.receive()
+        body: bytes = message.get("body", b"")
+        while message.get("more_body"):
+            if len(body) > bytes_max:
+                raise too_large(bytes_max)
+            message = await self.receive()
+            body += message.get("body", b"")
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        if len(body) > bytes_max:
+            raise too_large(bytes_max)
+        return body
+
+    async def respond(
+        self,
+        status: int,
+        body: bytes,
+        *,
+        content_type: bytes = JSON_TYPE,
+        headers: Sequence[Header] = (),
+    ) -> None:
+        """Send one complete answer, with warnings, and compressed when it is large and the client can read that."""
+        self.status = status
+        out: list[Header] = [(b"content-type", content_type), _NO_CACHE, *headers]
+        if len(body) > GZIP_BYTES_MIN and b"gzip" in self.headers.get(b"accept-encoding", b""):
+            if len(body) > _GZIP_IN_THREAD_BYTES_MIN:
+                body = await asyncio.to_thread(gzip.compress, body, 1)
+            else:
+                body = gzip.compress(body, 1)
+            out += [(b"content-encoding", b"gzip"), (b"vary", b"Accept-Encoding")]
+        out.append((b"content-length", b"%d" % len(body)))
+        out.extend((b"warning", _to_warning(text)) for text in dict.fromkeys(self.warnings))
+        await self.send({"type": "http.response.start", "status": status, "headers": out})
+        await self.send({"type": "http.response.body", "body": body})
+
+    async def respond_json(
+        self, status: int, value: Any, *, content_type: bytes = JSON_TYPE, headers: Sequence[Header] = ()
+    ) -> None:
+        """Send a value as JSON, indented when `pretty` asks for it, or as YAML when that was negotiated."""
+        await self.respond(
+            status,
+            serialize(value, content_type, is_pretty=is_true(self.query.get("pretty", ""))),
+            content_type=content_type,
+            headers=headers,
+        )
+
+    async def respond_error(self, error: ApiError) -> None:
+        """Send an error as Kubernetes' Status, with Retry-After where its details say so."""
+        headers: list[Header] = []
+        if (after := error.details.get("retryAfterSeconds")) is not None:
+            headers.append((b"retry-after", b"%d" % int(after)))
+        if error.code == 401:
+            headers.append((b"www-authenticate", b"Bearer"))
+        await self.respond(error.code, orjson.dumps(error.to_status()), headers=headers)
+
+
+def serialize(value: Any, content_type: bytes, *, is_pretty: bool = False) -> bytes:
+    """Return a value in the negotiated format."""
+    if b"yaml" in content_type:
+        text: str = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+        return text.encode()
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2) + b"\n" if is_pretty else orjson.dumps(value)
+
+
+def is_true(text: str) -> bool:
+    """Return whether a boolean query parameter is set, in Go's spelling ("1", "t", "true", …)."""
+    return text in {"1", "t", "T", "true", "TRUE", "True"}
+
+
+def too_large(bytes_max: int) -> RequestEntityTooLarge:
+    """Return the 413 of a body beyond the limit."""
+    return RequestEntityTooLarge(f"Request entity too large: limit is {bytes_max}")
+
+
+@lru_cache(maxsize=1024)
+def _parse_query(raw: bytes) -> Mapping[str, str]:
+    if not raw:
+        return {}
+    try:
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, max_num_fields=256, errors="strict")
+    except (ValueError, UnicodeDecodeError) as error:
+        raise BadRequest(f"invalid query string: {error}") from error
+    query: dict[str, str] = {}
+    for name, value in pairs:
+        query.setdefault(name, value)
+    return query
+
+
+def _to_warning(text: str) -> bytes:
+    """Return a Warning header's value (RFC 7234): code 299, no agent, quoted text without control characters."""
+    cleaned = "".join(c if c >= " " and c != "\x7f" else " " for c in text[:1024])
+    quoted = cleaned.replace("\\", "\\\\").replace('"', '\\"')
+    return b'299 - "' + quoted.encode("utf-8") + b'"'

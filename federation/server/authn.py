@@ -1,0 +1,135 @@
+"""Authentication: which user a request is, from its client certificate or bearer token.
+
+Order as in kube-apiserver: bearer tokens and certificates are asked in turn, and a token that nobody knows is refused
+even on public paths only when no certificate speaks for the caller. Checked tokens are remembered for a few seconds.
+Who may do what is `authz.py`.
+"""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from federation.base.clock import Clock
+from federation.base.errors import NotFound, Unauthorized
+from federation.registry.registry import Registry
+from federation.server.identity import ANONYMOUS, AUTHENTICATED, User, service_account_user
+from federation.server.peers import Peer
+from federation.server.tokens import TOKEN_BYTES_MAX, Claims, ServiceAccountTokens, TokenFile
+
+
+@dataclass(frozen=True, slots=True)
+class AuthenticatorOptions:
+    """How long answers are trusted."""
+
+    cache_s: float = 10.0
+    """A deleted ServiceAccount's token may work this much longer, as in kube-apiserver."""
+    cache_entries_max: int = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class TokenReviewed:
+    """A valid token: whose it is and which of the wanted audiences it is for."""
+
+    user: User
+    audiences: tuple[str, ...]
+
+
+class Authenticator:
+    """Asks client certificate, static tokens and ServiceAccount tokens; without any of them the user is anonymous."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        clock: Clock,
+        service_account_tokens: ServiceAccountTokens | None = None,
+        token_file: TokenFile | None = None,
+        options: AuthenticatorOptions | None = None,
+    ) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._signed = service_account_tokens
+        self._static = token_file
+        self._options = options or AuthenticatorOptions()
+        self._cache: dict[bytes, tuple[float, User]] = {}
+        self._peers: dict[Peer, User] = {}
+
+    @property
+    def tokens(self) -> ServiceAccountTokens | None:
+        """The issuer of ServiceAccount tokens, None when this server issues none."""
+        return self._signed
+
+    async def authenticate(self, peer: Peer | None, authorization: bytes) -> User:
+        """Return who is asking; ANONYMOUS without credentials, Unauthorized with credentials that are not valid."""
+        if peer is not None:
+            user = self._peers.get(peer)
+            if user is None:
+                user = User(peer.user, tuple(dict.fromkeys((*peer.groups, AUTHENTICATED))))
+                if len(self._peers) < self._options.cache_entries_max:
+                    self._peers[peer] = user
+            return user
+        if not authorization:
+            return ANONYMOUS
+        scheme, _, token = authorization.partition(b" ")
+        token = token.strip()
+        if scheme.lower() != b"bearer" or not token or len(token) > TOKEN_BYTES_MAX:
+            raise Unauthorized("Unauthorized")
+        digest = hashlib.sha256(token).digest()
+        now_s = self._clock.monotonic()
+        cached = self._cache.get(digest)
+        if cached is not None and cached[0] > now_s:
+            return cached[1]
+        reviewed = await self.review(token.decode("latin-1"), ())
+        if reviewed is None:
+            raise Unauthorized("Unauthorized")
+        if len(self._cache) >= self._options.cache_entries_max:
+            self._cache.clear()
+        self._cache[digest] = (now_s + self._options.cache_s, reviewed.user)
+        return reviewed.user
+
+    async def review(self, token: str, audiences: Sequence[str]) -> TokenReviewed | None:
+        """Return whose token this is, when it is valid for one of `audiences` (none: for this API server)."""
+        if self._static is not None and (user := self._static.find(token)) is not None:
+            return TokenReviewed(user, tuple(audiences))
+        if self._signed is None:
+            return None
+        claims = self._signed.verify(token, now=self._clock.now())
+        if claims is None:
+            return None
+        wanted = tuple(audiences) or (self._signed.issuer,)
+        accepted = tuple(audience for audience in wanted if audience in claims.audiences)
+        if not accepted or not await self._is_alive(claims, token):
+            return None
+        extra = {"authentication.kubernetes.io/credential-id": (f"JTI={claims.token_id}",)} if claims.token_id else {}
+        if claims.bound_kind == "Pod":
+            extra["authentication.kubernetes.io/pod-name"] = (claims.bound_name,)
+            extra["authentication.kubernetes.io/pod-uid"] = (claims.bound_uid,)
+        return TokenReviewed(service_account_user(claims.namespace, claims.name, claims.uid, extra), accepted)
+
+    async def _is_alive(self, claims: Claims, token: str) -> bool:
+        """Return whether the ServiceAccount, and what the token is bound to, still are the same objects."""
+        account = await self._find("serviceaccounts", claims.namespace, claims.name)
+        if account is None or account["metadata"]["uid"] != claims.uid:
+            return False
+        if not claims.bound_kind or claims.bound_kind == "Node":
+            return True
+        bound = await self._find(f"{claims.bound_kind.lower()}s", claims.namespace, claims.bound_name)
+        if bound is None:
+            return False
+        if claims.bound_uid:
+            return bool(bound["metadata"]["uid"] == claims.bound_uid)
+        # A legacy token is valid as long as its Secret holds exactly it.
+        held = (bound.get("data") or {}).get("token", "")
+        return hmac.compare_digest(held, base64.b64encode(token.encode()).decode())
+
+    async def _find(self, plural: str, namespace: str, name: str) -> dict[str, dict[str, str]] | None:
+        info = self._registry.kinds.lookup("", "v1", plural)
+        try:
+            found: dict[str, dict[str, str]] = orjson.loads(await self._registry.get(info, namespace, name))
+        except NotFound:
+            return None
+        return found

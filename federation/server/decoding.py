@@ -1,0 +1,220 @@
+"""Request bodies: bytes to objects, with Kubernetes' words for what is wrong, and safe against hostile input. Pure.
+
+JSON goes through orjson. A key that occurs twice is found by counting, so that the usual body is parsed only once. YAML
+is looked through event by event first: libyaml builds nested nodes by recursion in C, and aliases can stand for
+exponentially many nodes, so depth and size are bounded before anything is built.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+import yaml
+
+from federation.base.errors import BadRequest, UnsupportedMediaType
+
+DEPTH_MAX = 128
+"""Nesting of a body. Kubernetes' deepest kinds stay below 40."""
+NODES_MAX = 1_000_000
+"""Values in a YAML body after its aliases are written out."""
+BODY_TYPES = "application/json, application/yaml"
+_JSON_TYPES = frozenset({"", "application/json", "text/json", "*/*"})
+_YAML_TYPES = frozenset({"application/yaml", "text/yaml", "application/x-yaml"})
+
+
+def decode_object(body: bytes, content_type: str) -> tuple[dict[str, Any], list[str]]:
+    """Return the object in a request body and the names of duplicate fields.
+
+    BadRequest when it cannot be parsed or is not an object; UnsupportedMediaType for other content types.
+    """
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type in _JSON_TYPES:
+        value = decode_json(body)
+        duplicates = [] if not isinstance(value, dict) else find_duplicates(body, value)
+    elif media_type in _YAML_TYPES:
+        value, duplicates = decode_yaml(body)
+    else:
+        raise UnsupportedMediaType(
+            "the body of the request was in an unknown format - accepted media types include: " + BODY_TYPES
+        )
+    if not isinstance(value, dict):
+        raise BadRequest(
+            "the object provided is unrecognized (must be a JSON object): couldn't get version/kind; "
+            f"json parse error: cannot unmarshal {_kind_of(value)} into Go value of type struct"
+        )
+    return value, duplicates
+
+
+def decode_json(body: bytes) -> Any:
+    """Return the JSON value; BadRequest when it is not JSON or nested too deeply."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(
+            "the object provided is unrecognized (must be of type Object): couldn't get version/kind; "
+            f"json parse error: {error}"
+        ) from error
+    # Brackets bound the depth from above, so most bodies need no walk.
+    if body.count(b"{") + body.count(b"[") > DEPTH_MAX:
+        _check_depth(value)
+    return value
+
+
+def find_duplicates(body: bytes, value: dict[str, Any]) -> list[str]:
+    r"""Return the names of fields that occur twice in the JSON `body` which was parsed to `value`.
+
+    Every key ends in `":` when there is no space before the colon, and inside a string that text reads `\\":`. When the
+    two counts agree there is no duplicate; otherwise (duplicates, or unusual white space) Python's parser decides.
+    """
+    is_compact = not any(gap in body for gap in (b'" :', b'"\t:', b'"\n:', b'"\r:'))
+    if is_compact and body.count(b'":') - body.count(b'\\":') == _count_keys(value):
+        return []
+    found: list[str] = []
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        seen: set[str] = set()
+        for key, _ in pairs:
+            if key in seen:
+                found.append(key)
+            seen.add(key)
+        return dict(pairs)
+
+    try:
+        json.loads(body, object_pairs_hook=collect)
+    except (ValueError, RecursionError):
+        return []
+    return list(dict.fromkeys(found))
+
+
+def decode_yaml(body: bytes) -> tuple[Any, list[str]]:
+    """Return the value of a one-document YAML body as JSON would hold it, and its duplicate keys; BadRequest."""
+    try:
+        duplicates, has_aliases = _inspect_yaml(body)
+        value = yaml.load(body, Loader=_Loader)  # noqa: S506  # a safe loader with fewer types
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError, TypeError) as error:
+        detail = str(error).replace("\n", " ")
+        raise BadRequest(f"error converting YAML to JSON: yaml: {detail}") from error
+    if has_aliases:
+        _check_size(value)
+    return _to_json(value), duplicates
+
+
+def check_patch_depth(body: bytes) -> None:
+    """Refuse a JSON patch body that is nested too deeply; what is not JSON is left to who reads it; BadRequest."""
+    if body.count(b"{") + body.count(b"[") > DEPTH_MAX:
+        try:
+            _check_depth(orjson.loads(body))
+        except orjson.JSONDecodeError:
+            return
+
+
+_CORE = "tag:yaml.org,2002:"
+_TAGS = frozenset(_CORE + name for name in ("str", "int", "float", "bool", "null", "map", "seq"))
+
+
+class _Loader(yaml.CSafeLoader):
+    """Only what JSON has: dates stay text, and `<<` is a key like any other (merging can grow exponentially)."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag in _TAGS]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _inspect_yaml(body: bytes) -> tuple[list[str], bool]:
+    """Walk the events without recursion: bound the depth, find duplicate scalar keys, tell whether aliases are used."""
+    duplicates: list[str] = []
+    # One entry per open collection: None for a sequence, else the keys seen and whether a key comes next.
+    open_: list[list[Any] | None] = []
+    has_aliases = False
+    for event in yaml.parse(body, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.AliasEvent):
+            has_aliases = True
+        if isinstance(event, yaml.CollectionEndEvent):
+            open_.pop()
+        if isinstance(event, yaml.ScalarEvent) and open_ and open_[-1] is not None and open_[-1][1]:
+            if event.value in open_[-1][0]:
+                duplicates.append(event.value)
+            open_[-1][0].add(event.value)
+        if isinstance(event, (yaml.NodeEvent)) and open_ and open_[-1] is not None:
+            open_[-1][1] = not open_[-1][1]
+        if isinstance(event, yaml.MappingStartEvent):
+            open_.append([set(), True])
+        elif isinstance(event, yaml.SequenceStartEvent):
+            open_.append(None)
+        if (tag := getattr(event, "tag", None)) is not None and tag != "!" and tag not in _TAGS:
+            raise ValueError(f"unknown tag {tag}")
+        if len(open_) > DEPTH_MAX:
+            raise ValueError(f"exceeded max depth of {DEPTH_MAX}")
+    return duplicates, has_aliases
+
+
+def _to_json(value: Any) -> Any:
+    """Return a YAML value with text keys and JSON types only."""
+    if isinstance(value, dict):
+        return {_to_key(key): _to_json(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_to_json(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadRequest(f"error converting YAML to JSON: yaml: {value} is not a JSON number")
+    return value
+
+
+def _to_key(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, (int, float)):
+        return str(key)
+    raise BadRequest("error converting YAML to JSON: yaml: a key is neither text nor a number")
+
+
+def _children(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        return iter(value.values())
+    return iter(value) if isinstance(value, list) else iter(())
+
+
+def _check_depth(value: Any) -> None:
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > DEPTH_MAX:
+            raise BadRequest(f"the object provided is nested too deeply: exceeded max depth of {DEPTH_MAX}")
+        level = [child for entry in level for child in _children(entry) if isinstance(child, (dict, list))]
+
+
+def _check_size(value: Any) -> None:
+    """Count nodes as if every alias were written out; one that contains itself would count for ever and stops too."""
+    pending, nodes = [value], 0
+    while pending:
+        nodes += 1
+        if nodes > NODES_MAX or len(pending) > NODES_MAX:
+            raise BadRequest("error converting YAML to JSON: yaml: document contains excessive aliasing")
+        pending.extend(_children(pending.pop()))
+
+
+def _count_keys(value: Any) -> int:
+    pending, keys = [value], 0
+    while pending:
+        entry = pending.pop()
+        if type(entry) is dict:
+            keys += len(entry)
+            pending.extend(entry.values())
+        elif type(entry) is list:
+            pending.extend(entry)
+    return keys
+
+
+def _kind_of(value: Any) -> str:
+    if isinstance(value, list):
+        return "array"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, bool):
+        return "bool"
+    return "null" if value is None else "number"

@@ -1,0 +1,131 @@
+"""OpenAPI over HTTP: `/openapi/v2`, the `/openapi/v3` index and its documents, cached as bytes with their hashes.
+
+Documents are built from the registry's kinds in a worker thread at the first request after the kinds changed, because
+that takes longer than a request may block the event loop. Content is `registry/openapi.py`'s. JSON only: a client that
+accepts nothing but protobuf gets a 406 and falls back.
+"""
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+from email.utils import formatdate
+from time import time
+from typing import Any
+
+import orjson
+
+from federation.base.errors import NotFound
+from federation.registry.kinds import KindInfo, Kinds
+from federation.registry.openapi import openapi_v2, openapi_v3
+from federation.server.asgi import JSON_TYPE, Header, Request
+from federation.server.negotiation import negotiate
+
+_YEAR_S = 31_536_000
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Serialised content and its hash (upper-case hex, as kube-apiserver writes it)."""
+
+    body: bytes
+    hash: str
+
+
+class OpenAPI:
+    """Serves the OpenAPI documents of one registry."""
+
+    def __init__(self, kinds: Kinds) -> None:
+        self._kinds = kinds
+        self._generation = -1
+        self._lock = asyncio.Lock()
+        self._v2: Document | None = None
+        self._v3: dict[str, Document] = {}
+
+    async def respond(self, request: Request) -> None:
+        """Answer a path below `/openapi`; NotFound for a group version that is not served, NotAcceptable."""
+        negotiate(_json_only(request.headers.get(b"accept", b"")))
+        path = request.path.rstrip("/")
+        if path == "/openapi/v2":
+            await self._send(request, await self._document_v2(), is_immutable=False)
+            return
+        documents = await self._documents_v3()
+        if path == "/openapi/v3":
+            index = {
+                "paths": {
+                    name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={document.hash}"}
+                    for name, document in documents.items()
+                }
+            }
+            body = orjson.dumps(index)
+            await self._send(request, Document(body, _hash(body)), is_immutable=False)
+            return
+        name = path.removeprefix("/openapi/v3/")
+        document = documents.get(name)
+        if document is None:
+            raise NotFound("the server could not find the requested resource")
+        wanted = request.query.get("hash", "")
+        if wanted and wanted != document.hash:
+            location = f"/openapi/v3/{name}?hash={document.hash}".encode()
+            await request.respond(301, b"", headers=[(b"location", location)])
+            return
+        await self._send(request, document, is_immutable=bool(wanted))
+
+    async def _send(self, request: Request, document: Document, *, is_immutable: bool) -> None:
+        etag = f'"{document.hash}"'.encode()
+        headers: list[Header] = [(b"etag", etag), (b"vary", b"Accept")]
+        if is_immutable:
+            headers += [
+                (b"cache-control", b"public, immutable"),
+                (b"expires", formatdate(time() + _YEAR_S, usegmt=True).encode()),
+            ]
+        if request.headers.get(b"if-none-match") in (etag, b"W/" + etag):
+            await request.respond(304, b"", headers=headers)
+            return
+        await request.respond(200, document.body, content_type=JSON_TYPE, headers=headers)
+
+    async def _document_v2(self) -> Document:
+        async with self._lock:
+            self._forget_old()
+            if self._v2 is None:
+                self._v2 = await asyncio.to_thread(_build_v2, self._kinds.all())
+            return self._v2
+
+    async def _documents_v3(self) -> dict[str, Document]:
+        async with self._lock:
+            self._forget_old()
+            if not self._v3:
+                self._v3 = await asyncio.to_thread(_build_v3, self._kinds.all())
+            return self._v3
+
+    def _forget_old(self) -> None:
+        if self._generation != self._kinds.generation:
+            self._generation, self._v2, self._v3 = self._kinds.generation, None, {}
+
+
+def _build_v2(kinds: list[KindInfo]) -> Document:
+    return _to_document(openapi_v2(kinds))
+
+
+def _build_v3(kinds: list[KindInfo]) -> dict[str, Document]:
+    by_version: dict[tuple[str, str], list[KindInfo]] = {}
+    for info in kinds:
+        by_version.setdefault((info.resource.group, info.resource.version), []).append(info)
+    return {
+        f"apis/{group}/{version}" if group else f"api/{version}": _to_document(openapi_v3(group, version, infos))
+        for (group, version), infos in by_version.items()
+    }
+
+
+def _to_document(content: Any) -> Document:
+    body = orjson.dumps(content)
+    return Document(body, _hash(body))
+
+
+def _hash(body: bytes) -> str:
+    return hashlib.sha512(body).hexdigest().upper()
+
+
+def _json_only(accept: bytes) -> bytes:
+    """Return the header without the parameters of its clauses: OpenAPI's JSON types carry versions of their own."""
+    names = (clause.partition(b";")[0].strip() for clause in accept.split(b","))
+    return b",".join(b"application/json" if name.endswith(b"+json") else name for name in names)

@@ -1,0 +1,181 @@
+"""Query parameters and DeleteOptions bodies as the registry's options, refused in Kubernetes' words. Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.base import errors
+from federation.base.errors import BadRequest
+from federation.registry.options import DeleteOptions, ListOptions, WriteOptions
+from federation.server.asgi import is_true
+
+_FIELD_VALIDATIONS = ("Ignore", "Strict", "Warn")
+_PROPAGATION_POLICIES = ("Foreground", "Background", "Orphan")
+_RESOURCE_VERSION_MATCHES = ("Exact", "NotOlderThan")
+_FIELD_MANAGER_LENGTH_MAX = 128
+_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False", ""})
+
+
+def to_list_options(query: Mapping[str, str]) -> ListOptions:
+    """Return the options of a list or watch; BadRequest for malformed numbers, Invalid for values out of range."""
+    match = query.get("resourceVersionMatch", "")
+    resource_version = query.get("resourceVersion", "")
+    is_watch = is_true(query.get("watch", ""))
+    send_initial = to_bool(query, "sendInitialEvents")
+    causes = []
+    if match and match not in _RESOURCE_VERSION_MATCHES:
+        causes.append(_unsupported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
+    if match and not is_watch and not resource_version:
+        causes.append(
+            errors.cause(
+                "FieldValueForbidden",
+                "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+                "resourceVersionMatch",
+            )
+        )
+    if match == "Exact" and resource_version == "0":
+        causes.append(
+            errors.cause(
+                "FieldValueForbidden",
+                'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+                "resourceVersionMatch",
+            )
+        )
+    if "sendInitialEvents" in query and is_watch and match != "NotOlderThan":
+        causes.append(
+            errors.cause(
+                "FieldValueForbidden",
+                "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+                "resourceVersionMatch",
+            )
+        )
+    if "sendInitialEvents" in query and not is_watch:
+        causes.append(
+            errors.cause(
+                "FieldValueForbidden", "Forbidden: sendInitialEvents is forbidden for list", "sendInitialEvents"
+            )
+        )
+    if causes:
+        raise errors.invalid("ListOptions", "meta.k8s.io", "", causes)
+    return ListOptions(
+        label_selector=query.get("labelSelector", ""),
+        field_selector=query.get("fieldSelector", ""),
+        limit=max(to_int(query, "limit"), 0),
+        continue_token=query.get("continue", ""),
+        resource_version=resource_version,
+        resource_version_match=match,
+        allow_watch_bookmarks=to_bool(query, "allowWatchBookmarks"),
+        send_initial_events=send_initial,
+        timeout_s=max(to_int(query, "timeoutSeconds"), 0),
+    )
+
+
+def to_write_options(query: Mapping[str, str], user_agent: str, warnings: list[str], kind: str) -> WriteOptions:
+    """Return the options of a create, update or patch; `kind` is CreateOptions, … for the error's text."""
+    if not query:
+        return WriteOptions(user_agent=user_agent, warnings=warnings)
+    field_validation = query.get("fieldValidation") or "Warn"
+    manager = query.get("fieldManager", "")
+    causes = _check_dry_run(query.get("dryRun", ""))
+    if field_validation not in _FIELD_VALIDATIONS:
+        causes.append(_unsupported("fieldValidation", field_validation, ("", *_FIELD_VALIDATIONS)))
+    if len(manager) > _FIELD_MANAGER_LENGTH_MAX:
+        causes.append(
+            errors.cause(
+                "FieldValueTooLong",
+                f"Too long: may not be more than {_FIELD_MANAGER_LENGTH_MAX} bytes",
+                "fieldManager",
+            )
+        )
+    elif not manager.isprintable():
+        causes.append(
+            errors.cause(
+                "FieldValueInvalid",
+                f'Invalid value: "{manager!a}": should only contain printable characters',
+                "fieldManager",
+            )
+        )
+    if causes:
+        raise errors.invalid(kind, "meta.k8s.io", "", causes)
+    return WriteOptions(
+        field_manager=manager,
+        force=to_bool(query, "force"),
+        dry_run=bool(query.get("dryRun")),
+        field_validation=field_validation,
+        user_agent=user_agent,
+        warnings=warnings,
+    )
+
+
+def to_delete_options(query: Mapping[str, str], body: Mapping[str, Any] | None) -> DeleteOptions:
+    """Return the options of a delete: a body (DeleteOptions) wins over query parameters, as in kube-apiserver."""
+    given: dict[str, Any] = dict(body) if body else _from_query(query)
+    if body and body.get("kind") not in (None, "", "DeleteOptions"):
+        raise BadRequest(f"the object provided is unrecognized (must be of type DeleteOptions): {body.get('kind')!s}")
+    policy, orphan = given.get("propagationPolicy") or "", given.get("orphanDependents")
+    grace, preconditions = given.get("gracePeriodSeconds"), given.get("preconditions") or {}
+    dry_run = given.get("dryRun") or []
+    if not isinstance(policy, str) or not isinstance(orphan, (bool, type(None))):
+        raise BadRequest("DeleteOptions: propagationPolicy must be a string and orphanDependents a boolean")
+    if isinstance(grace, bool) or not isinstance(grace, (int, type(None))):
+        raise BadRequest("DeleteOptions: gracePeriodSeconds must be an integer")
+    if not isinstance(preconditions, dict) or not isinstance(dry_run, list):
+        raise BadRequest("DeleteOptions: preconditions must be an object and dryRun a list")
+    uid, resource_version = preconditions.get("uid") or "", preconditions.get("resourceVersion") or ""
+    if not isinstance(uid, str) or not isinstance(resource_version, str):
+        raise BadRequest("DeleteOptions: preconditions must be strings")
+    causes = [cause for entry in dry_run for cause in _check_dry_run(entry)]
+    if policy and policy not in _PROPAGATION_POLICIES:
+        causes.append(_unsupported("propagationPolicy", policy, (*_PROPAGATION_POLICIES, "nil")))
+    if policy and orphan is not None:
+        causes.append(
+            errors.cause(
+                "FieldValueInvalid",
+                f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set',
+                "propagationPolicy",
+            )
+        )
+    if causes:
+        raise errors.invalid("DeleteOptions", "meta.k8s.io", "", causes)
+    return DeleteOptions(policy, grace, uid, resource_version, bool(dry_run), orphan)
+
+
+def to_int(query: Mapping[str, str], name: str) -> int:
+    """Return an integer parameter (0 when missing); BadRequest when it is not one."""
+    text = query.get(name, "")
+    if not text:
+        return 0
+    try:
+        value = int(text) if text.lstrip("+-").isdigit() and text.isascii() and len(text) < 20 else None
+    except ValueError:
+        value = None
+    if value is None:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text[:64]}": invalid syntax')
+    return value
+
+
+def to_bool(query: Mapping[str, str], name: str) -> bool:
+    """Return a boolean parameter as Kubernetes reads it: anything but a false word is true."""
+    text = query.get(name)
+    return text is not None and text not in _FALSE
+
+
+def _from_query(query: Mapping[str, str]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    if query.get("propagationPolicy"):
+        given["propagationPolicy"] = query["propagationPolicy"]
+    if query.get("gracePeriodSeconds"):
+        given["gracePeriodSeconds"] = to_int(query, "gracePeriodSeconds")
+    if query.get("orphanDependents"):
+        given["orphanDependents"] = to_bool(query, "orphanDependents")
+    if query.get("dryRun"):
+        given["dryRun"] = [query["dryRun"]]
+    return given
+
+
+def _check_dry_run(value: Any) -> list[dict[str, str]]:
+    return [] if value in ("", "All") else [_unsupported("dryRun", str(value), ("All",))]
+
+
+def _unsupported(field: str, value: str, supported: tuple[str, ...]) -> dict[str, str]:
+    listed = ", ".join(f'"{entry}"' for entry in supported)
+    return errors.cause("FieldValueNotSupported", f'Unsupported value: "{value}": supported values: {listed}', field)

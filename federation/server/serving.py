@@ -1,0 +1,234 @@
+"""HTTPS for an ASGI app inside a running event loop: uvicorn with TLS, client certificates and limits.
+
+Owns the listening socket, the TLS context (reloaded when the files change) and the protocol subclass that puts the
+verified client certificate into `scope["state"]["peer"]`, parsed once per connection. The only module that knows
+uvicorn. It decides nothing about who may do what: `authn.py` reads the peer.
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from federation.base.errors import ConfigurationError
+from federation.server.peers import Peer, to_peer
+from federation.server.pki import TLSFiles
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+ASGIApp = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class ServingOptions:
+    """Limits of the listener."""
+
+    keep_alive_s: int = 120
+    """Idle time of a connection; above the 90 s after which Go clients drop theirs, so that the client closes first."""
+    request_head_s: float = 30.0
+    """From connecting, or from the first byte of a request, until its last header (against clients that trickle)."""
+    request_head_bytes_max: int = 128 * 1024
+    """Request line and headers together."""
+    backlog: int = 4096
+    connections_max: int = 8192
+    graceful_stop_s: int = 5
+    """Time for requests in flight when stopping; watches are ended at once."""
+    tls_reload_s: float = 60.0
+    """How often the certificate file is looked at."""
+
+
+async def serve(
+    app: ASGIApp,
+    *,
+    host: str,
+    port: int,
+    tls: TLSFiles | None,
+    on_started: Callable[[str, int], None] | None = None,
+    on_stopping: Callable[[], None] | None = None,
+    options: ServingOptions | None = None,
+) -> None:
+    """Serve until cancelled, then stop gracefully.
+
+    `port` 0 takes a free one; `on_started(host, port)` is called once when connections are accepted, `on_stopping`
+    before in-flight requests are waited for (end watches there). `tls` None serves plain HTTP, for tests and proxies.
+    ConfigurationError when the address cannot be bound or the TLS files cannot be used.
+    """
+    options = options or ServingOptions()
+    context = None if tls is None else _to_context(tls)
+    listener = _bind(host, port, options.backlog)
+    config = uvicorn.Config(
+        app,  # type: ignore[arg-type]  # uvicorn types messages as a union of dicts, we as mappings
+        http=_protocol(options),
+        interface="asgi3",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=options.backlog,
+        limit_concurrency=options.connections_max,
+        timeout_keep_alive=options.keep_alive_s,
+        timeout_graceful_shutdown=options.graceful_stop_s,
+    )
+    config.load()
+    config.ssl = context
+    server = _Server(config)
+    try:
+        await server.startup(sockets=[listener])
+        async with asyncio.TaskGroup() as group:
+            if context is not None and tls is not None:
+                group.create_task(_keep_fresh(context, tls, options.tls_reload_s), name="tls-reload")
+            if on_started is not None:
+                on_started(*listener.getsockname()[:2])
+            await server.main_loop()
+    finally:
+        if on_stopping is not None:
+            on_stopping()
+        if server.started:
+            await asyncio.shield(server.shutdown(sockets=[listener]))
+        listener.close()
+
+
+class _Server(uvicorn.Server):
+    """Without uvicorn's signal handlers and lifespan: who runs the event loop decides when to stop."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.lifespan = config.lifespan_class(config)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class _RequestHeadTooLarge(Exception):
+    """Raised inside a parser callback, so that httptools reports a parser error and uvicorn closes with 400."""
+
+
+def _protocol(options: ServingOptions) -> type[asyncio.Protocol]:
+    """Return the connection class for these limits."""
+    head_bytes_max, head_s = options.request_head_bytes_max, options.request_head_s
+
+    class Connection(HttpToolsProtocol):
+        """One connection: adds the peer to every request's state, and bounds size and duration of a request's head."""
+
+        def __init__(
+            self,
+            config: uvicorn.Config,
+            server_state: ServerState,
+            app_state: dict[str, Any],
+            _loop: asyncio.AbstractEventLoop | None = None,
+        ) -> None:
+            super().__init__(config, server_state, app_state, _loop)
+            self._head_bytes = 0
+            self._head_deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+            super().connection_made(transport)
+            tls = transport.get_extra_info("ssl_object")
+            peer: Peer | None = to_peer(tls.getpeercert()) if tls is not None else None
+            self.app_state = {"peer": peer}
+            self._head_deadline = self.loop.call_later(head_s, transport.close)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._clear_deadline()
+            super().connection_lost(exc)
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self._head_bytes = 0
+            if self._head_deadline is None:
+                self._head_deadline = self.loop.call_later(head_s, self.transport.close)
+
+        def on_url(self, url: bytes) -> None:
+            self._count(len(url))
+            super().on_url(url)
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            self._count(len(name) + len(value))
+            super().on_header(name, value)
+
+        def on_headers_complete(self) -> None:
+            self._clear_deadline()
+            super().on_headers_complete()
+
+        def _count(self, size: int) -> None:
+            self._head_bytes += size
+            if self._head_bytes > head_bytes_max:
+                raise _RequestHeadTooLarge
+
+        def _clear_deadline(self) -> None:
+            if self._head_deadline is not None:
+                self._head_deadline.cancel()
+                self._head_deadline = None
+
+    return Connection
+
+
+def _bind(host: str, port: int, backlog: int) -> socket.socket:
+    """Return a listening socket; ConfigurationError, in one line, when the address is taken, foreign or forbidden."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (OSError, UnicodeError) as error:
+        raise ConfigurationError(f"cannot listen on {host}: not a host name or address of this machine") from error
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.setblocking(False)
+        listener.bind(address)
+        listener.listen(backlog)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        detail = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigurationError(f"cannot listen on {host}:{port}: {detail}; choose another with --port") from error
+    return listener
+
+
+def _to_context(tls: TLSFiles) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    _load(context, tls)
+    if tls.client_ca is not None:
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+def _load(context: ssl.SSLContext, tls: TLSFiles) -> None:
+    """Read certificate, key and client CA into the context; new connections use them at once."""
+    try:
+        context.load_cert_chain(tls.certificate, tls.key)
+        if tls.client_ca is not None:
+            context.load_verify_locations(tls.client_ca)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(f"cannot use TLS files {tls.certificate}, {tls.key}: {error}") from error
+
+
+async def _keep_fresh(context: ssl.SSLContext, tls: TLSFiles, interval_s: float) -> None:
+    """Load the certificate again when its file was replaced; a half-written pair is tried again next time."""
+    seen = _modified(tls.certificate)
+    while True:
+        await asyncio.sleep(interval_s)
+        if (now := _modified(tls.certificate)) != seen:
+            with contextlib.suppress(ConfigurationError):
+                _load(context, tls)
+                seen = now
+
+
+def _modified(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,152 @@
+"""WATCH over HTTP: the registry's batches as one JSON document per line, sent in one piece per batch.
+
+Ends at `timeoutSeconds` (random 30 to 60 minutes by default, so that clients do not come back all at once), when the
+client goes away, when the server stops, or with an ERROR event that carries a Status (410 when the start is too old,
+or when this client is too slow and its buffer overflowed).
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from federation.base.errors import ApiError, Expired, StoreError
+from federation.registry.kinds import KindInfo
+from federation.registry.options import ListOptions
+from federation.registry.printing import to_table
+from federation.registry.registry import Registry
+from federation.server.asgi import JSON_TYPE, Request
+from federation.server.negotiation import Answer, Shape
+from federation.server.rendering import include_object, to_partial
+
+Batch = list[tuple[str, bytes]]
+_FIRST_WAIT_S = 0.02
+"""How long headers wait for the first events, so that a request that fails at once still gets its HTTP status."""
+_DEFAULT_S_MIN, _DEFAULT_S_MAX = 1800, 3600
+_PREFIX = {
+    type_: b'{"type":"' + type_.encode() + b'","object":' for type_ in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
+}
+_SUFFIX = b"}\n"
+
+
+class Watches:
+    """Streams for one registry. `stop` ends all of them, when the server stops."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """End every stream now, and new ones at once."""
+        self._stopping.set()
+
+    async def serve(
+        self, request: Request, info: KindInfo, namespace: str, options: ListOptions, answer: Answer
+    ) -> None:
+        """Stream changes until the watch ends; ApiErrors are raised as long as nothing was sent."""
+        encode = _encoder(info, request, answer)
+        timeout_s = options.timeout_s or random.randint(_DEFAULT_S_MIN, _DEFAULT_S_MAX)  # noqa: S311  # spreads load
+        batches = self._registry.watch(info, namespace, replace(options, timeout_s=timeout_s))
+        gone = asyncio.ensure_future(_disconnect(request))
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        pending = asyncio.ensure_future(anext(batches))
+        try:
+            await asyncio.wait((pending, gone, stopping), timeout=_FIRST_WAIT_S, return_when=asyncio.FIRST_COMPLETED)
+            if pending.done() and isinstance(error := pending.exception(), ApiError) and not isinstance(error, Expired):
+                raise error
+            await _start(request)
+            while True:
+                await asyncio.wait((pending, gone, stopping), return_when=asyncio.FIRST_COMPLETED)
+                if gone.done() or stopping.done():
+                    break
+                try:
+                    batch = pending.result()
+                except StopAsyncIteration:
+                    break
+                except (ApiError, StoreError) as error:
+                    await _send(request, _error_event(error))
+                    break
+                pending = asyncio.ensure_future(anext(batches))
+                await _send(request, encode(batch))
+            if not gone.done():
+                await request.send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            await _close(batches, pending, gone, stopping)
+
+
+async def _close(batches: AsyncIterator[Batch], *tasks: "asyncio.Future[Any]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    with contextlib.suppress(StoreError, ApiError):
+        await batches.aclose()  # type: ignore[attr-defined]  # the registry's watch is an async generator
+
+
+async def _disconnect(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _start(request: Request) -> None:
+    request.status = 200
+    headers = [(b"content-type", JSON_TYPE), (b"cache-control", b"no-cache, private")]
+    await request.send({"type": "http.response.start", "status": 200, "headers": headers})
+    # An empty chunk is not sent, but tells the server to flush the headers.
+    await _send(request, b"")
+
+
+async def _send(request: Request, body: bytes) -> None:
+    await request.send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+def _error_event(error: ApiError | StoreError) -> bytes:
+    if isinstance(error, StoreError):
+        error = Expired(f"the watch was ended by the server: {error}")
+    return orjson.dumps({"type": "ERROR", "object": error.to_status()}) + b"\n"
+
+
+def _encoder(info: KindInfo, request: Request, answer: Answer) -> Callable[[Batch], bytes]:
+    """Return how batches become bytes in the negotiated form."""
+    if answer.shape is Shape.TABLE:
+        return _table_encoder(info, include_object(request.query), answer.version)
+    if answer.shape is Shape.METADATA:
+        version = answer.version
+        return lambda batch: b"".join(
+            _PREFIX[type_] + orjson.dumps(to_partial(value, version)) + _SUFFIX for type_, value in batch
+        )
+    return _encode_plain
+
+
+def _encode_plain(batch: Batch) -> bytes:
+    if len(batch) == 1:
+        type_, value = batch[0]
+        return b"%b%b}\n" % (_PREFIX[type_], value)
+    parts: list[bytes] = []
+    for type_, value in batch:
+        parts += (_PREFIX[type_], value, _SUFFIX)
+    return b"".join(parts)
+
+
+def _table_encoder(info: KindInfo, include: str, version: str) -> Callable[[Batch], bytes]:
+    """Return an encoder of one-row tables; only the first one carries the columns, as in kube-apiserver."""
+    has_columns = False
+
+    def encode(batch: Batch) -> bytes:
+        nonlocal has_columns
+        lines = []
+        for type_, value in batch:
+            resource_version = orjson.loads(value)["metadata"].get("resourceVersion", "")
+            items = [] if type_ == "BOOKMARK" else [value]
+            table = to_table(info, items, include_object=include, resource_version=resource_version)
+            table["apiVersion"] = f"meta.k8s.io/{version}"
+            if has_columns:
+                table["columnDefinitions"] = None
+            has_columns = True
+            lines.append(_PREFIX[type_] + orjson.dumps(table) + _SUFFIX)
+        return b"".join(lines)
+
+    return encode
