@@ -1,12 +1,17 @@
 """Facts of the Kubernetes API that the official client's models do not carry; `generate_schema.py` adds them.
 
-The models know names, types, which fields are required, and descriptions. They lose which package a type lives in, which
-number is 64 bits wide, which string is a quantity, how lists and maps merge, and which structs are always present. A
+The models know names, types, which fields are required, and descriptions. They lose which package a type lives in,
+which number is 64 bits wide, which string is a quantity, how lists and maps merge, and which structs are always present. A
 field is written `Type.field`, the type with its API version only where two packages share a name. The source is the Go
 types of k8s.io/api (struct tags and markers), release 1.37; the tests compare the generated file with these tables.
 """
 
 from typing import Final
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
 
 CORE: Final = "io.k8s.api.core.v1"
 META: Final = "io.k8s.apimachinery.pkg.apis.meta.v1"
@@ -82,11 +87,11 @@ PREFIXES: Final = {
     "Apiregistration": "apiregistration.k8s.io",
     "Authorization": "authorization.k8s.io",
 }
-META_TYPES: Final = frozenset(
+META_TYPES: Final = _words(
     "APIGroup APIGroupList APIResource APIResourceList APIVersions Condition DeleteOptions FieldSelectorAttributes"
     " FieldSelectorRequirement FieldsV1 GroupVersionForDiscovery LabelSelector LabelSelectorRequirement ListMeta"
     " ManagedFieldsEntry MicroTime ObjectMeta OwnerReference Patch Preconditions ServerAddressByClientCIDR Status"
-    " StatusCause StatusDetails Time WatchEvent".split()
+    " StatusCause StatusDetails Time WatchEvent"
 )
 
 # Types of the core package that only kinds of other packages use.
@@ -143,45 +148,45 @@ FIELD_TYPES: Final = {
     "JSONSchemaPropsOrStringArray": "JSONSchemaProps.dependencies",
 }
 # Maps from resource name to quantity.
-QUANTITY_MAPS: Final = frozenset(
+QUANTITY_MAPS: Final = _words(
     "Overhead.podFixed PersistentVolumeSpec.capacity PersistentVolumeClaimStatus.capacity"
     " PersistentVolumeClaimStatus.allocatedResources ResourceRequirements.limits ResourceRequirements.requests"
     " VolumeResourceRequirements.limits VolumeResourceRequirements.requests ContainerStatus.allocatedResources"
     " PodSpec.overhead PodStatus.allocatedResources NodeStatus.capacity NodeStatus.allocatable LimitRangeItem.max"
     " LimitRangeItem.min LimitRangeItem.default LimitRangeItem.defaultRequest LimitRangeItem.maxLimitRequestRatio"
-    " ResourceQuotaSpec.hard ResourceQuotaStatus.hard ResourceQuotaStatus.used".split()
+    " ResourceQuotaSpec.hard ResourceQuotaStatus.hard ResourceQuotaStatus.used"
 )
 # Fields of 64 bits; every other integer has 32.
-WIDE: Final = frozenset(
+WIDE: Final = _words(
     "observedGeneration nodeAllocatableUpdatePeriodSeconds revision activeDeadlineSeconds startingDeadlineSeconds"
     " defaultUser user seconds terminationGracePeriodSeconds gid tolerationSeconds runAsUser runAsGroup fsGroup"
     " sizeBytes supplementalGroups remainingItemCount generation deletionGracePeriodSeconds gracePeriodSeconds"
-    " maxLength minLength maxItems minItems maxProperties minProperties".split()
+    " maxLength minLength maxItems minItems maxProperties minProperties"
 )
-WIDE_FIELDS: Final = frozenset(
+WIDE_FIELDS: Final = _words(
     "TokenRequestSpec.expirationSeconds ServiceAccountTokenProjection.expirationSeconds LinuxContainerUser.uid"
-    " NodeSwapStatus.capacity storage.v1.TokenRequest.expirationSeconds".split()
+    " NodeSwapStatus.capacity storage.v1.TokenRequest.expirationSeconds"
 )
 # Structs that Go holds by value: they are there, empty, even when nobody set them.
-BY_VALUE: Final = frozenset(
+BY_VALUE: Final = _words(
     "metadata spec status podSelector loadBalancer backend port conditions regarding deprecatedSource source roleRef"
     " target scaleTargetRef describedObject metric current user userInfo template updateStrategy strategy jobTemplate"
     " resources state lastState podAffinityTerm preference kubeletEndpoint daemonEndpoints nodeInfo involvedObject"
-    " clientConfig names acceptedNames".split()
+    " clientConfig names acceptedNames"
 )
-POINTERS: Final = frozenset(
+POINTERS: Final = _words(
     "NetworkPolicyPeer.podSelector ContainerStatus.user ReplicationControllerSpec.template ContainerStatus.resources"
-    " PodSpec.resources PodStatus.resources WebhookConversion.clientConfig PodSpec.schedulingGroup".split()
+    " PodSpec.resources PodStatus.resources WebhookConversion.clientConfig PodSpec.schedulingGroup"
 )
-STRUCTS_ATOMIC: Final = frozenset(
+STRUCTS_ATOMIC: Final = _words(
     "MatchResources NamedRuleWithOperations ParamKind ParamRef Variable autoscaling.v1.CrossVersionObjectReference"
     " ConfigMapKeySelector EndpointAddress EndpointPort EvictionResponder FileKeySelector LocalObjectReference"
     " NodeSelector NodeSelectorTerm ObjectFieldSelector ObjectReference ResourceFieldSelector ScopeSelector"
     " SecretKeySelector SecretReference TopologySelectorTerm TypedLocalObjectReference ServiceBackendPort RoleRef"
-    " Subject LabelSelector OwnerReference".split()
+    " Subject LabelSelector OwnerReference"
 )
-MAPS_ATOMIC: Final = frozenset(
-    "PodSpec.nodeSelector ReplicationControllerSpec.selector ServiceSpec.selector Scheduling.nodeSelector".split()
+MAPS_ATOMIC: Final = _words(
+    "PodSpec.nodeSelector ReplicationControllerSpec.selector ServiceSpec.selector Scheduling.nodeSelector"
 )
 # Lists whose elements merge, for server-side apply; every other list is atomic. No keys: a set.
 LISTS: Final = {
@@ -361,9 +366,9 @@ ENUMS: Final = {
     "CustomResourceConversion.strategy": "None Webhook",
 }
 # Fields that the models call required although the server accepts their absence (Go's zero value is as good).
-NOT_ENFORCED: Final = frozenset(
+NOT_ENFORCED: Final = _words(
     "StatefulSetSpec.serviceName EndpointSlice.endpoints NetworkPolicySpec.podSelector PriorityClass.value"
     " ControllerRevision.revision CustomResourceDefinitionVersion.served CustomResourceDefinitionVersion.storage"
     " Event.metadata Event.involvedObject Event.eventTime RoleRef.apiGroup ControllerRevision.data"
-    " ResourceAttributes.verb EventSeries.count".split()
+    " ResourceAttributes.verb EventSeries.count"
 )

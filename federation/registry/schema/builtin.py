@@ -1,8 +1,8 @@
 """Schemas of Kubernetes' own kinds, from the committed `builtin.json` (made by `tools/generate_schema.py`).
 
 The file is read once, as bytes; a definition is parsed when something needs it, and compiled when a kind is served the
-first time. So start-up costs a millisecond, and memory grows with the kinds in use. Descriptions stay in the bytes: only
-OpenAPI documents show them (`openapi.py` reads `definition`).
+first time. So start-up costs a millisecond, and memory grows with the kinds in use. Descriptions stay in the bytes:
+only OpenAPI documents show them (`openapi.py` reads `definition`).
 """
 
 import re
@@ -46,7 +46,7 @@ def definition_names() -> list[str]:
 
 
 def definition(name: str) -> dict[str, Any]:
-    """Return a fresh copy of a definition as it stands in Kubernetes' OpenAPI v2 document; KeyError for an unknown one."""
+    """Return a fresh copy of a definition as Kubernetes' OpenAPI v2 document has it; KeyError for an unknown one."""
     parsed: dict[str, Any] = orjson.loads(_lines()[name])
     return parsed
 

@@ -1,8 +1,8 @@
-"""The compiled form of a schema: one small node per field, made once per kind and shared by everything that reads objects.
+"""The compiled form of a schema: one small node per field, made once per kind and shared by all that read objects.
 
-A `Schema` answers the questions of validation, pruning, defaulting, patches and server-side apply with attribute reads.
-Nodes may be shared and cyclic (a definition that contains itself); they are read-only once `seal` was called. Where they
-come from: `builtin.py` (Kubernetes' own kinds) and `structural.py` (CustomResourceDefinitions).
+A `Schema` answers the questions of validation, pruning, defaulting, patches and server-side apply with attribute
+reads. Nodes may be shared and cyclic (a definition that contains itself); they are read-only once `seal` was called.
+Where they come from: `builtin.py` (Kubernetes' own kinds) and `structural.py` (CustomResourceDefinitions).
 """
 
 import re
