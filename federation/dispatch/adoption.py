@@ -20,7 +20,7 @@ class AdoptionError(ValueError):
 
 
 def is_adoption_allowed(annotations: Mapping[str, str], cluster: str) -> bool:
-    """Say whether an existing object may be taken over in this cluster; AdoptionError when the annotation is invalid."""
+    """Say whether an existing object may be taken over in this cluster; AdoptionError when the annotation is bad."""
     resolution = annotations.get(names.INTERNAL_CONFLICT_RESOLUTION) or annotations.get(names.CONFLICT_RESOLUTION)
     return resolution == "adopt" and is_cluster_to_adopt(annotations, cluster)
 

@@ -40,7 +40,7 @@ class ClusterFacts:
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
-    """What is known of the object in the cluster; `lookup_failed` when nothing is known because there is no cache yet."""
+    """What is known of the object in the cluster; `lookup_failed`: nothing, because there is no cache yet."""
 
     exists: bool = False
     terminating: bool = False
@@ -105,7 +105,7 @@ class Removal(StrEnum):
 
 
 def decide_removal(federated_annotations: Mapping[str, str], member_annotations: Mapping[str, str]) -> Removal:
-    """Return whether the object is deleted or stays without our label: annotation orphan "all" or "adopted" (§10.8)."""
+    """Return whether the object is deleted, or stays without our label (annotation orphan, spec §10.8)."""
     orphan = federated_annotations.get(names.INTERNAL_ORPHAN) or federated_annotations.get(names.ORPHAN)
     if orphan == "all" or (orphan == "adopted" and member_annotations.get(names.ADOPTED) == "true"):
         return Removal.ORPHAN

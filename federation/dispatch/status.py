@@ -1,7 +1,7 @@
 """The status of a federated object: what each cluster holds, and whether everything is propagated (spec §10.7).
 
-`ClusterStatus` is the closed set of words; `plan_status` computes the next status and says whether it has to be written.
-Pure. Two words differ from KubeAdmiral in when they are used: a cluster that is not ready and not selected any more
+`ClusterStatus` is the closed set of words; `plan_status` computes the next status and says whether it has to be
+written. Pure. Two words differ from KubeAdmiral in when they are used: a cluster that is not ready and not selected any more
 keeps its entry (they forget it and leak the object), and an operation that is still under way is PendingCreate or
 UpdateTimedOut and not OK. Read `plan.py` for who chooses the word.
 """
@@ -108,7 +108,7 @@ def _normalised(clusters: Any) -> list[dict[str, Any]]:
 def _next_condition(
     old: Mapping[str, Any] | None, reason: str, message: str, *, stamp: str, is_refreshed: bool
 ) -> dict[str, Any] | None:
-    """Return the new Propagated condition, None when the old one stays; its transition time moves with the reason too."""
+    """Return the new Propagated condition, None when the old one stays; a new reason is a transition too."""
     status = "False" if reason else "True"
     is_transition = old is None or old.get("status") != status or old.get("reason", "") != reason
     if old is not None and not is_transition and not is_refreshed and old.get("message", "") == message:

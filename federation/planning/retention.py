@@ -23,7 +23,7 @@ class RetentionError(ValueError):
 def merge_maps(
     template: Mapping[str, str] | None, observed: Mapping[str, str] | None, last_propagated: Iterable[str]
 ) -> dict[str, str]:
-    """Return labels or annotations: the template's, and those observed ones that the federation did not bring itself."""
+    """Return labels or annotations: the template's, and those observed that the federation did not bring itself."""
     propagated = set(last_propagated)
     wanted = template or {}
     kept = {k: v for k, v in (observed or {}).items() if k in wanted or k not in propagated}
@@ -53,7 +53,7 @@ def retain_replicas(desired: Object, live: Mapping[str, Any], path: dotpaths.Pat
 
 
 def retain_for_apply(desired: Object, live: Mapping[str, Any]) -> Object:
-    """Return the applied configuration for an object that exists: values that a member decides once are not fought over."""
+    """Return the applied configuration for an existing object: what a member decides once is not fought over."""
     by_kind = _GIVEN_WAY.get(desired.get("kind", ""))
     return by_kind(desired, live) if by_kind else desired
 
