@@ -1,8 +1,8 @@
 """`fedctl demo`: what a newcomer sees first.
 
-Starts `fedctl up` as a process of its own, applies the manifests of the quickstart with server-side apply, and shows live
-how replicas arrive in each member and how the merged status comes back on the user's Deployment. It watches through the
-same APIs that a user has: the host's kubeconfig and the members' kubeconfigs.
+Starts `fedctl up` as a process of its own, applies the quickstart's manifests with server-side apply, and shows live
+how replicas arrive in each member and how the merged status comes back on the user's Deployment. It watches through
+the same APIs that a user has: the host's kubeconfig and the members' kubeconfigs.
 """
 
 import asyncio
@@ -187,7 +187,9 @@ async def _explain_stall(host: HTTPClient, view: _View, timeout_s: float) -> str
     unready = [
         c["metadata"]["name"]
         for c in clusters
-        if not any(k["type"] == "Ready" and k["status"] == "True" for k in (c.get("status") or {}).get("conditions", ()))
+        if not any(
+            k["type"] == "Ready" and k["status"] == "True" for k in (c.get("status") or {}).get("conditions", ())
+        )
     ]
     status = view.host.get("status") or {}
     placed = ", ".join(f"{n}: {m['spec'].get('replicas')}" for n, m in sorted(view.members.items())) or "nowhere"
@@ -217,7 +219,9 @@ def _numbers(deployment: Object) -> tuple[str, str, str]:
 
 def _print_next(console: Console, kubeconfig: Path, *, once: bool) -> None:
     bin_folder = Path(sys.executable).parent
-    console.print("\n[bold]Type next[/bold]" + (" (after `make demo` without ONCE=1)" if once else " in another terminal"))
+    console.print(
+        "\n[bold]Type next[/bold]" + (" (after `make demo` without ONCE=1)" if once else " in another terminal")
+    )
     console.print(f"  export KUBECONFIG={kubeconfig} PATH={bin_folder}:$PATH", soft_wrap=True)
     for command in (
         "kubectl get deploy",

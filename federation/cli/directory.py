@@ -1,7 +1,7 @@
 """The state directory: one process at a time, written by a version we understand, private to its user.
 
-`StateDirectory.open` makes it, locks it for as long as the process lives (the kernel frees the lock also after kill -9),
-checks the format version, and refuses with one line that names the path and the remedy.
+`StateDirectory.open` makes it, locks it while the process lives (the kernel frees the lock also after kill -9), checks
+the format version, and refuses with one line that names the path and the remedy.
 """
 
 import fcntl
@@ -63,7 +63,7 @@ class StateDirectory:
             raise ConfigurationError(f"{file}: does not parse; restore it or name another --dir") from error
         if found > FORMAT:
             raise ConfigurationError(
-                f"--dir {self.path}: was written by a newer version ({written.get('writtenBy', 'unknown')}, format {found};"
+                f"--dir {self.path}: was written by a newer version ({written.get('writtenBy', '?')}, format {found};"
                 f" this is {__version__}, format {FORMAT}); upgrade fedctl or name another directory"
             )
         self._write_version(file)
@@ -74,7 +74,9 @@ class StateDirectory:
             temporary.write_text(json.dumps({"format": FORMAT, "writtenBy": __version__}) + "\n")
             temporary.replace(file)
         except OSError as error:
-            raise ConfigurationError(f"--dir {self.path}: cannot be written ({error.strerror}); name another") from error
+            raise ConfigurationError(
+                f"--dir {self.path}: cannot be written ({error.strerror}); name another"
+            ) from error
 
     def close(self) -> None:
         """Release the lock."""

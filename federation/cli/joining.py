@@ -1,8 +1,8 @@
 """Joining and leaving: what `fedctl join`, `fedctl unjoin` and `fedctl up` write on the host, and the checks before it.
 
-A join is a Secret with the member's credentials and a FederatedCluster that points to it; the cluster controller does the
-rest. Before anything is written the member is asked who it is, so that a wrong kubeconfig, a cluster that is already
-here, or one that belongs to another federation is refused with one line.
+A join is a Secret with the member's credentials and a FederatedCluster that points to it; the cluster controller does
+the rest. Before anything is written the member is asked who it is, so that a wrong kubeconfig, a cluster that is
+already here, or one that belongs to another federation is refused with one line.
 """
 
 import asyncio
@@ -63,7 +63,9 @@ def parse_taints(text: str) -> tuple[dict[str, str], ...]:
         rest, _, effect = part.rpartition(":")
         key, _, value = rest.partition("=")
         if not key or effect not in _EFFECTS:
-            raise ConfigurationError(f"--taints {part!r}: write key=value:Effect with Effect one of {', '.join(_EFFECTS)}")
+            raise ConfigurationError(
+                f"--taints {part!r}: write key=value:Effect with Effect one of {', '.join(_EFFECTS)}"
+            )
         taints.append({"key": key, "value": value, "effect": effect})
     return tuple(taints)
 
@@ -77,7 +79,7 @@ async def join(host: Client, request: JoinRequest) -> None:
         await host.create(FEDERATED_CLUSTERS, _to_cluster(request), field_manager="fedctl")
     except AlreadyExists:
         raise ConfigurationError(
-            f'cluster "{request.name}" is already joined; run `fedctl unjoin {request.name}` first or choose another name'
+            f'cluster "{request.name}" is already joined; unjoin it first or choose another name'
         ) from None
 
 
@@ -136,7 +138,7 @@ async def _probe(host: Client, request: JoinRequest) -> None:
         name = owner["metadata"]["name"]
         raise ConfigurationError(f'{server} is already joined as "{name}"; run `fedctl unjoin {name}` first')
     raise ConfigurationError(
-        f"{server} belongs to another federation (namespace {names.SYSTEM_NAMESPACE} carries federated-cluster-uid {uid});"
+        f"{server} belongs to another federation (namespace {names.SYSTEM_NAMESPACE} carries its uid {uid});"
         " unjoin it there, or delete that namespace if that federation no longer exists"
     )
 
@@ -226,7 +228,8 @@ async def unjoin(host: Client, cluster: str, clock: Clock, timeout_s: float) -> 
         if clock.monotonic() >= deadline:
             held = ", ".join(state["metadata"].get("finalizers", ()))
             raise FederationError(
-                f'cluster "{cluster}" is still leaving after {timeout_s:g} s (waits for: {held}); it goes on in the background'
+                f'cluster "{cluster}" is still leaving after {timeout_s:g} s (waits for: {held});'
+                " it goes on in the background"
             )
         await clock.sleep(0.2)
     try:

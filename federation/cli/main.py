@@ -29,7 +29,9 @@ app = typer.Typer(
 )
 
 Dir = Annotated[Path, typer.Option("--dir", help="Directory that holds state, keys and kubeconfigs.")]
-Port = Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port of the API; 0 picks a free one [7443].")]
+Port = Annotated[
+    int | None, typer.Option("--port", min=0, max=65535, help="Port of the API; 0 picks a free one [7443].")
+]
 Host = Annotated[str | None, typer.Option("--host", help="Address to listen on [127.0.0.1].")]
 LogFormat = Annotated[str, typer.Option("--log-format", help="text or json.")]
 LogLevel = Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")]

@@ -1,6 +1,6 @@
 """Deployment → ReplicaSet: creates the ReplicaSet of the current template, moves replicas, writes the status.
 
-Acts on what `rollout` decides. Level-triggered: every step reads the informers' caches, writes a difference and returns;
+Acts on what `rollout` decides. Level-triggered: a step reads the informers' caches, writes a difference and returns,
 the events of its own writes bring it back. Read `replicasets.py` for the next link of the chain.
 """
 
@@ -53,7 +53,9 @@ def _state(replica_set: Object) -> ReplicaSetState:
 class DeploymentController:
     """Runs the Deployments of one member."""
 
-    def __init__(self, client: Client, deployments: Informer, replica_sets: Informer, clock: Clock, workers: int) -> None:
+    def __init__(
+        self, client: Client, deployments: Informer, replica_sets: Informer, clock: Clock, workers: int
+    ) -> None:
         self._client = client
         self._deployments = deployments
         self._sets = replica_sets
@@ -79,9 +81,7 @@ class DeploymentController:
         deployment = self._deployments.get(key.namespace, key.name)
         if deployment is None or "deletionTimestamp" in deployment["metadata"]:
             return _DONE
-        owned = sorted(
-            self._sets.by_index("owner", deployment["metadata"]["uid"]), key=lambda s: _revision(s)
-        )
+        owned = sorted(self._sets.by_index("owner", deployment["metadata"]["uid"]), key=_revision)
         template_hash = compute_template_hash(deployment["spec"]["template"])
         new = next((s for s in owned if s["metadata"]["labels"].get(HASH_LABEL) == template_hash), None)
         if deployment["spec"].get("paused"):

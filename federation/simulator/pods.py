@@ -1,8 +1,8 @@
 """A pod's life in a simulated member: the pod scheduler binds it, the kubelet starts and stops it.
 
-The scheduler half asks the `Ledger` for a node and writes the binding, or the real `PodScheduled=False, Unschedulable`
-condition; it tries again when something was freed or a node changed. The kubelet half makes bound pods Running and Ready
-after `pod_start_s` and removes terminating ones after `pod_stop_s`.
+The scheduler half asks the `Ledger` for a node and writes the binding, or the `PodScheduled=False, Unschedulable`
+condition; it tries again when something was freed or a node changed. The kubelet half makes bound pods Running and
+Ready after `pod_start_s` and removes terminating ones after `pod_stop_s`.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

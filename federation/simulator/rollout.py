@@ -51,9 +51,7 @@ def compute_limits(deployment: Mapping[str, Any]) -> RolloutLimits:
     return RolloutLimits(desired, surge, min(unavailable, desired))
 
 
-def plan_rolling_update(
-    limits: RolloutLimits, new: ReplicaSetState, old: Sequence[ReplicaSetState]
-) -> dict[str, int]:
+def plan_rolling_update(limits: RolloutLimits, new: ReplicaSetState, old: Sequence[ReplicaSetState]) -> dict[str, int]:
     """Return the next spec.replicas by ReplicaSet name, for those that should change; `old` is oldest first."""
     active = [state for state in old if state.replicas > 0]
     if not active:
@@ -129,7 +127,7 @@ def compute_status(
     set_name = new.name if new else f"{name}-0"
     status["conditions"] = [
         _condition(previous, "Available", enough, *_AVAILABLE[enough], now),
-        _condition(previous, "Progressing", True, *_progress(complete, previous, name, set_name), now),
+        _condition(previous, "Progressing", True, *_progress(complete, previous, set_name), now),
     ]
     return status
 
@@ -140,7 +138,7 @@ _AVAILABLE = {
 }
 
 
-def _progress(complete: bool, previous: Mapping[str, Any], name: str, set_name: str) -> tuple[str, str]:
+def _progress(complete: bool, previous: Mapping[str, Any], set_name: str) -> tuple[str, str]:
     if complete:
         return "NewReplicaSetAvailable", f'ReplicaSet "{set_name}" has successfully progressed.'
     if "Progressing" not in previous:

@@ -1,0 +1,39 @@
+"""The command line of the members' process; `fedctl up` and the benchmarks start it."""
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+
+import uvloop
+
+from federation.base import logs
+from federation.base.clock import SystemClock
+from federation.base.errors import FederationError
+from federation.simulator.fleet import run_fleet
+from federation.simulator.options import describe_members
+
+
+def main() -> None:
+    """Run simulated members until standard input closes."""
+    parser = argparse.ArgumentParser(prog="python -m federation.simulator", description=__doc__)
+    parser.add_argument("--dir", type=Path, required=True, help="where the members keep their state")
+    parser.add_argument("--members", type=int, default=3)
+    parser.add_argument("--pod-start", type=float, default=0.3, help="seconds from binding to Running")
+    parser.add_argument("--pods-per-node", type=int, default=5000)
+    parser.add_argument("--log-format", choices=("text", "json"), default="text")
+    parser.add_argument("--log-level", default="warning")
+    options = parser.parse_args()
+    logs.configure(options.log_format, options.log_level)
+    members = describe_members(options.members, pod_start_s=options.pod_start, pods_per_node=options.pods_per_node)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        try:
+            runner.run(run_fleet(members, options.dir, SystemClock()))
+        except* FederationError as group:
+            sys.exit(f"simulator: {group.exceptions[0]}")
+        except* (KeyboardInterrupt, asyncio.CancelledError):
+            sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()
