@@ -1,0 +1,139 @@
+"""`fedctl up` and `fedctl serve`: a control plane in the foreground, with or without simulated members.
+
+One line that starts with `ready` goes to standard output when the API serves (and, for `up`, when all members are
+Ready); everything else is a log on standard error. SIGINT and SIGTERM stop in order and exit 0. The members run in a
+process of their own that ends with this one, also after kill -9, because it watches its standard input.
+"""
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from pathlib import Path
+
+from federation.assembly import ControlPlane
+from federation.base.clock import SystemClock
+from federation.base.errors import FederationError
+from federation.cli import joining
+from federation.cli.directory import StateDirectory
+from federation.cli.joining import JoinRequest
+from federation.client.kubeconfig import load_kubeconfig
+from federation.client.protocol import Client
+from federation.settings import Settings
+
+_READY_S = 60.0
+
+
+async def serve(settings: Settings) -> int:
+    """Run a control plane until a signal; returns the exit code."""
+    return await _until_signal(_serve(settings))
+
+
+async def up(settings: Settings, *, members: int, pod_start_s: float) -> int:
+    """Run a control plane and simulated members until a signal; returns the exit code."""
+    return await _until_signal(_up(settings, members, pod_start_s))
+
+
+async def _until_signal(work: Coroutine[None, None, None]) -> int:
+    """Run the work; SIGINT and SIGTERM cancel it, at whatever point it is, and that is a success."""
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        return 0
+    return 0
+
+
+async def _serve(settings: Settings) -> None:
+    async with _control_plane(settings) as (plane, url, task):
+        _announce(url, plane.kubeconfig, "")
+        await task
+
+
+async def _up(settings: Settings, members: int, pod_start_s: float) -> None:
+    async with (
+        _control_plane(settings) as (plane, url, task),
+        _fleet(settings.directory / "members", members, pod_start_s) as (process, described),
+    ):
+        async with asyncio.TaskGroup() as group:
+            for member in described:
+                group.create_task(_join(plane.client, member))
+        word = "member" if members == 1 else "members"
+        _announce(url, plane.kubeconfig, f" with {members} simulated {word}")
+        died = asyncio.ensure_future(process.wait())
+        await asyncio.wait((task, died), return_when=asyncio.FIRST_COMPLETED)
+        if died.done():
+            raise FederationError(
+                f"the simulated members' process ended (exit code {died.result()}); see the log above"
+            )
+        died.cancel()
+        task.result()
+
+
+@contextlib.asynccontextmanager
+async def _control_plane(settings: Settings) -> AsyncIterator[tuple[ControlPlane, str, asyncio.Task[None]]]:
+    """Run a control plane beside the block; the block starts when the API serves."""
+    directory = StateDirectory.open(settings.directory)
+    started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    plane = ControlPlane(settings, SystemClock())
+    task = asyncio.create_task(plane.run(started.set_result), name="control-plane")
+    try:
+        await asyncio.wait((started, task), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+        yield plane, started.result(), task
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+        directory.close()
+
+
+@contextlib.asynccontextmanager
+async def _fleet(
+    directory: Path, members: int, pod_start_s: float
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, list[dict[str, object]]]]:
+    command = ["-m", "federation.simulator", "--dir", str(directory), "--members", str(members)]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        *command,
+        "--pod-start",
+        str(pod_start_s),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        start_new_session=True,  # Ctrl-C in the terminal is ours to handle; the pipe ends the members
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    described = []
+    try:
+        async with asyncio.timeout(_READY_S):
+            while not (line := await process.stdout.readline()).startswith(b"ready"):
+                if not line:
+                    raise FederationError(f"the simulated members did not start (exit code {await process.wait()})")
+                described.append(json.loads(line))
+        yield process, described
+    finally:
+        process.stdin.close()
+        try:
+            async with asyncio.timeout(10):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+async def _join(host: Client, member: dict[str, object]) -> None:
+    name, labels = str(member["name"]), member["labels"]
+    assert isinstance(labels, dict)
+    connection = load_kubeconfig(Path(str(member["kubeconfig"])), "")
+    await joining.ensure_joined(host, JoinRequest(name, connection, labels))
+    await joining.wait_ready(host, name, SystemClock(), _READY_S)
+
+
+def _announce(url: str, kubeconfig: Path, what: str) -> None:
+    print(f"ready {url}{what}; export KUBECONFIG={kubeconfig}", flush=True)
