@@ -1,0 +1,248 @@
+"""The reconcile loop: the one place that owns retry, back-off, deadlines, outcome metrics and the line in the log.
+
+A controller is a queue, some workers and a function `reconcile(key) -> Result`. What to do is the function's business;
+what an outcome *means* is decided here: a conflict is tried again soon and silently, a retryable error backs off,
+anything else is logged with its trace, counted and backs off too. Constructors start nothing; `run()` works until
+cancelled.
+"""
+
+import asyncio
+import contextlib
+import random
+import weakref
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import structlog
+from prometheus_client import Counter, Gauge, Histogram
+
+from federation.base.clock import Clock, SystemClock
+from federation.base.errors import AlreadyExists, ApiError, Conflict, FederationError
+from federation.base.metrics import LATENCY_BUCKETS_S
+from federation.runtime.workqueue import Jitter, QueueOptions, WorkQueue
+
+_log = structlog.get_logger(__name__)
+
+_outcomes = Counter("federation_runtime_reconciles_total", "Reconciles by how they ended", ["controller", "outcome"])
+_durations = Histogram(
+    "federation_runtime_reconcile_seconds", "Time of one reconcile", ["controller"], buckets=LATENCY_BUCKETS_S
+)
+_active = Gauge("federation_runtime_workers_active", "Workers that run a reconcile now", ["controller"])
+
+_ROUNDING_S = 1e-6
+"""Sums of floats may miss a deadline by their last digit."""
+OUTCOMES = ("done", "requeued", "conflict", "retryable", "failed", "timeout")
+
+
+class Key(NamedTuple):
+    """The usual request of a controller: an object by namespace ("" for cluster-scoped ones) and name."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a reconcile ended well. `requeue_after_s` asks for another run in that many seconds, whatever happens."""
+
+    requeue_after_s: float | None = None
+
+
+DONE = Result()
+
+
+def key_of(obj: dict[str, Any]) -> Key:
+    """Return the key of an object."""
+    metadata = obj["metadata"]
+    return Key(metadata.get("namespace", ""), metadata["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerOptions:
+    """Limits of one controller."""
+
+    reconcile_timeout_s: float = 30.0
+    """The longest a reconcile may take; then it is cancelled and counts as a failure."""
+    conflict_backoff_s_max: float = 1.0
+    """Conflicts are cured by reading again: they never wait longer than this."""
+    slice_s: float = 0.005
+    """Workers give way to the rest of the process at least this often, also when no reconcile awaits anything."""
+    slice_items_max: int = 64
+    """The same, counted in reconciles."""
+    queue: QueueOptions = field(default_factory=QueueOptions)
+
+
+class _Worker:
+    """One loop's current work, as the watchdog sees it."""
+
+    __slots__ = ("is_expired", "started_s", "task")
+
+    def __init__(self) -> None:
+        self.task: asyncio.Task[Any] | None = None
+        self.started_s: float | None = None
+        self.is_expired = False
+
+
+class Controller(Generic[K]):
+    """Runs `reconcile` for queued keys with `workers` tasks at a time, never twice at once for the same key.
+
+    `resync` names every key that exists; it is asked after the queue had to refuse keys, so that none is lost.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        reconcile: Callable[[K], Awaitable[Result]],
+        *,
+        workers: int = 4,
+        clock: Clock | None = None,
+        options: ControllerOptions | None = None,
+        jitter: Jitter = random.random,
+        resync: Callable[[], Iterable[K]] | None = None,
+    ) -> None:
+        self.name = name
+        self._reconcile = reconcile
+        self._clock = clock or SystemClock()
+        self._options = options or ControllerOptions()
+        self._resync = resync
+        self.queue: WorkQueue[K] = WorkQueue(name, clock=self._clock, options=self._options.queue, jitter=jitter)
+        self._workers = [_Worker() for _ in range(workers)]
+        self._busy = asyncio.Event()
+        self._log: Any = _log
+        self._counts = {outcome: _outcomes.labels(name, outcome) for outcome in OUTCOMES}
+        self._durations = _durations.labels(name)
+        active = weakref.ref(self)
+        _active.labels(name).set_function(lambda: alive.active if (alive := active()) is not None else 0)
+
+    @property
+    def active(self) -> int:
+        """How many workers run a reconcile now."""
+        return sum(worker.started_s is not None for worker in self._workers)
+
+    def enqueue(self, key: K, *, after_s: float = 0.0, priority: int = 0) -> None:
+        """Ask for a reconcile of the key now, or in `after_s` seconds."""
+        if after_s > 0:
+            self.queue.add_after(key, after_s, priority)
+        else:
+            self.queue.add(key, priority)
+
+    async def wait_idle(self) -> None:
+        """Return as soon as no key waits and none runs; delayed keys do not count."""
+        await self.queue.wait_idle()
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        self._log = _log.bind(controller=self.name)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.queue.run(), name=f"{self.name}-timers")
+            group.create_task(self._watch_deadlines(), name=f"{self.name}-deadlines")
+            for number, worker in enumerate(self._workers):
+                group.create_task(self._work(worker), name=f"{self.name}-{number}")
+
+    async def _work(self, worker: _Worker) -> None:
+        worker.task = asyncio.current_task()
+        queue, monotonic = self.queue, self._clock.monotonic
+        slice_end_s, slice_items = 0.0, 0
+        while True:
+            key = await queue.get()
+            worker.started_s, worker.is_expired = monotonic(), False
+            if not self._busy.is_set():
+                self._busy.set()
+            try:
+                await self._run_one(worker, key)
+            finally:
+                worker.started_s = None
+                queue.done(key)
+            if queue.overflowed and queue.is_idle and self._resync is not None:
+                queue.overflowed = False
+                for every in self._resync():
+                    queue.add(every)
+            slice_items += 1
+            if slice_items >= self._options.slice_items_max or monotonic() >= slice_end_s:
+                await asyncio.sleep(0)
+                slice_end_s, slice_items = monotonic() + self._options.slice_s, 0
+
+    async def _run_one(self, worker: _Worker, key: K) -> None:
+        started_s = self._clock.monotonic()
+        try:
+            result = await self._reconcile(key)
+        except asyncio.CancelledError:
+            if not worker.is_expired or worker.task is None or worker.task.uncancel() > 0:
+                raise
+            delay_s = self.queue.add_rate_limited(key)
+            outcome, error = "timeout", f"took longer than {self._options.reconcile_timeout_s:g} s"
+        except Exception as failure:  # noqa: BLE001  # one of the two places that may (STYLE 22): logs, counts, decides
+            outcome, delay_s = self._fail(key, failure)
+            error = "" if outcome == "failed" else str(failure)
+        else:
+            self._succeed(key, result, started_s)
+            return
+        self._counts[outcome].inc()
+        self._durations.observe(self._clock.monotonic() - started_s)
+        if error:
+            say = self._log.debug if outcome == "conflict" else self._log.info
+            say("reconcile failed", key=str(key), outcome=outcome, error=error, retry_in_s=round(delay_s, 3))
+
+    def _succeed(self, key: K, result: Result, started_s: float) -> None:
+        self.queue.forget(key)
+        outcome = "done"
+        if result.requeue_after_s is not None:
+            outcome = "requeued"
+            self.queue.add_after(key, result.requeue_after_s)
+        duration_s = self._clock.monotonic() - started_s
+        self._counts[outcome].inc()
+        self._durations.observe(duration_s)
+        self._log.debug("reconciled", key=str(key), outcome=outcome, duration_ms=round(duration_s * 1000, 3))
+
+    def _fail(self, key: K, failure: Exception) -> tuple[str, float]:
+        """Queue the key again and return the outcome and the delay; unexpected errors are logged with their trace."""
+        if isinstance(failure, Conflict | AlreadyExists):
+            delay_s = self.queue.add_rate_limited(key, delay_s_max=self._options.conflict_backoff_s_max)
+            return "conflict", delay_s
+        if isinstance(failure, FederationError) and failure.retryable:
+            return "retryable", self.queue.add_rate_limited(key, delay_s_min=_retry_after_s(failure))
+        delay_s = self.queue.add_rate_limited(key)
+        if isinstance(failure, ApiError):
+            self._log.info(
+                "reconcile refused", key=str(key), outcome="failed", error=str(failure), retry_in_s=round(delay_s, 3)
+            )
+        else:
+            self._log.error(
+                "reconcile failed", key=str(key), outcome="failed", retry_in_s=round(delay_s, 3), exc_info=failure
+            )
+        return "failed", delay_s
+
+    async def _watch_deadlines(self) -> None:
+        """Cancel reconciles that take too long. One sleeper for all workers: a timer per reconcile would cost more."""
+        timeout_s = self._options.reconcile_timeout_s
+        while True:
+            now = self._clock.monotonic()
+            oldest: float | None = None
+            for worker in self._workers:
+                if worker.started_s is None or worker.is_expired or worker.task is None:
+                    continue
+                if now - worker.started_s >= timeout_s - _ROUNDING_S:
+                    worker.is_expired = True
+                    worker.task.cancel()
+                elif oldest is None or worker.started_s < oldest:
+                    oldest = worker.started_s
+            if oldest is None:
+                self._busy.clear()
+                await self._busy.wait()
+                oldest, now = 0.0, 0.0  # what has just begun, and whatever follows it, has the whole time
+            await self._clock.sleep(oldest + timeout_s - now)
+
+
+def _retry_after_s(failure: FederationError) -> float:
+    """Return how long a server asked us to stay away, 0 when it did not."""
+    if isinstance(failure, ApiError):
+        with contextlib.suppress(TypeError, ValueError):
+            return min(float(failure.details.get("retryAfterSeconds") or 0), 60.0)
+    return 0.0

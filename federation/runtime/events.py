@@ -1,0 +1,229 @@
+"""Kubernetes Events: what the product tells users about their objects.
+
+`event` never blocks and never raises: it puts a report into a bounded queue that `run` writes to the host. The same
+report (object, type, reason, message) seen again raises the count of the Event that is there instead of adding one. A
+report about a federated object is written for its source object too, which is the one that the user looks at (spec
+§2.3). Metrics and logs tell operators; nothing here does.
+"""
+
+import asyncio
+import itertools
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+import structlog
+from prometheus_client import Counter
+
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, EVENTS, FEDERATED_OBJECTS, Object
+from federation.base.clock import Clock, SystemClock, to_rfc3339
+from federation.base.errors import ApiError, ClusterError, NotFound
+from federation.client.protocol import Client, PatchType
+
+_log = structlog.get_logger(__name__)
+_written = Counter("federation_runtime_events_written_total", "Events created or counted up", ["type"])
+_dropped = Counter("federation_runtime_events_dropped_total", "Events lost: queue full or write failed", ["why"])
+
+NORMAL, WARNING = "Normal", "Warning"
+MESSAGE_LENGTH_MAX = 1024
+"""Kubernetes refuses longer messages."""
+_FEDERATED_KINDS = frozenset((FEDERATED_OBJECTS.kind, CLUSTER_FEDERATED_OBJECTS.kind))
+
+
+@dataclass(frozen=True, slots=True)
+class EventOptions:
+    """Limits of the recorder."""
+
+    queue_max: int = 4096
+    """Distinct reports that wait to be written; more are dropped and counted."""
+    remembered_max: int = 4096
+    """Written Events that can still be counted up."""
+    remembered_s: float = 600.0
+    """After this long without a repetition a report becomes a new Event."""
+
+
+class Recorder(Protocol):
+    """What a controller needs to report."""
+
+    def event(self, obj: Object, type_: str, reason: str, message: str) -> None:
+        """Report about the object: type_ is Normal or Warning, reason CamelCase. Never blocks, never raises."""
+        ...
+
+
+class _Report(NamedTuple):
+    """What makes two reports the same."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    type: str
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A report in the queue: how often, and when first and last."""
+
+    count: int
+    first: datetime
+    last: datetime
+    resource_version: str
+
+
+@dataclass(slots=True)
+class _Written:
+    """An Event on the host that can be counted up."""
+
+    namespace: str
+    name: str
+    count: int
+    last: datetime
+
+
+class EventRecorder:
+    """Writes events of one component through the host's client."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        component: str = "federation",
+        clock: Clock | None = None,
+        options: EventOptions | None = None,
+    ) -> None:
+        self._client = client
+        self._component = component
+        self._clock = clock or SystemClock()
+        self._options = options or EventOptions()
+        self._queue: OrderedDict[_Report, _Waiting] = OrderedDict()
+        self._arrived = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._written: OrderedDict[_Report, _Written] = OrderedDict()
+        self._sequence = itertools.count()
+
+    def event(self, obj: Object, type_: str, reason: str, message: str) -> None:
+        """Report about the object, and about its source when it is a federated object."""
+        text = message if len(message) <= MESSAGE_LENGTH_MAX else message[: MESSAGE_LENGTH_MAX - 1] + "…"
+        metadata = obj.get("metadata") or {}
+        api_version, kind = str(obj.get("apiVersion", "")), str(obj.get("kind", ""))
+        namespace, version = str(metadata.get("namespace", "")), str(metadata.get("resourceVersion", ""))
+        name, uid = str(metadata.get("name", "")), str(metadata.get("uid", ""))
+        self._put(_Report(api_version, kind, namespace, name, uid, type_, reason, text), version)
+        if kind in _FEDERATED_KINDS and (source := source_of(obj)) is not None:
+            self._put(
+                _Report(
+                    str(source.get("apiVersion", "")),
+                    str(source.get("kind", "")),
+                    namespace,
+                    str(source.get("name", "")),
+                    str(source.get("uid", "")),
+                    type_,
+                    reason,
+                    text,
+                ),
+                "",
+            )
+
+    async def wait_idle(self) -> None:
+        """Return once everything reported so far is written or dropped."""
+        await self._idle.wait()
+
+    async def run(self) -> None:
+        """Write reports until cancelled."""
+        while True:
+            while not self._queue:
+                self._idle.set()
+                self._arrived.clear()
+                await self._arrived.wait()
+            report, waiting = self._queue.popitem(last=False)
+            try:
+                await self._write(report, waiting)
+                _written.labels(report.type).inc()
+            except (ApiError, ClusterError) as failure:
+                _dropped.labels("refused").inc()
+                _log.debug("event not written", reason=report.reason, kind=report.kind, error=str(failure))
+
+    def _put(self, report: _Report, resource_version: str) -> None:
+        now = self._clock.now()
+        waiting = self._queue.get(report)
+        if waiting is not None:
+            waiting.count += 1
+            waiting.last = now
+            return
+        if len(self._queue) >= self._options.queue_max:
+            _dropped.labels("queue full").inc()
+            return
+        self._queue[report] = _Waiting(1, now, now, resource_version)
+        self._idle.clear()
+        self._arrived.set()
+
+    async def _write(self, report: _Report, waiting: _Waiting) -> None:
+        known = self._written.get(report)
+        if known is not None and (waiting.last - known.last).total_seconds() <= self._options.remembered_s:
+            try:
+                await self._count_up(known, waiting)
+            except NotFound:
+                pass  # the Event expired on the server: a new one follows
+            else:
+                self._written.move_to_end(report)
+                return
+        created = await self._client.create(EVENTS, self._to_event(report, waiting))
+        metadata = created["metadata"]
+        self._written[report] = _Written(metadata["namespace"], metadata["name"], waiting.count, waiting.last)
+        self._written.move_to_end(report)
+        while len(self._written) > self._options.remembered_max:
+            self._written.popitem(last=False)
+
+    async def _count_up(self, known: _Written, waiting: _Waiting) -> None:
+        count = known.count + waiting.count
+        patch: Object = {"count": count, "lastTimestamp": to_rfc3339(waiting.last)}
+        await self._client.patch(EVENTS, known.name, patch, patch_type=PatchType.MERGE, namespace=known.namespace)
+        known.count, known.last = count, waiting.last
+
+    def _to_event(self, report: _Report, waiting: _Waiting) -> Object:
+        namespace = report.namespace or "default"
+        involved: Object = {
+            "apiVersion": report.api_version,
+            "kind": report.kind,
+            "name": report.name,
+            "uid": report.uid,
+            "resourceVersion": waiting.resource_version,
+            "namespace": report.namespace,
+        }
+        # client-go's form: the object's name and a hexadecimal time in nanoseconds, here with a sequence number so that
+        # two events of one moment differ also on a clock that stands still.
+        nanoseconds = int(waiting.first.timestamp() * 1_000_000) * 1_000 + next(self._sequence) % 1_000
+        return {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"name": f"{report.name[:236]}.{nanoseconds:x}", "namespace": namespace},
+            "involvedObject": {key: value for key, value in involved.items() if value},
+            "type": report.type,
+            "reason": report.reason,
+            "message": report.message,
+            "source": {"component": self._component},
+            "reportingComponent": self._component,
+            "reportingInstance": "",
+            "firstTimestamp": to_rfc3339(waiting.first),
+            "lastTimestamp": to_rfc3339(waiting.last),
+            "count": waiting.count,
+        }
+
+
+def source_of(federated: Object) -> Mapping[str, Any] | None:
+    """Return the owner reference to the source of a federated object: the controller one of the template's kind."""
+    template = (federated.get("spec") or {}).get("template") or {}
+    for reference in (federated.get("metadata") or {}).get("ownerReferences") or ():
+        same_kind = not template or (reference.get("apiVersion"), reference.get("kind")) == (
+            template.get("apiVersion"),
+            template.get("kind"),
+        )
+        if reference.get("controller") and same_kind:
+            return dict(reference)
+    return None

@@ -1,0 +1,121 @@
+"""The live map of federated types: which kinds are federated now, and how.
+
+It follows the FederatedTypeConfigs of the host through an informer and an injected `parse` function, and tells
+listeners about types that come, change and go. One type per group, version and kind: of several configurations the one whose name
+sorts first holds, and the others take over when it goes. Lives as long as the control plane.
+"""
+
+from collections.abc import Callable
+
+import structlog
+
+from federation.api.federatedtype import FederatedType
+from federation.api.resources import FEDERATED_TYPE_CONFIGS, Object, Resource
+from federation.runtime.informer import Informer
+from federation.runtime.informers import Informers
+
+_log = structlog.get_logger(__name__)
+
+GVK = tuple[str, str, str]
+Listener = Callable[[FederatedType], None]
+
+
+class FederatedTypes:
+    """The federated types in force. `parse` turns a FederatedTypeConfig into a type; ValueError when it is unusable."""
+
+    def __init__(self, informers: Informers, parse: Callable[[Object], FederatedType]) -> None:
+        self.informer: Informer = informers.for_resource(FEDERATED_TYPE_CONFIGS)
+        self._parse = parse
+        self._parsed: dict[str, FederatedType] = {}
+        self._in_force: dict[GVK, FederatedType] = {}
+        self._listeners: list[tuple[Listener, Listener]] = []
+        self._invalid: dict[str, str] = {}
+        self.informer.add_handler(self._handle)
+
+    @property
+    def has_synced(self) -> bool:
+        """Every type that exists is known."""
+        return self.informer.has_synced
+
+    async def wait_synced(self) -> None:
+        """Return once every type that exists is known."""
+        await self.informer.wait_synced()
+
+    def get(self, group: str, version: str, kind: str) -> FederatedType | None:
+        """Return the type of exactly this kind."""
+        return self._in_force.get((group, version, kind))
+
+    def for_object(self, obj: Object) -> FederatedType | None:
+        """Return the type of an object, or of a federated object's template, by apiVersion and kind."""
+        group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
+        return self._in_force.get((group, version, str(obj.get("kind", ""))))
+
+    def for_resource(self, resource: Resource) -> FederatedType | None:
+        """Return the type of the resource."""
+        return self._in_force.get((resource.group, resource.version, resource.kind))
+
+    def for_group_kind(self, group: str, kind: str) -> FederatedType | None:
+        """Return the type of the kind in any version: for references that name none."""
+        for (its_group, _, its_kind), type_ in self._in_force.items():
+            if its_group == group and its_kind == kind:
+                return type_
+        return None
+
+    def by_name(self, name: str) -> FederatedType | None:
+        """Return the type in force whose configuration has the name."""
+        return next((type_ for type_ in self._in_force.values() if type_.name == name), None)
+
+    def all(self) -> list[FederatedType]:
+        """Return the types in force."""
+        return list(self._in_force.values())
+
+    @property
+    def ignored(self) -> dict[str, str]:
+        """The configurations that are not in force, with the reason."""
+        names = {type_.name for type_ in self._in_force.values()}
+        shadowed = {
+            name: f"{type_.resource.group_resource} is federated by {self._in_force[type_.key].name} already"
+            for name, type_ in self._parsed.items()
+            if name not in names
+        }
+        return shadowed | self._invalid
+
+    def add_listener(self, on_add: Listener, on_remove: Listener) -> Callable[[], None]:
+        """Call `on_add` for every type in force and each later one, `on_remove` for those that go.
+
+        A changed type is removed and added. Returns a function that ends it.
+        """
+        pair = (on_add, on_remove)
+        self._listeners.append(pair)
+        for type_ in self.all():
+            on_add(type_)
+        return lambda: self._listeners.remove(pair) if pair in self._listeners else None
+
+    def _handle(self, old: Object | None, new: Object | None) -> None:
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        before = self._parsed.pop(name, None)
+        self._invalid.pop(name, None)
+        after: FederatedType | None = None
+        if new is not None:
+            try:
+                after = self._parsed[name] = self._parse(new)
+            except (ValueError, KeyError, TypeError) as problem:
+                self._invalid[name] = str(problem)
+                _log.info("federated type ignored", name=name, error=str(problem))
+        for key in {type_.key for type_ in (before, after) if type_ is not None}:
+            self._settle(key)
+
+    def _settle(self, key: GVK) -> None:
+        """Put in force what holds for the kind now, and tell the listeners when that changed."""
+        candidates = [type_ for type_ in self._parsed.values() if type_.key == key]
+        current, wanted = self._in_force.get(key), min(candidates, key=lambda type_: type_.name, default=None)
+        if current == wanted:
+            return
+        if current is not None:
+            del self._in_force[key]
+            for _, on_remove in list(self._listeners):
+                on_remove(current)
+        if wanted is not None:
+            self._in_force[key] = wanted
+            for on_add, _ in list(self._listeners):
+                on_add(wanted)

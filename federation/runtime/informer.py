@@ -1,0 +1,347 @@
+"""A live copy of one collection: list in pages, watch from there, list again when the history is gone.
+
+An informer keeps what it has when the server does not answer (D8): objects leave the cache only because the server said
+so, in a watch event or in a complete list. Handlers are called in order, synchronously, with `(old, new)`, and must be
+cheap: they enqueue keys. Cached objects are read-only. It lives as long as somebody needs the collection;
+`informers.py` shares the host's informers, `members.py` those of the members.
+"""
+
+import asyncio
+import heapq
+import itertools
+import random
+import weakref
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import dataclass
+
+import structlog
+from prometheus_client import Counter, Gauge
+
+from federation.api.resources import Object, Resource
+from federation.base.clock import Clock, SystemClock
+from federation.base.errors import ApiError, BadRequest, ClusterError, Expired, Timeout
+from federation.client.protocol import Client, Objects, WatchBatch, WatchEventType
+from federation.runtime.cache import Cache, CacheKey, cache_key
+from federation.runtime.workqueue import Jitter
+
+_log = structlog.get_logger(__name__)
+
+_lists = Counter("federation_runtime_informer_lists_total", "Complete lists", ["cluster", "resource"])
+_events = Counter("federation_runtime_informer_events_total", "Watch events", ["cluster", "resource"])
+_failures = Counter(
+    "federation_runtime_informer_failures_total", "Lists and watches that failed", ["cluster", "resource"]
+)
+_handler_failures = Counter(
+    "federation_runtime_informer_handler_failures_total", "Handlers that raised: a bug of ours", ["cluster", "resource"]
+)
+_objects = Gauge("federation_runtime_informer_objects", "Objects in the cache", ["cluster", "resource"])
+
+Handler = Callable[[Object | None, Object | None], None]
+"""Told `(None, new)` for an add, `(old, new)` for an update, `(old, None)` for a delete with the last state."""
+Transform = Callable[[Object], Object]
+"""Returns what to keep of an object: at least metadata's name, namespace, resourceVersion. May change its argument."""
+
+_HEALTHY_S = 1.0
+"""A watch that lasted this long ended well, also when nothing happened in it."""
+_SLICE = 256
+"""Events applied before other tasks get a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class InformerOptions:
+    """Limits of one informer."""
+
+    page_size: int = 500
+    """Objects per list request."""
+    backoff_s_min: float = 0.1
+    """The first pause after a failed list or watch; it doubles with each further failure."""
+    backoff_s_max: float = 30.0
+    watch_timeout_s: int = 0
+    """Ask the server to end each watch after this many seconds; 0 leaves it to the client."""
+
+
+class Informer:
+    """The cache of one resource, optionally of one namespace or label selector, with handlers and indexes."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        transform: Transform | None = None,
+        clock: Clock | None = None,
+        cluster: str = "",
+        options: InformerOptions | None = None,
+        jitter: Jitter = random.random,
+    ) -> None:
+        self.resource = resource
+        self.namespace = namespace
+        self.label_selector = label_selector
+        self.cluster = cluster
+        self.has_synced = False
+        """The first complete list arrived. It stays true: an unreachable server leaves an old cache, not none."""
+        self.is_connected = False
+        """The last list or watch is healthy: what the cache holds is current."""
+        self._client = client
+        self._field_selector = field_selector
+        self._transform = transform
+        self._clock = clock or SystemClock()
+        self._options = options or InformerOptions()
+        self._jitter = jitter
+        self._cache = Cache()
+        self._handlers: list[Handler] = []
+        self._revision = ""
+        self._must_list = True
+        self._synced = asyncio.Event()
+        self._progress = 0
+        self._waiters: list[tuple[int, int, asyncio.Future[bool]]] = []
+        self._sequence = itertools.count()
+        self._watching: asyncio.Future[None] | None = None
+        labels = (cluster, resource.group_resource)
+        self._lists, self._events = _lists.labels(*labels), _events.labels(*labels)
+        self._failed, self._handler_failed = _failures.labels(*labels), _handler_failures.labels(*labels)
+        cache = weakref.ref(self._cache)
+        _objects.labels(*labels).set_function(lambda: len(cache() or ()))
+
+    # -- reading
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        """Return the cached object, read-only; `namespace` is "" for cluster-scoped ones."""
+        return self._cache.get(namespace, name)
+
+    def list(self, namespace: str = "") -> list[Object]:
+        """Return the cached objects of the namespace, or all of them."""
+        return self._cache.list(namespace)
+
+    def __len__(self) -> int:
+        return len(self._cache)
+
+    def add_index(self, name: str, values: Callable[[Object], Iterable[str]]) -> None:
+        """Keep an index by the values that the function gives for an object; it is filled from the cache at once."""
+        self._cache.add_index(name, values)
+
+    def by_index(self, name: str, value: str) -> Objects:
+        """Return the objects that have `value` in the index."""
+        return self._cache.by_index(name, value)
+
+    @property
+    def resource_version(self) -> str:
+        """The revision that the cache has reached, "" before the first list."""
+        return self._revision
+
+    def has_seen(self, resource_version: str) -> bool:
+        """Say whether the cache has reached the revision, which a write of this collection returned."""
+        return _number(self._revision) >= _number(resource_version)
+
+    async def wait_for(self, resource_version: str, timeout_s: float = 5.0) -> bool:
+        """Wait until the cache has reached the revision and return True, or False after `timeout_s`.
+
+        A controller that must see its own write before it decides again calls this with the resourceVersion that the
+        write returned.
+        """
+        if self.has_seen(resource_version):
+            return True
+        waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiters, (_number(resource_version), next(self._sequence), waiter))
+        deadline = asyncio.ensure_future(self._clock.sleep(timeout_s))
+        try:
+            await asyncio.wait((waiter, deadline), return_when=asyncio.FIRST_COMPLETED)
+            return waiter.done()
+        finally:
+            deadline.cancel()
+            waiter.cancel()
+
+    async def wait_synced(self) -> None:
+        """Return once the first complete list is in the cache."""
+        await self._synced.wait()
+
+    def add_handler(self, handler: Handler) -> Callable[[], None]:
+        """Call the handler for every change from now on, and now for every cached object as an add.
+
+        Returns a function that removes it.
+        """
+        self._handlers.append(handler)
+        for obj in self._cache.list():
+            self._call(handler, None, obj)
+        return lambda: self._handlers.remove(handler) if handler in self._handlers else None
+
+    # -- following
+
+    def invalidate(self) -> None:
+        """List again at once: the server behind the client may be another one."""
+        self._must_list = True
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def run(self) -> None:
+        """Follow the collection until cancelled; failures are retried after a pause that doubles."""
+        pause_s = self._options.backoff_s_min
+        while True:
+            progress, started_s = self._progress, self._clock.monotonic()
+            failure = await self._follow()
+            if self._progress != progress or self._clock.monotonic() - started_s >= _HEALTHY_S:
+                pause_s = self._options.backoff_s_min
+                if failure is None:
+                    continue
+            # A server that ends every watch at once is treated as a failing one: no loop without a pause.
+            await self._clock.sleep(pause_s * (0.5 + 0.5 * self._jitter()))
+            pause_s = min(pause_s * 2, self._options.backoff_s_max)
+
+    async def _follow(self) -> Exception | None:
+        """List when needed and watch until the watch ends; return what failed, None for a watch that ended well."""
+        try:
+            if self._must_list:
+                await self._list_all()
+            await self._watch()
+        except (ApiError, ClusterError) as failure:
+            self.is_connected = False
+            if _needs_list(failure):
+                self._must_list = True
+            else:
+                self._failed.inc()
+                _log.debug(
+                    "informer lost its server",
+                    cluster=self.cluster,
+                    resource=self.resource.group_resource,
+                    error=str(failure),
+                )
+            return failure
+        return None
+
+    async def _list_all(self) -> None:
+        """Bring the cache to the state of one complete list, page by page; deletions wait for the last page."""
+        seen: set[CacheKey] = set()
+        token, limit, revision = "", self._options.page_size, ""
+        self._must_list = False
+        try:
+            while True:
+                page = await self._client.list(
+                    self.resource,
+                    self.namespace,
+                    label_selector=self.label_selector,
+                    field_selector=self._field_selector,
+                    limit=limit,
+                    continue_token=token,
+                )
+                revision = revision or page.resource_version
+                for obj in page.items:
+                    seen.add(self._take(obj))
+                token = page.continue_token
+                if not token:
+                    break
+        except BaseException:
+            self._must_list = True
+            raise
+        for key in [key for key in self._cache.keys() if key not in seen]:  # noqa: SIM118  # the cache is no mapping
+            self._drop(key, None)
+        self._lists.inc()
+        self._progress += 1
+        self.is_connected = True
+        self._reach(revision)
+        if not self.has_synced:
+            self.has_synced = True
+            self._synced.set()
+
+    async def _watch(self) -> None:
+        """Apply changes until the server ends the watch or `invalidate` does."""
+        self._watching = asyncio.ensure_future(self._apply_changes())
+        try:
+            await asyncio.wait((self._watching,))
+            if not self._watching.cancelled():
+                self._watching.result()
+        finally:
+            self._watching.cancel()
+            self._watching = None
+
+    async def _apply_changes(self) -> None:
+        batches = self._client.watch(
+            self.resource,
+            self.namespace,
+            resource_version=self._revision,
+            label_selector=self.label_selector,
+            field_selector=self._field_selector,
+            timeout_s=self._options.watch_timeout_s,
+        )
+        try:
+            async for batch in batches:
+                self.is_connected = True
+                for start in range(0, len(batch), _SLICE):
+                    if start:
+                        await asyncio.sleep(0)
+                    self._apply(batch[start : start + _SLICE])
+        finally:
+            if isinstance(batches, AsyncGenerator):
+                await batches.aclose()
+
+    def _apply(self, batch: WatchBatch) -> None:
+        for type_, obj in ((event.type, event.object) for event in batch):
+            revision = obj["metadata"]["resourceVersion"]
+            if type_ is not WatchEventType.BOOKMARK:
+                self._events.inc()
+                self._progress += 1
+                key = cache_key(obj)
+                known = self._cache.get(*key)
+                age = _number(revision) - _number(known["metadata"]["resourceVersion"]) if known is not None else 1
+                if type_ is WatchEventType.DELETED:
+                    # The last state may carry the revision of the deletion or, from old servers, that of the object.
+                    if known is not None and age >= 0:
+                        self._drop(key, obj)
+                elif age > 0:
+                    self._take(obj)
+            self._revision = revision
+        if batch:
+            self._reach(self._revision)
+
+    def _take(self, obj: Object) -> CacheKey:
+        """Store a state from the server and tell the handlers, unless it is known already."""
+        key = cache_key(obj)
+        known = self._cache.get(*key)
+        if known is None or known["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:
+            if self._transform is not None:
+                obj = self._transform(obj)
+            self._cache.put(key, obj)
+            for handler in self._handlers:
+                self._call(handler, known, obj)
+        return key
+
+    def _drop(self, key: CacheKey, last: Object | None) -> None:
+        known = self._cache.get(*key)
+        if last is not None and self._transform is not None:
+            last = self._transform(last)
+        self._cache.remove(key)
+        for handler in self._handlers:
+            self._call(handler, last or known, None)
+
+    def _call(self, handler: Handler, old: Object | None, new: Object | None) -> None:
+        try:
+            handler(old, new)
+        except Exception:  # noqa: BLE001  # one broken handler must not keep the others from hearing of changes
+            self._handler_failed.inc()
+            _log.exception("handler failed", cluster=self.cluster, resource=self.resource.group_resource)
+
+    def _reach(self, revision: str) -> None:
+        self._revision = revision
+        if self._waiters:
+            reached = _number(revision)
+            while self._waiters and self._waiters[0][0] <= reached:
+                waiter = heapq.heappop(self._waiters)[2]
+                if not waiter.done():
+                    waiter.set_result(True)
+
+
+def _number(resource_version: str) -> int:
+    """Return a revision as a number. Kubernetes guarantees its order since 1.35, and every server before kept to it."""
+    return int(resource_version) if resource_version.isdecimal() else 0
+
+
+def _needs_list(failure: Exception) -> bool:
+    """Say whether the failure means that watching from our revision cannot work: too old, or from another server."""
+    if isinstance(failure, Expired | BadRequest):
+        return True
+    if isinstance(failure, Timeout):
+        causes = failure.details.get("causes") or ()
+        return any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes)
+    return False

@@ -1,0 +1,139 @@
+"""Informers of one client, shared by everybody who needs the same collection.
+
+`for_resource` counts users; the informer starts when the first one comes (and `run()` works) and stops when the last
+one `release`s it. Controllers ask for what they read and never start anything themselves. Lives as long as the client.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Hashable
+
+from federation.api.resources import Object, Resource
+from federation.base.clock import Clock, SystemClock
+from federation.base.tasks import Supervisor
+from federation.client.protocol import Client
+from federation.runtime.informer import Informer, InformerOptions, Transform
+from federation.runtime.workqueue import Jitter
+
+
+class _Shared:
+    """An informer, its users and its task."""
+
+    __slots__ = ("informer", "task", "users")
+
+    def __init__(self, informer: Informer) -> None:
+        self.informer = informer
+        self.users = 0
+        self.task: asyncio.Task[None] | None = None
+
+
+class Informers:
+    """The shared informers of one client; `cluster` names it in metrics and logs ("" is the host)."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        clock: Clock | None = None,
+        cluster: str = "",
+        options: InformerOptions | None = None,
+        jitter: Jitter = random.random,
+    ) -> None:
+        self.client = client
+        self.cluster = cluster
+        self._clock = clock or SystemClock()
+        self._options = options
+        self._jitter = jitter
+        self._shared: dict[Hashable, _Shared] = {}
+        self._group: asyncio.TaskGroup | None = None
+
+    def for_resource(
+        self,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        transform: Transform | None = None,
+    ) -> Informer:
+        """Return the informer of the collection and become one of its users.
+
+        The first user's `transform` holds; users with different transforms (compared by identity) get different
+        informers.
+        """
+        key = (resource, namespace, label_selector, field_selector, transform)
+        shared = self._shared.get(key)
+        if shared is None:
+            informer = Informer(
+                self.client,
+                resource,
+                namespace=namespace,
+                label_selector=label_selector,
+                field_selector=field_selector,
+                transform=transform,
+                clock=self._clock,
+                cluster=self.cluster,
+                options=self._options,
+                jitter=self._jitter,
+            )
+            shared = self._shared[key] = _Shared(informer)
+            self._start(shared)
+        shared.users += 1
+        return shared.informer
+
+    def release(self, informer: Informer) -> None:
+        """Stop using the informer; without users it stops and forgets its cache."""
+        for key, shared in self._shared.items():
+            if shared.informer is informer:
+                shared.users -= 1
+                if shared.users <= 0:
+                    del self._shared[key]
+                    if shared.task is not None:
+                        shared.task.cancel()
+                return
+
+    def all(self) -> list[Informer]:
+        """Return the informers in use."""
+        return [shared.informer for shared in self._shared.values()]
+
+    async def wait_synced(self) -> None:
+        """Return once every informer in use has its first complete list."""
+        for informer in self.all():
+            await informer.wait_synced()
+
+    def invalidate(self) -> None:
+        """Make every informer list again."""
+        for informer in self.all():
+            informer.invalidate()
+
+    async def run(self) -> None:
+        """Run the informers, also those that are asked for later, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                for shared in self._shared.values():
+                    self._start(shared)
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._group = None
+                for shared in self._shared.values():
+                    shared.task = None
+
+    def _start(self, shared: _Shared) -> None:
+        if self._group is None:
+            return
+        informer = shared.informer
+        supervisor = Supervisor(self._clock)
+        supervisor.add(f"informer {self.cluster} {informer.resource.group_resource}".replace("  ", " "), informer.run)
+        shared.task = self._group.create_task(supervisor.run())
+
+
+def handler_of(enqueue: Callable[[Object], None]) -> Callable[[Object | None, Object | None], None]:
+    """Return a handler that calls `enqueue` with the newest state, the last one when the object is gone."""
+
+    def handle(old: Object | None, new: Object | None) -> None:
+        obj = new if new is not None else old
+        if obj is not None:
+            enqueue(obj)
+
+    return handle

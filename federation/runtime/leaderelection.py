@@ -1,0 +1,187 @@
+"""Leader election on a Lease: of several control planes exactly one works, and another takes over when it stops.
+
+The rules are those of client-go: the holder renews before `renew_deadline_s`, others take the Lease only after they
+have watched it unchanged for its duration *by their own clock*, and every write carries the resourceVersion that was
+read, so of two candidates one loses. Clocks of two machines are never compared. `run` works as long as its process lives.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from prometheus_client import Gauge
+
+from federation.api.resources import LEASES, Object
+from federation.base.clock import Clock, SystemClock, to_rfc3339_micro
+from federation.base.errors import AlreadyExists, ApiError, ClusterError, Conflict, NotFound
+from federation.client.protocol import Client
+from federation.runtime.workqueue import Jitter
+
+_log = structlog.get_logger(__name__)
+_is_leader = Gauge("federation_runtime_leader", "1 while this process holds the Lease", ["lease"])
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderOptions:
+    """client-go's usual times; duration > renew deadline > retry period."""
+
+    lease_duration_s: float = 15.0
+    """How long others wait after the last renewal that they saw."""
+    renew_deadline_s: float = 10.0
+    """How long the holder may fail to renew before it stops working."""
+    retry_period_s: float = 2.0
+    """Pause between attempts, holder or not."""
+
+
+class LeaderElector:
+    """One candidate for one Lease. `identity` must be unique among the candidates."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        clock: Clock | None = None,
+        options: LeaderOptions | None = None,
+        jitter: Jitter = random.random,
+    ) -> None:
+        self.is_leader = False
+        self._client = client
+        self._namespace, self._name, self._identity = namespace, name, identity
+        self._clock = clock or SystemClock()
+        self._options = options or LeaderOptions()
+        self._jitter = jitter
+        self._observed: tuple[str, str] = ("", "")
+        self._observed_at_s = 0.0
+        self._gauge = _is_leader.labels(name)
+        self._gauge.set(0)
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Wait for leadership, run `lead`, cancel it when leadership is lost; again until cancelled or `lead` ends.
+
+        The Lease is given up at the end, so that the next candidate need not wait.
+        """
+        while True:
+            while not await self._attempt():
+                await self._clock.sleep(self._options.retry_period_s * (1 + 0.2 * self._jitter()))
+            self._set_leader(leader=True)
+            work = asyncio.ensure_future(lead())
+            renewal = asyncio.ensure_future(self._keep_renewing())
+            try:
+                await asyncio.wait((work, renewal), return_when=asyncio.FIRST_COMPLETED)
+                if work.done():
+                    work.result()
+                    return
+            finally:
+                # The work ends before the Lease does: nobody else may lead while it still runs.
+                await _end(work)
+                await _end(renewal)
+                self._set_leader(leader=False)
+                await self._within(self._release(), self._options.retry_period_s)
+
+    async def _keep_renewing(self) -> None:
+        """Renew until that failed for the whole renew deadline."""
+        renewed_at_s = self._clock.monotonic()
+        while True:
+            await self._clock.sleep(self._options.retry_period_s)
+            left_s = renewed_at_s + self._options.renew_deadline_s - self._clock.monotonic()
+            # An attempt that hangs must not outlive the deadline: others may take the Lease soon after it.
+            if left_s <= 0 or (is_renewed := await self._within(self._attempt(), left_s)) is None:
+                return
+            if is_renewed:
+                renewed_at_s = self._clock.monotonic()
+            elif self._observed[0] not in ("", self._identity):
+                return
+
+    async def _attempt(self) -> bool:
+        """Take or renew the Lease; False when another one holds it or the server does not answer."""
+        try:
+            lease = await self._client.get(LEASES, self._name, self._namespace)
+        except NotFound:
+            lease = None
+        except (ApiError, ClusterError) as failure:
+            return self._fail(failure)
+        try:
+            if lease is None:
+                await self._client.create(LEASES, self._to_lease(None))
+            elif self._may_take(lease):
+                await self._client.update(LEASES, self._to_lease(lease))
+            else:
+                return False
+        except (Conflict, AlreadyExists):
+            return False
+        except (ApiError, ClusterError) as failure:
+            return self._fail(failure)
+        self._observed = (self._identity, "")
+        return True
+
+    def _may_take(self, lease: Object) -> bool:
+        spec = lease.get("spec") or {}
+        observed = (str(spec.get("holderIdentity") or ""), str(lease["metadata"].get("resourceVersion", "")))
+        if observed != self._observed:
+            self._observed, self._observed_at_s = observed, self._clock.monotonic()
+        if observed[0] in ("", self._identity):
+            return True
+        duration_s = float(spec.get("leaseDurationSeconds") or self._options.lease_duration_s)
+        return self._clock.monotonic() - self._observed_at_s >= duration_s
+
+    def _to_lease(self, old: Object | None) -> Object:
+        now = to_rfc3339_micro(self._clock.now())
+        before = (old.get("spec") or {}) if old is not None else {}
+        is_mine = before.get("holderIdentity") == self._identity
+        transitions = int(before.get("leaseTransitions") or 0)
+        if old is not None and not is_mine:
+            transitions += 1
+        metadata = old["metadata"] if old is not None else {"name": self._name, "namespace": self._namespace}
+        spec = {
+            **before,
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": max(1, round(self._options.lease_duration_s)),
+            "acquireTime": before.get("acquireTime", now) if is_mine else now,
+            "renewTime": now,
+            "leaseTransitions": transitions,
+        }
+        return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
+
+    async def _within(self, attempt: Coroutine[Any, Any, bool], limit_s: float) -> bool | None:
+        """Return what the attempt returns, None when it takes longer than `limit_s`; then it is cancelled."""
+        task, deadline = asyncio.ensure_future(attempt), asyncio.ensure_future(self._clock.sleep(limit_s))
+        try:
+            await asyncio.wait((task, deadline), return_when=asyncio.FIRST_COMPLETED)
+            return task.result() if task.done() else None
+        finally:
+            task.cancel()
+            deadline.cancel()
+
+    async def _release(self) -> bool:
+        """Give the Lease up, so that the next candidate need not wait."""
+        try:
+            lease = await self._client.get(LEASES, self._name, self._namespace)
+            spec = lease.get("spec") or {}
+            if spec.get("holderIdentity") == self._identity:
+                free = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}
+                await self._client.update(LEASES, {**lease, "spec": free})
+        except (ApiError, ClusterError) as failure:
+            return self._fail(failure)
+        return True
+
+    def _fail(self, failure: Exception) -> bool:
+        _log.debug("lease not written", lease=self._name, error=str(failure))
+        return False
+
+    def _set_leader(self, *, leader: bool) -> None:
+        if leader != self.is_leader:
+            self.is_leader = leader
+            self._gauge.set(1 if leader else 0)
+            _log.info("leadership", lease=self._name, identity=self._identity, leader=leader)
+
+
+async def _end(task: asyncio.Future[None]) -> None:
+    """Cancel the task and wait until it has ended, whatever it ends with."""
+    task.cancel()
+    await asyncio.wait((task,))

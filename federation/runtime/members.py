@@ -1,0 +1,241 @@
+"""What the federation sees of its members: per joined cluster a client and informers for the resources in use.
+
+Every cluster has its own informers and tasks, so a member that hangs or is gone costs the others nothing, and its
+caches stay as they were (D8); `is_synced` says whether a cluster's cache may be believed at all. Only managed objects are
+cached. Nodes and pods are followed apart, in a slim form, and only where capacity is asked for. Clusters come and go by
+`add_cluster` and `remove_cluster`, which the cluster controller calls; `client/pool.py` owns the connections.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from federation.api import names
+from federation.api.resources import NODES, PODS, Object, Resource
+from federation.base.clock import Clock, SystemClock
+from federation.client.protocol import Client
+from federation.runtime.informer import Handler, Informer, InformerOptions, Transform
+from federation.runtime.informers import Informers
+from federation.runtime.slim import drop_managed_fields, slim_node, slim_pod
+
+MemberHandler = Callable[[str, Resource, Object | None, Object | None], None]
+"""Told cluster, resource, old and new, as an informer's handler is."""
+SyncListener = Callable[[str, Resource], None]
+ClusterListener = Callable[[str], None]
+
+
+class Clients(Protocol):
+    """Where the members' clients come from: a `ClusterPool`."""
+
+    def client(self, cluster: str) -> Client:
+        """Return the cluster's client, the same object for as long as the cluster is joined; NotFound when unknown."""
+        ...
+
+    def add_listener(self, on_rebuilt: ClusterListener) -> Callable[[], None]:
+        """Call `on_rebuilt` with the name of each cluster whose endpoint or credentials changed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class MemberOptions:
+    """How members are followed."""
+
+    label_selector: str = f"{names.MANAGED_LABEL}=true"
+    """Only what the federation manages is cached."""
+    informer: InformerOptions = field(default_factory=InformerOptions)
+    transform: Transform = drop_managed_fields
+
+
+class _Member:
+    """One cluster: its informers by resource and the task that runs them."""
+
+    def __init__(self, name: str, informers: Informers) -> None:
+        self.name = name
+        self.informers = informers
+        self.by_resource: dict[Resource, Informer] = {}
+        self.nodes: Informer | None = None
+        self.pods: Informer | None = None
+        self.tasks: list[asyncio.Task[None]] = []
+
+
+class Members:
+    """The joined clusters and their caches."""
+
+    def __init__(self, clients: Clients, *, clock: Clock | None = None, options: MemberOptions | None = None) -> None:
+        self._clients = clients
+        self._clock = clock or SystemClock()
+        self._options = options or MemberOptions()
+        self._members: dict[str, _Member] = {}
+        self._in_use: Counter[Resource] = Counter()
+        self._handlers: list[MemberHandler] = []
+        self._capacity_handlers: list[MemberHandler] = []
+        self._sync_listeners: list[SyncListener] = []
+        self._group: asyncio.TaskGroup | None = None
+        clients.add_listener(self._rebuilt)
+
+    # -- clusters
+
+    @property
+    def clusters(self) -> list[str]:
+        """The joined clusters' names, sorted."""
+        return sorted(self._members)
+
+    def __contains__(self, cluster: str) -> bool:
+        return cluster in self._members
+
+    def client(self, cluster: str) -> Client:
+        """Return the cluster's client; NotFound when the pool does not know it."""
+        return self._clients.client(cluster)
+
+    def add_cluster(self, cluster: str) -> None:
+        """Start to follow the cluster; nothing happens when it is followed already."""
+        if cluster in self._members:
+            return
+        informers = Informers(
+            self._clients.client(cluster), clock=self._clock, cluster=cluster, options=self._options.informer
+        )
+        member = self._members[cluster] = _Member(cluster, informers)
+        if self._group is not None:
+            self._start(member)
+        for resource in self._in_use:
+            self._follow(member, resource)
+
+    def remove_cluster(self, cluster: str) -> None:
+        """Forget the cluster and its caches; handlers are not told of deletions, because there were none."""
+        member = self._members.pop(cluster, None)
+        if member is not None:
+            for task in member.tasks:
+                task.cancel()
+
+    # -- resources
+
+    def ensure_informer(self, resource: Resource) -> None:
+        """Follow the resource in every cluster, those that join later included; counted, see `release_informer`."""
+        self._in_use[resource] += 1
+        if self._in_use[resource] == 1:
+            for member in self._members.values():
+                self._follow(member, resource)
+
+    def release_informer(self, resource: Resource) -> None:
+        """Take back one `ensure_informer`; the last one ends the informers."""
+        self._in_use[resource] -= 1
+        if self._in_use[resource] > 0:
+            return
+        del self._in_use[resource]
+        for member in self._members.values():
+            informer = member.by_resource.pop(resource, None)
+            if informer is not None:
+                member.informers.release(informer)
+
+    def informer(self, cluster: str, resource: Resource) -> Informer | None:
+        """Return the cluster's informer of the resource, None when either is not followed."""
+        member = self._members.get(cluster)
+        return member.by_resource.get(resource) if member is not None else None
+
+    def is_synced(self, cluster: str, resource: Resource) -> bool:
+        """Say whether the cache held the whole collection once: only then does absence in it mean anything."""
+        informer = self.informer(cluster, resource)
+        return informer is not None and informer.has_synced
+
+    def get_cached(self, cluster: str, resource: Resource, namespace: str, name: str) -> Object | None:
+        """Return the cached managed object; None also when the cache is not synced (ask `is_synced`)."""
+        informer = self.informer(cluster, resource)
+        return informer.get(namespace, name) if informer is not None else None
+
+    def list_cached(self, cluster: str, resource: Resource, namespace: str = "") -> list[Object]:
+        """Return the cached managed objects of one namespace, or of all."""
+        informer = self.informer(cluster, resource)
+        return informer.list(namespace) if informer is not None else []
+
+    def add_handler(self, handler: MemberHandler) -> None:
+        """Call the handler for every change of every followed resource in every cluster; cached objects are adds."""
+        self._handlers.append(handler)
+        for member in self._members.values():
+            for resource, informer in member.by_resource.items():
+                for obj in informer.list():
+                    handler(member.name, resource, None, obj)
+
+    def add_sync_listener(self, listener: SyncListener) -> None:
+        """Call the listener when a cluster's cache of a resource is complete for the first time, or is already."""
+        self._sync_listeners.append(listener)
+        for member in self._members.values():
+            for resource, informer in member.by_resource.items():
+                if informer.has_synced:
+                    listener(member.name, resource)
+
+    # -- capacity
+
+    def ensure_capacity_informers(self, cluster: str) -> None:
+        """Follow the cluster's nodes and all its pods, in a slim form; nothing happens when it is done or unknown."""
+        member = self._members.get(cluster)
+        if member is None or member.nodes is not None:
+            return
+        member.nodes = member.informers.for_resource(NODES, transform=slim_node)
+        member.pods = member.informers.for_resource(PODS, transform=slim_pod)
+        member.nodes.add_handler(self._teller(cluster, NODES, self._capacity_handlers))
+        member.pods.add_handler(self._teller(cluster, PODS, self._capacity_handlers))
+
+    def capacity_informers(self, cluster: str) -> tuple[Informer, Informer] | None:
+        """Return the slim informers of nodes and pods, None when the cluster has none."""
+        member = self._members.get(cluster)
+        if member is None or member.nodes is None or member.pods is None:
+            return None
+        return member.nodes, member.pods
+
+    def add_capacity_handler(self, handler: MemberHandler) -> None:
+        """Call the handler for every later change of a followed node or pod."""
+        self._capacity_handlers.append(handler)
+
+    # -- running
+
+    async def run(self) -> None:
+        """Follow all clusters, also those that join later, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                for member in self._members.values():
+                    self._start(member)
+                await asyncio.get_running_loop().create_future()
+            finally:
+                self._group = None
+
+    def _start(self, member: _Member) -> None:
+        if self._group is None:
+            return
+        member.tasks.append(self._group.create_task(member.informers.run(), name=f"member {member.name}"))
+        for resource, informer in member.by_resource.items():
+            self._tell_when_synced(member, resource, informer)
+
+    def _follow(self, member: _Member, resource: Resource) -> None:
+        informer = member.informers.for_resource(
+            resource, label_selector=self._options.label_selector, transform=self._options.transform
+        )
+        member.by_resource[resource] = informer
+        informer.add_handler(self._teller(member.name, resource, self._handlers))
+        self._tell_when_synced(member, resource, informer)
+
+    def _tell_when_synced(self, member: _Member, resource: Resource, informer: Informer) -> None:
+        async def tell() -> None:
+            await informer.wait_synced()
+            if self.informer(member.name, resource) is informer:
+                for listener in self._sync_listeners:
+                    listener(member.name, resource)
+
+        if self._group is not None:
+            member.tasks = [task for task in member.tasks if not task.done()]
+            member.tasks.append(self._group.create_task(tell(), name=f"sync of {resource.plural} in {member.name}"))
+
+    def _rebuilt(self, cluster: str) -> None:
+        member = self._members.get(cluster)
+        if member is not None:
+            member.informers.invalidate()
+
+    @staticmethod
+    def _teller(cluster: str, resource: Resource, handlers: list[MemberHandler]) -> Handler:
+        def tell(old: Object | None, new: Object | None) -> None:
+            for handler in handlers:
+                handler(cluster, resource, old, new)
+
+        return tell

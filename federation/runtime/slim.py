@@ -1,0 +1,63 @@
+"""What is worth keeping of a cached object: memory is spent on what decisions read and on nothing else.
+
+Transforms for informers. Members hold many pods, and the federation only adds up what they request; managed fields are
+often the larger half of an object and are read by nobody from a cache. Results keep Kubernetes' shape, so that the same
+planner reads a full object and a slim one. `members.py` uses them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.api.resources import Object
+
+
+def drop_managed_fields(obj: Object) -> Object:
+    """Return the object without metadata.managedFields."""
+    obj["metadata"].pop("managedFields", None)
+    return obj
+
+
+def slim_node(node: Object) -> Object:
+    """Return what capacity needs of a Node: labels, taints, allocatable, readiness, whether it takes pods."""
+    spec, status = node.get("spec") or {}, node.get("status") or {}
+    slim_spec = {key: spec[key] for key in ("unschedulable", "taints") if spec.get(key)}
+    conditions = [
+        {"type": condition["type"], "status": condition.get("status")}
+        for condition in status.get("conditions") or ()
+        if condition.get("type") == "Ready"
+    ]
+    slim_status = {"allocatable": status.get("allocatable") or {}, "conditions": conditions}
+    return {"metadata": _metadata(node, labels=True), "spec": slim_spec, "status": slim_status}
+
+
+def slim_pod(pod: Object) -> Object:
+    """Return what capacity needs of a Pod: its requests, its node, its phase."""
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    slim_spec: Object = {"containers": _requests_of(spec.get("containers"))}
+    if spec.get("initContainers"):
+        slim_spec["initContainers"] = _requests_of(spec["initContainers"])
+    for key in ("overhead", "nodeName", "resources"):
+        if spec.get(key):
+            slim_spec[key] = spec[key]
+    return {"metadata": _metadata(pod), "spec": slim_spec, "status": {"phase": status.get("phase", "")}}
+
+
+def _requests_of(containers: Any) -> list[Object]:
+    slim: list[Object] = []
+    for container in containers or ():
+        kept: Object = {}
+        requests: Mapping[str, str] = (container.get("resources") or {}).get("requests") or {}
+        if requests:
+            kept["resources"] = {"requests": requests}
+        if container.get("restartPolicy"):
+            kept["restartPolicy"] = container["restartPolicy"]
+        slim.append(kept)
+    return slim
+
+
+def _metadata(obj: Object, *, labels: bool = False) -> Object:
+    metadata = obj["metadata"]
+    slim = {key: metadata[key] for key in ("name", "namespace", "resourceVersion") if key in metadata}
+    if labels:
+        slim["labels"] = metadata.get("labels") or {}
+    return slim

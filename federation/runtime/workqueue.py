@@ -1,0 +1,274 @@
+"""The queue between "something changed" and "reconcile it": deduplicated keys with priorities, delays and back-off.
+
+Owns three promises: a key waits at most once, a key is never handed to two workers at a time (a change that arrives
+meanwhile makes it wait again), and a delayed key comes back once, at its earliest deadline. It knows nothing about
+objects or errors: what a failure means is decided in `controller.py`, to read next. One queue lives as long as its
+controller; `run()` serves the delays.
+"""
+
+import asyncio
+import heapq
+import itertools
+import random
+import weakref
+from collections import deque
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from prometheus_client import Counter, Gauge, Histogram
+
+from federation.base.clock import Clock, SystemClock
+from federation.base.metrics import LATENCY_BUCKETS_S
+
+K = TypeVar("K", bound=Hashable)
+Jitter = Callable[[], float]
+"""Returns numbers in [0, 1); `random.random` in production, a constant in tests."""
+
+_adds = Counter("federation_runtime_queue_adds_total", "Keys that were added, duplicates left out", ["queue"])
+_retries = Counter("federation_runtime_queue_retries_total", "Keys that were added again after a failure", ["queue"])
+_overflows = Counter("federation_runtime_queue_overflows_total", "Keys refused by a full queue", ["queue"])
+_depth = Gauge("federation_runtime_queue_depth", "Keys that wait for a worker", ["queue"])
+_delayed = Gauge("federation_runtime_queue_delayed", "Keys that wait for their deadline", ["queue"])
+_waits = Histogram(
+    "federation_runtime_queue_wait_seconds", "Time from add to hand-out", ["queue"], buckets=LATENCY_BUCKETS_S
+)
+
+_EARLY_S = 0.001
+"""Timers of an event loop fire up to a millisecond early; a key due within that is due."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueOptions:
+    """Limits of one queue."""
+
+    backoff_s_min: float = 0.005
+    """The first delay after a failure; it doubles with each further one."""
+    backoff_s_max: float = 60.0
+    """The longest delay after a failure, so that a cured cause is noticed within a minute."""
+    depth_max: int = 1_000_000
+    """Distinct waiting keys; more than this many objects do not fit one process, and `overflowed` tells."""
+    fair_every: int = 8
+    """Each n-th hand-out goes to the key that waited longest, whatever its priority: low priority is never starved."""
+
+
+_Entry = tuple[float, K, int]
+
+
+class WorkQueue(Generic[K]):
+    """Keys by priority (lower number first), first in first out within one."""
+
+    def __init__(
+        self,
+        name: str = "queue",
+        *,
+        clock: Clock | None = None,
+        options: QueueOptions | None = None,
+        jitter: Jitter = random.random,
+    ) -> None:
+        self.name = name
+        self.overflowed = False
+        """A key was refused since the owner last cleared this: it must list everything again."""
+        self._clock = clock or SystemClock()
+        self._options = options or QueueOptions()
+        self._jitter = jitter
+        self._levels: dict[int, deque[_Entry[K]]] = {}
+        self._order: list[int] = []
+        self._waiting: dict[K, _Entry[K]] = {}
+        self._processing: set[K] = set()
+        self._again: dict[K, int] = {}
+        self._failures: dict[K, int] = {}
+        self._handed_out = 0
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._idle: list[asyncio.Future[None]] = []
+        self._deadlines: dict[K, tuple[float, int]] = {}
+        self._timers: list[tuple[float, int, K]] = []
+        self._sequence = itertools.count()
+        self._timer_wake = asyncio.Event()
+        self._sleeper: asyncio.Future[None] | None = None
+        self._adds, self._retries = _adds.labels(name), _retries.labels(name)
+        self._overflows, self._waits = _overflows.labels(name), _waits.labels(name)
+        queue = weakref.ref(self)
+        _depth.labels(name).set_function(lambda: len(alive) if (alive := queue()) is not None else 0)
+        _delayed.labels(name).set_function(lambda: alive.delayed if (alive := queue()) is not None else 0)
+
+    def __len__(self) -> int:
+        """Return how many keys wait for a worker (delayed and running ones are not counted)."""
+        return len(self._waiting)
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing waits and nothing runs; delayed keys may exist."""
+        return not self._waiting and not self._processing
+
+    @property
+    def delayed(self) -> int:
+        """How many keys wait for a deadline."""
+        return len(self._deadlines)
+
+    def add(self, key: K, priority: int = 0) -> None:
+        """Queue the key unless it waits already; a more urgent priority moves it forward."""
+        if key in self._processing:
+            self._again[key] = min(priority, self._again.get(key, priority))
+            return
+        entry = self._waiting.get(key)
+        if entry is not None and entry[2] <= priority:
+            return
+        if entry is None:
+            if len(self._waiting) >= self._options.depth_max:
+                self.overflowed = True
+                self._overflows.inc()
+                return
+            self._adds.inc()
+        # An entry whose priority rose stays in its old level and is skipped there, because it is no longer the one in
+        # `_waiting`: removing it from the middle of a deque would cost more.
+        entry = (self._clock.monotonic() if entry is None else entry[0], key, priority)
+        self._waiting[key] = entry
+        self._level(priority).append(entry)
+        self._wake_one()
+
+    def add_after(self, key: K, delay_s: float, priority: int = 0) -> None:
+        """Queue the key in `delay_s` seconds, or earlier when an earlier deadline is set for it already."""
+        if delay_s <= 0:
+            self.add(key, priority)
+            return
+        deadline = self._clock.monotonic() + delay_s
+        known = self._deadlines.get(key)
+        if known is not None and known[0] <= deadline:
+            return
+        is_first = not self._timers or deadline < self._timers[0][0]
+        self._deadlines[key] = (deadline, priority)
+        heapq.heappush(self._timers, (deadline, next(self._sequence), key))
+        if is_first:
+            self._timer_wake.set()
+            if self._sleeper is not None:
+                self._sleeper.cancel()
+
+    def add_rate_limited(
+        self, key: K, *, delay_s_min: float = 0.0, delay_s_max: float | None = None, priority: int = 0
+    ) -> float:
+        """Queue the key after its back-off (doubling per failure, up to a fifth of jitter) and return the delay."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        longest_s = self._options.backoff_s_max if delay_s_max is None else delay_s_max
+        delay_s = min(self._options.backoff_s_min * 2.0 ** min(failures, 40), longest_s)
+        delay_s = max(delay_s * (0.8 + 0.2 * self._jitter()), delay_s_min)
+        self._retries.inc()
+        self.add_after(key, delay_s, priority)
+        return delay_s
+
+    def failures(self, key: K) -> int:
+        """Return how often the key failed since it was last forgotten."""
+        return self._failures.get(key, 0)
+
+    def forget(self, key: K) -> None:
+        """Reset the key's back-off: it succeeded."""
+        if self._failures:
+            self._failures.pop(key, None)
+
+    async def get(self) -> K:
+        """Wait for a key and return it; the caller must call `done` for it."""
+        while not self._waiting:
+            getter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._getters.append(getter)
+            try:
+                await getter
+            except asyncio.CancelledError:
+                if getter.done() and not getter.cancelled():
+                    self._wake_one()  # this wake-up was meant for a key that nobody has taken
+                raise
+        return self._pop()
+
+    def done(self, key: K) -> None:
+        """Say that the worker finished the key; it waits again when it was added meanwhile."""
+        self._processing.discard(key)
+        if self._again and (priority := self._again.pop(key, None)) is not None:
+            self.add(key, priority)
+        elif self._idle and self.is_idle:
+            for waiter in self._idle:
+                if not waiter.done():
+                    waiter.set_result(None)
+            self._idle.clear()
+
+    async def wait_idle(self) -> None:
+        """Return as soon as nothing waits and nothing runs; delayed keys do not count."""
+        while not self.is_idle:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._idle.append(waiter)
+            await waiter
+
+    async def run(self) -> None:
+        """Queue delayed keys at their deadlines until cancelled."""
+        while True:
+            self._timer_wake.clear()
+            delay_s = self._release_due()
+            if delay_s is None:
+                await self._timer_wake.wait()
+                continue
+            # The sleeper is a task of its own so that an earlier deadline can end the sleep; `wait` does not raise when
+            # only the sleeper was cancelled.
+            self._sleeper = asyncio.ensure_future(self._clock.sleep(delay_s))
+            try:
+                await asyncio.wait((self._sleeper,))
+            finally:
+                self._sleeper.cancel()
+                self._sleeper = None
+
+    def _level(self, priority: int) -> deque[_Entry[K]]:
+        level = self._levels.get(priority)
+        if level is None:
+            level = self._levels[priority] = deque()
+            self._order = sorted(self._levels)
+        return level
+
+    def _pop(self) -> K:
+        self._handed_out += 1
+        fair = len(self._order) > 1 and self._handed_out % self._options.fair_every == 0
+        entry = self._oldest() if fair else self._most_urgent()
+        key = entry[1]
+        del self._waiting[key]
+        self._processing.add(key)
+        self._waits.observe(self._clock.monotonic() - entry[0])
+        return key
+
+    def _most_urgent(self) -> _Entry[K]:
+        for priority in self._order:
+            level = self._levels[priority]
+            while level:
+                entry = level.popleft()
+                if self._waiting.get(entry[1]) is entry:
+                    return entry
+        raise AssertionError("a waiting key is in no level")
+
+    def _oldest(self) -> _Entry[K]:
+        heads: list[_Entry[K]] = []
+        for level in self._levels.values():
+            while level and self._waiting.get(level[0][1]) is not level[0]:
+                level.popleft()
+            if level:
+                heads.append(level[0])
+        oldest = min(heads, key=lambda entry: entry[0])
+        return self._levels[oldest[2]].popleft()
+
+    def _wake_one(self) -> None:
+        while self._getters:
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
+                return
+
+    def _release_due(self) -> float | None:
+        """Queue what is due and return the seconds until the next deadline, None when there is none."""
+        now = self._clock.monotonic()
+        while self._timers:
+            deadline, _, key = self._timers[0]
+            known = self._deadlines.get(key)
+            if known is None or known[0] != deadline:
+                heapq.heappop(self._timers)  # an earlier deadline of the same key was set later
+            elif deadline <= now + _EARLY_S:
+                heapq.heappop(self._timers)
+                del self._deadlines[key]
+                self.add(key, known[1])
+            else:
+                return deadline - now
+        return None
