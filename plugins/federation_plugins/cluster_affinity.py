@@ -1,8 +1,8 @@
 """Filter and score: clusters by their labels and names.
 
 Filter: every label of `spec.clusterSelector` must be there, and at least one of the required affinity terms must match
-(`spec.clusterAffinity`). Score: the weights of the preferred terms that match are added up and normalised; those can only
-be given by annotation. A malformed term matches nothing.
+(`spec.clusterAffinity`). Score: the weights of the preferred terms that match are added up and normalised; those can
+only be given by annotation. A malformed term matches nothing.
 """
 
 from collections.abc import Hashable, Sequence

@@ -1,7 +1,7 @@
 """Filter and score: clusters by their taints.
 
-Filter: a taint NoSchedule or NoExecute that the unit does not tolerate keeps it out; where it already is, only NoExecute
-counts. Score: the fewer untolerated PreferNoSchedule taints, the better.
+Filter: a taint NoSchedule or NoExecute that the unit does not tolerate keeps it out; where it already is, only
+NoExecute counts. Score: the fewer untolerated PreferNoSchedule taints, the better.
 """
 
 from collections.abc import Hashable, Sequence

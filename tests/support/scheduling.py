@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from federation.api.selectors import compile_cluster_terms
+from federation.scheduling.framework.testing import NOW
 from federation.scheduling.framework.types import (
     AutoMigration,
     Cluster,
@@ -15,7 +16,6 @@ from federation.scheduling.framework.types import (
     SchedulingUnit,
     Toleration,
 )
-from federation.scheduling.framework.testing import NOW
 from federation.scheduling.snapshot import to_cluster
 
 

@@ -98,7 +98,7 @@ def _approach(demand: Demand, desired: dict[str, int], current: dict[str, int]) 
     if have == want:
         return current
     if have > want:
-        order = [(c, 0, current[c]) for c in reversed(demand.clusters) if desired[c] < current[c]]
+        order: _Ordered = [(c, 0, current[c]) for c in reversed(demand.clusters) if desired[c] < current[c]]
         taken = fill(order, have - demand.total, {}, {}).replicas
         return {cluster: held - taken.get(cluster, 0) for cluster, held in current.items()}
     lacking: _Ordered = []

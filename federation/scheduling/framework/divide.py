@@ -1,6 +1,7 @@
 """What a unit says about its division, as the planners want to hear it.
 
-Part of the public plugin API: every Replicas plugin starts from the same readings of bounds, capacity and what is there.
+Part of the public plugin API: every Replicas plugin starts from the same readings of bounds, capacity and what is
+there.
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from tests.support.vectors import case_id, load
 
 from federation.planning.placement.binpack import fill, plan_binpack
 from federation.planning.placement.replicas import Demand, Plan, Preference
-from tests.support.vectors import case_id, load
 
 
 def to_demand(given: dict[str, Any], **changes: Any) -> Demand:

@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
+from tests.support.scheduling import make_cluster, make_unit
+from tests.support.vectors import case_id, load
 
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import run_filter, run_replicas, run_score, run_select
 from federation.scheduling.framework.types import Cluster, ClusterScore, Division, Status
 from federation.scheduling.snapshot import to_resources
 from federation_plugins.cluster_capacity_weight import weight_limits, weights_of
-from tests.support.scheduling import make_cluster, make_unit
-from tests.support.vectors import case_id, load
 
 PLUGINS = load_plugins()
 

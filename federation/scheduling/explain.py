@@ -1,0 +1,108 @@
+"""Say why: a decision as JSON for the journal, and that JSON as a table for people.
+
+The explanation holds everything that `fedctl why` prints: per cluster which plugin rejected it and the reason, every
+plugin's raw and normalised scores, the order of selection, the division step by step. Scores are lists in the order of
+`scores.clusters`, to stay small with many clusters. `rows` turns it around, one row per cluster. Keys are stable: they
+are stored and read again by later versions; add, do not rename.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from federation.scheduling.engine import Decision
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRow:
+    """One cluster in a decision. `scores` maps plugins to (raw, normalised); `replicas` None: as in the template."""
+
+    name: str
+    is_selected: bool = False
+    rejected_by: str = ""
+    reasons: tuple[str, ...] = ()
+    scores: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    total: int | None = None
+    replicas: int | None = None
+    previous: int | None = None
+    was_selected: bool = False
+
+
+def to_json(decision: Decision, context: Mapping[str, Any] | None = None) -> bytes:
+    """Return the explanation as a JSON object; `context` (policy, triggers, …) is put in front of it."""
+    return orjson.dumps({**(context or {}), **to_explanation(decision)})
+
+
+def to_explanation(decision: Decision) -> dict[str, Any]:
+    """Return the explanation as values that orjson can write."""
+    unit = decision.unit
+    explanation: dict[str, Any] = {
+        "outcome": decision.outcome,
+        "reason": decision.reason,
+        "profile": decision.profile,
+        "unit": {
+            "kind": unit.gvk.kind,
+            "mode": unit.mode,
+            "strategy": unit.strategy,
+            "desiredReplicas": unit.desired_replicas,
+            "request": unit.request,
+        },
+        "clusters": [cluster.name for cluster in decision.snapshot.clusters],
+        "previous": unit.current,
+        "placements": decision.placements,
+    }
+    if decision.filtered is not None and decision.filtered.rejected:
+        explanation["rejected"] = {
+            name: {"plugin": status.plugin, "reasons": status.reasons}
+            for name, status in decision.filtered.rejected.items()
+        }
+    if decision.scored is not None:
+        totals = decision.scored.totals
+        explanation["scores"] = {
+            "clusters": [entry.cluster.name for entry in totals],
+            "plugins": [
+                {"plugin": part.plugin, "weight": part.weight, "raw": part.raw, "normalised": part.normalised}
+                for part in decision.scored.parts
+            ],
+            "totals": [entry.score for entry in totals],
+        }
+    if decision.selections:
+        explanation["select"] = [{"plugin": step.plugin, "clusters": step.clusters} for step in decision.selections]
+    if decision.division is not None:
+        explanation["division"] = decision.division.explanation
+    if decision.unplaced:
+        explanation["unplaced"] = decision.unplaced
+    if decision.failure is not None:
+        explanation["failed"] = {"plugin": decision.failure.plugin, "reasons": decision.failure.reasons}
+    return explanation
+
+
+def rows(explanation: Mapping[str, Any]) -> list[ClusterRow]:
+    """Return one row per cluster of a parsed explanation, selected ones first, then available, then rejected ones."""
+    rejected = explanation.get("rejected") or {}
+    placements, previous = explanation.get("placements") or {}, explanation.get("previous") or {}
+    scores = explanation.get("scores") or {}
+    index = {name: position for position, name in enumerate(scores.get("clusters") or ())}
+    result = []
+    for name in dict.fromkeys((*explanation.get("clusters", ()), *previous)):
+        position, refusal = index.get(name), rejected.get(name) or {}
+        result.append(
+            ClusterRow(
+                name=name,
+                is_selected=name in placements,
+                rejected_by=refusal.get("plugin", ""),
+                reasons=tuple(refusal.get("reasons") or ()),
+                scores={} if position is None else _scores_at(scores, position),
+                total=None if position is None else scores["totals"][position],
+                replicas=placements.get(name),
+                previous=previous.get(name),
+                was_selected=name in previous,
+            )
+        )
+    return sorted(result, key=lambda row: (not row.is_selected, bool(row.rejected_by), -(row.total or 0), row.name))
+
+
+def _scores_at(scores: Mapping[str, Any], position: int) -> dict[str, tuple[int, int]]:
+    return {part["plugin"]: (part["raw"][position], part["normalised"][position]) for part in scores["plugins"]}

@@ -1,0 +1,195 @@
+"""A propagation policy, read once: what it says about placing objects, in the form the scheduler works with.
+
+A policy is compiled when it changes, not per object: a thousand Deployments under one policy share its tolerations,
+terms and hashes. It also knows which objects it selects by itself (`resourceSelectors`); who asks in which order is
+`matching.py`. `unit.py` combines a policy with an object.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from federation.api.selectors import ClusterTerms, Selector, compile_cluster_terms, compile_label_selector
+from federation.planning.hashing import fnv1_32
+from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMode, Toleration
+
+_NOT_CONTENT = frozenset(("autoMigration", "resourceSelectors"))
+"""Changes of these do not make a placement wrong, so they are no part of the content hash."""
+
+
+class PolicyRef(NamedTuple):
+    """Which policy: `namespace` is "" for a ClusterPropagationPolicy."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        kind = "PropagationPolicy" if self.namespace else "ClusterPropagationPolicy"
+        return f"{kind} {self.namespace}/{self.name}" if self.namespace else f"{kind} {self.name}"
+
+
+class RescheduleWhen(NamedTuple):
+    """What makes the scheduler look again."""
+
+    policy_content_changed: bool = True
+    cluster_joined: bool = False
+    cluster_labels_changed: bool = False
+    cluster_api_resources_changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSelector:
+    """Objects that a policy applies to without a label on them; "" and None match any."""
+
+    api_version: str
+    kind: str
+    name: str = ""
+    labels: Selector | None = None
+
+    def matches(self, template: Mapping[str, Any]) -> bool:
+        """Say whether the source object is one of them."""
+        if template.get("kind") != self.kind or template.get("apiVersion") != self.api_version:
+            return False
+        metadata = template.get("metadata") or {}
+        if self.name and metadata.get("name") != self.name:
+            return False
+        return self.labels is None or self.labels.matches(metadata.get("labels"))
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """`spec.placement`, one map per preference; a cluster without one is not in the map."""
+
+    cluster_names: frozenset[str] = frozenset()
+    min_replicas: Mapping[str, int] | None = None
+    max_replicas: Mapping[str, int] | None = None
+    weights: Mapping[str, int] | None = None
+    priorities: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Policy:
+    """A compiled PropagationPolicy or ClusterPropagationPolicy. `reschedule_when` is None when the policy has none."""
+
+    ref: PolicyRef
+    mode: SchedulingMode
+    strategy: ReplicasStrategy
+    is_sticky: bool
+    avoid_disruption: bool
+    disable_rescheduling: bool
+    reschedule_when: RescheduleWhen | None
+    cluster_selector: tuple[tuple[str, str], ...]
+    required: ClusterTerms | None
+    tolerations: tuple[Toleration, ...]
+    max_clusters: int | None
+    preferences: Preferences
+    profile: str
+    is_followed: bool
+    has_auto_migration: bool
+    keep_unschedulable: bool
+    unschedulable_threshold: str
+    selectors: tuple[ResourceSelector, ...]
+    content_hash: str
+
+
+def compile_policy(source: Mapping[str, Any]) -> Policy:
+    """Return the compiled form of a policy object; SelectorError when a resource selector is malformed."""
+    metadata, spec = source.get("metadata") or {}, source.get("spec") or {}
+    reschedule = spec.get("reschedulePolicy")
+    rules = reschedule or {}
+    migration = spec.get("autoMigration")
+    terms = spec.get("clusterAffinity")
+    return Policy(
+        ref=PolicyRef(str(metadata.get("namespace") or ""), str(metadata.get("name") or "")),
+        mode=SchedulingMode(spec.get("schedulingMode") or SchedulingMode.DUPLICATE),
+        strategy=ReplicasStrategy(spec.get("replicasStrategy") or ReplicasStrategy.SPREAD),
+        is_sticky=bool(spec.get("stickyCluster") or rules.get("disableRescheduling")),
+        avoid_disruption=_avoids_disruption(reschedule),
+        disable_rescheduling=bool(rules.get("disableRescheduling")),
+        reschedule_when=_reschedule_when(rules.get("rescheduleWhen")),
+        cluster_selector=tuple(sorted((spec.get("clusterSelector") or {}).items())),
+        required=compile_cluster_terms(terms) if terms else None,
+        tolerations=to_tolerations(spec.get("tolerations") or ()),
+        max_clusters=spec.get("maxClusters"),
+        preferences=to_preferences(spec.get("placement") or ()),
+        profile=str(spec.get("schedulingProfile") or ""),
+        is_followed=not spec.get("disableFollowerScheduling"),
+        has_auto_migration=migration is not None,
+        keep_unschedulable=bool((migration or {}).get("keepUnschedulableReplicas")),
+        unschedulable_threshold=str(((migration or {}).get("when") or {}).get("podUnschedulableFor") or "1m"),
+        selectors=tuple(_resource_selector(entry) for entry in spec.get("resourceSelectors") or ()),
+        content_hash=hash_of({key: value for key, value in spec.items() if key not in _NOT_CONTENT}),
+    )
+
+
+def hash_of(value: Any) -> str:
+    """Return the decimal hash of a JSON value, independent of the order of its keys."""
+    return str(fnv1_32(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()))
+
+
+def to_tolerations(entries: Sequence[Mapping[str, Any]]) -> tuple[Toleration, ...]:
+    """Return tolerations with Kubernetes' defaults."""
+    return tuple(
+        Toleration(
+            str(entry.get("key") or ""),
+            str(entry.get("operator") or "Equal"),
+            str(entry.get("value") or ""),
+            str(entry.get("effect") or ""),
+        )
+        for entry in entries
+    )
+
+
+def to_preferences(placement: Sequence[Mapping[str, Any]]) -> Preferences:
+    """Return the maps of a placement list; of a cluster that is listed twice the last entry counts.
+
+    A map with a negative number in it is dropped as a whole.
+    """
+    names = [str(entry.get("cluster") or "") for entry in placement]
+
+    def gather(field: str) -> Mapping[str, int] | None:
+        found: dict[str, int] = {}
+        for name, entry in zip(names, placement, strict=True):
+            value = (entry.get("preferences") or {}).get(field)
+            if isinstance(value, int):
+                if value < 0:
+                    return None
+                found[name] = value
+        return found or None
+
+    return Preferences(
+        cluster_names=frozenset(names),
+        min_replicas=gather("minReplicas"),
+        max_replicas=gather("maxReplicas"),
+        weights=gather("weight"),
+        priorities=gather("priority"),
+    )
+
+
+def _avoids_disruption(reschedule: Mapping[str, Any] | None) -> bool:
+    """Absent, `replicaRescheduling` is {} and so avoids disruption; only an explicit false or null says otherwise."""
+    replica = (reschedule or {}).get("replicaRescheduling", {})
+    return replica is not None and bool(replica.get("avoidDisruption", True))
+
+
+def _reschedule_when(when: Mapping[str, Any] | None) -> RescheduleWhen | None:
+    if when is None:
+        return None
+    return RescheduleWhen(
+        bool(when.get("policyContentChanged", True)),
+        bool(when.get("clusterJoined", False)),
+        bool(when.get("clusterLabelsChanged", False)),
+        bool(when.get("clusterAPIResourcesChanged", False)),
+    )
+
+
+def _resource_selector(entry: Mapping[str, Any]) -> ResourceSelector:
+    labels = entry.get("labelSelector")
+    return ResourceSelector(
+        str(entry.get("apiVersion") or ""),
+        str(entry.get("kind") or ""),
+        str(entry.get("name") or ""),
+        None if labels is None else compile_label_selector(labels),
+    )

@@ -1,0 +1,187 @@
+"""When is an object scheduled again? What a decision was based on, and whether a change of it matters (spec §5.3).
+
+After each decision the object carries a snapshot of what it was based on, in an annotation. The next time the new
+snapshot is compared: equal text means nothing to do (the common case, one string comparison); otherwise the policy's
+`reschedulePolicy` decides what counts, and what does not count is noted as a deferred reason. The text is
+deterministic: sorted keys, sorted clusters. Pure; the schedule controller calls it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from federation.api import names
+from federation.scheduling.framework.types import Cluster, Resources
+from federation.scheduling.policy import Policy, hash_of
+from federation.scheduling.snapshot import Snapshot
+
+_HASHED_ANNOTATIONS = (
+    names.AFFINITY,
+    names.APPLIED_MIGRATION_CONFIGURATION,
+    names.CLUSTER_SELECTOR,
+    names.DRY_RUN,
+    names.FOLLOWS_OBJECT,
+    names.MAX_CLUSTERS,
+    names.PLACEMENTS,
+    names.SCHEDULING_MODE,
+    names.STICKY_CLUSTER,
+    names.TOLERATIONS,
+)
+_STABLE = ("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash")
+_LABELS = "clusterLabelsHashes"
+_TAINTS = "clusterTaintsHashes"
+_API_TYPES = "clusterAPIResourceTypesHashes"
+_NO_ANNOTATIONS_HASH = hash_of({})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether to schedule now, and otherwise which changes were left aside ("" when there were none)."""
+
+    is_due: bool
+    deferred_reasons: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectTriggers:
+    """What of the object and its policy a decision depends on."""
+
+    annotations: Mapping[str, str]
+    replicas: int | None
+    request: Resources
+    policy: Policy | None
+    profile_hash: str = ""
+
+
+class TriggerSource:
+    """Makes trigger texts; keeps the hashes of clusters, which change rarely and are shared by all objects."""
+
+    def __init__(self) -> None:
+        self._hashes: dict[str, tuple[Cluster, tuple[str, str, str]]] = {}
+        self._generation = -1
+        self._clusters = ""
+
+    def text(self, triggers: ObjectTriggers, snapshot: Snapshot) -> str:
+        """Return the annotation's value: a JSON object with sorted keys."""
+        policy = triggers.policy
+        before: dict[str, Any] = {}
+        if policy is not None and policy.has_auto_migration:
+            before["autoMigrationInfo"] = triggers.annotations.get(names.AUTO_MIGRATION_INFO, "")
+        after: dict[str, Any] = {
+            "policyContentHash": policy.content_hash if policy else "",
+            "policyName": policy.ref.name if policy else "",
+        }
+        if triggers.profile_hash:
+            after["profileHash"] = triggers.profile_hash
+        after["replicaCount"] = triggers.replicas or 0
+        after["resourceRequest"] = {name: triggers.request[name] for name in sorted(triggers.request)}
+        after["schedulingAnnotationsHash"] = _annotations_hash(triggers.annotations)
+        head = orjson.dumps(before).decode()[:-1]
+        return f"{head}{',' if before else ''}{self._cluster_part(snapshot)},{orjson.dumps(after).decode()[1:]}"
+
+    def _cluster_part(self, snapshot: Snapshot) -> str:
+        """Return the members of the JSON object that describe the clusters, without braces."""
+        if snapshot.generation != self._generation:
+            hashes = {cluster.name: self._hashes_of(cluster) for cluster in snapshot.clusters}
+            part = {
+                _API_TYPES: {name: entry[2] for name, entry in hashes.items()},
+                _LABELS: {name: entry[0] for name, entry in hashes.items()},
+                _TAINTS: {name: entry[1] for name, entry in hashes.items()},
+                "clusters": list(hashes),
+            }
+            self._clusters = orjson.dumps(part).decode()[1:-1]
+            self._generation = snapshot.generation
+            self._hashes = {name: entry for name, entry in self._hashes.items() if name in hashes}
+        return self._clusters
+
+    def _hashes_of(self, cluster: Cluster) -> tuple[str, str, str]:
+        known = self._hashes.get(cluster.name)
+        if known is not None and known[0] is cluster:
+            return known[1]
+        old, hashed = known if known is not None else (None, ("", "", ""))
+        hashes = (
+            hashed[0] if old and old.labels == cluster.labels else hash_of(cluster.labels),
+            hashed[1] if old and old.taints == cluster.taints else hash_of(sorted(map(list, cluster.taints))),
+            hashed[2] if old and old.api_types == cluster.api_types else hash_of(sorted(map(list, cluster.api_types))),
+        )
+        self._hashes[cluster.name] = (cluster, hashes)
+        return hashes
+
+
+def judge(old_text: str | None, new_text: str, policy: Policy | None) -> Verdict:
+    """Return whether the object is to be scheduled, given the triggers of its last decision and those of now."""
+    if old_text == new_text:
+        return Verdict(is_due=False)
+    old = _parse(old_text)
+    if old is None or policy is None:
+        return Verdict(is_due=True)
+    new: dict[str, Any] = orjson.loads(new_text)
+    if any(old.get(field) != new.get(field) for field in _STABLE):
+        return Verdict(is_due=True)
+    if policy.has_auto_migration and old.get("autoMigrationInfo") != new.get("autoMigrationInfo"):
+        return Verdict(is_due=True)
+    if policy.disable_rescheduling:
+        return Verdict(is_due=False, deferred_reasons="disableRescheduling:true")
+    if policy.reschedule_when is None:
+        return Verdict(is_due=False, deferred_reasons="rescheduleWhen:nil")
+    return _judge_environment(old, new, policy)
+
+
+def _judge_environment(old: dict[str, Any], new: dict[str, Any], policy: Policy) -> Verdict:
+    """Judge changes of policy content, profile and clusters by the policy's own rules."""
+    when = policy.reschedule_when
+    assert when is not None
+    deferred: list[str] = []
+    is_due = False
+    rules = (
+        (
+            _differs(old, new, "policyContentHash") or _differs(old, new, "profileHash"),
+            when.policy_content_changed,
+            "policyContentChanged:false",
+        ),
+        (_changed(old, new, _LABELS), when.cluster_labels_changed, "clusterLabelsChanged:false"),
+        (_changed(old, new, _TAINTS), True, ""),
+        (_changed(old, new, _API_TYPES), when.cluster_api_resources_changed, "clusterAPIResourcesChanged:false"),
+        (_has_joined(old, new), when.cluster_joined, "clusterJoined:false"),
+    )
+    for has_happened, counts, reason in rules:
+        if has_happened and counts:
+            is_due = True
+        elif has_happened:
+            deferred.append(reason)
+    return Verdict(is_due=True) if is_due else Verdict(is_due=False, deferred_reasons="; ".join(deferred))
+
+
+def cluster_trigger_changed(new: Mapping[str, str], old: Mapping[str, str]) -> bool:
+    """Say whether a known cluster changed or vanished; new clusters do not count."""
+    return any(new.get(cluster) != value for cluster, value in old.items())
+
+
+def _differs(old: dict[str, Any], new: dict[str, Any], field: str) -> bool:
+    return (old.get(field) or "") != (new.get(field) or "")
+
+
+def _changed(old: dict[str, Any], new: dict[str, Any], field: str) -> bool:
+    return cluster_trigger_changed(new.get(field) or {}, old.get(field) or {})
+
+
+def _has_joined(old: dict[str, Any], new: dict[str, Any]) -> bool:
+    before, after = set(old.get("clusters") or ()), set(new.get("clusters") or ())
+    return before < after
+
+
+def _parse(text: str | None) -> dict[str, Any] | None:
+    if not text:
+        return None
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _annotations_hash(annotations: Mapping[str, str]) -> str:
+    present = {key: annotations[key] for key in _HASHED_ANNOTATIONS if key in annotations}
+    return hash_of(present) if present else _NO_ANNOTATIONS_HASH

@@ -1,0 +1,219 @@
+"""Scheduling unit, algorithm, triggers, profiles and helpers against the reference's own answers."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.support.vectors import case_id, load
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType, PathDefinition
+from federation.api.paths import split
+from federation.api.resources import DEPLOYMENTS, STATEFUL_SETS
+from federation.api.selectors import compile_cluster_terms
+from federation.base.errors import PluginError
+from federation.scheduling.engine import Engine
+from federation.scheduling.framework.profile import Profile, apply_profile, refs
+from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.framework.runner import Framework
+from federation.scheduling.framework.testing import NOW, a_cluster, a_unit
+from federation.scheduling.framework.types import SUCCESS, Division, SchedulingMode, SchedulingUnit, error
+from federation.scheduling.matching import labelled_policy
+from federation.scheduling.migration import MigrationError, applied_annotation, applied_form
+from federation.scheduling.policy import compile_policy, to_tolerations
+from federation.scheduling.snapshot import ClusterCache, Snapshot
+from federation.scheduling.triggers import ObjectTriggers, TriggerSource, cluster_trigger_changed, judge
+from federation.scheduling.unit import build_unit
+
+EMPTY = Snapshot(0, ())
+
+
+def unit_of(
+    policy: dict[str, Any], annotations: dict[str, str] | None, replicas_path: str = "spec.replicas"
+) -> SchedulingUnit:
+    fed_object = {
+        "metadata": {"name": "web-deployments", "namespace": "default", "annotations": annotations},
+        "spec": {"template": {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {}}},
+    }
+    kind = FederatedType("deployments", DEPLOYMENTS, (), PathDefinition(replicas_spec=split(replicas_path)))
+    return build_unit(fed_object, kind, compile_policy(policy), EMPTY)
+
+
+def as_wire(unit: SchedulingUnit) -> dict[str, Any]:
+    fields = {
+        "schedulingMode": unit.mode,
+        "replicasStrategy": unit.strategy,
+        "stickyCluster": unit.sticky,
+        "clusterSelector": dict(unit.cluster_selector),
+        "clusterNames": {name: {} for name in unit.cluster_names},
+        "affinity": unit.required,
+        "tolerations": unit.tolerations,
+        "maxClusters": unit.max_clusters,
+        "minReplicas": dict(unit.min_replicas),
+        "maxReplicas": dict(unit.max_replicas),
+        "weights": dict(unit.weights),
+        "priorities": dict(unit.priorities or {}),
+    }
+    return {key: value for key, value in fields.items() if value or key == "stickyCluster"}
+
+
+def expected_wire(expected: dict[str, Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {"stickyCluster": False} | expected
+    if "tolerations" in result:
+        result["tolerations"] = to_tolerations(result["tolerations"])
+    if affinity := result.get("affinity"):
+        required = affinity["clusterAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        result["affinity"] = compile_cluster_terms(required["clusterSelectorTerms"])
+    return result
+
+
+@pytest.mark.parametrize("case", load("scheduling_unit"), ids=case_id)
+def test_scheduling_unit(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    match given["op"]:
+        case "scheduling_unit_from_policy_and_annotations":
+            unit = unit_of(given["policy"], given["annotations"])
+            assert as_wire(unit) == expected_wire(expected["schedulingUnit"])
+        case "scheduling_mode":
+            unit = unit_of(given["policy"], {}, given["replicasSpecPath"])
+            assert unit.mode == expected["schedulingMode"]
+        case "replicas_strategy_from_policy":
+            assert unit_of(given["policy"], {}).strategy == expected["replicasStrategy"]
+        case _:
+            priorities = unit_of({"spec": {}}, given["annotations"]).priorities
+            assert (priorities, priorities is not None) == (expected["priorities"], expected["found"])
+
+
+class OneEach:
+    def replicas(self, unit: SchedulingUnit, clusters: Any, state: Any) -> Division:
+        return Division({cluster.name: 1 for cluster in clusters})
+
+
+class Answering:
+    def __init__(self, is_success: bool) -> None:
+        self._status = SUCCESS if is_success else error("no")
+
+    def filter(self, unit: Any, cluster: Any, state: Any) -> Any:
+        return self._status
+
+
+def fake_plugin(points: list[str]) -> Any:
+    return type("Fake", (), {point: lambda self: None for point in points})()
+
+
+@pytest.mark.parametrize("case", load("scheduler_core"), ids=case_id)
+def test_scheduler_core(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    if given["op"] == "newFramework":
+        registry = PluginRegistry(
+            {name: lambda _, p=points: fake_plugin(p) for name, points in given["registry"].items()}
+        )
+        profile = Profile(**{point: refs(*enabled) for point, enabled in given["enabled"].items()})
+        if expected["error"]:
+            with pytest.raises(PluginError):
+                Framework(profile, registry)
+        else:
+            Framework(profile, registry)
+    elif given["op"] == "runFilters":
+        results = {f"plugin{index}": ok for index, ok in enumerate(given["pluginResults"])}
+        registry = PluginRegistry({name: lambda _, ok=ok: Answering(ok) for name, ok in results.items()})
+        snapshot = Snapshot(1, (a_cluster().built(),))
+        decision = Engine(registry).decide(a_unit(), snapshot, Profile(filter=refs(*results)), now=NOW)
+        assert decision.is_success == (expected["code"] == "Success")
+        first = next((name for name, ok in results.items() if not ok), None)
+        assert (decision.failure.plugin if decision.failure else None) == first
+    else:
+        su = given["su"]
+        unit = a_unit(
+            mode=SchedulingMode(su["schedulingMode"]),
+            desired_replicas=su["desiredReplicas"],
+            sticky=su["stickyCluster"],
+            current=su.get("currentClusters") or {},
+        )
+        registry = PluginRegistry({"one": lambda _: OneEach()})
+        snapshot = Snapshot(1, tuple(a_cluster(name).built() for name in given["clusters"]))
+        decision = Engine(registry).decide(unit, snapshot, Profile(replicas=refs("one")), now=NOW)
+        assert dict(decision.placements) == expected["suggestedClusters"]
+
+
+def triggers_text(status: dict[str, Any], replicas: int | None) -> tuple[str, Any]:
+    cache = ClusterCache()
+    for index, name in enumerate(status["clusterNames"]):
+        at = {
+            key: (status.get(key) or [])[index : index + 1]
+            for key in ("clusterLabels", "clusterTaints", "clusterAPIResources")
+        }
+        cache.update(
+            {
+                "metadata": {"name": name, "labels": (at["clusterLabels"] or [{}])[0]},
+                "spec": {"taints": (at["clusterTaints"] or [[]])[0]},
+                "status": {
+                    "conditions": [{"type": "Joined", "status": "True"}],
+                    "apiResourceTypes": (at["clusterAPIResources"] or [[]])[0],
+                },
+            }
+        )
+    spec = {"reschedulePolicy": status["reschedulePolicy"]} if status.get("reschedulePolicy") is not None else {}
+    policy = compile_policy({"metadata": {"name": status["policyName"], "namespace": "default"}, "spec": spec})
+    text = TriggerSource().text(ObjectTriggers({}, replicas, {}, policy), cache.snapshot())
+    return text, policy
+
+
+@pytest.mark.parametrize("case", load("scheduling_triggers"), ids=case_id)
+def test_scheduling_triggers(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    if given["op"] == "cluster_trigger_changed":
+        assert cluster_trigger_changed(given["new"], given["old"]) == expected["changed"]
+        return
+    replicas = 2 if given["withReplicas"] else None
+    old = triggers_text(given["oldStatus"], replicas)[0] if given["withOldTrigger"] else None
+    new, policy = triggers_text(given["newStatus"], replicas)
+    verdict = judge(old, new, policy)
+    assert (verdict.is_due, verdict.deferred_reasons) == (expected["triggersChanged"], expected["deferredReasons"])
+    assert json.loads(new)
+    assert list(json.loads(new)) == sorted(json.loads(new))
+
+
+@pytest.mark.parametrize("case", load("scheduling_profile"), ids=case_id)
+def test_scheduling_profile(case: dict[str, Any]) -> None:
+    points = ("filter", "score", "select", "replicas")
+    base = Profile(**{point: refs(*case["input"]["base"][f"{point}Plugins"]) for point in points})
+    profile = apply_profile(base, case["input"]["profile"])
+    found = {f"{point}Plugins": [ref.name for ref in getattr(profile, point)] for point in points}
+    assert found == case["expected"]
+
+
+@pytest.mark.parametrize("case", load("scheduler_util"), ids=case_id)
+def test_scheduler_util(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    match given["op"]:
+        case "matched_policy":
+            labels = {
+                names.PROPAGATION_POLICY_LABEL: given["propagationPolicyLabel"],
+                names.CLUSTER_PROPAGATION_POLICY_LABEL: given["clusterPropagationPolicyLabel"],
+            }
+            ref = labelled_policy(given["namespace"], labels)
+            found = {
+                "found": ref is not None,
+                "namespace": ref.namespace if ref else "",
+                "name": ref.name if ref else "",
+            }
+            assert found == expected
+        case "validate_migration_config":
+            has_replicas = "replicas" in given["sourceObject"]["spec"]
+            message = None
+            try:
+                applied_form(given["migrationConfig"], has_replicas=has_replicas)
+            except MigrationError as problem:
+                message = str(problem)
+            assert message == expected["error"]
+        case "convert_migration_config":
+            assert applied_form(given["migrationConfig"], has_replicas=True) == expected["info"]
+        case _:
+            text = applied_annotation(given["migrationConfigJSON"], has_replicas=True)
+            assert text == expected["infoJSON"]
+
+
+def test_types_without_a_replicas_field_are_duplicated() -> None:
+    assert STATEFUL_SETS.kind == "StatefulSet"
+    assert unit_of({"spec": {"schedulingMode": "Divide"}}, {}, "").mode is SchedulingMode.DUPLICATE
