@@ -139,6 +139,29 @@ def is_relevant_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     )
 
 
+def is_foreign_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Say whether a federated object changed in what the source decides: template, labels, owner, its annotations.
+
+    The other controllers' placements, overrides and annotations are the bulk of its updates and are not.
+    """
+    before, after = old["metadata"], new["metadata"]
+    return bool(
+        (old.get("spec") or {}).get("template") != (new.get("spec") or {}).get("template")
+        or before.get("labels") != after.get("labels")
+        or before.get("ownerReferences") != after.get("ownerReferences")
+        or before.get("deletionTimestamp") != after.get("deletionTimestamp")
+        or _owned_annotations(before) != _owned_annotations(after)
+    )
+
+
+def _owned_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        key: value
+        for key, value in (metadata.get("annotations") or {}).items()
+        if key in FEDERATED_ANNOTATIONS or key in (names.OBSERVED_ANNOTATIONS, names.OBSERVED_LABELS)
+    }
+
+
 def _without_feedback(annotations: Mapping[str, str] | None) -> Mapping[str, str]:
     held = annotations or {}
     if held.keys().isdisjoint(IGNORED_ANNOTATIONS):
