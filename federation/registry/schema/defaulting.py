@@ -2,7 +2,8 @@
 
 Built-in kinds lose every field that Go's structs do not have. Custom resources follow their structural schema: nothing
 is dropped below `x-kubernetes-preserve-unknown-fields`, an embedded resource keeps its envelope, defaults fill absent
-fields, and a null that the schema does not allow is dropped. Reading costs one lookup per field when nothing is wrong. Validation is `validation.py`; the built-in kinds' defaults are `defaults.py`.
+fields, and a null that the schema does not allow is dropped. Reading costs one lookup per field when nothing is wrong.
+Validation is `validation.py`; the built-in kinds' defaults are `defaults.py`.
 """
 
 import copy
