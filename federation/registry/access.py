@@ -1,0 +1,91 @@
+"""What all verbs need: the store, the kinds, the clock, the limits, and how a store's answer becomes a Kubernetes one.
+
+One `Access` per registry, shared by readers, writers and the background loops. It decides nothing.
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from federation.api.resources import Object
+from federation.base.clock import Clock
+from federation.base.errors import AlreadyExists, Conflict, NotFound
+from federation.registry import encoding
+from federation.registry.entropy import Entropy
+from federation.registry.filters import LabelCache
+from federation.registry.kinds import KindInfo, Kinds
+from federation.registry.options import RegistryOptions
+from federation.store.interface import Entry, Store
+
+
+class Hook(Protocol):
+    """What must happen around the writes of one kind beyond its strategy, because it needs I/O or shared state."""
+
+    async def before_create(self, obj: Object, *, dry_run: bool) -> None:
+        """Complete a validated new object, e.g. allocate its address; ApiError refuses it."""
+        ...
+
+    async def before_update(self, new: Object, old: Object, *, dry_run: bool) -> None:
+        """Complete a validated changed object; ApiError refuses it."""
+        ...
+
+    def written(self, obj: Object) -> None:
+        """React to a stored object before the writer is answered."""
+        ...
+
+    def removed(self, obj: Object) -> None:
+        """React to a removed object, or give back what `before_create` took when the write failed."""
+        ...
+
+
+@dataclass(slots=True)
+class Access:
+    """The registry's surroundings."""
+
+    store: Store
+    kinds: Kinds
+    clock: Clock
+    options: RegistryOptions
+    entropy: Entropy
+    label_cache: LabelCache = field(init=False)
+    hooks: dict[str, Hook] = field(default_factory=dict)
+    """By store prefix of the kind."""
+
+    def __post_init__(self) -> None:
+        self.label_cache = LabelCache(self.options.label_cache_entries)
+
+    async def entry(self, info: KindInfo, namespace: str, name: str) -> Entry:
+        """Return the stored entry of an object; NotFound in Kubernetes' words."""
+        entry = await self.store.get(info.key(namespace, name))
+        if entry is None:
+            raise object_not_found(info, name)
+        return entry
+
+    async def objects(self, info: KindInfo, namespace: str = "") -> list[Object]:
+        """Return every object of a kind, parsed: for the small collections that rules are kept in."""
+        page = await self.store.list(info.collection(namespace))
+        return [encoding.decode(entry.value) for entry in page.entries]
+
+
+def object_not_found(info: KindInfo, name: str) -> NotFound:
+    """Return the 404 for an object."""
+    return NotFound(f'{info.group_resource} "{name}" not found', details=details(info, name))
+
+
+def details(info: KindInfo, name: str, uid: str = "") -> dict[str, str]:
+    """Return the `details` of a Status about one object."""
+    found = {"name": name, "group": info.resource.group, "kind": info.resource.plural, "uid": uid}
+    return {key: value for key, value in found.items() if value}
+
+
+def modified(info: KindInfo, name: str) -> Conflict:
+    """Return the 409 of optimistic concurrency."""
+    return Conflict(
+        f'Operation cannot be fulfilled on {info.group_resource} "{name}": the object has been modified; please apply'
+        " your changes to the latest version and try again",
+        details=details(info, name),
+    )
+
+
+def already_exists(info: KindInfo, name: str) -> AlreadyExists:
+    """Return the 409 of a create."""
+    return AlreadyExists(f'{info.group_resource} "{name}" already exists', details=details(info, name))

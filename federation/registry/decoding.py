@@ -1,0 +1,75 @@
+"""What Kubernetes does when it reads an object from the wire: unknown fields, wrong types, nulls, custom resources' rules.
+
+Built-in kinds behave like Go structs: unknown fields and nulls disappear (with a warning, or refused when the request
+says Strict), a wrong type is a 400. Custom resources are pruned, defaulted and validated by their structural schema, a
+violation is a 422. Pure; changes `obj` in place. Which parts need checking on an update is the caller's knowledge.
+"""
+
+from federation.api.resources import Object
+from federation.base.errors import BadRequest
+from federation.registry.kinds import KindInfo
+from federation.registry.options import WriteOptions
+from federation.registry.schema.defaulting import apply_defaults, prune
+from federation.registry.schema.validation import validate
+from federation.registry.validation.fields import Causes
+
+_TYPE_INVALID = "FieldValueTypeInvalid"
+_MODES = frozenset({"", "Strict", "Warn", "Ignore"})
+
+
+def check_fields(info: KindInfo, obj: Object, options: WriteOptions) -> Causes:
+    """Prune, default and validate `obj` (or the changed top-level part of it) and return a custom resource's causes.
+
+    BadRequest for unknown fields under Strict and for wrong types in built-in kinds.
+    """
+    mode = options.field_validation
+    if mode not in _MODES:
+        raise BadRequest(
+            f'fieldValidation: Unsupported value: "{mode}": supported values: "", "Ignore", "Strict", "Warn"'
+        )
+    if not info.is_custom:
+        drop_nulls(obj)
+    dropped = prune(info.schema, obj)
+    if dropped and mode != "Ignore":
+        _report_unknown(info, dropped, options)
+    if info.is_custom:
+        apply_defaults(info.schema, obj)
+        return validate(info.schema, obj)
+    wrong = [cause for cause in validate(info.schema, obj) if cause["reason"] == _TYPE_INVALID]
+    if wrong:
+        resource = info.resource
+        text = "; ".join(f"{cause['field']}: {cause['message']}" for cause in wrong)
+        raise BadRequest(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {text}'
+        )
+    return []
+
+
+def drop_nulls(value: object) -> None:
+    """Remove every mapping entry whose value is null, at any depth, in place."""
+    if isinstance(value, dict):
+        empty = None
+        for key, inner in value.items():
+            if inner is None:
+                empty = [key] if empty is None else [*empty, key]
+            elif isinstance(inner, dict | list):
+                drop_nulls(inner)
+        for key in empty or ():
+            del value[key]
+    elif isinstance(value, list):
+        for inner in value:
+            if isinstance(inner, dict | list):
+                drop_nulls(inner)
+
+
+def _report_unknown(info: KindInfo, dropped: list[str], options: WriteOptions) -> None:
+    texts = [f'unknown field "{path}"' for path in dropped]
+    if options.field_validation == "Strict":
+        resource = info.resource
+        listed = "strict decoding error: " + ", ".join(texts)
+        raise BadRequest(
+            listed
+            if info.is_custom
+            else f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {listed}'
+        )
+    options.warnings.extend(texts)

@@ -1,0 +1,237 @@
+"""The garbage collector: what an object's owner references mean for its life.
+
+Background: dependents of an absent owner are deleted. Foreground: an owner that waits (`foregroundDeletion`) goes after
+the dependents that block it. Orphan: the references are taken away first (`orphan`). An owner with another uid is
+absent. An owner whose kind is not served cannot be judged: nothing is deleted, and it is looked at again later. Works
+from an index by owner uid, fed by one watch; every verdict reads the store. Read `ownership.py` for the index.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from typing import Any
+
+from federation.api.resources import Object
+from federation.base.errors import ApiError, NotFound, StoreError
+from federation.registry import encoding
+from federation.registry.access import Access
+from federation.registry.deletes import FOREGROUND_FINALIZER, ORPHAN_FINALIZER, Deleter
+from federation.registry.kinds import KindInfo
+from federation.registry.options import DeleteOptions, WriteOptions
+from federation.registry.ownership import OwnershipIndex
+from federation.registry.writes import Writer
+from federation.store.interface import EventType
+
+_WORKERS = 4
+_RETRY_S = 0.2
+
+
+class _Verdict(StrEnum):
+    """What an owner reference stands for now."""
+
+    SOLID = "solid"
+    WAITING = "waiting"
+    ABSENT = "absent"
+    UNKNOWN = "unknown"
+
+
+class GarbageCollector:
+    """One per registry; runs in every process, each step being harmless when another did it already."""
+
+    def __init__(self, access: Access, writer: Writer, deleter: Deleter) -> None:
+        self._access = access
+        self._writer = writer
+        self._deleter = deleter
+        self._index = OwnershipIndex()
+        self._queue: asyncio.Queue[str] = asyncio.Queue()
+        self._queued: set[str] = set()
+        self._unsure: set[str] = set()
+        self._again: set[str] = set()
+        self._by_prefix: dict[str, KindInfo] = {}
+        self._generation = 0
+
+    async def run(self) -> None:
+        """Collect until cancelled."""
+        self._index = OwnershipIndex()
+        self._queue, self._queued = asyncio.Queue(), set()
+        page = await self._access.store.list("/")
+        for entry in page.entries:
+            self._enqueue(self._index.note(entry.key, entry.value))
+        async with asyncio.TaskGroup() as group:
+            for number in range(_WORKERS):
+                group.create_task(self._work(), name=f"gc worker {number}")
+            group.create_task(self._look_again(), name="gc unsure")
+            async for batch in self._access.store.watch("/", page.revision):
+                for event in batch:
+                    if event.type is EventType.DELETED:
+                        self._enqueue(self._index.forget(event.key, event.value))
+                    else:
+                        self._enqueue(self._index.note(event.key, event.value))
+
+    def _enqueue(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            if key not in self._queued:
+                self._queued.add(key)
+                self._queue.put_nowait(key)
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._queue.get()
+            self._queued.discard(key)
+            try:
+                await self.process(key)
+            except NotFound:
+                continue
+            except (ApiError, StoreError):
+                # A conflict or a store that is away for a moment: the object is looked at again, from its new state.
+                self._again.add(key)
+
+    async def _look_again(self) -> None:
+        """Return to what failed at the next tick, and to what could not be judged when kinds change or time has passed."""
+        waited_s = 0.0
+        generation = self._access.kinds.generation
+        while True:
+            await self._access.clock.sleep(_RETRY_S)
+            waited_s += _RETRY_S
+            keys, self._again = self._again, set()
+            if generation != self._access.kinds.generation or waited_s >= self._access.options.gc_interval_s:
+                generation, waited_s = self._access.kinds.generation, 0.0
+                keys |= self._unsure
+                self._unsure = set()
+            self._enqueue(keys)
+
+    async def process(self, key: str) -> None:
+        """Do what an object's owner references and finalizers ask for now."""
+        info = self._info(key)
+        entry = await self._access.store.get(key)
+        if info is None or entry is None:
+            return
+        obj = encoding.decode(info.to_version(entry.value))
+        metadata = obj["metadata"]
+        if metadata.get("deletionTimestamp"):
+            finalizers = metadata.get("finalizers") or ()
+            if ORPHAN_FINALIZER in finalizers:
+                await self._orphan_dependents(info, obj)
+            elif FOREGROUND_FINALIZER in finalizers:
+                await self._finish_foreground(info, obj)
+            return
+        if owners := metadata.get("ownerReferences"):
+            await self._judge(info, obj, owners)
+
+    async def _judge(self, info: KindInfo, obj: Object, owners: list[dict[str, Any]]) -> None:
+        namespace = obj["metadata"].get("namespace", "")
+        verdicts = {owner["uid"]: await self._verdict(namespace, owner) for owner in owners}
+        found = set(verdicts.values())
+        if _Verdict.UNKNOWN in found:
+            self._unsure.add(info.key(namespace, obj["metadata"]["name"]))
+            return
+        if _Verdict.SOLID in found:
+            if len(found) > 1:
+                lost = {uid for uid, verdict in verdicts.items() if verdict is not _Verdict.SOLID}
+                await self._drop_owners(info, obj, lost)
+            return
+        has_dependents = bool(self._index.dependents(obj["metadata"]["uid"]))
+        if _Verdict.WAITING in found and has_dependents:
+            policy = "Foreground"
+        else:
+            present = obj["metadata"].get("finalizers") or ()
+            policy = (
+                "Orphan"
+                if ORPHAN_FINALIZER in present
+                else "Foreground"
+                if FOREGROUND_FINALIZER in present
+                else "Background"
+            )
+        await self._delete(info, obj, policy)
+
+    async def _verdict(self, namespace: str, owner: dict[str, Any]) -> _Verdict:
+        group, _, version = owner["apiVersion"].rpartition("/")
+        try:
+            info = self._access.kinds.by_kind(group, version, owner["kind"])
+        except NotFound:
+            return _Verdict.UNKNOWN
+        if info.resource.namespaced and not namespace:
+            return _Verdict.UNKNOWN
+        entry = await self._access.store.get(info.key(namespace, owner["name"]))
+        if entry is None or encoding.position(entry.value).uid != owner["uid"]:
+            return _Verdict.ABSENT
+        if b'"foregroundDeletion"' in entry.value:
+            metadata = encoding.metadata_of(entry.value)
+            if metadata.get("deletionTimestamp") and FOREGROUND_FINALIZER in (metadata.get("finalizers") or ()):
+                return _Verdict.WAITING
+        return _Verdict.SOLID
+
+    async def _finish_foreground(self, info: KindInfo, owner: Object) -> None:
+        """Delete the dependents of a waiting owner and let it go when none of them blocks it any more."""
+        uid = owner["metadata"]["uid"]
+        is_blocked = False
+        for key in self._index.dependents(uid):
+            entry = await self._access.store.get(key)
+            if entry is None:
+                continue
+            metadata = encoding.metadata_of(entry.value)
+            references = [ref for ref in metadata.get("ownerReferences") or () if ref["uid"] == uid]
+            if not references:
+                continue
+            is_blocked |= any(reference.get("blockOwnerDeletion") for reference in references)
+            if not metadata.get("deletionTimestamp"):
+                self._enqueue([key])
+        if not is_blocked:
+            await self._take_finalizer(info, owner, FOREGROUND_FINALIZER)
+
+    async def _orphan_dependents(self, info: KindInfo, owner: Object) -> None:
+        """Take the owner's references from all dependents, then the finalizer from the owner."""
+        uid = owner["metadata"]["uid"]
+        for key in self._index.dependents(uid):
+            dependent_info = self._info(key)
+            entry = await self._access.store.get(key)
+            if dependent_info is not None and entry is not None:
+                await self._drop_owners(dependent_info, encoding.decode(dependent_info.to_version(entry.value)), {uid})
+        await self._take_finalizer(info, owner, ORPHAN_FINALIZER)
+
+    async def _drop_owners(self, info: KindInfo, obj: Object, uids: set[str]) -> None:
+        def dropped(live: Object) -> tuple[Object, bool]:
+            owners = live["metadata"].get("ownerReferences") or []
+            kept = [owner for owner in owners if owner["uid"] not in uids]
+            live["metadata"]["ownerReferences"] = kept or None
+            return live, False
+
+        await self._change(info, obj, dropped)
+
+    async def _take_finalizer(self, info: KindInfo, obj: Object, finalizer: str) -> None:
+        def taken(live: Object) -> tuple[Object, bool]:
+            kept = [name for name in live["metadata"].get("finalizers") or () if name != finalizer]
+            live["metadata"]["finalizers"] = kept or None
+            return live, False
+
+        await self._change(info, obj, taken)
+
+    async def _change(self, info: KindInfo, obj: Object, change: Callable[[Object], tuple[Object, bool]]) -> None:
+        metadata = obj["metadata"]
+
+        def same_life(live: Object) -> tuple[Object, bool]:
+            if live["metadata"]["uid"] != metadata["uid"]:
+                raise NotFound(f"{metadata['name']} is another object now")
+            return change(live)
+
+        await self._writer.change(
+            info,
+            metadata.get("namespace", ""),
+            metadata["name"],
+            same_life,
+            WriteOptions(user_agent="garbage-collector"),
+        )
+
+    async def _delete(self, info: KindInfo, obj: Object, policy: str) -> None:
+        metadata = obj["metadata"]
+        options = DeleteOptions(
+            propagation_policy=policy, uid=metadata["uid"], resource_version=metadata["resourceVersion"]
+        )
+        await self._deleter.delete(info, metadata.get("namespace", ""), metadata["name"], options)
+
+    def _info(self, key: str) -> KindInfo | None:
+        if self._generation != self._access.kinds.generation:
+            self._generation = self._access.kinds.generation
+            self._by_prefix = {info.prefix: info for info in self._access.kinds.stored()}
+        group_end = key.index("/", 1)
+        return self._by_prefix.get(key[: key.index("/", group_end + 1) + 1])

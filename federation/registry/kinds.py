@@ -1,0 +1,169 @@
+"""Every served kind, built in or from a CustomResourceDefinition, and how to find it: the registry's table of contents.
+
+A `KindInfo` is immutable; a change of a CRD replaces it and bumps `Kinds.generation`, which is what discovery and
+OpenAPI caches look at. It owns no objects. `builtin.py` fills it at start, `crds.py` while running.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from federation.api.resources import Resource
+from federation.base.errors import NotFound
+from federation.registry import encoding
+from federation.registry.schema.model import Schema
+from federation.registry.strategies.base import Strategy
+
+ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+
+
+@dataclass(frozen=True, slots=True)
+class PrinterColumn:
+    """One column of a custom resource's table; `json_path` as in the CRD (`.spec.replicas`)."""
+
+    name: str
+    type: str
+    json_path: str
+    description: str = ""
+    format: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePaths:
+    """Where the scale subresource finds its three values (dotted paths with a leading dot)."""
+
+    spec_replicas: str = ".spec.replicas"
+    status_replicas: str = ".status.replicas"
+    label_selector: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class KindInfo:
+    """One kind in one served version. Not slotted, so that schema and heads are made at first use and kept."""
+
+    resource: Resource
+    singular: str
+    list_kind: str
+    strategy: Strategy
+    schema_source: Callable[[], Schema]
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: frozenset[str] = frozenset()
+    verbs: tuple[str, ...] = ALL_VERBS
+    columns: tuple[PrinterColumn, ...] = ()
+    storage_version: str = ""
+    scale: ScalePaths | None = None
+    is_custom: bool = False
+    is_terminating: bool = False
+    warning: str = ""
+    """Text for a Warning header on every request (deprecated versions)."""
+    selectable_fields: tuple[str, ...] = ()
+    """JSON paths of a custom resource that field selectors may use."""
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The compiled schema, built when it is needed first."""
+        return self.schema_source()
+
+    @cached_property
+    def head(self) -> bytes:
+        """The bytes before the revision of an object in this version."""
+        return encoding.head(self.resource.api_version, self.resource.kind)
+
+    @cached_property
+    def storage_head(self) -> bytes:
+        """The bytes before the revision of an object as it is stored."""
+        resource = self.resource
+        if not self.storage_version or self.storage_version == resource.version:
+            return self.head
+        stored = Resource(resource.group, self.storage_version, resource.kind, resource.plural, resource.namespaced)
+        return encoding.head(stored.api_version, resource.kind)
+
+    @cached_property
+    def prefix(self) -> str:
+        """The store prefix of all objects of this kind."""
+        return f"/{self.resource.group or 'core'}/{self.resource.plural}/"
+
+    def key(self, namespace: str, name: str) -> str:
+        """Return an object's store key."""
+        return f"{self.prefix}{namespace}/{name}" if self.resource.namespaced else f"{self.prefix}{name}"
+
+    def collection(self, namespace: str) -> str:
+        """Return the store prefix of a namespace's objects, or of all when `namespace` is ""."""
+        return f"{self.prefix}{namespace}/" if namespace and self.resource.namespaced else self.prefix
+
+    def to_version(self, value: bytes) -> bytes:
+        """Return stored bytes as an object of this version."""
+        return encoding.with_head(value, self.head)
+
+    @property
+    def group_resource(self) -> str:
+        """`deployments.apps` or `pods`."""
+        return self.resource.group_resource
+
+
+class Kinds:
+    """All served kinds by group, version and plural, and by kind."""
+
+    def __init__(self, builtin: Iterable[KindInfo]) -> None:
+        self.generation = 1
+        self._by_plural: dict[tuple[str, str, str], KindInfo] = {}
+        self._by_kind: dict[tuple[str, str, str], KindInfo] = {}
+        self._listeners: list[Callable[[], None]] = []
+        for info in builtin:
+            self._insert(info)
+
+    def lookup(self, group: str, version: str, plural: str) -> KindInfo:
+        """Return the kind served at a path; NotFound in Kubernetes' words for an unknown path."""
+        info = self._by_plural.get((group, version, plural))
+        if info is None:
+            raise NotFound("the server could not find the requested resource")
+        return info
+
+    def by_kind(self, group: str, version: str, kind: str) -> KindInfo:
+        """Return the kind by its name; NotFound when it is not served."""
+        info = self._by_kind.get((group, version, kind))
+        if info is None:
+            api_version = f"{group}/{version}" if group else version
+            raise NotFound(f'no matches for kind "{kind}" in version "{api_version}"')
+        return info
+
+    def find(self, group: str, plural: str) -> KindInfo | None:
+        """Return a kind in any version, the storage version first; None when the resource is not served."""
+        found = [i for i in self._by_plural.values() if i.resource.group == group and i.resource.plural == plural]
+        for info in found:
+            if info.resource.version == info.storage_version:
+                return info
+        return found[0] if found else None
+
+    def all(self) -> list[KindInfo]:
+        """Return every kind in every served version, in the order of installation."""
+        return list(self._by_plural.values())
+
+    def stored(self) -> list[KindInfo]:
+        """Return one entry per stored resource, whatever the number of its versions."""
+        seen: dict[str, KindInfo] = {}
+        for info in self._by_plural.values():
+            seen.setdefault(info.prefix, info)
+        return list(seen.values())
+
+    def replace(self, group: str, plural: str, infos: Iterable[KindInfo]) -> None:
+        """Serve exactly `infos` for a resource (none: stop serving it) and tell the listeners."""
+        for key in [key for key in self._by_plural if key[0] == group and key[2] == plural]:
+            gone = self._by_plural.pop(key)
+            self._by_kind.pop((group, key[1], gone.resource.kind), None)
+        for info in infos:
+            self._insert(info)
+        self.generation += 1
+        for listener in self._listeners:
+            listener()
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Call `listener` after every change of the served kinds."""
+        self._listeners.append(listener)
+
+    def _insert(self, info: KindInfo) -> None:
+        resource = info.resource
+        self._by_plural[resource.group, resource.version, resource.plural] = info
+        self._by_kind[resource.group, resource.version, resource.kind] = info

@@ -1,0 +1,236 @@
+"""From what a client sent to what is stored: the pure middle of every write.
+
+`prepare_create` and `prepare_update` fill system fields, keep spec and status apart, default, validate, count the
+generation and track field managers. They change the object they are given, never the live one, and raise ApiErrors.
+`writes.py` reads before and writes after.
+"""
+
+from datetime import datetime
+
+from federation.api.resources import Object
+from federation.base.clock import to_rfc3339
+from federation.base.errors import BadRequest, Conflict, invalid
+from federation.registry.access import details
+from federation.registry.decoding import check_fields
+from federation.registry.kinds import KindInfo
+from federation.registry.managedfields import track_update
+from federation.registry.options import WriteOptions
+from federation.registry.validation.fields import Causes
+from federation.registry.validation.metadata import validate_metadata, validate_metadata_update
+
+_DROPPED_ON_CREATE = (
+    "selfLink",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "generation",
+    "resourceVersion",
+)
+_SYSTEM_FIELDS = ("uid", "creationTimestamp", "generation", "generateName")
+_DELETION_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds")
+_MAIN = frozenset({"", "scale"})
+"""Writes of the object itself, as opposed to its status, binding or finalizers."""
+
+
+def check_envelope(info: KindInfo, namespace: str, name: str, obj: Object) -> None:
+    """Check that the object is of the kind, namespace and name that the request addresses, and fill what is absent."""
+    resource = info.resource
+    if obj.setdefault("apiVersion", resource.api_version) != resource.api_version:
+        raise BadRequest(
+            f"the API version in the data ({obj['apiVersion']}) does not match the expected API version"
+            f" ({resource.api_version})"
+        )
+    if obj.setdefault("kind", resource.kind) != resource.kind:
+        raise BadRequest(f"the kind in the data ({obj['kind']}) does not match the expected kind ({resource.kind})")
+    metadata = obj.get("metadata")
+    if metadata is None:
+        metadata = obj["metadata"] = {}
+    if not isinstance(metadata, dict):
+        raise BadRequest("metadata must be an object")
+    if resource.namespaced:
+        if not namespace:
+            raise BadRequest("an empty namespace may not be set when a resource name may be provided")
+        if metadata.get("namespace", namespace) not in {namespace, ""}:
+            raise BadRequest(
+                "the namespace of the provided object does not match the namespace sent on the request"
+                f" ({metadata['namespace']} != {namespace})"
+            )
+        metadata["namespace"] = namespace
+    elif metadata.pop("namespace", ""):
+        raise BadRequest("the namespace of the provided object must be empty: the kind is cluster-scoped")
+    if name and metadata.setdefault("name", name) != name:
+        raise BadRequest(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+
+
+def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: datetime, uid: str) -> None:
+    """Make `obj` what is stored as a new object; Invalid and BadRequest when it may not be."""
+    strategy = info.strategy
+    metadata = obj["metadata"]
+    for field in [key for key, value in metadata.items() if value is None]:
+        del metadata[field]
+    for field in _DROPPED_ON_CREATE:
+        metadata.pop(field, None)
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = to_rfc3339(now)
+    if "status" in info.subresources:
+        obj.pop("status", None)
+    causes = check_fields(info, obj, options)
+    strategy.default(obj)
+    strategy.prepare_create(obj)
+    if strategy.has_generation:
+        metadata["generation"] = 1
+    if strategy.initial_finalizers:
+        metadata["finalizers"] = [
+            *(metadata.get("finalizers") or ()),
+            *(name for name in strategy.initial_finalizers if name not in (metadata.get("finalizers") or ())),
+        ]
+    causes = (
+        validate_metadata(metadata, namespaced=info.resource.namespaced, name_rule=strategy.name_rule)
+        + causes
+        + strategy.validate(obj)
+    )
+    if causes:
+        raise _invalid(info, metadata.get("name", ""), causes)
+    options.warnings.extend(strategy.warnings(obj))
+
+
+def track_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: datetime) -> Object:
+    """Record the creator's fields when it named itself."""
+    if not options.field_manager:
+        return obj
+    return track_update(
+        info.schema,
+        None,
+        obj,
+        manager=options.field_manager,
+        api_version=info.resource.api_version,
+        subresource="",
+        now=now,
+    )
+
+
+def prepare_update(
+    info: KindInfo, new: Object, old: Object, options: WriteOptions, *, now: datetime, subresource: str, is_apply: bool
+) -> Object | None:
+    """Return what is stored in place of `old`, None when nothing changes; Invalid, BadRequest, Conflict.
+
+    `new` belongs to this call; its metadata.resourceVersion was checked by the caller.
+    """
+    _check_identity(info, new, old)
+    if subresource == "status":
+        new = _only_status(new, old)
+    _carry_over(info, new, old, subresource, is_apply=is_apply)
+    causes = _check_changes(info, new, old, options)
+    strategy = info.strategy
+    if subresource == "status":
+        strategy.prepare_status_update(new, old)
+    elif subresource in _MAIN:
+        strategy.default(new)
+        strategy.prepare_update(new, old)
+    if new == old:
+        return None
+    if strategy.has_generation and subresource in _MAIN and strategy.spec_changed(new, old):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    causes = validate_metadata_update(new["metadata"], old["metadata"]) + causes
+    if subresource == "status":
+        causes += strategy.validate_status_update(new, old)
+    elif subresource in _MAIN:
+        causes += strategy.validate_update(new, old)
+        options.warnings.extend(strategy.warnings(new))
+    if causes:
+        raise _invalid(info, new["metadata"]["name"], causes)
+    return new if is_apply else _track(info, new, old, options, now=now, subresource=subresource)
+
+
+def has_to_go(info: KindInfo, obj: Object) -> bool:
+    """Tell whether a terminating object that is about to be written has nothing left to wait for."""
+    metadata = obj["metadata"]
+    return bool(
+        metadata.get("deletionTimestamp")
+        and not metadata.get("finalizers")
+        and not metadata.get("deletionGracePeriodSeconds")
+        and info.strategy.may_go(obj)
+    )
+
+
+def _check_identity(info: KindInfo, new: Object, old: Object) -> None:
+    uid, live_uid = new["metadata"].get("uid"), old["metadata"]["uid"]
+    if uid and uid != live_uid:
+        name = old["metadata"]["name"]
+        raise Conflict(
+            f'Operation cannot be fulfilled on {info.group_resource} "{name}": Precondition failed: UID in'
+            f" precondition: {uid}, UID in object meta: {live_uid}",
+            details=details(info, name),
+        )
+
+
+def _only_status(new: Object, old: Object) -> Object:
+    """Return the live object with the new status: the status subresource changes nothing else."""
+    merged = {**old, "metadata": dict(old["metadata"])}
+    if "managedFields" in new["metadata"]:
+        merged["metadata"]["managedFields"] = new["metadata"]["managedFields"]
+    if new.get("status") is None:
+        merged.pop("status", None)
+    else:
+        merged["status"] = new["status"]
+    return merged
+
+
+def _carry_over(info: KindInfo, new: Object, old: Object, subresource: str, *, is_apply: bool) -> None:
+    """Give `new` the fields that only the system changes."""
+    metadata, live = new["metadata"], old["metadata"]
+    for field in _SYSTEM_FIELDS:
+        if not metadata.get(field) and field in live:
+            metadata[field] = live[field]
+    metadata["generation"] = live.get("generation")
+    for field in _DELETION_FIELDS:
+        metadata[field] = live.get(field)
+    metadata["resourceVersion"] = live["resourceVersion"]
+    if not is_apply and not metadata.get("managedFields"):
+        metadata["managedFields"] = live.get("managedFields")
+    metadata.pop("selfLink", None)
+    for field in [key for key, value in metadata.items() if value is None]:
+        del metadata[field]
+    if "status" in info.subresources and subresource in _MAIN:
+        if "status" in old:
+            new["status"] = old["status"]
+        else:
+            new.pop("status", None)
+
+
+def _check_changes(info: KindInfo, new: Object, old: Object, options: WriteOptions) -> Causes:
+    """Check the fields of what differs; a custom resource is validated whole, because its rules may cross fields."""
+    if info.is_custom:
+        return check_fields(info, new, options) if _differs(new, old) else []
+    changed = {key: value for key, value in new.items() if key == "kind" or value != old.get(key)}
+    if len(changed) == 1:
+        return []
+    before = set(changed)
+    causes = check_fields(info, changed, options)
+    for key in before - changed.keys():
+        del new[key]
+    return causes
+
+
+def _differs(new: Object, old: Object) -> bool:
+    return new.keys() != old.keys() or any(value != old[key] for key, value in new.items() if key != "metadata")
+
+
+def _track(
+    info: KindInfo, new: Object, old: Object, options: WriteOptions, *, now: datetime, subresource: str
+) -> Object:
+    if not options.field_manager and "managedFields" not in new["metadata"]:
+        return new
+    return track_update(
+        info.schema,
+        old,
+        new,
+        manager=options.field_manager or options.user_agent.partition("/")[0] or "unknown",
+        api_version=info.resource.api_version,
+        subresource=subresource,
+        now=now,
+    )
+
+
+def _invalid(info: KindInfo, name: str, causes: Causes) -> Exception:
+    return invalid(info.resource.kind, info.resource.group, name, causes)

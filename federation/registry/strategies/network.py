@@ -1,0 +1,100 @@
+"""Services, Endpoints, Ingresses and NetworkPolicies."""
+
+from federation.api.resources import Object
+from federation.registry.defaults import others as defaults
+from federation.registry.strategies.base import Strategy, dig
+from federation.registry.validation import names
+from federation.registry.validation.fields import Causes, invalid
+from federation.registry.validation.network import validate_ingress, validate_network_policy, validate_service
+
+
+class GenerationStrategy(Strategy):
+    """A kind without rules of its own whose changes are counted."""
+
+    has_generation = True
+
+
+class ServiceStrategy(Strategy):
+    """v1 Service; addresses and node ports come from `registry/addresses.py`."""
+
+    name_rule = staticmethod(names.dns1035_label)
+    returns_deleted_object = True
+
+    def default(self, obj: Object) -> None:
+        defaults.default_service(obj)
+
+    def prepare_create(self, obj: Object) -> None:
+        obj["status"] = {"loadBalancer": {}}
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        """Keep what was allocated when a manifest does not repeat it, as `kubectl replace` of the original does not."""
+        spec, live = new["spec"], old["spec"]
+        if spec["type"] == "ExternalName" or live.get("type") == "ExternalName":
+            return
+        if not spec.get("clusterIP") and live.get("clusterIP"):
+            spec["clusterIP"] = live["clusterIP"]
+            spec["clusterIPs"] = live.get("clusterIPs", [live["clusterIP"]])
+        ports = {(port.get("protocol"), port.get("port")): port for port in live.get("ports") or ()}
+        if spec["type"] in {"NodePort", "LoadBalancer"}:
+            for port in spec.get("ports") or ():
+                before = ports.get((port.get("protocol"), port.get("port")), {})
+                if not port.get("nodePort") and before.get("nodePort"):
+                    port["nodePort"] = before["nodePort"]
+        elif live.get("type") in {"NodePort", "LoadBalancer"}:
+            for port in spec.get("ports") or ():
+                before = ports.get((port.get("protocol"), port.get("port")), {})
+                if port.get("nodePort") == before.get("nodePort"):
+                    port.pop("nodePort", None)
+            if spec.get("externalTrafficPolicy") == live.get("externalTrafficPolicy"):
+                spec.pop("externalTrafficPolicy", None)
+            spec.pop("allocateLoadBalancerNodePorts", None)
+
+    def validate(self, obj: Object) -> Causes:
+        return validate_service(obj)
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        causes = self.validate(new)
+        before, after = dig(old, "spec.clusterIP"), dig(new, "spec.clusterIP")
+        if before and after != before and "ExternalName" not in {dig(old, "spec.type"), dig(new, "spec.type")}:
+            causes.append(invalid("spec.clusterIPs[0]", [after], "may not change once set"))
+        return causes
+
+
+class EndpointsStrategy(Strategy):
+    """v1 Endpoints."""
+
+    allow_create_on_update = True
+
+    def default(self, obj: Object) -> None:
+        defaults.default_endpoints(obj)
+
+
+class EndpointSliceStrategy(Strategy):
+    """discovery.k8s.io/v1 EndpointSlice."""
+
+    has_generation = True
+    immutable_fields = ("addressType",)
+
+    def default(self, obj: Object) -> None:
+        defaults.default_endpoint_slice(obj)
+
+
+class IngressStrategy(Strategy):
+    """networking.k8s.io/v1 Ingress."""
+
+    has_generation = True
+
+    def validate(self, obj: Object) -> Causes:
+        return validate_ingress(obj)
+
+
+class NetworkPolicyStrategy(Strategy):
+    """networking.k8s.io/v1 NetworkPolicy."""
+
+    has_generation = True
+
+    def default(self, obj: Object) -> None:
+        defaults.default_network_policy(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        return validate_network_policy(obj)

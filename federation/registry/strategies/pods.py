@@ -1,0 +1,89 @@
+"""Pods and PodTemplates."""
+
+from typing import Any
+
+from federation.api.resources import Object
+from federation.registry.defaults import pods as defaults
+from federation.registry.strategies.base import Strategy
+from federation.registry.validation.fields import Causes, forbidden, show
+from federation.registry.validation.pods import validate_pod_spec, validate_template
+
+_UPDATE_TEXT = (
+    "pod updates may not change fields other than `spec.containers[*].image`, `spec.initContainers[*].image`,"
+    " `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations),"
+    " `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
+)
+_CHANGEABLE = frozenset({"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"})
+
+
+class PodStrategy(Strategy):
+    """v1 Pod: almost immutable, deleted with grace once a node has it."""
+
+    returns_deleted_object = True
+
+    def default(self, obj: Object) -> None:
+        defaults.default_pod(obj)
+
+    def prepare_create(self, obj: Object) -> None:
+        obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
+
+    def validate(self, obj: Object) -> Causes:
+        return validate_pod_spec(obj["spec"], "spec")
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        if new["spec"] == old["spec"]:
+            return []
+        causes = self.validate(new)
+        if _fixed_part(new["spec"]) != _fixed_part(old["spec"]):
+            causes.append(forbidden("spec", _UPDATE_TEXT))
+        gone = [item for item in old["spec"].get("tolerations") or () if item not in new["spec"].get("tolerations", ())]
+        if gone:
+            causes.append(forbidden("spec.tolerations", f"existing toleration can not be modified: {show(gone[0])}"))
+        return causes
+
+    def grace_period_s(self, obj: Object, wanted: int | None) -> int:
+        spec, status = obj.get("spec") or {}, obj.get("status") or {}
+        if wanted is None or wanted < 0:
+            wanted = int(spec.get("terminationGracePeriodSeconds", 30))
+        # Nobody has to be asked about a pod that no node has seen, or that has ended.
+        if not spec.get("nodeName") or status.get("phase") in {"Failed", "Succeeded"}:
+            return 0
+        return wanted
+
+
+class PodTemplateStrategy(Strategy):
+    """v1 PodTemplate."""
+
+    def default(self, obj: Object) -> None:
+        defaults.default_template(obj.setdefault("template", {}))
+
+    def validate(self, obj: Object) -> Causes:
+        return validate_template(obj["template"], "template")
+
+
+def qos_class(spec: dict[str, Any]) -> str:
+    """Return Guaranteed, Burstable or BestEffort from the cpu and memory of all containers."""
+    containers = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    wanted = [_compute(container) for container in containers]
+    if not any(requests or limits for requests, limits in wanted):
+        return "BestEffort"
+    if all(limits.keys() >= {"cpu", "memory"} and requests == limits for requests, limits in wanted):
+        return "Guaranteed"
+    return "Burstable"
+
+
+def _compute(container: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    resources = container.get("resources") or {}
+    requests, limits = (
+        {name: amount for name, amount in (resources.get(part) or {}).items() if name in {"cpu", "memory"}}
+        for part in ("requests", "limits")
+    )
+    return requests, limits
+
+
+def _fixed_part(spec: dict[str, Any]) -> dict[str, Any]:
+    fixed = {name: value for name, value in spec.items() if name not in _CHANGEABLE}
+    for kind in ("containers", "initContainers"):
+        if kind in fixed:
+            fixed[kind] = [{**container, "image": ""} for container in fixed[kind]]
+    return fixed

@@ -1,0 +1,128 @@
+"""Autoscalers, disruption budgets, priority classes and admission configurations."""
+
+from typing import Any
+
+from federation.api.resources import Object
+from federation.registry.defaults import others as defaults
+from federation.registry.strategies.base import Strategy
+from federation.registry.strategies.network import GenerationStrategy
+from federation.registry.validation.fields import Causes, forbidden, immutable, invalid, non_negative, required
+from federation.registry.validation.names import dns1123_subdomain
+from federation.registry.validation.workloads import validate_label_selector
+
+
+class AutoscalerStrategy(Strategy):
+    """autoscaling/v2 HorizontalPodAutoscaler."""
+
+    def default(self, obj: Object) -> None:
+        defaults.default_autoscaler(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        spec = obj.get("spec") or {}
+        least, most = spec.get("minReplicas", 1), spec.get("maxReplicas")
+        causes: Causes = []
+        if isinstance(least, int) and least < 1:
+            causes.append(invalid("spec.minReplicas", least, "must be greater than or equal to 1"))
+        if not isinstance(most, int) or most < 1:
+            causes.append(invalid("spec.maxReplicas", most or 0, "must be greater than 0"))
+        elif isinstance(least, int) and most < least:
+            causes.append(invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`"))
+        target = spec.get("scaleTargetRef") or {}
+        causes += [required(f"spec.scaleTargetRef.{field}") for field in ("kind", "name") if not target.get(field)]
+        return causes
+
+
+class BudgetStrategy(Strategy):
+    """policy/v1 PodDisruptionBudget."""
+
+    has_generation = True
+
+    def validate(self, obj: Object) -> Causes:
+        spec = obj.get("spec") or {}
+        causes: Causes = []
+        if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+            causes.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
+        for field in ("minAvailable", "maxUnavailable"):
+            causes += _validate_share(spec.get(field), f"spec.{field}")
+        return causes + validate_label_selector(spec.get("selector") or {}, "spec.selector")
+
+
+class PriorityClassStrategy(GenerationStrategy):
+    """scheduling.k8s.io/v1 PriorityClass."""
+
+    immutable_fields = ("value", "preemptionPolicy")
+    highest_user_value = 1_000_000_000
+
+    def default(self, obj: Object) -> None:
+        defaults.default_priority_class(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        name = obj["metadata"].get("name", "")
+        if name.startswith("system-"):
+            return []
+        if obj.get("value", 0) > self.highest_user_value:
+            return [
+                forbidden("value", f"maximum allowed value of a user defined priority is {self.highest_user_value}")
+            ]
+        return []
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        causes = self.validate(new) + immutable("preemptionPolicy", new["preemptionPolicy"], old["preemptionPolicy"])
+        if new["value"] != old["value"]:
+            causes.append(forbidden("value", "may not be changed in an update."))
+        return causes
+
+
+class WebhookConfigurationStrategy(GenerationStrategy):
+    """admissionregistration.k8s.io/v1 Mutating- and ValidatingWebhookConfiguration."""
+
+    def default(self, obj: Object) -> None:
+        defaults.default_webhooks(obj, is_mutating=obj.get("kind", "").startswith("Mutating"))
+
+    def validate(self, obj: Object) -> Causes:
+        causes: Causes = []
+        for index, webhook in enumerate(obj.get("webhooks") or ()):
+            causes += _validate_webhook(webhook, f"webhooks[{index}]")
+        return causes
+
+
+class AdmissionPolicyStrategy(GenerationStrategy):
+    """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy and its binding: stored, for members to use."""
+
+
+def _validate_webhook(webhook: dict[str, Any], field: str) -> Causes:
+    name = webhook.get("name") or ""
+    causes = [invalid(f"{field}.name", name, text) for text in dns1123_subdomain(name)]
+    if not causes and name.count(".") < 2:
+        causes.append(
+            invalid(f"{field}.name", name, "should be a domain with at least three segments separated by dots")
+        )
+    if not webhook.get("admissionReviewVersions"):
+        causes.append(required(f"{field}.admissionReviewVersions", "must specify one of v1, v1beta1"))
+    if webhook.get("sideEffects") not in {"None", "NoneOnDryRun"}:
+        causes.append(required(f"{field}.sideEffects", "must specify one of None, NoneOnDryRun"))
+    client = webhook.get("clientConfig") or {}
+    if (client.get("url") is None) == (client.get("service") is None):
+        causes.append(required(f"{field}.clientConfig", "exactly one of url or service is required"))
+    timeout_s = webhook.get("timeoutSeconds", 10)
+    if not 1 <= timeout_s <= 30:
+        causes.append(
+            invalid(f"{field}.timeoutSeconds", timeout_s, "the timeout value must be between 1 and 30 seconds")
+        )
+    return causes
+
+
+def _validate_share(value: Any, field: str) -> Causes:
+    if value is None or isinstance(value, int):
+        return non_negative(field, value)
+    number = str(value).removesuffix("%")
+    if str(value).endswith("%") and number.isdigit():
+        return [] if int(number) <= 100 else [invalid(field, value, "must not be greater than 100%")]
+    return [
+        invalid(
+            field,
+            value,
+            "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex"
+            " used for validation is '[0-9]+%')",
+        )
+    ]

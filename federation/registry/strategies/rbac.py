@@ -1,0 +1,67 @@
+"""Roles and bindings: what they say is checked here, who may grant what is the server's authorizer's matter."""
+
+from federation.api.resources import Object
+from federation.registry.defaults.others import default_role_binding
+from federation.registry.strategies.base import Strategy
+from federation.registry.validation import names
+from federation.registry.validation.fields import Causes, immutable, not_supported, required
+
+_SUBJECTS = ("Group", "ServiceAccount", "User")
+
+
+class RoleStrategy(Strategy):
+    """rbac.authorization.k8s.io/v1 Role and ClusterRole."""
+
+    name_rule = staticmethod(names.path_segment)
+    allow_create_on_update = True
+
+    def validate(self, obj: Object) -> Causes:
+        causes: Causes = []
+        for index, rule in enumerate(obj.get("rules") or ()):
+            at = f"rules[{index}]"
+            if not rule.get("verbs"):
+                causes.append(required(f"{at}.verbs", "verbs must contain at least one value"))
+            if rule.get("nonResourceURLs"):
+                continue
+            if not rule.get("apiGroups"):
+                causes.append(required(f"{at}.apiGroups", "resource rules must supply at least one api group"))
+            if not rule.get("resources"):
+                causes.append(required(f"{at}.resources", "resource rules must supply at least one resource"))
+        return causes
+
+
+class BindingStrategy(Strategy):
+    """rbac.authorization.k8s.io/v1 RoleBinding and ClusterRoleBinding: the role never changes."""
+
+    name_rule = staticmethod(names.path_segment)
+    allow_create_on_update = True
+
+    def default(self, obj: Object) -> None:
+        default_role_binding(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        causes: Causes = []
+        reference = obj.get("roleRef") or {}
+        kinds = ("ClusterRole", "Role") if obj.get("kind") == "RoleBinding" else ("ClusterRole",)
+        if reference.get("kind") not in kinds:
+            causes.append(not_supported("roleRef.kind", reference.get("kind") or "", kinds))
+        if not reference.get("name"):
+            causes.append(required("roleRef.name"))
+        for index, subject in enumerate(obj.get("subjects") or ()):
+            at = f"subjects[{index}]"
+            if subject.get("kind") not in _SUBJECTS:
+                causes.append(not_supported(f"{at}.kind", subject.get("kind") or "", _SUBJECTS))
+            if not subject.get("name"):
+                causes.append(required(f"{at}.name"))
+            if subject.get("kind") == "ServiceAccount" and not subject.get("namespace"):
+                causes.append(required(f"{at}.namespace"))
+        return causes
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        causes = self.validate(new)
+        if new.get("roleRef") != old.get("roleRef"):
+            causes += [
+                {**cause, "message": cause["message"].replace("field is immutable", "cannot change roleRef")}
+                for cause in immutable("roleRef", new.get("roleRef"), old.get("roleRef"))
+            ]
+        return causes

@@ -1,0 +1,253 @@
+"""What hangs below an object: scale, a pod's binding and eviction, a namespace's finalize.
+
+Each is an ordinary write of the parent under a narrower contract. `status` is not here, it is part of `writes.py`.
+"""
+
+from typing import Any
+
+import orjson
+
+from federation.api.resources import Object
+from federation.base.errors import (
+    BadRequest,
+    Conflict,
+    MethodNotAllowed,
+    TooManyRequests,
+    UnsupportedMediaType,
+    cause,
+    invalid,
+)
+from federation.registry import encoding
+from federation.registry.access import Access, details, modified
+from federation.registry.deletes import Deleter
+from federation.registry.kinds import KindInfo, ScalePaths
+from federation.registry.options import DeleteOptions, WriteOptions
+from federation.registry.patch import json_patch, merge_patch
+from federation.registry.patching import JSON, MERGE, STRATEGIC, Patch
+from federation.registry.selectors import from_mapping, to_text
+from federation.registry.validation.fields import invalid as invalid_field
+from federation.registry.writes import Writer
+
+_PDB_VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+class Subresources:
+    """The narrower writes of one registry."""
+
+    def __init__(self, access: Access, writer: Writer, deleter: Deleter) -> None:
+        self._access = access
+        self._writer = writer
+        self._deleter = deleter
+
+    async def get_scale(self, info: KindInfo, namespace: str, name: str) -> bytes:
+        """Return the autoscaling/v1 Scale of a workload."""
+        entry = await self._access.entry(info, namespace, name)
+        return orjson.dumps(to_scale(info, encoding.decode(info.to_version(entry.value))))
+
+    async def create(
+        self, info: KindInfo, namespace: str, name: str, subresource: str, obj: Object, options: WriteOptions
+    ) -> bytes:
+        """Do what POST means: bind or evict a pod."""
+        if subresource == "binding":
+            return await self._bind(info, namespace, name, obj, options)
+        if subresource == "eviction":
+            return await self._evict(info, namespace, name, obj, options)
+        raise MethodNotAllowed(f"create is not supported on {info.resource.plural}/{subresource}")
+
+    async def update(
+        self, info: KindInfo, namespace: str, name: str, subresource: str, obj: Object, options: WriteOptions
+    ) -> bytes:
+        """Replace a Scale, or finalize a namespace."""
+        if subresource == "finalize":
+            return await self._finalize(info, name, obj, options)
+        if subresource != "scale":
+            raise MethodNotAllowed(f"update is not supported on {info.resource.plural}/{subresource}")
+        revision = (obj.get("metadata") or {}).get("resourceVersion") or ""
+
+        def replaced(live: Object) -> tuple[Object, bool]:
+            if revision not in {"", live["metadata"]["resourceVersion"]}:
+                raise modified(info, name)
+            return with_replicas(info, live, _wanted_replicas(info, name, obj)), bool(revision)
+
+        return await self._change_scale(info, namespace, name, replaced, options)
+
+    async def patch(
+        self, info: KindInfo, namespace: str, name: str, subresource: str, patch: Patch, options: WriteOptions
+    ) -> bytes:
+        """Patch a Scale."""
+        if subresource != "scale":
+            raise MethodNotAllowed(f"patch is not supported on {info.resource.plural}/{subresource}")
+
+        def patched(live: Object) -> tuple[Object, bool]:
+            scale = to_scale(info, live)
+            wanted = _patched_scale(scale, patch)
+            if wanted["metadata"].get("resourceVersion") != scale["metadata"]["resourceVersion"]:
+                raise modified(info, name)
+            return with_replicas(info, live, _wanted_replicas(info, name, wanted)), patch.pins_revision
+
+        return await self._change_scale(info, namespace, name, patched, options)
+
+    async def _change_scale(
+        self, info: KindInfo, namespace: str, name: str, change: Any, options: WriteOptions
+    ) -> bytes:
+        value = await self._writer.change(info, namespace, name, change, options, subresource="scale")
+        return orjson.dumps(to_scale(info, encoding.decode(value)))
+
+    async def _finalize(self, info: KindInfo, name: str, obj: Object, options: WriteOptions) -> bytes:
+        revision = (obj.get("metadata") or {}).get("resourceVersion") or ""
+
+        def finalized(live: Object) -> tuple[Object, bool]:
+            if revision not in {"", live["metadata"]["resourceVersion"]}:
+                raise modified(info, name)
+            live["spec"] = {"finalizers": (obj.get("spec") or {}).get("finalizers") or []}
+            return live, bool(revision)
+
+        return await self._writer.change(info, "", name, finalized, options, subresource="finalize")
+
+    async def _bind(self, info: KindInfo, namespace: str, name: str, obj: Object, options: WriteOptions) -> bytes:
+        """Assign a pod to a node, once: the scheduler's write."""
+        node = ((obj.get("target") or {}).get("name")) or ""
+        if not node:
+            raise invalid("Binding", "", name, [cause("FieldValueRequired", "Required value", "target.name")])
+        now = self._access.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+        def bound(live: Object) -> tuple[Object, bool]:
+            if live["metadata"].get("deletionTimestamp"):
+                raise _pod_conflict(info, name, f"pod {name} is being deleted, cannot be assigned to a host")
+            if assigned := live["spec"].get("nodeName"):
+                raise _pod_conflict(info, name, f'pod {name} is already assigned to node "{assigned}"')
+            live["spec"]["nodeName"] = node
+            status = live.setdefault("status", {})
+            kept = [found for found in status.get("conditions") or () if found["type"] != "PodScheduled"]
+            status["conditions"] = [*kept, {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}]
+            return live, False
+
+        await self._writer.change(info, namespace, name, bound, options, subresource="binding")
+        return _success()
+
+    async def _evict(self, info: KindInfo, namespace: str, name: str, obj: Object, options: WriteOptions) -> bytes:
+        """Delete a pod unless a disruption budget forbids it."""
+        entry = await self._access.entry(info, namespace, name)
+        pod = encoding.decode(entry.value)
+        if pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}:
+            await self._spend_budget(namespace, pod, options)
+        wanted = obj.get("deleteOptions") or {}
+        preconditions = wanted.get("preconditions") or {}
+        await self._deleter.delete(
+            info,
+            namespace,
+            name,
+            DeleteOptions(
+                propagation_policy=wanted.get("propagationPolicy") or "",
+                grace_period_s=wanted.get("gracePeriodSeconds"),
+                uid=preconditions.get("uid") or "",
+                resource_version=preconditions.get("resourceVersion") or "",
+                dry_run=options.dry_run or bool(wanted.get("dryRun")),
+            ),
+        )
+        return _success(code=201)
+
+    async def _spend_budget(self, namespace: str, pod: Object, options: WriteOptions) -> None:
+        budgets = self._access.kinds.lookup("policy", "v1", "poddisruptionbudgets")
+        labels = pod["metadata"].get("labels") or {}
+        matching = [
+            budget
+            for budget in await self._access.objects(budgets, namespace)
+            if (selector := (budget.get("spec") or {}).get("selector")) is not None
+            and from_mapping(selector).matches(labels)
+        ]
+        if not matching:
+            return
+        if len(matching) > 1:
+            raise BadRequest(
+                "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+            )
+        name = matching[0]["metadata"]["name"]
+
+        def spent(live: Object) -> tuple[Object, bool]:
+            status = dict(live.get("status") or {})
+            allowed = status.get("disruptionsAllowed", 0)
+            if allowed <= 0:
+                text = f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods and has {status.get('currentHealthy', 0)} currently"
+                raise TooManyRequests(
+                    _PDB_VIOLATED, details={"causes": [{"reason": "DisruptionBudget", "message": text}]}
+                )
+            now = self._access.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+            disrupted = {**(status.get("disruptedPods") or {}), pod["metadata"]["name"]: now}
+            live["status"] = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
+            return live, False
+
+        await self._writer.change(budgets, namespace, name, spent, options, subresource="status")
+
+
+def to_scale(info: KindInfo, obj: Object) -> Object:
+    """Return the Scale view of a workload or custom resource."""
+    metadata, paths = obj["metadata"], info.scale or ScalePaths()
+    kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    status: dict[str, Any] = {"replicas": _at(obj, paths.status_replicas) or 0}
+    if info.is_custom:
+        selector = _at(obj, paths.label_selector) if paths.label_selector else None
+        text = selector if isinstance(selector, str) else ""
+    else:
+        selector = (obj.get("spec") or {}).get("selector") or {}
+        text = to_text(selector if info.resource.group else {"matchLabels": selector})
+    if text:
+        status["selector"] = text
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {field: metadata[field] for field in kept if field in metadata},
+        "spec": {"replicas": _at(obj, paths.spec_replicas) or 0},
+        "status": status,
+    }
+
+
+def with_replicas(info: KindInfo, obj: Object, replicas: int) -> Object:
+    """Set the number of replicas where the kind keeps it, in place."""
+    steps = (info.scale or ScalePaths()).spec_replicas.strip(".").split(".")
+    fields: dict[str, Any] = obj
+    for step in steps[:-1]:
+        fields = fields.setdefault(step, {})
+    fields[steps[-1]] = replicas
+    return obj
+
+
+def _patched_scale(scale: Object, patch: Patch) -> Object:
+    if patch.type == JSON:
+        patched: Object = json_patch(scale, patch.body)
+    elif patch.type in {MERGE, STRATEGIC} or patch.is_apply:
+        # A Scale has no lists, so the strategic patch and the apply of it are plain merges.
+        patched = merge_patch(scale, patch.body)
+    else:
+        raise UnsupportedMediaType(f"a Scale cannot be patched with {patch.type}")
+    return patched
+
+
+def _wanted_replicas(info: KindInfo, name: str, scale: Object) -> int:
+    replicas = (scale.get("spec") or {}).get("replicas", 0) or 0
+    if not isinstance(replicas, int) or isinstance(replicas, bool):
+        raise BadRequest('Scale in version "v1" cannot be handled as a Scale: spec.replicas: must be an integer')
+    if replicas < 0:
+        causes = [invalid_field("spec.replicas", replicas, "must be greater than or equal to 0")]
+        raise invalid("Scale", "autoscaling", name, causes)
+    del info
+    return replicas
+
+
+def _at(obj: Object, path: str) -> Any:
+    value: Any = obj
+    for step in path.strip(".").split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(step)
+    return value
+
+
+def _pod_conflict(info: KindInfo, name: str, text: str) -> Conflict:
+    return Conflict(
+        f'Operation cannot be fulfilled on {info.resource.plural}/binding "{name}": {text}', details=details(info, name)
+    )
+
+
+def _success(code: int = 201) -> bytes:
+    return orjson.dumps({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code})

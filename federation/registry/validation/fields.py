@@ -1,0 +1,79 @@
+"""Causes of a 422 in Kubernetes' words: one function per kind of field error, and small checks that many kinds share.
+
+The texts follow k8s.io/apimachinery's field errors, Go's value formatting included, because tools match on them.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import orjson
+
+from federation.base.errors import cause
+
+Causes = list[dict[str, str]]
+
+
+def show(value: Any) -> str:
+    """Return a value as Go's field errors print it: quoted text, plain numbers, JSON for the rest."""
+    if isinstance(value, str):
+        return orjson.dumps(value).decode()
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    return orjson.dumps(value).decode()
+
+
+def invalid(field: str, value: Any, message: str) -> dict[str, str]:
+    """The value is of the right type and wrong."""
+    return cause("FieldValueInvalid", f"Invalid value: {show(value)}: {message}", field)
+
+
+def required(field: str, message: str = "") -> dict[str, str]:
+    """The field must be given."""
+    return cause("FieldValueRequired", f"Required value: {message}" if message else "Required value", field)
+
+
+def duplicate(field: str, value: Any) -> dict[str, str]:
+    """The value may occur once only."""
+    return cause("FieldValueDuplicate", f"Duplicate value: {show(value)}", field)
+
+
+def forbidden(field: str, message: str) -> dict[str, str]:
+    """The field may not be set, or not so."""
+    return cause("FieldValueForbidden", f"Forbidden: {message}", field)
+
+
+def not_supported(field: str, value: Any, supported: Iterable[str]) -> dict[str, str]:
+    """The value is none of a closed set."""
+    listed = ", ".join(show(name) for name in sorted(supported))
+    return cause("FieldValueNotSupported", f"Unsupported value: {show(value)}: supported values: {listed}", field)
+
+
+def not_found(field: str, value: Any) -> dict[str, str]:
+    """The value names something that is not there."""
+    return cause("FieldValueNotFound", f"Not found: {show(value)}", field)
+
+
+def too_long(field: str, length_max: int) -> dict[str, str]:
+    """The value has too many bytes."""
+    return cause("FieldValueTooLong", f"Too long: may not be more than {length_max} bytes", field)
+
+
+def non_negative(field: str, value: Any) -> Causes:
+    """Check that a number that is given is 0 or more."""
+    if isinstance(value, int) and value < 0:
+        return [invalid(field, value, "must be greater than or equal to 0")]
+    return []
+
+
+def one_of(field: str, value: Any, supported: Sequence[str]) -> Causes:
+    """Check a member of a closed set; None is not checked."""
+    return [] if value is None or value in supported else [not_supported(field, value, supported)]
+
+
+def immutable(field: str, new: Any, old: Any) -> Causes:
+    """Check that a field did not change."""
+    return [] if new == old else [invalid(field, new, "field is immutable")]

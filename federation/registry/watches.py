@@ -1,0 +1,159 @@
+"""WATCH: the store's changes of one collection as Kubernetes events, bytes untouched, in commit order.
+
+A selector turns changes into enters (ADDED) and leaves (DELETED with the last state that matched, at the revision of
+the change). Bookmarks tell an idle watcher how far it has come; they name only revisions whose changes were delivered.
+Ends by time or by the caller; a start that is not kept any more raises Expired. One generator per request.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import orjson
+
+from federation.base.errors import BadRequest, Expired, RevisionCompacted
+from federation.registry import encoding
+from federation.registry.access import Access
+from federation.registry.filters import Filter
+from federation.registry.kinds import KindInfo
+from federation.registry.options import ListOptions
+from federation.registry.reads import parse_resource_version
+from federation.store.interface import Event, EventBatch, EventType
+
+WatchBatch = list[tuple[str, bytes]]
+
+_TYPES = {EventType.CREATED: "ADDED", EventType.UPDATED: "MODIFIED", EventType.DELETED: "DELETED"}
+_INITIAL_EVENTS_END = {"annotations": {"k8s.io/initial-events-end": "true"}}
+
+
+class Watcher:
+    """Watches for one registry."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def watch(self, info: KindInfo, namespace: str, options: ListOptions) -> AsyncIterator[WatchBatch]:
+        """Yield batches of (type, object bytes) until the timeout; Expired when the start is too old."""
+        wanted = Filter(info, options.label_selector, options.field_selector, self._access.label_cache)
+        _check(options)
+        prefix = info.collection(namespace or wanted.namespace)
+        since = parse_resource_version(options.resource_version)
+        stream = _Stream(self._access, info, wanted, options)
+        if options.send_initial_events or since == 0:
+            since, initial = await self._initial(info, prefix, wanted)
+            if options.send_initial_events and options.allow_watch_bookmarks:
+                initial.append(("BOOKMARK", _bookmark(info, since, initial_events_end=True)))
+            if initial:
+                yield initial
+        try:
+            async for batch in stream.follow(prefix, since):
+                yield batch
+        except RevisionCompacted as error:
+            newest = await self._access.store.revision()
+            raise Expired(f"too old resource version: {since} ({newest})") from error
+
+    async def _initial(self, info: KindInfo, prefix: str, wanted: Filter) -> tuple[int, WatchBatch]:
+        page = await self._access.store.list(prefix)
+        found = [
+            ("ADDED", info.to_version(entry.value))
+            for entry in page.entries
+            if wanted.matches(entry.key, entry.revision, entry.value)
+        ]
+        return page.revision, found
+
+
+class _Stream:
+    """The live part of one watch: store batches, a ticker for bookmarks, an optional deadline."""
+
+    def __init__(self, access: Access, info: KindInfo, wanted: Filter, options: ListOptions) -> None:
+        self._access = access
+        self._info = info
+        self._wanted = wanted
+        self._has_bookmarks = options.allow_watch_bookmarks
+        self._timeout_s = options.timeout_s
+        self._reached = 0
+
+    async def follow(self, prefix: str, since: int) -> AsyncIterator[WatchBatch]:
+        changes = self._access.store.watch(prefix, since)
+        self._reached = since
+        clock = self._access.clock
+        deadline = asyncio.ensure_future(clock.sleep(self._timeout_s)) if self._timeout_s else None
+        ticker = self._tick() if self._has_bookmarks else None
+        pending: asyncio.Future[EventBatch] = asyncio.ensure_future(anext(changes))
+        told = since
+        try:
+            while True:
+                await asyncio.wait(
+                    [task for task in (pending, ticker, deadline) if task is not None],
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+                if pending.done():
+                    batch = pending.result()
+                    pending = asyncio.ensure_future(anext(changes))
+                    if events := self._translate(batch):
+                        yield events
+                elif deadline is not None and deadline.done():
+                    return
+                elif ticker is not None and ticker.done():
+                    ticker = self._tick()
+                    if self._reached > told:
+                        told = self._reached
+                        yield [("BOOKMARK", _bookmark(self._info, told))]
+        except StopAsyncIteration:
+            return
+        finally:
+            for task in (pending, ticker, deadline):
+                if task is not None:
+                    task.cancel()
+            await asyncio.gather(pending, return_exceptions=True)
+            await changes.aclose()  # type: ignore[attr-defined]  # every store's watch is an async generator
+
+    def _tick(self) -> "asyncio.Future[None]":
+        return asyncio.ensure_future(self._access.clock.sleep(self._access.options.bookmark_interval_s))
+
+    def _translate(self, batch: EventBatch) -> WatchBatch:
+        if not batch:
+            return []
+        self._reached = batch[-1].revision
+        to_version = self._info.to_version
+        if self._wanted.matches_all:
+            return [(_TYPES[event.type], to_version(event.value)) for event in batch]
+        found = []
+        for event in batch:
+            if (translated := self._select(event)) is not None:
+                found.append(translated)
+        return found
+
+    def _select(self, event: Event) -> tuple[str, bytes] | None:
+        """Translate one change for a watcher that sees part of the collection."""
+        wanted, to_version = self._wanted, self._info.to_version
+        is_in = event.type is not EventType.DELETED and wanted.matches(event.key, event.revision, event.value)
+        if event.previous is None:
+            return ("ADDED", to_version(event.value)) if is_in else None
+        before = int(encoding.position(event.previous).resource_version)
+        was_in = wanted.matches(event.key, before, event.previous)
+        if is_in:
+            return ("MODIFIED" if was_in else "ADDED", to_version(event.value))
+        if not was_in:
+            return None
+        if event.type is EventType.DELETED:
+            return ("DELETED", to_version(event.value))
+        return ("DELETED", to_version(encoding.with_revision(event.previous, event.revision)))
+
+
+def _check(options: ListOptions) -> None:
+    if options.continue_token:
+        raise BadRequest("continue: Forbidden: continue is forbidden for watch")
+    if options.send_initial_events and options.resource_version_match != "NotOlderThan":
+        raise BadRequest(
+            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        )
+    if options.resource_version_match and not options.send_initial_events:
+        raise BadRequest("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch")
+
+
+def _bookmark(info: KindInfo, revision: int, *, initial_events_end: bool = False) -> bytes:
+    metadata: dict[str, Any] = {"resourceVersion": str(revision), "creationTimestamp": None}
+    if initial_events_end:
+        metadata |= _INITIAL_EVENTS_END
+    return orjson.dumps({"kind": info.resource.kind, "apiVersion": info.resource.api_version, "metadata": metadata})

@@ -1,0 +1,241 @@
+"""CREATE, UPDATE and PATCH: read, prepare, write, and try again when another writer was faster.
+
+A write with a resourceVersion is tried once and answers Conflict; one without is repeated on the newest state. A write
+that changes nothing returns the live object and writes nothing. Taking the last finalizer of a terminating object
+removes it. Read `preparing.py` for what happens to the object, `patching.py` for the patch types.
+"""
+
+from collections.abc import Callable
+
+from federation.api.resources import Object
+from federation.base.errors import (
+    AlreadyExists,
+    BadRequest,
+    Forbidden,
+    KeyExists,
+    KeyNotFound,
+    MethodNotAllowed,
+    NotFound,
+    RevisionConflict,
+    cause,
+    invalid,
+)
+from federation.registry import encoding
+from federation.registry.access import Access, already_exists, details, modified, object_not_found
+from federation.registry.kinds import KindInfo
+from federation.registry.options import WriteOptions
+from federation.registry.patching import Patch
+from federation.registry.preparing import check_envelope, has_to_go, prepare_create, prepare_update, track_create
+from federation.store.interface import Entry
+
+_GENERATED_NAMES_MAX = 8
+
+Change = Callable[[Object], tuple[Object, bool]]
+"""From the live object to (wanted object, whether the caller pinned a resourceVersion)."""
+
+
+class Writer:
+    """Writes for one registry."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    async def create(self, info: KindInfo, namespace: str, obj: Object, options: WriteOptions) -> bytes:
+        """Store a new object and return its bytes; AlreadyExists, Invalid, Forbidden, NotFound (namespace)."""
+        check_envelope(info, namespace, "", obj)
+        metadata = obj["metadata"]
+        if metadata.get("resourceVersion"):
+            raise BadRequest("resourceVersion should not be set on objects to be created")
+        if info.is_terminating:
+            raise MethodNotAllowed(
+                f"create not allowed while custom resource definition is terminating: {info.group_resource}"
+            )
+        prefix = "" if metadata.get("name") else metadata.get("generateName") or ""
+        if prefix:
+            metadata["name"] = prefix[: info.strategy.generate_length_max - 5] + self._access.entropy.suffix()
+        if info.resource.namespaced:
+            await self._check_namespace(info, namespace, metadata.get("name", ""))
+        now = self._access.clock.now()
+        prepare_create(info, obj, options, now=now, uid=self._access.entropy.uid())
+        obj = track_create(info, obj, options, now=now)
+        return await self._insert(info, namespace, obj, prefix, options)
+
+    async def update(
+        self, info: KindInfo, namespace: str, name: str, obj: Object, options: WriteOptions, *, subresource: str = ""
+    ) -> tuple[bytes, bool]:
+        """Replace an object (or its status) and return its bytes and whether it was created."""
+        check_envelope(info, namespace, name, obj)
+        revision = obj["metadata"].get("resourceVersion") or ""
+        if not revision and not info.strategy.allow_unconditional_update:
+            raise invalid(
+                info.resource.kind,
+                info.resource.group,
+                name,
+                [
+                    cause(
+                        "FieldValueInvalid",
+                        "Invalid value: 0x0: must be specified for an update",
+                        "metadata.resourceVersion",
+                    )
+                ],
+            )
+        may_create = info.strategy.allow_create_on_update and not subresource and not revision
+
+        def replace(live: Object) -> tuple[Object, bool]:
+            if revision not in {"", live["metadata"]["resourceVersion"]}:
+                raise modified(info, name)
+            return {**obj, "metadata": dict(obj["metadata"])}, bool(revision)
+
+        try:
+            return await self.change(info, namespace, name, replace, options, subresource=subresource), False
+        except NotFound:
+            if not may_create:
+                raise
+        return await self.create(info, namespace, obj, options), True
+
+    async def patch(
+        self, info: KindInfo, namespace: str, name: str, patch: Patch, options: WriteOptions, *, subresource: str = ""
+    ) -> tuple[bytes, bool]:
+        """Patch an object (or its status), or create it when the patch is an apply; bytes and whether it was created."""
+
+        def patched(live: Object) -> tuple[Object, bool]:
+            wanted = patch.applied_to(info, live, options, now=self._access.clock.now(), subresource=subresource)
+            check_envelope(info, namespace, name, wanted)
+            revision = wanted["metadata"].get("resourceVersion") or ""
+            if revision and revision != live["metadata"]["resourceVersion"]:
+                raise modified(info, name)
+            return wanted, patch.pins_revision
+
+        for _ in range(2):
+            try:
+                changed = await self.change(
+                    info, namespace, name, patched, options, subresource=subresource, is_apply=patch.is_apply
+                )
+            except NotFound:
+                if not patch.is_apply or subresource:
+                    raise
+            else:
+                return changed, False
+            try:
+                return await self._create_applied(info, namespace, name, patch, options), True
+            except AlreadyExists:
+                continue
+        raise modified(info, name)
+
+    async def change(
+        self,
+        info: KindInfo,
+        namespace: str,
+        name: str,
+        change: Change,
+        options: WriteOptions,
+        *,
+        subresource: str = "",
+        is_apply: bool = False,
+    ) -> bytes:
+        """Write what `change` makes of the live object, again on a newer one when it was overtaken."""
+        access = self._access
+        for _ in range(access.options.write_attempts_max):
+            entry = await access.entry(info, namespace, name)
+            old = self._decode(info, entry)
+            wanted, is_pinned = change(self._decode(info, entry))
+            new = prepare_update(
+                info, wanted, old, options, now=access.clock.now(), subresource=subresource, is_apply=is_apply
+            )
+            if new is None:
+                return info.to_version(entry.value)
+            if hook := access.hooks.get(info.prefix):
+                await hook.before_update(new, old, dry_run=options.dry_run)
+            try:
+                return await self._replace(info, entry, new, options)
+            except RevisionConflict as error:
+                if is_pinned:
+                    raise modified(info, name) from error
+            except KeyNotFound as error:
+                raise object_not_found(info, name) from error
+        raise modified(info, name)
+
+    async def _insert(
+        self, info: KindInfo, namespace: str, obj: Object, generate_name: str, options: WriteOptions
+    ) -> bytes:
+        access, metadata = self._access, obj["metadata"]
+        hook = access.hooks.get(info.prefix)
+        if hook is not None:
+            await hook.before_create(obj, dry_run=options.dry_run)
+        for _ in range(_GENERATED_NAMES_MAX):
+            key = info.key(namespace, metadata["name"])
+            body = encoding.encode(info.storage_head, obj)
+            if options.dry_run:
+                if await access.store.get(key) is not None:
+                    raise already_exists(info, metadata["name"])
+                return encoding.without_revision(encoding.Body(info.head, body.tail))
+            try:
+                entry = await access.store.create(key, body)
+            except KeyExists as error:
+                if generate_name:
+                    metadata["name"] = generate_name[: info.strategy.generate_length_max - 5] + access.entropy.suffix()
+                    continue
+                if hook is not None:
+                    hook.removed(obj)
+                raise already_exists(info, metadata["name"]) from error
+            if hook is not None:
+                hook.written(obj)
+            return info.to_version(entry.value)
+        raise already_exists(info, metadata["name"])
+
+    async def _replace(self, info: KindInfo, entry: Entry, new: Object, options: WriteOptions) -> bytes:
+        access = self._access
+        body = encoding.encode(info.storage_head, new)
+        if options.dry_run:
+            return info.to_version(encoding.join(body, entry.revision))
+        hook = access.hooks.get(info.prefix)
+        if has_to_go(info, new):
+            written = await access.store.delete(entry.key, body, entry.revision)
+            if hook is not None:
+                hook.removed(new)
+        else:
+            written = await access.store.update(entry.key, body, entry.revision)
+            if hook is not None:
+                hook.written(new)
+        return info.to_version(written.value)
+
+    async def _create_applied(
+        self, info: KindInfo, namespace: str, name: str, patch: Patch, options: WriteOptions
+    ) -> bytes:
+        """Create what an apply describes; a pinned uid or resourceVersion of an absent object cannot be met."""
+        now = self._access.clock.now()
+        obj = patch.as_new(info)
+        check_envelope(info, namespace, name, obj)
+        if obj["metadata"].get("resourceVersion") or obj["metadata"].get("uid"):
+            raise object_not_found(info, name)
+        if info.resource.namespaced:
+            await self._check_namespace(info, namespace, name)
+        applied = patch.applied_to(info, None, options, now=now, subresource="")
+        check_envelope(info, namespace, name, applied)
+        managed = applied["metadata"].get("managedFields")
+        prepare_create(info, applied, options, now=now, uid=self._access.entropy.uid())
+        if managed:
+            applied["metadata"]["managedFields"] = managed
+        return await self._insert(info, namespace, applied, "", options)
+
+    async def _check_namespace(self, info: KindInfo, namespace: str, name: str) -> None:
+        """Refuse new objects in a namespace that is absent or being deleted."""
+        entry = await self._access.store.get(f"/core/namespaces/{namespace}")
+        if entry is None:
+            raise NotFound(f'namespaces "{namespace}" not found', details={"name": namespace, "kind": "namespaces"})
+        if b'"deletionTimestamp":"' in entry.value and encoding.metadata_of(entry.value).get("deletionTimestamp"):
+            raise Forbidden(
+                f'{info.group_resource} "{name}" is forbidden: unable to create new content in namespace {namespace}'
+                " because it is being terminated",
+                details={
+                    **details(info, name),
+                    "causes": [
+                        cause(
+                            "NamespaceTerminating", f"namespace {namespace} is being terminated", "metadata.namespace"
+                        )
+                    ],
+                },
+            )
+
+    def _decode(self, info: KindInfo, entry: Entry) -> Object:
+        return encoding.decode(info.to_version(entry.value))
