@@ -65,7 +65,7 @@ def decode_json(body: bytes) -> Any:
 def find_duplicates(body: bytes, value: dict[str, Any]) -> list[str]:
     r"""Return the names of fields that occur twice in the JSON `body` which was parsed to `value`.
 
-    Every key ends in `":` when there is no space before the colon, and inside a string that text reads `\\":`. When the
+    Every key ends in `":` when there is no space before the colon, and inside a string that text reads `\":`. When the
     two counts agree there is no duplicate; otherwise (duplicates, or unusual white space) Python's parser decides.
     """
     is_compact = not any(gap in body for gap in (b'" :', b'"\t:', b'"\n:', b'"\r:'))

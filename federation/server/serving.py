@@ -65,7 +65,7 @@ async def serve(
     context = None if tls is None else _to_context(tls)
     listener = _bind(host, port, options.backlog)
     config = uvicorn.Config(
-        app,  # type: ignore[arg-type]  # uvicorn types messages as a union of dicts, we as mappings
+        app,
         http=_protocol(options),
         interface="asgi3",
         ws="none",
@@ -176,6 +176,8 @@ def _protocol(options: ServingOptions) -> type[asyncio.Protocol]:
 
 def _bind(host: str, port: int, backlog: int) -> socket.socket:
     """Return a listening socket; ConfigurationError, in one line, when the address is taken, foreign or forbidden."""
+    if not 0 <= port <= 65535:
+        raise ConfigurationError(f"cannot listen on {host}:{port}: a port is a number from 0 to 65535")
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
