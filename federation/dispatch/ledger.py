@@ -72,6 +72,10 @@ class Ledger:
             return cached
         return written
 
+    def revision(self, key: MemberKey) -> int:
+        """Return the revision of our own last write that the cache has not shown yet, 0 when there is none."""
+        return revision_of(self._written.get(key))
+
     def is_deletion_asked(self, key: MemberKey, uid: str) -> bool:
         """Say whether this very object's deletion was asked for already."""
         return self._deleted.get(key) == uid

@@ -1,10 +1,10 @@
 """One operation on one object in one member, from the first request to an outcome that can be published.
 
-The protocol is docs/decisions/0003: members are written by server-side apply with one field manager, and an apply
-must never adopt silently what was there before. An apply that pins an impossible resourceVersion creates an absent
-object and is refused for an existing one, so creation costs one request and owns its fields from the start; a server that refuses
-the pin also for absent objects is asked first (GET) from then on. Updates pin the uid. An outcome is a value: nothing
-here raises for what a member does. `executor.py` says when these run and for how long.
+The protocol is docs/decisions/0003: members are written by server-side apply with one field manager, and an apply must
+never adopt silently what was there before. An apply that pins an impossible resourceVersion creates an absent object
+and is refused for an existing one, so creation costs one request and owns its fields from the start; a server that
+refuses the pin also for absent objects is asked first (GET) from then on. Updates pin the uid. An outcome is a value:
+nothing here raises for what a member does. `executor.py` says when these run and for how long.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from federation.base.errors import AlreadyExists, ApiError, ClusterError, Confli
 from federation.client.protocol import Client, PatchType
 from federation.dispatch.adoption import AdoptionError, is_adoption_allowed
 from federation.dispatch.ledger import MemberKey
-from federation.dispatch.plan import is_managed_refused
+from federation.dispatch.plan import is_managed_refused, is_other_derived_service
 from federation.dispatch.status import ClusterStatus
 from federation.planning.drift import is_subset
 from federation.planning.memberobject import Rendered
@@ -216,13 +216,16 @@ class MemberWriter:
             return _failed(ClusterStatus.LABEL_REMOVAL_FAILED, error)
         return Outcome(ClusterStatus.WAITING_FOR_REMOVAL)
 
-    async def is_gone(self, client: Client, key: MemberKey) -> bool:
-        """Ask the member itself whether it has no managed copy any more; errors when it will not say."""
+    async def confirm(self, client: Client, key: MemberKey) -> Outcome:
+        """Ask the member itself whether it has no managed copy any more: OK when so, else it waits for removal."""
         try:
             live = await client.get(key.resource, key.name, key.namespace)
         except NotFound:
-            return True
-        return (live["metadata"].get("labels") or {}).get(names.MANAGED_LABEL) != "true"
+            return Outcome(ClusterStatus.OK)
+        except (ApiError, ClusterError) as error:
+            return _failed(ClusterStatus.RETRIEVAL_FAILED, error)
+        is_managed = (live["metadata"].get("labels") or {}).get(names.MANAGED_LABEL) == "true"
+        return Outcome(ClusterStatus.WAITING_FOR_REMOVAL if is_managed else ClusterStatus.OK, live)
 
 
 def _done(sent: Object, answer: Object) -> Outcome:
@@ -234,7 +237,8 @@ def _check_ownership(write: Write, live: Object) -> bool:
     if is_managed_refused(live):
         message = f'the object in the cluster carries the label {names.MANAGED_LABEL}="false"'
         raise _RefusedError(Outcome(ClusterStatus.MANAGED_LABEL_FALSE, live, message))
-    if (live["metadata"].get("labels") or {}).get(names.MANAGED_LABEL) == "true":
+    is_ours = (live["metadata"].get("labels") or {}).get(names.MANAGED_LABEL) == "true"
+    if is_ours and not is_other_derived_service(write.federated, live):
         return False
     try:
         is_allowed = is_adoption_allowed(write.federated, write.key.cluster)

@@ -29,10 +29,11 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What a decision needs to know of a cluster."""
+    """What a decision needs to know of a cluster. `joined`: it may hold objects of ours; `ready` implies it."""
 
     name: str
     ready: bool = True
+    joined: bool = True
     terminating: bool = False
     cascading_delete: bool = False
     has_finalizer: bool = True
@@ -127,8 +128,10 @@ def is_converged(desired: Rendered, wanted: Mapping[str, Any], live: Mapping[str
     return annotations.get(names.TEMPLATE_HASH) == desired.hash and is_subset(wanted, live)
 
 
-def is_other_derived_service(federated: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
-    """Say whether exactly one of the two is a Service derived from a ServiceImport: then they only share a name."""
-    theirs = (live["metadata"].get("annotations") or {}).get(names.DERIVED_SERVICE)
-    ours = (federated["metadata"].get("annotations") or {}).get(names.DERIVED_SERVICE)
-    return (theirs is None) != (ours is None)
+def is_other_derived_service(federated: Mapping[str, str], live: Mapping[str, Any]) -> bool:
+    """Say whether exactly one of the two is a Service derived from a ServiceImport: then they only share a name.
+
+    `federated` are the annotations of the federated object.
+    """
+    theirs = live["metadata"].get("annotations") or {}
+    return (names.DERIVED_SERVICE in theirs) != (names.DERIVED_SERVICE in federated)

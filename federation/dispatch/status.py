@@ -1,8 +1,8 @@
 """The status of a federated object: what each cluster holds, and whether everything is propagated (spec §10.7).
 
 `ClusterStatus` is the closed set of words; `plan_status` computes the next status and says whether it has to be
-written. Pure. Two words differ from KubeAdmiral in when they are used: a cluster that is not ready and not selected any more
-keeps its entry (they forget it and leak the object), and an operation that is still under way is PendingCreate or
+written. Pure. Two words differ from KubeAdmiral in when they are used: a cluster that is not ready and not selected any
+more keeps its entry (they forget it and leak the object), and an operation that is still under way is PendingCreate or
 UpdateTimedOut and not OK. Read `plan.py` for who chooses the word.
 """
 

@@ -1,8 +1,8 @@
 """What a member cluster has and what of it is free, summed from its nodes and pods (spec §15.4).
 
 A node counts when pods can go to it; every pod that has not ended counts against it, also those on nodes that do not
-count, as KubeAdmiral does it, so `available` may be negative. `slim_node` and `slim_pod` keep of each object only what
-the sums need: they are meant as informer transforms, so that all pods of all members fit into memory. Pure.
+count, as KubeAdmiral does it, so `available` may be negative. Full objects and those of `runtime/slim.py` give the same
+sums. Pure.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -59,7 +59,7 @@ def aggregate(
     *,
     is_left_out: NodeFilter | None = None,
 ) -> ClusterResources:
-    """Return the sums over the nodes that count and the pods that have not ended; nodes and pods may be slim ones."""
+    """Return the sums over the nodes that count and the pods that have not ended."""
     counted = [
         node
         for node in nodes
@@ -79,9 +79,7 @@ def aggregate(
 
 
 def pod_requests(pod: Mapping[str, Any]) -> Amounts:
-    """Return what the pod holds: nothing when it ended; a slim pod brings its sum along."""
-    if (known := pod.get("requests")) is not None:
-        return dict(known)
+    """Return what the pod holds: nothing when it ended."""
     if (pod.get("status") or {}).get("phase") in _ENDED:
         return {}
     return spec_requests(pod.get("spec") or {})
@@ -122,28 +120,6 @@ def _container_requests(container: Mapping[str, Any]) -> Amounts:
 def _add(total: Amounts, more: Mapping[str, Quantity]) -> None:
     for name, amount in more.items():
         total[name] = total.get(name, ZERO) + amount
-
-
-def slim_node(node: Object) -> Object:
-    """Return of a node only what `aggregate` reads."""
-    metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
-    ready = [
-        {"type": "Ready", "status": c.get("status")} for c in status.get("conditions") or () if c.get("type") == "Ready"
-    ]
-    return {
-        "metadata": _slim_metadata(metadata) | {"labels": metadata.get("labels") or {}},
-        "spec": {"unschedulable": bool(spec.get("unschedulable")), "taints": spec.get("taints") or []},
-        "status": {"allocatable": status.get("allocatable") or {}, "conditions": ready},
-    }
-
-
-def slim_pod(pod: Object) -> Object:
-    """Return of a pod only its name and what it holds, as quantities, summed once."""
-    return {"metadata": _slim_metadata(pod["metadata"]), "requests": pod_requests(pod)}
-
-
-def _slim_metadata(metadata: Mapping[str, Any]) -> Object:
-    return {key: metadata[key] for key in ("name", "namespace", "uid", "resourceVersion") if key in metadata}
 
 
 def resolve_plugins(annotations: Mapping[str, str], known: Iterable[str]) -> list[str]:

@@ -2,8 +2,8 @@
 
 Two entrances. `retain` gives the complete object for an update that replaces the member's (the member's values are
 copied in, as KubeAdmiral does). `retain_for_apply` gives the applied configuration for server-side apply: there a value
-that was never sent needs no protection, so only values that the template itself carries give way to the member's.
-Pure; nothing is changed in place.
+that was never sent needs no protection, so only values that the template itself carries give way to the member's. Pure;
+nothing is changed in place.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -8,6 +8,7 @@ from tests.support.vectors import case_id, load
 from federation.api.quantity import parse
 from federation.api.selectors import compile_label_map
 from federation.planning import clusterresources
+from federation.runtime.slim import slim_node, slim_pod
 
 
 def _numbers(amounts: Any) -> Any:
@@ -19,7 +20,7 @@ def _aggregate(given: dict[str, Any], expected: dict[str, Any], *, slim: bool) -
     nodes = [{"metadata": {}, **node} for node in given["nodes"]]
     pods = [{"metadata": {}, **pod} for pod in given["pods"]]
     if slim:
-        nodes, pods = list(map(clusterresources.slim_node, nodes)), list(map(clusterresources.slim_pod, pods))
+        nodes, pods = list(map(slim_node, nodes)), list(map(slim_pod, pods))
     sums = clusterresources.aggregate(
         nodes, pods, is_left_out=lambda labels: any(selector.matches(labels) for selector in selectors)
     )
