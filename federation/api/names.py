@@ -174,3 +174,16 @@ BOOTSTRAPPING_LABEL = "kubernetes.io/bootstrapping"
 ROOT_CA_CONFIGMAP = "kube-root-ca.crt"
 DEFAULT_SERVICE_ACCOUNT = "default"
 SERVICE_ACCOUNT_TOKEN_TYPE = "kubernetes.io/service-account-token"  # noqa: S105  # a type, not a token
+
+# Event reasons of the schedule controller
+EVENT_SCHEDULED = "Scheduled"
+EVENT_SCHEDULING_FAILED = "SchedulingFailed"
+EVENT_PARSE_MIGRATION_CONFIGURATION = "ParseMigrationConfiguration"
+EVENT_INVALID_SCHEDULING_ANNOTATION = "InvalidSchedulingAnnotation"
+EVENT_INVALID_PROPAGATION_POLICY = "InvalidPropagationPolicy"
+
+# Reasons of the Scheduled condition; those of unsuccessful decisions are their outcomes (scheduling/engine.py)
+REASON_SCHEDULED = "Scheduled"
+REASON_NO_POLICY = "NoPolicy"
+REASON_POLICY_NOT_FOUND = "PolicyNotFound"
+REASON_PROFILE_NOT_FOUND = "ProfileNotFound"

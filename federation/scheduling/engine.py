@@ -143,7 +143,9 @@ class Engine:
         return (yield from self._divide(trail, framework, clusters))
 
     def _divide(self, trail: "_Trail", framework: Framework, clusters: list[Cluster]) -> Exchange[Decision]:
-        unit, wanted = trail.cycle.unit, trail.cycle.unit.desired_replicas or 0
+        unit, wanted = trail.cycle.unit, trail.cycle.unit.desired_replicas
+        if wanted is None:
+            return trail.end(Outcome.NO_REPLICAS_PLACED, "the object does not say how many replicas it wants")
         if wanted <= 0:
             held = [cluster.name for cluster in clusters if cluster.name in unit.current]
             zeros = dict.fromkeys(held or [cluster.name for cluster in clusters], 0)

@@ -2,8 +2,8 @@
 
 By label first: a PropagationPolicy in the object's own namespace, then a ClusterPropagationPolicy. Without a label, a
 policy that selects the object by itself (`spec.resourceSelectors`, ours): one of its namespace before a cluster-wide
-one, then by name. The index holds compiled policies; only those with selectors are ever asked, so an object with a label costs one
-lookup. Pure: the schedule controller feeds it.
+one, then by name. The index holds compiled policies; only those with selectors are ever asked, so an object with a
+label costs one lookup. Pure: the schedule controller feeds it.
 """
 
 from collections.abc import Mapping

@@ -29,7 +29,7 @@ _HASHED_ANNOTATIONS = (
     names.STICKY_CLUSTER,
     names.TOLERATIONS,
 )
-_STABLE = ("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash")
+_STABLE = frozenset(("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash"))
 _LABELS = "clusterLabelsHashes"
 _TAINTS = "clusterTaintsHashes"
 _API_TYPES = "clusterAPIResourceTypesHashes"
@@ -38,10 +38,14 @@ _NO_ANNOTATIONS_HASH = hash_of({})
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether to schedule now, and otherwise which changes were left aside ("" when there were none)."""
+    """Whether to schedule now, and otherwise which changes were left aside ("" when there were none).
+
+    `changed` names the triggers that differ from the last decision's; () when there was none to compare with.
+    """
 
     is_due: bool
     deferred_reasons: str = ""
+    changed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,15 +122,15 @@ def judge(old_text: str | None, new_text: str, policy: Policy | None) -> Verdict
     if old is None or policy is None:
         return Verdict(is_due=True)
     new: dict[str, Any] = orjson.loads(new_text)
-    if any(old.get(field) != new.get(field) for field in _STABLE):
-        return Verdict(is_due=True)
-    if policy.has_auto_migration and old.get("autoMigrationInfo") != new.get("autoMigrationInfo"):
-        return Verdict(is_due=True)
+    changed = tuple(sorted(field for field in old.keys() | new.keys() if old.get(field) != new.get(field)))
+    if not _STABLE.isdisjoint(changed) or (policy.has_auto_migration and "autoMigrationInfo" in changed):
+        return Verdict(is_due=True, changed=changed)
     if policy.disable_rescheduling:
         return Verdict(is_due=False, deferred_reasons="disableRescheduling:true")
     if policy.reschedule_when is None:
         return Verdict(is_due=False, deferred_reasons="rescheduleWhen:nil")
-    return _judge_environment(old, new, policy)
+    verdict = _judge_environment(old, new, policy)
+    return Verdict(verdict.is_due, verdict.deferred_reasons, changed)
 
 
 def _judge_environment(old: dict[str, Any], new: dict[str, Any], policy: Policy) -> Verdict:

@@ -1,0 +1,241 @@
+"""Wiring of the schedule controller: which events of objects, policies, profiles and clusters concern which object.
+
+A change of one object is worked on first; what concerns many (a cluster's labels, a policy) queues behind it. Changes
+that can only help objects that could not be scheduled (a cluster became ready, has room again) wake only those.
+"""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.api.resources import (
+    CLUSTER_FEDERATED_OBJECTS,
+    CLUSTER_PROPAGATION_POLICIES,
+    FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
+    PROPAGATION_POLICIES,
+    SCHEDULING_PROFILES,
+    Object,
+)
+from federation.api.selectors import SelectorError
+from federation.base.clock import Clock
+from federation.client.protocol import Client
+from federation.controllers.schedule.facts import Facts
+from federation.controllers.schedule.reconcile import PluginCaller, Reconciler, UnitOptions
+from federation.controllers.schedule.report import Reporter
+from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
+from federation.runtime.events import WARNING, Recorder
+from federation.runtime.federatedtypes import FederatedTypes
+from federation.runtime.informers import Informers
+from federation.scheduling.engine import Engine
+from federation.scheduling.policy import Policy, PolicyRef, compile_policy
+from federation.scheduling.snapshot import Change
+from federation.store.journal import Journal
+
+_BY_POLICY = "schedule/policy"
+_BY_TYPE = "schedule/type"
+
+_FOR_ALL = Change.MEMBERSHIP | Change.LABELS | Change.TAINTS | Change.API_TYPES
+"""Changes of a cluster that every object's triggers contain; the others matter to waiting objects only."""
+_BULK = 1
+"""Priority of what is queued for many objects at once; single objects have 0 and go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleOptions:
+    """Limits of the schedule controller."""
+
+    workers: int = 8
+    """Federated objects that are worked on at the same time; decisions themselves run one by one."""
+    units: UnitOptions = field(default_factory=UnitOptions)
+    loop: ControllerOptions = field(default_factory=ControllerOptions)
+
+
+class ScheduleController:
+    """Keeps every federated object placed. `run` works until cancelled."""
+
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        types: FederatedTypes,
+        recorder: Recorder,
+        journal: Journal,
+        engine: Engine,
+        *,
+        clock: Clock,
+        options: ScheduleOptions | None = None,
+        caller: PluginCaller | None = None,
+    ) -> None:
+        chosen = options or ScheduleOptions()
+        self._types = types
+        self._recorder = recorder
+        self._facts = Facts()
+        self._namespaced = informers.for_resource(FEDERATED_OBJECTS)
+        self._cluster_scoped = informers.for_resource(CLUSTER_FEDERATED_OBJECTS)
+        self._policies = [
+            informers.for_resource(PROPAGATION_POLICIES),
+            informers.for_resource(CLUSTER_PROPAGATION_POLICIES),
+        ]
+        self._profiles = informers.for_resource(SCHEDULING_PROFILES)
+        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        for informer in (self._namespaced, self._cluster_scoped):
+            informer.add_index(_BY_POLICY, _named_policies)
+            informer.add_index(_BY_TYPE, _type_of_template)
+        reconciler = Reconciler(
+            client,
+            self,
+            types,
+            self._facts,
+            engine,
+            Reporter(client, recorder, journal, clock),
+            clock=clock,
+            options=chosen.units,
+            caller=caller,
+        )
+        self.controller: Controller[Key] = Controller(
+            "schedule",
+            reconciler.reconcile,
+            workers=chosen.workers,
+            clock=clock,
+            options=chosen.loop,
+            resync=self._all_keys,
+        )
+
+    async def run(self) -> None:
+        """Follow clusters, policies, profiles and objects, and work once all of them have arrived."""
+        self._clusters.add_handler(self._on_cluster)
+        self._profiles.add_handler(self._on_profile)
+        for informer in self._policies:
+            informer.add_handler(self._on_policy)
+        for informer in (self._namespaced, self._cluster_scoped):
+            informer.add_handler(self._on_federated)
+        # A cluster or policy that has not arrived yet must not look like one that does not exist.
+        waited = [self._clusters, self._profiles, *self._policies, self._namespaced, self._cluster_scoped]
+        await asyncio.gather(self._types.wait_synced(), *(informer.wait_synced() for informer in waited))
+        self._types.add_listener(self._on_type, lambda _: None)
+        await self.controller.run()
+
+    def federated(self, key: Key) -> Object | None:
+        """Return the cached federated object, for the reconciler."""
+        return (self._namespaced if key.namespace else self._cluster_scoped).get(*key)
+
+    # -- events
+
+    def _on_federated(self, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            if old is not None:
+                self._facts.forget(key_of(old))
+        elif old is None or _is_relevant_change(old, new):
+            self.controller.enqueue(key_of(new))
+
+    def _on_cluster(self, old: Object | None, new: Object | None) -> None:
+        if new is not None:
+            change = self._facts.clusters.update(new)
+        else:
+            change = self._facts.clusters.remove((old or {})["metadata"]["name"])
+        if change & _FOR_ALL:
+            self._enqueue_many(self._all_keys())
+        elif change:
+            self._enqueue_many(self._facts.waiting)
+
+    def _on_policy(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and new is not None and old.get("spec") == new.get("spec"):
+            return
+        metadata = (new if new is not None else old or {})["metadata"]
+        ref = PolicyRef(metadata.get("namespace", ""), metadata["name"])
+        before, after = self._facts.policies.get(ref), None
+        if new is not None:
+            try:
+                after = compile_policy(new)
+            except (SelectorError, ValueError, TypeError) as error:
+                # The version before stays in force: a typing error must not take the policy away from its objects.
+                self._recorder.event(new, WARNING, names.EVENT_INVALID_PROPAGATION_POLICY, str(error))
+                return
+            self._facts.policies.put(after)
+        else:
+            self._facts.policies.remove(ref)
+        self._enqueue_many(self._concerned(ref, before, after))
+
+    def _concerned(self, ref: PolicyRef, *versions: Policy | None) -> Iterable[Key]:
+        """Return the objects that had the policy, that name it, and those of the kinds that it selects."""
+        keys = set(self._facts.bound_to(ref))
+        types = {(s.api_version, s.kind) for policy in versions if policy is not None for s in policy.selectors}
+        for informer in (self._namespaced,) if ref.namespace else (self._namespaced, self._cluster_scoped):
+            keys.update(map(key_of, informer.by_index(_BY_POLICY, f"{ref.namespace}/{ref.name}")))
+            for api_version, kind in types:
+                for fed_object in informer.by_index(_BY_TYPE, f"{api_version}/{kind}"):
+                    if not ref.namespace or fed_object["metadata"].get("namespace") == ref.namespace:
+                        keys.add(key_of(fed_object))
+        return sorted(keys)
+
+    def _on_profile(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and new is not None and old.get("spec") == new.get("spec"):
+            return
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        if new is not None:
+            self._facts.profiles.put(new)
+        else:
+            self._facts.profiles.remove(name)
+        self._enqueue_many(self._facts.using_profile(name))
+
+    def _on_type(self, federated_type: FederatedType) -> None:
+        value = f"{federated_type.resource.api_version}/{federated_type.resource.kind}"
+        informer = self._namespaced if federated_type.resource.namespaced else self._cluster_scoped
+        self._enqueue_many(map(key_of, informer.by_index(_BY_TYPE, value)))
+
+    def _enqueue_many(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            self.controller.enqueue(key, priority=_BULK)
+
+    def _all_keys(self) -> Iterator[Key]:
+        for fed_object in chain(self._namespaced.list(), self._cluster_scoped.list()):
+            yield key_of(fed_object)
+
+
+def _named_policies(fed_object: Mapping[str, Any]) -> Iterator[str]:
+    """Index: the policies that the object's labels name, as `namespace/name` or `/name`."""
+    labels = fed_object["metadata"].get("labels") or {}
+    if name := labels.get(names.PROPAGATION_POLICY_LABEL):
+        yield f"{fed_object['metadata'].get('namespace', '')}/{name}"
+    if name := labels.get(names.CLUSTER_PROPAGATION_POLICY_LABEL):
+        yield f"/{name}"
+
+
+def _type_of_template(fed_object: Mapping[str, Any]) -> Iterator[str]:
+    template = (fed_object.get("spec") or {}).get("template") or {}
+    yield f"{template.get('apiVersion', '')}/{template.get('kind', '')}"
+
+
+def _is_relevant_change(old: Object, new: Object) -> bool:
+    """Say whether a decision may change, or our turn may have come: most updates are status and change neither."""
+    before, after = old["metadata"], new["metadata"]
+    return (
+        before.get("generation") is None
+        or before.get("generation") != after.get("generation")
+        or before.get("labels") != after.get("labels")
+        or before.get("annotations") != after.get("annotations")
+        or before.get("deletionTimestamp") != after.get("deletionTimestamp")
+    )
+
+
+def build(
+    client: Client,
+    informers: Informers,
+    types: FederatedTypes,
+    recorder: Recorder,
+    journal: Journal,
+    engine: Engine,
+    *,
+    clock: Clock,
+    options: ScheduleOptions | None = None,
+    caller: PluginCaller | None = None,
+) -> ScheduleController:
+    """Return the wired controller; nothing runs yet. The engine is `Engine(load_plugins(), monotonic=…)`."""
+    return ScheduleController(
+        client, informers, types, recorder, journal, engine, clock=clock, options=options, caller=caller
+    )

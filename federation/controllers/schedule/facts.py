@@ -1,0 +1,82 @@
+"""What the schedule controller knows: clusters, policies, profiles, and which object depends on which of them.
+
+The watches in `controller.py` keep it current, `reconcile.py` reads it; nothing in it waits or does I/O. All of it is
+rebuilt from the caches after a restart.
+"""
+
+from collections.abc import Iterable
+
+from federation.runtime.controller import Key
+from federation.scheduling.matching import PolicyIndex
+from federation.scheduling.policy import PolicyRef
+from federation.scheduling.profiles import Profiles
+from federation.scheduling.snapshot import ClusterCache
+from federation.scheduling.triggers import TriggerSource
+
+
+class Facts:
+    """The inputs of decisions other than the object itself."""
+
+    def __init__(self, profiles: Profiles | None = None) -> None:
+        self.clusters = ClusterCache()
+        self.policies = PolicyIndex()
+        self.profiles = profiles or Profiles()
+        self.triggers = TriggerSource()
+        self._waiting: dict[Key, str] = {}
+        self._bound: dict[Key, PolicyRef] = {}
+        self._by_policy: dict[PolicyRef, set[Key]] = {}
+
+    # -- objects that wait for something that can help them
+
+    @property
+    def waiting(self) -> list[Key]:
+        """Objects whose last decision was unsuccessful."""
+        return list(self._waiting)
+
+    def is_waiting(self, key: Key) -> bool:
+        """Say whether the object's last decision was unsuccessful."""
+        return key in self._waiting
+
+    def is_told(self, key: Key, why: str) -> bool:
+        """Say whether the object waits for exactly this reason, so that it has been told already."""
+        return self._waiting.get(key) == why
+
+    def wait(self, key: Key, why: str) -> None:
+        """Note that the object could not be scheduled, and why."""
+        self._waiting[key] = why
+
+    def settle(self, key: Key) -> None:
+        """Note that the object waits for nothing."""
+        self._waiting.pop(key, None)
+
+    # -- which policy an object had at its last decision
+
+    def bind(self, key: Key, ref: PolicyRef | None) -> None:
+        """Note which policy applies to the object now."""
+        old = self._bound.get(key)
+        if old == ref:
+            return
+        if old is not None:
+            members = self._by_policy[old]
+            members.discard(key)
+            if not members:
+                del self._by_policy[old]
+        if ref is None:
+            self._bound.pop(key, None)
+        else:
+            self._bound[key] = ref
+            self._by_policy.setdefault(ref, set()).add(key)
+
+    def bound_to(self, ref: PolicyRef) -> Iterable[Key]:
+        """Return the objects that had the policy at their last decision."""
+        return tuple(self._by_policy.get(ref, ()))
+
+    def using_profile(self, name: str) -> list[Key]:
+        """Return the objects whose policy names the profile."""
+        refs = [ref for ref in self._by_policy if (policy := self.policies.get(ref)) and policy.profile == name]
+        return [key for ref in refs for key in self._by_policy[ref]]
+
+    def forget(self, key: Key) -> None:
+        """Forget an object that is gone."""
+        self.settle(key)
+        self.bind(key, None)

@@ -1,0 +1,108 @@
+"""Tell users and operators what was decided: condition, event, journal.
+
+On the happy path nothing is written to the object besides its placement: success shows in its status. Whatever keeps an
+object from being scheduled is told in the condition Scheduled=False, in a warning event on it and on its source, and in
+the journal; all of them only when it is new. The journal also gets every successful decision, with the explanation that
+`fedctl why` prints.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from federation.api import conditions, names
+from federation.api.federatedtype import FederatedType
+from federation.api.resources import Object, Resource
+from federation.base.clock import Clock
+from federation.client.protocol import Client, PatchType
+from federation.runtime.events import WARNING, Recorder
+from federation.scheduling.engine import Decision
+from federation.scheduling.explain import to_explanation
+from federation.store.journal import DecisionRecord, Journal
+
+_TIMES = ("lastUpdateTime",)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The object that is reported about."""
+
+    resource: Resource
+    federated_type: FederatedType
+    fed_object: Object
+
+
+class Reporter:
+    """Writes conditions, events and journal records of the schedule controller."""
+
+    def __init__(self, client: Client, recorder: Recorder, journal: Journal, clock: Clock) -> None:
+        self._client = client
+        self._recorder = recorder
+        self._journal = journal
+        self._clock = clock
+
+    def event(self, subject: Subject, type_: str, reason: str, message: str) -> None:
+        """Report to whoever looks at the object, or at its source."""
+        self._recorder.event(subject.fed_object, type_, reason, message)
+
+    async def failed(self, subject: Subject, fed_object: Object, reason: str, message: str) -> None:
+        """Tell that the object could not be scheduled and keeps what it has."""
+        self.event(subject, WARNING, names.EVENT_SCHEDULING_FAILED, f"{message}; the last placement stays")
+        await self._set_condition(subject, fed_object, "False", reason, message)
+
+    async def recovered(self, subject: Subject, fed_object: Object) -> None:
+        """Take back an earlier Scheduled=False; writes nothing when there is none."""
+        condition = conditions.find((fed_object.get("status") or {}).get("conditions"), names.SCHEDULED)
+        if condition is not None and condition.get("status") != "True":
+            await self._set_condition(subject, fed_object, "True", names.REASON_SCHEDULED, "")
+
+    async def decided(self, subject: Subject, decision: Decision, context: Mapping[str, Any], started_s: float) -> None:
+        """Put a decision into the journal."""
+        await self._append(subject, decision.outcome, {**context, **to_explanation(decision)}, started_s)
+
+    async def undecided(
+        self, subject: Subject, outcome: str, reason: str, context: Mapping[str, Any], started_s: float
+    ) -> None:
+        """Put into the journal that there was nothing to decide, or that it was not possible, and why."""
+        await self._append(subject, outcome, {**context, "outcome": outcome, "reason": reason}, started_s)
+
+    async def _append(self, subject: Subject, outcome: str, explanation: dict[str, Any], started_s: float) -> None:
+        resource, template = subject.federated_type.resource, subject.fed_object["spec"]["template"]
+        record = DecisionRecord(
+            at=self._clock.now(),
+            group=resource.group,
+            kind=resource.kind,
+            namespace=str(subject.fed_object["metadata"].get("namespace") or ""),
+            name=str((template.get("metadata") or {}).get("name") or ""),
+            outcome=outcome,
+            duration_ms=(self._clock.monotonic() - started_s) * 1000,
+            explanation=orjson.dumps(explanation),
+        )
+        await self._journal.append(record)
+
+    async def _set_condition(
+        self, subject: Subject, fed_object: Object, status: str, reason: str, message: str
+    ) -> None:
+        existing = (fed_object.get("status") or {}).get("conditions")
+        changed = conditions.set_condition(
+            existing,
+            type_=names.SCHEDULED,
+            status=status,
+            reason=reason,
+            message=message,
+            now=self._clock.now(),
+            time_fields=_TIMES,
+        )
+        if existing is not None and changed is existing:
+            return
+        metadata = fed_object["metadata"]
+        await self._client.patch(
+            subject.resource,
+            metadata["name"],
+            {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "status": {"conditions": changed}},
+            patch_type=PatchType.MERGE,
+            namespace=metadata.get("namespace", ""),
+            subresource="status",
+        )
