@@ -86,7 +86,7 @@ def _matching(policies: Sequence[Policy], cluster: Cluster) -> Iterable[tuple[in
             try:
                 is_matched = rule.target.matches(cluster.name, cluster.labels)
             except OverrideError as error:
-                raise error.within(f"{policy.display}: spec.overrideRules[{index}].") from error
+                raise error.within(f"spec.overrideRules[{index}]").of(policy.display) from error
             if is_matched:
                 yield position, index
 
@@ -103,7 +103,7 @@ def _compute(template: dict[str, Any], policies: Sequence[Policy], matching: Seq
                 working_copy, [patch for patch in added if not patch["path"].startswith(_FINALIZERS)]
             )
         except OverrideError as error:
-            raise error.within(f"{policy.display}: spec.overrideRules[{index}].overriders.") from error
+            raise error.within(f"spec.overrideRules[{index}].overriders").of(policy.display) from error
         patches += added
     return patches
 

@@ -29,7 +29,7 @@ class Target:
                 and (self.terms is None or self.terms.matches(name, labels))
             )
         except SelectorError as error:
-            raise OverrideError(f"targetClusters: {error}") from error
+            raise OverrideError(str(error), "targetClusters") from error
 
 
 def compile_target(target: Mapping[str, Any] | None) -> Target:

@@ -1,0 +1,152 @@
+from typing import Any
+
+import pytest
+
+from federation.api import selectors
+from federation.api.selectors import SelectorError
+
+
+def expression(key: str, operator: str, *values: str) -> dict[str, Any]:
+    return {"key": key, "operator": operator, "values": list(values)}
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "expected"),
+    [
+        (None, {"a": "1"}, False),
+        ({}, {"a": "1"}, True),
+        ({}, None, True),
+        ({"matchLabels": {"a": "1"}}, {"a": "1", "b": "2"}, True),
+        ({"matchLabels": {"a": "1"}}, {"a": "2"}, False),
+        ({"matchExpressions": [expression("a", "In", "1", "2")]}, {"a": "2"}, True),
+        ({"matchExpressions": [expression("a", "In", "1")]}, {}, False),
+        ({"matchExpressions": [expression("a", "NotIn", "1")]}, {}, True),
+        ({"matchExpressions": [expression("a", "NotIn", "1")]}, {"a": "1"}, False),
+        ({"matchExpressions": [expression("a", "Exists")]}, {"a": ""}, True),
+        ({"matchExpressions": [expression("a", "DoesNotExist")]}, {"a": ""}, False),
+        ({"matchLabels": {"a": "1"}, "matchExpressions": [expression("b", "Exists")]}, {"a": "1"}, False),
+    ],
+)
+def test_label_selectors_match_as_in_kubernetes(selector: Any, labels: Any, expected: bool) -> None:
+    assert selectors.matches_label_selector(selector, labels) is expected
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"matchExpressions": [expression("a", "In")]},
+        {"matchExpressions": [expression("a", "Exists", "1")]},
+        {"matchExpressions": [expression("a", "Gt", "1")]},
+        {"matchExpressions": [expression("a", "in", "1")]},
+        {"matchLabels": {"": "1"}},
+        {"matchLabels": {"-a": "1"}},
+        {"matchLabels": {"Upper/a": "1"}},
+        {"matchLabels": {"a/b/c": "1"}},
+        {"matchLabels": {"a": "x" * 64}},
+        {"matchLabels": {"a" * 64: "1"}},
+        {"matchLabels": {"a": "-"}},
+    ],
+)
+def test_a_malformed_selector_says_what_is_wrong(selector: Any) -> None:
+    with pytest.raises(SelectorError, match=r"valid|needs|takes"):
+        selectors.compile_label_selector(selector)
+
+
+@pytest.mark.parametrize(
+    ("term", "expected"),
+    [
+        ({}, False),
+        ({"matchExpressions": []}, False),
+        ({"matchExpressions": [expression("nodes", "Gt", "5")]}, True),
+        ({"matchExpressions": [expression("nodes", "Lt", "5")]}, False),
+        ({"matchExpressions": [expression("region", "Gt", "5")]}, False),
+        ({"matchExpressions": [expression("absent", "Gt", "5")]}, False),
+        ({"matchFields": [expression("metadata.name", "In", "c1")]}, True),
+        ({"matchFields": [expression("metadata.name", "NotIn", "c1")]}, False),
+        ({"matchFields": [expression("metadata.name", "NotIn", "c2")]}, True),
+        (
+            {
+                "matchExpressions": [expression("region", "In", "eu")],
+                "matchFields": [expression("metadata.name", "In", "c2")],
+            },
+            False,
+        ),
+    ],
+)
+def test_a_cluster_term_holds_when_all_its_expressions_do(term: Any, expected: bool) -> None:
+    terms = selectors.compile_cluster_terms([term])
+    assert terms.matches("c1", {"region": "eu", "nodes": "10"}) is expected
+
+
+def test_cluster_terms_are_ored_and_an_empty_list_matches_nothing() -> None:
+    terms = selectors.compile_cluster_terms(
+        [{"matchFields": [expression("metadata.name", "In", "c9")]}, {"matchExpressions": [expression("a", "Exists")]}]
+    )
+    assert terms.matches("c1", {"a": ""})
+    assert not selectors.compile_cluster_terms([]).matches("c1", {"a": ""})
+    assert not selectors.compile_cluster_terms(None).matches("c1", None)
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        {"matchFields": [expression("metadata.uid", "In", "1")]},
+        {"matchFields": [expression("metadata.name", "Exists")]},
+        {"matchFields": [expression("metadata.name", "In", "a", "b")]},
+        {"matchExpressions": [expression("a", "Gt", "x")]},
+        {"matchExpressions": [expression("a", "Gt", "9223372036854775808")]},
+    ],
+)
+def test_an_invalid_cluster_term_fails_when_it_is_reached_and_not_before(term: Any) -> None:
+    matching = {"matchExpressions": [expression("a", "Exists")]}
+    assert selectors.compile_cluster_terms([matching, term]).matches("c", {"a": ""})
+    with pytest.raises(SelectorError):
+        selectors.compile_cluster_terms([term, matching]).matches("c", {"a": ""})
+
+
+@pytest.mark.parametrize(
+    ("toleration", "expected"),
+    [
+        ({"operator": "Exists"}, True),
+        ({"key": "k", "operator": "Exists"}, True),
+        ({"key": "other", "operator": "Exists"}, False),
+        ({"key": "k", "value": "v"}, True),
+        ({"key": "k", "operator": "Equal", "value": "w"}, False),
+        ({"key": "k", "value": "v", "effect": "NoExecute"}, False),
+        ({"key": "k", "value": "v", "effect": "NoSchedule"}, True),
+        ({"key": "k", "operator": "Matches", "value": "v"}, False),
+    ],
+)
+def test_tolerations_match_taints_as_in_kubernetes(toleration: Any, expected: bool) -> None:
+    taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
+    assert selectors.tolerates(toleration, taint) is expected
+    untolerated = selectors.find_untolerated_taint([taint], [toleration], {"NoSchedule"})
+    assert untolerated == (None if expected else taint)
+
+
+def test_only_taints_with_the_wanted_effects_count() -> None:
+    taint = {"key": "k", "effect": "PreferNoSchedule"}
+    assert selectors.find_untolerated_taint([taint], None, {"NoSchedule", "NoExecute"}) is None
+    assert selectors.find_untolerated_taint(None, None, {"NoSchedule"}) is None
+
+
+def test_resource_selectors_name_objects_by_kind_and_then_by_name_or_label() -> None:
+    compiled = selectors.compile_resource_selectors(
+        [
+            {"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"app": "web"}}},
+            {"apiVersion": "v1", "kind": "Secret", "name": "token"},
+        ]
+    )
+    assert compiled.matches("apps/v1", "Deployment", "any", {"app": "web"})
+    assert not compiled.matches("apps/v1", "Deployment", "any", {"app": "db"})
+    assert not compiled.matches("apps/v1beta1", "Deployment", "any", {"app": "web"})
+    assert compiled.matches("v1", "Secret", "token", None)
+    assert not compiled.matches("v1", "Secret", "other", None)
+    assert not selectors.compile_resource_selectors(None).matches("v1", "Secret", "token", None)
+
+
+def test_label_subsets() -> None:
+    assert selectors.has_labels({"a": "1", "b": "2"}, {"a": "1"})
+    assert not selectors.has_labels(None, {"a": "1"})
+    assert selectors.has_labels(None, None)
+    assert selectors.compile_label_map({"a": "1"}).matches({"a": "1"})
