@@ -1,9 +1,9 @@
 """What one member cluster should hold: the template, cleaned for its kind, with the cluster's overrides (spec §10.3).
 
 The result is an *applied configuration* for server-side apply: it carries only what the federation wants to own, so
-that everything else in the member stays with whoever owns it (docs/decisions/0003). Nothing of the template is copied that
-is not changed; results share structure with it and are read-only. `retention.py` treats objects that exist already,
-`drift.py` says whether one needs a write at all.
+that everything else in the member stays with whoever owns it (docs/decisions/0003). Nothing of the template is copied
+that is not changed; results share structure with it and are read-only. `retention.py` treats objects that exist
+already, `drift.py` says whether one needs a write at all.
 """
 
 import base64
