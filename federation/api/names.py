@@ -78,7 +78,7 @@ DEPARTED_CLUSTERS = _OURS + "departed-clusters"
 TEMPLATE_HASH = _OURS + "template-hash"
 """On a member object: hash of what was applied last, so that a restart can skip a write that would change nothing."""
 IDLE_CONTROLLERS = _OURS + "idle-controllers"
-"""On a federated object: comma list of pipeline controllers with nothing to do for it, so that nobody waits for them."""
+"""On a federated object: comma list of pipeline controllers with nothing to do for it; nobody waits for them."""
 STORE_IDENTITY = _OURS + "store-identity"
 
 # Finalizers
