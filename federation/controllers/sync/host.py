@@ -13,7 +13,7 @@ from federation.api import names
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, Object, Resource
 from federation.base.errors import NotFound
 from federation.client.protocol import Client, PatchType
-from federation.dispatch.ledger import revision_of
+from federation.dispatch.ownwrites import OwnWrites
 from federation.dispatch.status import clusters_of
 from federation.planning.memberobject import effective_placement
 from federation.runtime.controller import Key
@@ -47,18 +47,15 @@ class Host:
     def __init__(self, client: Client, cached: Callable[[Key], Object | None]) -> None:
         self._client = client
         self._cached = cached
-        self._own: dict[Key, Object] = {}
+        self._own: OwnWrites[Key] = OwnWrites()
 
     def federated(self, key: Key) -> Object | None:
-        """Return the newest known state of a federated object: the cache's, or what our own last write returned."""
-        cached = self._cached(key)
-        own = self._own.get(key)
-        if own is None:
-            return cached
-        if cached is None or revision_of(cached) >= revision_of(own):
-            del self._own[key]
-            return cached
-        return own
+        """Return the newest known state of a federated object, with its apiVersion and kind."""
+        found = self._own.newest(key, self._cached(key))
+        if found is None or "kind" in found:
+            return found
+        resource = _resource(key)
+        return {"apiVersion": resource.api_version, "kind": resource.kind, **found}
 
     async def patch(self, key: Key, federated: Object, body: Object, subresource: str = "") -> Object | None:
         """Merge-patch exactly this state of the object and return the new one, None when it is gone; Conflict."""
@@ -74,16 +71,14 @@ class Host:
                 field_manager=names.FIELD_MANAGER,
             )
         except NotFound:
-            self._own.pop(key, None)
+            self._own.forget(key)
             return None
-        self._own[key] = written
+        self._own.note(key, written)
         return written
 
     def saw(self, key: Key, federated: Object | None) -> None:
         """Drop what is remembered once the cache has caught up."""
-        own = self._own.get(key)
-        if own is not None and (federated is None or revision_of(federated) >= revision_of(own)):
-            del self._own[key]
+        self._own.saw(key, federated)
 
 
 def _resource(key: Key) -> Resource:
