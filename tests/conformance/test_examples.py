@@ -1,0 +1,93 @@
+"""The example manifests: ours fit their schemas, those of document 003 are exactly what it prints."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.vectors import FOLDER, ROOT
+
+from federation.api import names
+from federation.api.v1alpha1.definitions import KINDS
+from federation.planning.overrides import bindings, policies
+
+EXAMPLES = ROOT / "examples"
+MODELS = {(kind.DEFINITION.resource.api_version, kind.DEFINITION.resource.kind): kind for kind in KINDS}
+SEED = FOLDER.parent / "seeds" / "003_8a0964e2000c780c.txt"
+
+
+def manifests(folder: Path) -> list[dict[str, Any]]:
+    return [
+        manifest
+        for file in sorted(folder.rglob("*.yaml"))
+        for manifest in yaml.safe_load_all(file.read_text())
+        if manifest is not None
+    ]
+
+
+@pytest.mark.parametrize("manifest", manifests(EXAMPLES), ids=lambda m: f"{m['kind']}-{m['metadata']['name']}")
+def test_our_kinds_in_examples_fit_their_schema(manifest: dict[str, Any]) -> None:
+    model = MODELS.get((manifest["apiVersion"], manifest["kind"]))
+    if model is not None:
+        model.model_validate(manifest)
+
+
+@pytest.mark.skipif(not SEED.exists(), reason=f"the document is not beside the checkout: {SEED}")
+@pytest.mark.parametrize("file", ["propagationpolicy.yaml", "overridepolicy.yaml"])
+def test_the_seed_manifests_are_printed_in_the_document_as_they_are(file: str) -> None:
+    assert (EXAMPLES / "seeds" / "003" / file).read_text() in SEED.read_text()
+
+
+def test_labels_in_the_seed_examples_name_policies_that_are_there() -> None:
+    found = manifests(EXAMPLES / "seeds" / "003")
+    existing = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in found}
+    for manifest in found:
+        labels = manifest["metadata"].get("labels") or {}
+        for label, kind in (
+            (names.PROPAGATION_POLICY_LABEL, "PropagationPolicy"),
+            (names.OVERRIDE_POLICY_LABEL, "OverridePolicy"),
+        ):
+            assert label not in labels or (kind, labels[label]) in existing
+
+
+def quickstart() -> dict[str, dict[str, Any]]:
+    return {manifest["kind"]: manifest for manifest in manifests(EXAMPLES / "quickstart")}
+
+
+def test_the_quickstart_override_gives_each_region_what_its_comment_says() -> None:
+    deployment = quickstart()["Deployment"]
+    held = bindings.Bindings()
+    held.put(quickstart()["OverridePolicy"])
+    clusters = [policies.Cluster("m1", {"region": "beijing"}), policies.Cluster("m2", {"region": "shanghai"})]
+    bound = held.resolve(bindings.subject_of_source(deployment))
+    assert policies.compute_overrides(deployment, bound, clusters) == {
+        "m1": [
+            {
+                "op": "replace",
+                "path": "/spec/template/spec/containers/0/image",
+                "value": "registry.beijing.example.com/nginx:1.27",
+            }
+        ],
+        "m2": [
+            {
+                "op": "replace",
+                "path": "/spec/template/spec/containers/0/env",
+                "value": [{"name": "MIRROR", "value": "none"}],
+            }
+        ],
+    }
+
+
+def test_the_seed_override_matches_only_clusters_in_the_intersection() -> None:
+    found = manifests(EXAMPLES / "seeds" / "003")
+    policy = next(manifest for manifest in found if manifest["kind"] == "OverridePolicy")
+    template = next(manifest for manifest in found if manifest["metadata"]["name"] == "overridden")
+    labels = {"region": "beijing", "az": "zone1", "provider": "volcengine"}
+    clusters = [
+        policies.Cluster("member1", labels),
+        policies.Cluster("member2", labels | {"az": "zone2"}),
+        policies.Cluster("member3", labels),
+    ]
+    overrides = policies.compute_overrides(template, [policies.compile_policy(policy)], clusters)
+    assert list(overrides) == ["member1"]
+    assert overrides["member1"][0]["value"] == "nginx:test"
