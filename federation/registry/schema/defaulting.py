@@ -9,7 +9,7 @@ Validation is `validation.py`; the built-in kinds' defaults are `defaults.py`.
 import copy
 from typing import Any
 
-from federation.registry.schema.model import LIST, MAP, NO_DEFAULT, STRING, STRUCT, Schema
+from federation.registry.schema.model import ANY, LIST, MAP, NO_DEFAULT, STRING, STRUCT, Schema
 
 _ENVELOPE = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -86,25 +86,35 @@ def _walk(schema: Schema, value: Any, path: str, found: list[str], *, drop: bool
 
 
 def apply_defaults(schema: Schema, obj: Any) -> None:
-    """Fill absent fields with the defaults of a structural schema, in place; each gets a copy of its own."""
-    if not schema.has_defaults:
+    """Fill absent fields with a structural schema's defaults, in place; each gets a copy of its own.
+
+    A null that the schema does not allow counts as absent: it gives way to the default, or disappears.
+    """
+    if schema.native:
         return
     if isinstance(obj, dict):
-        for name, field in schema.properties.items():
-            if not field.has_defaults:
-                continue
-            value = obj.get(name)
-            if value is None:
-                if name in obj and field.nullable:
-                    continue
-                if field.default is NO_DEFAULT:
-                    continue
-                obj[name] = value = copy.deepcopy(field.default)
-            apply_defaults(field, value)
-        if schema.additional is not None and schema.additional.has_defaults:
-            for name, value in obj.items():
-                if name not in schema.properties:
-                    apply_defaults(schema.additional, value)
-    elif isinstance(obj, list) and schema.items is not None:
+        _default_fields(schema, obj)
+    elif isinstance(obj, list) and schema.items is not None and schema.items.kind < STRING:
         for value in obj:
             apply_defaults(schema.items, value)
+
+
+def _default_fields(schema: Schema, obj: dict[str, Any]) -> None:
+    fields = schema.properties
+    gone = None
+    for name, value in obj.items():
+        field = fields.get(name) or schema.additional
+        if field is None:
+            continue
+        if value is None:
+            if not field.nullable and not field.native and field.kind != ANY:
+                gone = [name] if gone is None else [*gone, name]
+        elif field.kind < STRING:
+            apply_defaults(field, value)
+    for name in gone or ():
+        del obj[name]
+    if schema.has_defaults:
+        for name, field in fields.items():
+            if field.has_defaults and field.default is not NO_DEFAULT and name not in obj:
+                obj[name] = copy.deepcopy(field.default)
+                apply_defaults(field, obj[name])

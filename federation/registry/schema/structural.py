@@ -1,0 +1,118 @@
+"""From the `openAPIV3Schema` of a CustomResourceDefinition to a compiled `Schema`. Pure.
+
+Takes structural schemas as Kubernetes defines them, x-kubernetes-* extensions and value validations (allOf, anyOf,
+oneOf, not) included. Whether a schema is structural is checked where definitions are accepted, not here; what this
+module does not understand it leaves open rather than failing a definition that a cluster would serve.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from federation.registry.schema.builtin import object_meta
+from federation.registry.schema.model import ANYTHING, NO_DEFAULT, Schema
+
+_LIMITS = {
+    "minimum": "minimum",
+    "maximum": "maximum",
+    "multipleOf": "multiple_of",
+    "minLength": "min_length",
+    "maxLength": "max_length",
+    "minItems": "min_items",
+    "maxItems": "max_items",
+    "minProperties": "min_properties",
+    "maxProperties": "max_properties",
+}
+_FLAGS = {
+    "nullable": "nullable",
+    "exclusiveMinimum": "exclusive_minimum",
+    "exclusiveMaximum": "exclusive_maximum",
+    "uniqueItems": "unique_items",
+    "x-kubernetes-int-or-string": "int_or_string",
+    "x-kubernetes-preserve-unknown-fields": "preserve_unknown",
+    "x-kubernetes-embedded-resource": "embedded_resource",
+}
+
+
+def from_openapi(structural: Mapping[str, Any] | None) -> Schema:
+    """Return the schema of a custom resource: the given one, with apiVersion, kind and metadata as all objects have them.
+
+    None (a definition without schema) accepts every field.
+    """
+    given = structural or {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = _compile({"type": "object", **given})
+    _add_envelope(schema)
+    schema.seal()
+    _find_defaults(schema)
+    return schema
+
+
+def _add_envelope(schema: Schema) -> None:
+    """Give an object its identity and metadata; a custom resource's metadata is not its own to describe."""
+    for name in ("apiVersion", "kind"):
+        described = schema.properties.get(name)
+        field = Schema("string")
+        field.description = described.description if described is not None else ""
+        field.seal()
+        schema.properties[name] = field
+    schema.properties["metadata"] = object_meta()
+
+
+def _compile(raw: Mapping[str, Any]) -> Schema:
+    schema = Schema(raw.get("type") or "")
+    schema.format = raw.get("format") or ""
+    schema.description = raw.get("description") or ""
+    for key, attribute in _LIMITS.items():
+        if raw.get(key) is not None:
+            setattr(schema, attribute, raw[key])
+    for key, attribute in _FLAGS.items():
+        if raw.get(key):
+            setattr(schema, attribute, True)
+    schema.required = tuple(raw.get("required") or ())
+    if "default" in raw:
+        schema.default = raw["default"]
+    if raw.get("enum"):
+        schema.enum = tuple(raw["enum"])
+    _compile_pattern(schema, raw.get("pattern") or "")
+    for name, field in (raw.get("properties") or {}).items():
+        schema.properties[name] = _compile(field)
+    if schema.embedded_resource:
+        _add_envelope(schema)
+    items = raw.get("items")
+    if isinstance(items, Mapping):
+        schema.items = _compile(items)
+    additional = raw.get("additionalProperties")
+    if additional is not None and additional is not False:
+        schema.additional = _compile(additional) if isinstance(additional, Mapping) else ANYTHING
+    schema.all_of = tuple(_compile(part) for part in raw.get("allOf") or ())
+    schema.any_of = tuple(_compile(part) for part in raw.get("anyOf") or ())
+    schema.one_of = tuple(_compile(part) for part in raw.get("oneOf") or ())
+    if raw.get("not"):
+        schema.negation = _compile(raw["not"])
+    schema.validations = tuple(raw.get("x-kubernetes-validations") or ())
+    schema.list_type = raw.get("x-kubernetes-list-type") or ""
+    schema.list_map_keys = tuple(raw.get("x-kubernetes-list-map-keys") or ())
+    schema.map_type = raw.get("x-kubernetes-map-type") or ""
+    schema.seal()
+    return schema
+
+
+def _compile_pattern(schema: Schema, pattern: str) -> None:
+    if not pattern:
+        return
+    schema.pattern_text = pattern
+    try:
+        # Go's \z and its \d of ASCII digits; the rest of RE2 is a part of Python's syntax.
+        schema.pattern = re.compile(pattern.replace(r"\z", r"\Z"), re.ASCII)
+    except re.error:
+        schema.pattern = None
+
+
+def _find_defaults(schema: Schema) -> bool:
+    """Mark the nodes that have a default at or below them; structural schemas have no cycles of their own."""
+    if schema.native:
+        return False
+    below = [_find_defaults(child) for child in schema.children()]
+    if schema is not ANYTHING:
+        schema.has_defaults = schema.default is not NO_DEFAULT or any(below)
+    return schema.has_defaults
