@@ -36,6 +36,8 @@ class ClusterAffinity(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped):
 
     def score(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> int | Status:
         """Return the sum of the weights of the preferred terms that match."""
+        if not unit.preferred:
+            return 0
         try:
             return sum(entry.weight for entry in unit.preferred if entry.term.matches(cluster.name, cluster.labels))
         except SelectorError as error:

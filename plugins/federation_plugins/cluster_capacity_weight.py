@@ -11,6 +11,7 @@ the division itself is `federation.planning.placement.replicas`.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 from federation.planning.placement.replicas import Demand, Preference, Steps, plan_replicas
@@ -52,11 +53,11 @@ class ClusterCapacityWeight(ReplicasPlugin):
         """Return replicas per cluster; those that get none are left out."""
         explanation: dict[str, Any] = {}
         if unit.weights:
-            weights = {cluster.name: unit.weights.get(cluster.name, 0) for cluster in clusters}
+            weights: Mapping[str, int] = {cluster.name: unit.weights.get(cluster.name, 0) for cluster in clusters}
             explanation["weights"] = {"by": "policy", "values": weights}
         else:
             resource = NVIDIA_GPU if unit.request.get(NVIDIA_GPU) else CPU
-            weights = weights_by_capacity(clusters, resource, self._args.limit_permille)
+            weights = weights_by_capacity(tuple(clusters), resource, self._args.limit_permille)
             explanation["weights"] = {"by": f"available {resource}", "values": weights}
         bounds = maximums(unit, clusters)
         steps: Steps = []
@@ -83,8 +84,12 @@ class ClusterCapacityWeight(ReplicasPlugin):
         return Division({name: totals[name] for name in names if totals.get(name)}, explanation)
 
 
-def weights_by_capacity(clusters: Sequence[Cluster], resource: str, limit_permille: int) -> dict[str, int]:
-    """Return each cluster's weight in thousandths; a cluster that does not report the resource has none of it."""
+@lru_cache(maxsize=16)
+def weights_by_capacity(clusters: tuple[Cluster, ...], resource: str, limit_permille: int) -> Mapping[str, int]:
+    """Return each cluster's weight in thousandths; a cluster that does not report the resource has none of it.
+
+    The last answers are remembered: clusters are facts, and many units in a row are divided over the same ones.
+    """
     allocatable = {cluster.name: _whole(cluster.allocatable, resource) for cluster in clusters}
     available = {cluster.name: _whole(cluster.available, resource) for cluster in clusters}
     return weights_of(available, weight_limits(allocatable, limit_permille))

@@ -23,7 +23,7 @@ class ClusterResourcesBalancedAllocation(ScorePlugin, Shaped):
         """Return 0..100."""
         usage = usage_with(cluster, unit.request, resources_in_play(unit.request))
         fractions = [used / capacity if capacity else 1.0 for _, used, capacity in usage]
-        if any(fraction >= 1 for fraction in fractions):
+        if max(fractions) >= 1:
             return 0
         return int((1 - _deviation(fractions)) * SCORE_MAX)
 

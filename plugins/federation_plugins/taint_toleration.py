@@ -32,6 +32,8 @@ class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped):
 
     def score(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> int | Status:
         """Return how many PreferNoSchedule taints are not tolerated."""
+        if not cluster.taints:
+            return 0
         tolerations = [item for item in unit.tolerations if item.effect in ("", Effect.PREFER_NO_SCHEDULE)]
         return sum(
             taint.effect == Effect.PREFER_NO_SCHEDULE and not any(item.tolerates(taint) for item in tolerations)

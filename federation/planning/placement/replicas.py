@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from federation.planning.hashing import fnv1_32
+from federation.planning.hashing import fnv1_32_each
 
 WILDCARD = "*"
 """The preference of clusters that have none of their own."""
@@ -93,13 +93,19 @@ _NO_CAPS = _Caps({}, {})
 
 def plan_replicas(demand: Demand, steps: Steps | None = None) -> Plan:
     """Divide `demand.total` replicas; append what was done to `steps` when given."""
-    shares = _in_order(_shares_of(demand), demand.key)
+    shares = _shares_of(demand)
+    ranks = _ranks(shares, demand.key)
+    shares = _in_order(shares, ranks)
     keep = demand.keep_unschedulable or not demand.avoid_disruption
     desired = _divide(shares, demand.total, keep, _Caps(demand.estimated, demand.limited), steps)
     if not demand.avoid_disruption:
         return desired
     current = {share.cluster: _holds(demand, share.cluster) for share in shares}
-    return Plan(_approach(demand, desired.replicas, current, steps), desired.overflow)
+    if not any(current.values()) and all(
+        share.maximum is None or desired.replicas[share.cluster] <= share.maximum for share in shares
+    ):
+        return desired  # Nothing runs yet: going there step by step would arrive at the same.
+    return Plan(_approach(demand, ranks, desired.replicas, current, steps), desired.overflow)
 
 
 def _shares_of(demand: Demand) -> list[_Share]:
@@ -112,9 +118,15 @@ def _shares_of(demand: Demand) -> list[_Share]:
     return shares
 
 
-def _in_order(shares: Iterable[_Share], key: str) -> list[_Share]:
-    """Heaviest first; equal weights by hash, and by name should two hashes collide."""
-    return sorted(shares, key=lambda share: (-share.weight, fnv1_32(share.cluster + key), share.cluster))
+def _ranks(shares: list[_Share], key: str) -> dict[str, tuple[int, str]]:
+    """Return what decides between equal weights: a hash of cluster and workload, the name should two hashes collide."""
+    names = [share.cluster for share in shares]
+    return {name: (value, name) for name, value in zip(names, fnv1_32_each(names, key), strict=True)}
+
+
+def _in_order(shares: Iterable[_Share], ranks: Mapping[str, tuple[int, str]]) -> list[_Share]:
+    """Heaviest first, equal weights by rank."""
+    return sorted(shares, key=lambda share: (-share.weight, ranks[share.cluster]))
 
 
 def _holds(demand: Demand, cluster: str) -> int:
@@ -191,7 +203,13 @@ def _share_out(
     return is_changed, open_shares, remaining
 
 
-def _approach(demand: Demand, desired: dict[str, int], current: dict[str, int], steps: Steps | None) -> dict[str, int]:
+def _approach(
+    demand: Demand,
+    ranks: Mapping[str, tuple[int, str]],
+    desired: dict[str, int],
+    current: dict[str, int],
+    steps: Steps | None,
+) -> dict[str, int]:
     """Return the division nearest to `desired` that moves no running replica without need."""
     have, want = sum(current.values()), sum(desired.values())
     if steps is not None:
@@ -199,33 +217,38 @@ def _approach(demand: Demand, desired: dict[str, int], current: dict[str, int], 
     if have == want:
         result = current
     elif have > want:
-        result = _scale_down(demand.key, desired, current, have - want)
+        result = _scale_down(ranks, desired, current, have - want)
     else:
-        result = _scale_up(demand, desired, current, want - have)
+        result = _scale_up(demand, ranks, desired, current)
     if steps is not None and have != want:
         name = "scaleDown" if have > want else "scaleUp"
         steps.append({"step": name, "difference": want - have, "replicas": dict(result)})
     return result
 
 
-def _scale_down(key: str, desired: dict[str, int], current: dict[str, int], amount: int) -> dict[str, int]:
+def _scale_down(
+    ranks: Mapping[str, tuple[int, str]], desired: dict[str, int], current: dict[str, int], amount: int
+) -> dict[str, int]:
     """Take `amount` from the clusters that have too many, in proportion to how many too many."""
     surplus = [
         _Share(cluster, current[cluster] - desired[cluster], 0, current[cluster])
         for cluster in desired
         if desired[cluster] < current[cluster]
     ]
-    taken = _divide(_in_order(surplus, key), amount, True, _NO_CAPS, None).replicas
+    taken = _divide(_in_order(surplus, ranks), amount, True, _NO_CAPS, None).replicas
     return {cluster: held - taken.get(cluster, 0) for cluster, held in current.items()}
 
 
-def _scale_up(demand: Demand, desired: dict[str, int], current: dict[str, int], amount: int) -> dict[str, int]:
-    """Give `amount` to the clusters that have too few, in proportion to how many too few."""
+def _scale_up(
+    demand: Demand, ranks: Mapping[str, tuple[int, str]], desired: dict[str, int], current: dict[str, int]
+) -> dict[str, int]:
+    """Give what is missing to the clusters that have too few, in proportion to how many too few."""
     lacking = []
     for cluster, wanted in desired.items():
         if wanted > current[cluster]:
             own = demand.preferences.get(cluster)
             room = None if own is None or own.maximum is None else own.maximum - current[cluster]
             lacking.append(_Share(cluster, wanted - current[cluster], 0, room))
-    given = _divide(_in_order(lacking, demand.key), amount, True, _NO_CAPS, None).replicas
+    amount = sum(desired.values()) - sum(current.values())
+    given = _divide(_in_order(lacking, ranks), amount, True, _NO_CAPS, None).replicas
     return {cluster: held + given.get(cluster, 0) for cluster, held in current.items()}

@@ -140,7 +140,7 @@ class Framework:
             if not feasible:
                 break
             statuses = yield from self._ask_filter(cycle, enabled, feasible)
-            if all(status is SUCCESS for status in statuses):
+            if statuses.count(SUCCESS) == len(statuses):
                 continue
             passed = []
             for cluster, status in zip(feasible, statuses, strict=True):
@@ -179,11 +179,10 @@ class Framework:
         for enabled in self._scores:
             part = yield from self._ask_score(cycle, enabled, feasible)
             parts.append(part)
-        totals = tuple(
-            ClusterScore(cluster, sum(part.normalised[index] * part.weight for part in parts))
-            for index, cluster in enumerate(feasible)
-        )
-        outcome = Scored(totals, tuple(parts))
+        sums = [0] * len(feasible)
+        for part in parts:
+            sums = [total + score * part.weight for total, score in zip(sums, part.normalised, strict=True)]
+        outcome = Scored(tuple(map(ClusterScore, feasible, sums)), tuple(parts))
         if key is not None:
             _keep(self._scored, key, outcome)
         return outcome
@@ -197,13 +196,13 @@ class Framework:
         else:
             ask = enabled.local
             assert ask is not None
-            raw = [_usable(enabled, ask(unit, cluster, state)) for cluster in clusters]
+            raw = [ask(unit, cluster, state) for cluster in clusters]
+            if Status in map(type, raw):
+                raw = [_usable(enabled, answer) for answer in raw]
         normalise = getattr(enabled.plugin, "normalise", None)
         normalised = raw if normalise is None else normalise(unit, raw, state)
         _check_count(enabled, normalised, clusters)
-        for score in normalised:
-            if not isinstance(score, int) or not 0 <= score <= SCORE_MAX:
-                raise PluginFailed(_failure(enabled, f"score {score!r} is not an integer from 0 to {SCORE_MAX}"))
+        _check_scores(enabled, normalised)
         self._instrument.plugin("score", enabled.name, started)
         return PluginScores(enabled.name, enabled.weight, tuple(raw), tuple(normalised))
 
@@ -304,6 +303,11 @@ def _usable(enabled: Enabled, answer: Any) -> Any:
 
 def _failure(enabled: Enabled, reason: str) -> Status:
     return Status(Code.ERROR, (reason,), enabled.name)
+
+
+def _check_scores(enabled: Enabled, scores: Sequence[int]) -> None:
+    if scores and (set(map(type, scores)) != {int} or min(scores) < 0 or max(scores) > SCORE_MAX):
+        raise PluginFailed(_failure(enabled, f"its scores are not integers from 0 to {SCORE_MAX}: {list(scores)[:10]}"))
 
 
 def _check_count(enabled: Enabled, answers: Sequence[Any], clusters: Sequence[Cluster]) -> None:

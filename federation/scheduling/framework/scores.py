@@ -22,11 +22,19 @@ def normalise_to_max(scores: Sequence[int], *, is_reversed: bool = False) -> lis
     return [SCORE_MAX - score for score in scaled] if is_reversed else scaled
 
 
-def resources_in_play(request: Resources) -> list[str]:
+_ALWAYS = (CPU, MEMORY)
+
+
+def resources_in_play(request: Resources) -> Sequence[str]:
     """Return the resources that a resource score looks at: cpu and memory always, others when requested."""
-    return [CPU, MEMORY, *sorted(name for name, amount in request.items() if amount and name not in (CPU, MEMORY))]
+    others = [name for name, amount in request.items() if amount and name not in _ALWAYS]
+    return (*_ALWAYS, *sorted(others)) if others else _ALWAYS
 
 
 def usage_with(cluster: Cluster, request: Resources, names: Iterable[str]) -> list[tuple[str, int, int]]:
     """Return (resource, what would be used with one replica more, allocatable) for each of the resources."""
-    return [(name, cluster.used(name) + request.get(name, 0), cluster.allocatable.get(name, 0)) for name in names]
+    allocatable, available = cluster.allocatable, cluster.available
+    return [
+        (name, (capacity := allocatable.get(name, 0)) - available.get(name, 0) + request.get(name, 0), capacity)
+        for name in names
+    ]
