@@ -1,11 +1,12 @@
 """Forgetting history: by age, by number of changes, or on request.
 
-First the compacted revision is raised, in a transaction of its own; then the rows behind it are purged a few hundred
+First the compacted revision is raised, in a transaction of its own; then the rows behind it are purged some
 revisions at a time, so that writes pass in between. A row may go when a change at or before the compacted revision has
 replaced it, or when it is a deletion: whatever is left is a current state or what a kept change has replaced. Cost
 follows the number of forgotten changes. A purge that a crash interrupted goes on at the next start.
 """
 
+import asyncio
 from collections import deque
 
 from prometheus_client import Counter
@@ -18,6 +19,9 @@ from federation.store.interface import EventType
 from federation.store.options import StoreOptions
 from federation.store.schema import CODES, log, state
 from federation.store.view import View
+
+# Between two purge transactions, so that forgetting takes a small share of the event loop however much there is.
+_PURGE_PAUSE_S = 0.005
 
 _purged = Counter("federation_store_purged_rows_total", "Log rows deleted by compaction")
 
@@ -74,12 +78,17 @@ class Compactor:
 
     async def compact(self, revision: int) -> None:
         """Forget up to `revision`; returns when the rows are gone."""
-        compacted = await self._database.write(_raise_compacted, revision)
+        compacted = await self._database.write(lambda connection: _raise_compacted(connection, revision))
         self._view.cache.forget(compacted)
         await self._purge_all()
 
     async def _purge_all(self) -> None:
+        revisions_max = self._options.compaction_revisions_per_transaction
         is_done = False
         while not is_done:
-            is_done, rows = await self._database.write(_purge, self._options.compaction_rows_per_transaction)
+            # A purge that a power cut undoes is done again: no need to wait for the disk.
+            is_done, rows = await self._database.write(
+                lambda connection: _purge(connection, revisions_max), is_durable=False
+            )
             _purged.inc(rows)
+            await asyncio.sleep(_PURGE_PAUSE_S)

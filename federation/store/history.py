@@ -1,7 +1,8 @@
 """The log, read: the state at start, changes that left the memory, other processes' changes.
 
-Each function runs in a reader thread on one snapshot. The compacted revision is read in the same snapshot as the rows:
-it is raised before rows are purged, so rows can be missing only when it says so. Read `schema.py` for the tables.
+Each function runs within `Database.read` or `write`, on one snapshot. The compacted revision is read in the same
+snapshot as the rows: it is raised before rows are purged, so rows can be missing only when it says so. Read
+`schema.py` for the tables.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -87,11 +88,12 @@ class SQLHistory:
 
     async def events(self, prefix: str, since: int, until: int) -> tuple[list[Event], int]:
         """Return at most `replay_events_max` events of (since, until] and how far they reach."""
-        return await self._database.read(_read_events, prefix, since, until, self._limit)
+        limit = self._limit
+        return await self._database.read(lambda connection: _read_events(connection, prefix, since, until, limit))
 
     async def undo(self, prefix: str, since: int, until: int) -> dict[str, Entry | None]:
         """Return what each key changed in (since, until] was at `since`."""
-        return await self._database.read(_read_undo, prefix, since, until)
+        return await self._database.read(lambda connection: _read_undo(connection, prefix, since, until))
 
 
 def _read_events(connection: Connection, prefix: str, since: int, until: int, limit: int) -> tuple[list[Event], int]:

@@ -1,8 +1,9 @@
 """The journal of decisions: what was decided for an object, when, with which outcome, and the whole explanation.
 
-`fedctl why` asks it. Decisions are buffered and written a few times a second; they explain, nothing depends on them, so a
-crash may lose the last half second, and a full buffer drops its oldest. It forgets by age, by rows per object and by rows
-altogether. `SQLJournal` keeps them beside the store, in the same database; `MemoryJournal` forgets with the process.
+`fedctl why` asks it. Decisions are buffered and written a few times a second; they explain, nothing depends on them,
+so a crash may lose the last half second, and a full buffer drops its oldest. It forgets by age, by rows per object
+and by rows altogether. `SQLJournal` keeps them beside the store, in the same database; `MemoryJournal` forgets with
+the process.
 """
 
 import asyncio
@@ -134,7 +135,7 @@ class SQLJournal:
             wanted.append(decision.c.api_group == group)
         if before is not None:
             wanted.append(decision.c.at_us < _to_us(before))
-        return await self._database.read(_select, wanted, limit)
+        return await self._database.read(lambda connection: _select(connection, wanted, limit))
 
     async def run(self) -> None:
         """Write buffered decisions every `flush_interval_s` and forget old ones, until cancelled."""
@@ -153,30 +154,32 @@ class SQLJournal:
         """Write everything that is buffered."""
         async with self._writing:
             while self._pending:
-                batch = [
-                    self._pending.popleft()
-                    for _ in range(min(len(self._pending), self._options.rows_per_transaction_max))
-                ]
-                try:
-                    await self._database.write(_insert, batch)
-                except BaseException:
-                    self._pending.extendleft(reversed(batch))
-                    raise
-                _written.inc(len(batch))
-                self._since_trimmed.update(record.identity for record in batch)
-                await self._trim_objects()
+                size = min(len(self._pending), self._options.rows_per_transaction_max)
+                await self._write([self._pending.popleft() for _ in range(size)])
 
     async def prune(self) -> None:
         """Forget what is older than `age_days_max`, and the oldest beyond `rows_max`."""
         oldest = _to_us(self._clock.now() - timedelta(days=self._options.age_days_max))
-        await self._database.write(_delete_before, oldest, self._options.rows_max)
+        rows_max = self._options.rows_max
+        await self._database.write(lambda connection: _delete_before(connection, oldest, rows_max), is_durable=False)
+
+    async def _write(self, batch: Sequence[DecisionRecord]) -> None:
+        try:
+            await self._database.write(lambda connection: _insert(connection, batch), is_durable=False)
+        except BaseException:
+            self._pending.extendleft(reversed(batch))
+            raise
+        _written.inc(len(batch))
+        self._since_trimmed.update(record.identity for record in batch)
+        await self._trim_objects()
 
     async def _trim_objects(self) -> None:
         # An object is looked at after some new decisions only: the limit is exceeded by at most that many.
         slack = max(1, self._options.rows_per_object_max // 4)
         full = [identity for identity, added in self._since_trimmed.items() if added >= slack]
         if full:
-            await self._database.write(_trim, full, self._options.rows_per_object_max)
+            rows_max = self._options.rows_per_object_max
+            await self._database.write(lambda connection: _trim(connection, full, rows_max), is_durable=False)
             for identity in full:
                 del self._since_trimmed[identity]
 

@@ -19,7 +19,7 @@ class StoreOptions:
     busy_timeout_s: float = 5.0
     """How long to wait for a lock that another process holds on the database before answering StoreUnavailable."""
 
-    writes_per_commit_max: int = 256
+    writes_per_commit_max: int = 128
     """How many waiting writes share one transaction; more gains nothing, as the fixed cost of a commit is spent."""
 
     bytes_per_commit_max: int = 8 * MEBIBYTE
@@ -52,8 +52,8 @@ class StoreOptions:
     compaction_interval_s: float = 30.0
     """How often age and count are checked."""
 
-    compaction_rows_per_transaction: int = 500
-    """How many revisions one purge transaction covers; a write waits for one such transaction at most."""
+    compaction_revisions_per_transaction: int = 100
+    """How many revisions one purge transaction covers, about a millisecond; writes pass in between."""
 
     tail_interval_s: float = 1.0
     """PostgreSQL only. How often to look for other processes' writes when no notification arrives."""
@@ -75,7 +75,7 @@ class JournalOptions:
     pending_max: int = 10_000
     """How many decisions may wait to be written; beyond it the oldest waiting one is dropped and counted."""
 
-    rows_per_transaction_max: int = 500
+    rows_per_transaction_max: int = 100
     """How many decisions share one transaction."""
 
     flush_interval_s: float = 0.5

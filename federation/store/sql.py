@@ -1,8 +1,9 @@
 """`SQLStore`: the revisioned store on SQLite or PostgreSQL.
 
-It only puts the parts together: `database.py` (connections, threads, migrations), `view.py` (memory: reads, watches),
-`writer.py` (group commit), `history.py` (what left the memory), `tail.py` (other processes), `compaction.py`. Nothing
-runs before `ready()` or `run()`; after `run()` has ended reads and writes still work, until `close()`.
+It only puts the parts together: `database.py` (connections, transactions, migrations), `view.py` (memory: reads,
+watches), `writer.py` (group commit), `history.py` (what left the memory), `tail.py` (other processes),
+`compaction.py`. Nothing runs before `ready()` or `run()`; after `run()` has ended reads and writes still work, until
+`close()`.
 """
 
 import asyncio
@@ -10,8 +11,9 @@ from collections.abc import AsyncIterator
 
 from federation.base.clock import Clock, SystemClock
 from federation.base.errors import StoreError, StoreUnavailable
+from federation.base.tasks import Supervisor
 from federation.store.compaction import Compactor
-from federation.store.database import Database
+from federation.store.database import open_database
 from federation.store.history import SQLHistory, read_snapshot
 from federation.store.interface import Body, Entry, EventBatch, Page
 from federation.store.options import StoreOptions
@@ -27,11 +29,11 @@ class SQLStore:
     def __init__(self, url: str, options: StoreOptions | None = None, *, clock: Clock | None = None) -> None:
         self._options = options or StoreOptions()
         self._clock = clock or SystemClock()
-        self.database = Database(url, self._options)
+        self.database = open_database(url, self._options)
         self._view = View(self._options, self._options.recent_events_max, self._options.recent_bytes_max)
         self._history = SQLHistory(self.database, self._options)
         self._writer = GroupCommit(self.database, self._view, self._options, self._fall_behind)
-        self._follower = Follower(self.database, self._view, self._options, self._fall_behind)
+        self._follower = Follower(self.database, self._view, self._fall_behind)
         self._compactor = Compactor(self.database, self._view, self._options, self._clock)
         self._opening = asyncio.Lock()
         self._is_open = False
@@ -39,13 +41,13 @@ class SQLStore:
 
     async def run(self) -> None:
         await self.ready()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._compactor.run(), name="store-compaction")
-            group.create_task(self._follower.run(), name="store-follower")
-            group.create_task(self._keep_loaded(), name="store-reload")
-            group.create_task(
-                self._view.announce_progress(self._clock, self._options.progress_interval_s), name="store-progress"
-            )
+        supervisor = Supervisor(self._clock)
+        supervisor.add("store-compaction", self._compactor.run)
+        supervisor.add("store-database", self.database.run)
+        supervisor.add("store-follower", self._follower.run)
+        supervisor.add("store-progress", self._announce_progress)
+        supervisor.add("store-reload", self._keep_loaded)
+        await supervisor.run()
 
     async def ready(self) -> None:
         """Open, migrate and load the database once; ConfigurationError or StoreUnavailable with name and remedy."""
@@ -97,13 +99,16 @@ class SQLStore:
 
     async def _sync(self) -> None:
         if not self._is_open:
-            raise StoreUnavailable(f"{self.database.dialect.name} is not open")
-        if self.database.dialect.is_shared:
+            raise StoreUnavailable(f"{self.database.name} is not open")
+        if self.database.is_shared:
             await self._follower.sync()
 
     async def _load(self) -> None:
         snapshot = await self.database.read(read_snapshot)
         self._view.load(snapshot.entries, snapshot.revision, snapshot.compacted)
+
+    async def _announce_progress(self) -> None:
+        await self._view.announce_progress(self._clock, self._options.progress_interval_s)
 
     def _fall_behind(self) -> None:
         self._must_reload.set()

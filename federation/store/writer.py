@@ -12,8 +12,7 @@ that preconditions hold at the moment of the commit, revisions follow commit ord
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from prometheus_client import Counter, Gauge, Histogram
@@ -49,10 +48,11 @@ _INSERT = insert(log)
 
 
 class Batch(NamedTuple):
-    """What came of one batch: other processes' changes that were found on the way, and each write's outcome."""
+    """One batch: other processes' changes that were found on the way, each write's outcome, the rows for the log."""
 
     missed: list[Record]
     outcomes: list[Outcome]
+    rows: list[dict[str, Any]]
 
 
 class GroupCommit:
@@ -66,50 +66,46 @@ class GroupCommit:
         self._options = options
         self._on_fell_behind = on_fell_behind
         self._queue: deque[Write] = deque()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._is_busy = False
-        self._idle: asyncio.Future[None] | None = None
-        self.is_open = False
+        self._draining: asyncio.Task[None] | None = None
+        self._is_open = False
 
     def open(self) -> None:
-        """Accept writes, on the running event loop."""
-        self._loop = asyncio.get_running_loop()
-        self.is_open = True
+        """Accept writes."""
+        self._is_open = True
 
     async def close(self) -> None:
         """Refuse new writes and return when every accepted one has its answer."""
-        self.is_open = False
-        while self._is_busy:
-            self._idle = asyncio.get_running_loop().create_future()
-            await self._idle
+        self._is_open = False
+        if self._draining is not None:
+            await asyncio.wait([self._draining])
 
     async def write(self, operation: Operation, key: str, body: Body, expected_revision: int) -> Entry:
         """Return the entry once it is durable."""
-        loop = self._loop
-        if loop is None or not self.is_open:
-            raise StoreUnavailable(f"{self._database.dialect.name} is not open")
+        if not self._is_open:
+            raise StoreUnavailable(f"{self._database.name} is not open")
         if len(self._queue) >= self._options.writes_pending_max:
-            raise StoreUnavailable(f"{self._database.dialect.name}: {len(self._queue)} writes are waiting already")
+            raise StoreUnavailable(f"{self._database.name}: {len(self._queue)} writes are waiting already")
+        loop = asyncio.get_running_loop()
         done: asyncio.Future[Entry] = loop.create_future()
-        _pending.inc()
         self._queue.append(Write(operation, key, body, expected_revision, done))
-        if not self._is_busy:
-            self._is_busy = True
-            loop.call_soon(self._start)
+        _pending.inc()
+        if self._draining is None:
+            self._draining = loop.create_task(self._drain(), name="store-writer")
         return await done
 
-    def _start(self) -> None:
-        batch = self._take()
-        if not batch:
-            self._rest()
-            return
+    async def _drain(self) -> None:
         try:
-            future = self._database.submit(self._commit, batch, self._view.cache.revision)
-        except StoreError as error:
-            self._fail(batch, error)
-            self._continue()
-            return
-        future.add_done_callback(lambda done: self._hand_back(batch, done))
+            while self._queue:
+                await self._commit(self._take())
+                # The callers that were just answered run first: what they write next joins the next batch.
+                await asyncio.sleep(0)
+        finally:
+            self._draining = None
+            if self._queue:
+                # Only when something unforeseen ends this task: nobody may wait for ever.
+                self._answer(self._queue, StoreUnavailable(f"{self._database.name}: the writer has failed"))
+                _pending.dec(len(self._queue))
+                self._queue.clear()
 
     def _take(self) -> list[Write]:
         batch: list[Write] = []
@@ -123,19 +119,23 @@ class GroupCommit:
                 size += len(write.body.head) + len(write.body.tail)
         return batch
 
-    def _hand_back(self, batch: list[Write], done: Future[Batch]) -> None:
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._finish, batch, done)
+    async def _commit(self, batch: list[Write]) -> None:
+        error = StoreUnavailable(f"{self._database.name}: the write was interrupted; whether it happened is unknown")
+        try:
+            self._acknowledge(batch, await self._transact(batch))
+        except StoreUnavailable as failure:
+            error = failure
+        except RevisionCompacted:
+            error = StoreUnavailable(f"{self._database.name}: this process fell behind and loads it again")
+            self._on_fell_behind()
+        finally:
+            self._answer(batch, error)
 
-    def _finish(self, batch: list[Write], done: Future[Batch]) -> None:
-        error = done.exception()
-        if error is None:
-            self._acknowledge(batch, done.result())
-        else:
-            self._fail(batch, error)
-            if isinstance(error, RevisionCompacted):
-                self._on_fell_behind()
-        self._continue()
+    @staticmethod
+    def _answer(writes: Iterable[Write], error: StoreUnavailable) -> None:
+        for write in writes:
+            if not write.done.done():
+                write.done.set_exception(error)
 
     def _acknowledge(self, batch: list[Write], result: Batch) -> None:
         # The cache first: who is told that the write is done must be able to read it.
@@ -149,68 +149,56 @@ class GroupCommit:
             else:
                 write.done.set_exception(outcome)
 
-    def _fail(self, batch: Sequence[Write], error: BaseException) -> None:
-        if not isinstance(error, StoreUnavailable):
-            error = StoreUnavailable(f"{self._database.dialect.name}: the write failed: {error}")
-        for write in batch:
-            if not write.done.done():
-                write.done.set_exception(error)
-
-    def _continue(self) -> None:
-        assert self._loop is not None
-        # After the callbacks of the acknowledged writes: what they write next joins the next batch.
-        self._loop.call_soon(self._start)
-
-    def _rest(self) -> None:
-        self._is_busy = False
-        if self._idle is not None and not self._idle.done():
-            self._idle.set_result(None)
-
-    # From here on: writer thread.
-
-    def _commit(self, batch: list[Write], known: int) -> Batch:
+    async def _transact(self, batch: list[Write]) -> Batch:
+        known = self._view.cache.revision
+        outcomes = plan_changes(batch, self._view.cache.get, known)
+        planned = Batch([], outcomes, _rows(outcomes))
+        if not planned.rows and not self._database.is_shared:
+            return planned
+        started = time.perf_counter()
         try:
-            return self._commit_together(batch, known)
+            result = await self._database.write(lambda connection: self._write(connection, batch, planned, known))
         except StoreUnavailable as error:
             if not isinstance(error.__cause__, DataError):
                 raise
-            if len(batch) == 1:
-                return Batch([], [StoreError(f"{batch[0].key} cannot be stored: {error}")])
-        # One value that the database refuses must not fail its neighbours.
-        alone = [self._commit([write], known) for write in batch]
-        return Batch(alone[-1].missed, [outcome for result in alone for outcome in result.outcomes])
-
-    def _commit_together(self, batch: list[Write], known: int) -> Batch:
-        started = time.perf_counter()
-        outcomes = plan_changes(batch, self._view.cache.get, known)
-        rows = _rows(outcomes)
-        if not rows and not self._database.dialect.is_shared:
-            return Batch([], outcomes)
-        missed: list[Record] = []
-        with self._database.writing() as connection:
-            if not _advance(connection, known, known + len(rows)):
-                missed, outcomes = self._plan_again(connection, batch, known)
-                rows = _rows(outcomes)
-            if rows:
-                connection.execute(_INSERT, rows)
-                self._database.dialect.notify(connection, self._database.origin)
-        if rows:
+            return await self._transact_alone(batch, error)
+        if result.rows:
             _commits.inc()
-            _writes_per_commit.observe(len(rows))
+            _writes_per_commit.observe(len(result.rows))
             _commit_seconds.observe(time.perf_counter() - started)
-        return Batch(missed, outcomes)
+        return result
 
-    def _plan_again(self, connection: Connection, batch: list[Write], known: int) -> tuple[list[Record], list[Outcome]]:
+    async def _transact_alone(self, batch: list[Write], error: StoreUnavailable) -> Batch:
+        """Give each write a transaction of its own: a value that the database refuses must not fail its neighbours."""
+        if len(batch) == 1:
+            return Batch([], [StoreError(f"{batch[0].key} cannot be stored: {error}")], [])
+        outcomes: list[Outcome] = []
+        for write in batch:
+            result = await self._transact([write])
+            self._view.publish_records(result.missed)
+            self._view.publish([outcome for outcome in result.outcomes if isinstance(outcome, Change)])
+            outcomes += result.outcomes
+        return Batch([], outcomes, [])
+
+    def _write(self, connection: Connection, batch: list[Write], planned: Batch, known: int) -> Batch:
+        if not _advance(connection, known, known + len(planned.rows)):
+            planned = self._plan_again(connection, batch, known)
+        if planned.rows:
+            connection.execute(_INSERT, planned.rows)
+            self._database.notify(connection)
+        return planned
+
+    def _plan_again(self, connection: Connection, batch: list[Write], known: int) -> Batch:
         read_state(connection, is_locking=True)
         missed = read_tail(connection, known, _TAIL_ROWS).records
         latest = known + len(missed)
         overlay = {r.entry.key: None if r.type is EventType.DELETED else r.entry for r in missed}
         lookup = self._view.cache.get
         outcomes = plan_changes(batch, lambda key: overlay[key] if key in overlay else lookup(key), latest)
-        changes = sum(isinstance(outcome, Change) for outcome in outcomes)
-        if not _advance(connection, latest, latest + changes):
+        rows = _rows(outcomes)
+        if not _advance(connection, latest, latest + len(rows)):
             raise Bug(f"the locked store is not at revision {latest}")
-        return missed, outcomes
+        return Batch(missed, outcomes, rows)
 
 
 def _advance(connection: Connection, known: int, revision: int) -> bool:

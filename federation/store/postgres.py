@@ -1,0 +1,150 @@
+"""PostgreSQL: a server that several processes of one control plane may share.
+
+SQLAlchemy's asyncio extension runs the same synchronous pieces of work on psycopg without blocking the event loop.
+Every commit notifies the other processes (LISTEN/NOTIFY); they also ask from time to time, in case a notification was
+lost.
+"""
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar
+
+import psycopg
+import structlog
+from sqlalchemy import URL, Connection
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from federation.base.errors import ConfigurationError, StoreUnavailable
+from federation.store.database import translated
+from federation.store.migrate import migrate
+from federation.store.options import StoreOptions
+
+T = TypeVar("T")
+
+_log = structlog.get_logger(__name__)
+
+_CHANNEL = "federation_store"
+_REMEDIES = (
+    ("password authentication", "check user and password of the store url"),
+    ("does not exist", "create it, or correct the store url"),
+    ("permission denied", "let the user of the store url create tables in the database"),
+    ("lock timeout", "another process holds the store's counter; look at pg_stat_activity"),
+    ("read-only transaction", "connect to the primary server"),
+    ("onnection", "check that the server runs and is reachable"),
+)
+_FINAL = ("password authentication", "does not exist", "permission denied")
+
+
+class PostgreSQLDatabase:
+    """`Database` on a server."""
+
+    is_shared = True
+
+    def __init__(self, url: URL, options: StoreOptions) -> None:
+        self._url = url.set(drivername="postgresql+psycopg")
+        self.name = f"database {url.database} on {url.host or url.query.get('host') or 'the local socket'}"
+        self._options = options
+        self._engine: AsyncEngine | None = None
+        self._connection: AsyncConnection | None = None
+        self._turn = asyncio.Lock()
+        # Names this process in notifications, so that it can ignore its own.
+        self._origin = uuid.uuid4().hex
+
+    async def open(self) -> None:
+        if self._engine is not None:
+            return
+        timeouts = f"-c lock_timeout={int(self._options.busy_timeout_s * 1000)} -c timezone=UTC"
+        arguments = {"connect_timeout": 10, "options": timeouts, "application_name": "federation"}
+        self._engine = create_async_engine(
+            self._url, pool_pre_ping=True, pool_size=4, max_overflow=2, connect_args=arguments
+        )
+        try:
+            await self.write(self._migrate)
+        except BaseException as error:
+            await self._disconnect()
+            if isinstance(error, StoreUnavailable) and any(part in str(error) for part in _FINAL):
+                raise ConfigurationError(str(error)) from error
+            raise
+
+    async def close(self) -> None:
+        async with self._turn:
+            await self._disconnect()
+
+    async def write(self, work: Callable[[Connection], T], *, is_durable: bool = True) -> T:
+        del is_durable  # the server's synchronous_commit decides for all
+        async with self._turn:
+            with translated(self.name, _REMEDIES):
+                if self._connection is None:
+                    self._connection = await self._opened().connect()
+                try:
+                    async with self._connection.begin():
+                        return await self._connection.run_sync(work)
+                except BaseException:
+                    await self._drop_broken()
+                    raise
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        with translated(self.name, _REMEDIES):
+            async with self._opened().connect() as connection:
+                snapshot = await connection.execution_options(isolation_level="REPEATABLE READ")
+                return await snapshot.run_sync(work)
+
+    def notify(self, connection: Connection) -> None:
+        connection.exec_driver_sql(f"SELECT pg_notify('{_CHANNEL}', '{self._origin}')")
+
+    async def changes(self) -> AsyncIterator[None]:
+        while True:
+            try:
+                async for _ in self._listen():
+                    yield
+            except (psycopg.Error, SQLAlchemyError) as error:
+                _log.info("store listener reconnects", database=self.name, error=" ".join(str(error).split())[:200])
+                await asyncio.sleep(self._options.tail_interval_s)
+
+    async def run(self) -> None:
+        """Return: the server maintains itself."""
+
+    async def _listen(self) -> AsyncIterator[None]:
+        async with self._opened().connect() as connection:
+            await connection.execution_options(isolation_level="AUTOCOMMIT")
+            await connection.exec_driver_sql(f"LISTEN {_CHANNEL}")
+            pooled = await connection.get_raw_connection()
+            driver = pooled.driver_connection
+            assert isinstance(driver, psycopg.AsyncConnection)
+            try:
+                while True:
+                    yield
+                    async for note in driver.notifies(timeout=self._options.tail_interval_s):
+                        if note.payload != self._origin:
+                            break
+            finally:
+                # It must not go back to the pool: it listens.
+                await connection.invalidate()
+
+    def _migrate(self, connection: Connection) -> None:
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('federation migrations'))")
+        migrate(connection, self.name)
+
+    def _opened(self) -> AsyncEngine:
+        if self._engine is None:
+            raise StoreUnavailable(f"{self.name} is not open")
+        return self._engine
+
+    async def _drop_broken(self) -> None:
+        connection = self._connection
+        if connection is not None and (connection.invalidated or connection.closed):
+            self._connection = None
+            with contextlib.suppress(SQLAlchemyError):
+                await connection.close()
+
+    async def _disconnect(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(SQLAlchemyError):
+                await self._connection.close()
+            self._connection = None
+        if self._engine is not None:
+            await self._engine.dispose()
+            self._engine = None
