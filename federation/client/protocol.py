@@ -120,7 +120,10 @@ class Client(Protocol):
         field_selector: str = "",
         timeout_s: int = 0,
     ) -> AsyncIterator[WatchBatch]:
-        """Yield batches of changes after `resource_version`, in order, bookmarks among them, until the server ends it."""
+        """Yield batches of changes after `resource_version`, in order, bookmarks among them, until the server ends it.
+
+        An empty batch says that the watch is established. Expired when the server no longer knows the revision.
+        """
         ...
 
     async def raw(

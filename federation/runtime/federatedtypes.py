@@ -1,8 +1,8 @@
 """The live map of federated types: which kinds are federated now, and how.
 
 It follows the FederatedTypeConfigs of the host through an informer and an injected `parse` function, and tells
-listeners about types that come, change and go. One type per group, version and kind: of several configurations the one whose name
-sorts first holds, and the others take over when it goes. Lives as long as the control plane.
+listeners about types that come, change and go. One type per group, version and kind: of several configurations the one
+whose name sorts first holds, and the others take over when it goes. Lives as long as the control plane.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 The rules are those of client-go: the holder renews before `renew_deadline_s`, others take the Lease only after they
 have watched it unchanged for its duration *by their own clock*, and every write carries the resourceVersion that was
-read, so of two candidates one loses. Clocks of two machines are never compared. `run` works as long as its process lives.
+read, so of two candidates one loses. Clocks of two machines are never compared. `run` works until cancelled.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
 """What the federation sees of its members: per joined cluster a client and informers for the resources in use.
 
 Every cluster has its own informers and tasks, so a member that hangs or is gone costs the others nothing, and its
-caches stay as they were (D8); `is_synced` says whether a cluster's cache may be believed at all. Only managed objects are
-cached. Nodes and pods are followed apart, in a slim form, and only where capacity is asked for. Clusters come and go by
-`add_cluster` and `remove_cluster`, which the cluster controller calls; `client/pool.py` owns the connections.
+caches stay as they were (D8); `is_synced` says whether a cluster's cache may be believed at all. Only managed objects
+are cached. Nodes and pods are followed apart, in a slim form, and only where capacity is asked for. Clusters come and
+go by `add_cluster` and `remove_cluster`, which the cluster controller calls; `client/pool.py` owns the connections.
 """
 
 import asyncio

@@ -1,0 +1,267 @@
+"""Kubeconfig files: file and context in, `Connection` out; every problem is one line that names file, field and remedy.
+
+The only module that imports `kubernetes`, and only when a user's credentials come from a program or an identity
+provider: that package's models cost a second and 60 MB. Credentials that are read from files are read here, once; a
+token file is read again by the client, because tokens are replaced on disk. In-cluster configuration is here too.
+"""
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from federation.base.clock import from_rfc3339
+from federation.base.errors import ConfigurationError
+from federation.client.connection import Connection, CredentialPlugin, connection_from_secret
+
+__all__ = [
+    "Connection",
+    "CredentialPlugin",
+    "Credentials",
+    "ask_plugin",
+    "connection_from_secret",
+    "in_cluster",
+    "load_kubeconfig",
+]
+
+SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+
+
+def load_kubeconfig(path: Path | str, context: str = "") -> Connection:
+    """Return how the kubeconfig's context ("" is its current one) reaches its cluster; ConfigurationError otherwise."""
+    return _Kubeconfig(Path(path)).to_connection(context)
+
+
+def in_cluster(environ: Mapping[str, str] | None = None, folder: Path = SERVICE_ACCOUNT_FOLDER) -> Connection:
+    """Return how a pod reaches its own cluster, with its service account; ConfigurationError outside of a cluster."""
+    environ = os.environ if environ is None else environ
+    host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
+    if not host or not port:
+        raise ConfigurationError(
+            "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; outside of a cluster give a kubeconfig"
+        )
+    token, ca, namespace = folder / "token", folder / "ca.crt", folder / "namespace"
+    _read(token, token, "the service account's token")
+    connection = Connection(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        ca_data=_read(ca, ca, "the cluster's CA"),
+        token_file=str(token),
+        namespace=namespace.read_text().strip() if namespace.is_file() else "",
+    )
+    connection.to_tls()
+    return connection
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a credential plugin gave: the connection with them, and when they end (None: not said)."""
+
+    connection: Connection
+    expires: datetime | None
+
+
+async def ask_plugin(connection: Connection) -> Credentials:
+    """Run the connection's credential plugin and return a connection with what it gave; ConfigurationError."""
+    plugin = connection.plugin
+    if plugin is None:
+        return Credentials(connection, None)
+    from kubernetes.aio.config import ConfigException  # noqa: PLC0415  # see the module's docstring
+
+    try:
+        if plugin.kind == "exec":
+            return await _run_exec(connection, plugin)
+        return await _ask_provider(connection, plugin)
+    except (ConfigException, OSError, ValueError, KeyError, TypeError) as problem:
+        raise ConfigurationError(f"credentials for {connection.server}: {plugin.kind}: {problem}") from problem
+
+
+async def _run_exec(connection: Connection, plugin: CredentialPlugin) -> Credentials:
+    from kubernetes.aio.config.exec_provider import ExecProvider  # noqa: PLC0415  # see the module's docstring
+    from kubernetes.aio.config.kube_config import ConfigNode  # noqa: PLC0415
+
+    config = dict(plugin.kubeconfig["exec"])
+    command = str(config.get("command", ""))
+    if os.sep in command and not Path(command).is_absolute():
+        config["command"] = str(Path(plugin.directory, command))
+    config.setdefault("apiVersion", "client.authentication.k8s.io/v1")
+    status = await ExecProvider(ConfigNode("exec", config)).run()
+    certificate = str(status.get("clientCertificateData") or "").encode()
+    key = str(status.get("clientKeyData") or "").encode()
+    token = str(status.get("token") or "")
+    if not token and not (certificate and key):
+        raise ConfigurationError(f"users[].user.exec: {command} gave neither a token nor a certificate with its key")
+    stamp = status.get("expirationTimestamp")
+    found = replace(connection, token=token, plugin=None)
+    if certificate:
+        found = replace(found, client_cert_data=certificate, client_key_data=key)
+    return Credentials(found, from_rfc3339(stamp) if stamp else None)
+
+
+async def _ask_provider(connection: Connection, plugin: CredentialPlugin) -> Credentials:
+    from kubernetes.aio.client import Configuration  # noqa: PLC0415  # see the module's docstring
+    from kubernetes.aio.config.kube_config import KubeConfigLoader  # noqa: PLC0415
+
+    configuration = Configuration()
+    loader = KubeConfigLoader(dict(plugin.kubeconfig), plugin.context, config_base_path=plugin.directory)
+    await loader.load_and_set(configuration)
+    bearer = str(configuration.api_key.get("BearerToken") or "")
+    if not bearer:
+        raise ConfigurationError(f"users[].user.auth-provider: gave no token for {connection.server}")
+    return Credentials(replace(connection, token=bearer.removeprefix("Bearer "), plugin=None), None)
+
+
+class _Kubeconfig:
+    """One parsed file, and messages that begin with its path."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        text = _read(path, path, "the kubeconfig").decode("utf-8", errors="replace")
+        try:
+            document = yaml.safe_load(text)
+        except yaml.YAMLError as problem:
+            mark = getattr(problem, "problem_mark", None)
+            where = f" in line {mark.line + 1}" if mark is not None else ""
+            raise self._wrong("", f"is not YAML{where}; write it again with `kubectl config view --raw`") from problem
+        if not isinstance(document, dict) or document.get("kind", "Config") != "Config":
+            raise self._wrong("", "is not a kubeconfig (a mapping with kind: Config)")
+        self._document: dict[str, Any] = document
+
+    def to_connection(self, wanted: str) -> Connection:
+        name = wanted or str(self._document.get("current-context") or "")
+        if not name:
+            raise self._wrong("current-context", f"is not set; choose a context: {self._names('contexts')}")
+        context = self._entry("contexts", name, "context")
+        cluster_name = str(context.get("cluster") or "")
+        if not cluster_name:
+            raise self._wrong(f"contexts[{name}].context.cluster", "is not set")
+        cluster = self._entry("clusters", cluster_name, "cluster")
+        field = f"clusters[{cluster_name}].cluster"
+        connection = Connection(
+            server=self._server(cluster, field),
+            ca_data=self._data(cluster, "certificate-authority", field),
+            insecure=bool(cluster.get("insecure-skip-tls-verify")),
+            tls_server_name=str(cluster.get("tls-server-name") or ""),
+            proxy_url=str(cluster.get("proxy-url") or ""),
+            namespace=str(context.get("namespace") or ""),
+        )
+        user_name = str(context.get("user") or "")
+        if user_name:
+            connection = self._with_user(connection, self._entry("users", user_name, "user"), user_name, name)
+        try:
+            connection.to_tls()
+        except ConfigurationError as problem:
+            raise self._wrong(f"contexts[{name}]", str(problem)) from problem
+        return connection
+
+    def _with_user(self, connection: Connection, user: dict[str, Any], name: str, context: str) -> Connection:
+        field = f"users[{name}].user"
+        certificate = self._data(user, "client-certificate", field)
+        key = self._data(user, "client-key", field)
+        if bool(certificate) != bool(key):
+            lacking = "client-key" if certificate else "client-certificate"
+            raise self._wrong(f"{field}.{lacking}", "is not set; a client certificate needs its key, and a key its one")
+        token, token_file = str(user.get("token") or ""), str(user.get("tokenFile") or "")
+        if token_file:
+            # As in client-go, the file wins; it is read now so that its absence is told now.
+            path = self._resolve(token_file)
+            token = self._read(path, f"{field}.tokenFile").decode("utf-8", errors="replace").strip()
+            token_file = str(path)
+        return replace(
+            connection,
+            client_cert_data=certificate,
+            client_key_data=key,
+            token=token,
+            token_file=token_file,
+            username=str(user.get("username") or ""),
+            password=str(user.get("password") or ""),
+            impersonate_user=str(user.get("as") or ""),
+            impersonate_groups=tuple(map(str, user.get("as-groups") or ())),
+            plugin=self._plugin(user, field, context),
+        )
+
+    def _plugin(self, user: dict[str, Any], field: str, context: str) -> CredentialPlugin | None:
+        directory = str(self._path.parent)
+        if user.get("exec"):
+            if not isinstance(user["exec"], dict) or not user["exec"].get("command"):
+                raise self._wrong(f"{field}.exec.command", "is not set")
+            return CredentialPlugin("exec", {"exec": user["exec"]}, context, directory)
+        if user.get("auth-provider"):
+            return CredentialPlugin("auth-provider", self._document, context, directory)
+        return None
+
+    def _server(self, cluster: dict[str, Any], field: str) -> str:
+        server = str(cluster.get("server") or "").rstrip("/")
+        if not server:
+            raise self._wrong(f"{field}.server", "is not set; give the API server's address, https://HOST:PORT")
+        try:
+            parts = urlsplit(server)
+            is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 1) > 0
+        except ValueError:
+            is_good = False
+        if not is_good:
+            raise self._wrong(f"{field}.server", f"{server!r} is no address; write https://HOST:PORT")
+        return server
+
+    def _entry(self, section: str, name: str, inner: str) -> dict[str, Any]:
+        listed = self._document.get(section) or []
+        for entry in listed if isinstance(listed, list) else ():
+            if isinstance(entry, dict) and entry.get("name") == name:
+                found = entry.get(inner) or {}
+                if not isinstance(found, dict):
+                    raise self._wrong(f"{section}[{name}].{inner}", "is no mapping")
+                return found
+        raise self._wrong(section, f'has no "{name}"; there are: {self._names(section)}')
+
+    def _names(self, section: str) -> str:
+        listed = self._document.get(section) or []
+        found = [str(entry.get("name")) for entry in listed if isinstance(entry, dict)] if listed else []
+        return ", ".join(sorted(found)) or "none"
+
+    def _data(self, section: dict[str, Any], name: str, field: str) -> bytes:
+        """Return inline data, or what the file that `name` refers to holds; inline wins, as in client-go."""
+        inline = section.get(f"{name}-data")
+        if inline:
+            try:
+                return base64.b64decode(str(inline), validate=True)
+            except (binascii.Error, ValueError) as problem:
+                raise self._wrong(f"{field}.{name}-data", "is not base64") from problem
+        if section.get(name):
+            return self._read(self._resolve(str(section[name])), f"{field}.{name}")
+        return b""
+
+    def _resolve(self, text: str) -> Path:
+        path = Path(text).expanduser()
+        return path if path.is_absolute() else self._path.parent / path
+
+    def _read(self, path: Path, field: str) -> bytes:
+        return _read(path, self._path, field)
+
+    def _wrong(self, field: str, problem: str) -> ConfigurationError:
+        where = f"{self._path}: {field}" if field else str(self._path)
+        return ConfigurationError(f"{where}: {problem}" if field else f"{where} {problem}")
+
+
+def _read(path: Path, file: Path, field: str) -> bytes:
+    """Read a file; ConfigurationError says which, where it was named, and what to do."""
+    told = str(path) if path == file else f"{file}: {field}: {path}"
+    try:
+        return path.expanduser().read_bytes()
+    except FileNotFoundError as problem:
+        raise ConfigurationError(f"{told} does not exist; give the path of {_of(path, file, field)}") from problem
+    except IsADirectoryError as problem:
+        raise ConfigurationError(f"{told} is a folder; give the path of {_of(path, file, field)}") from problem
+    except PermissionError as problem:
+        raise ConfigurationError(f"{told} is not readable; change its owner or mode") from problem
+    except OSError as problem:
+        raise ConfigurationError(f"{told} cannot be read: {problem.strerror}") from problem
+
+
+def _of(path: Path, file: Path, field: str) -> str:
+    return field if path == file else "a file"
