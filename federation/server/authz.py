@@ -17,10 +17,10 @@ from federation.base.tasks import Supervisor
 from federation.registry.kinds import KindInfo
 from federation.registry.options import ListOptions
 from federation.registry.registry import Registry
+from federation.server.escalation import RBAC_GROUP
 from federation.server.identity import MASTERS, SERVICE_ACCOUNT_PREFIX, Attributes, Decision, User
 from federation.server.rules import Rule, aggregate_matches, to_rules
 
-RBAC_GROUP = "rbac.authorization.k8s.io"
 _ROLES = {"clusterroles", "roles"}
 _ALLOWED = Decision(is_allowed=True)
 

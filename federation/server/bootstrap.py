@@ -9,7 +9,7 @@ from typing import Any
 from federation.base.errors import AlreadyExists
 from federation.registry.options import WriteOptions
 from federation.registry.registry import Registry
-from federation.server.authz import RBAC_GROUP
+from federation.server.escalation import RBAC_GROUP
 
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]

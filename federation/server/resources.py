@@ -14,9 +14,12 @@ from federation.registry.options import WriteOptions
 from federation.registry.registry import Registry
 from federation.server import decoding, parameters
 from federation.server.asgi import Request, is_true
+from federation.server.escalation import RBAC_GROUP, check_escalation
+from federation.server.identity import MASTERS
 from federation.server.negotiation import PLAIN, Answer, negotiate
 from federation.server.paths import ResourcePath
 from federation.server.rendering import is_status, render_list, render_object
+from federation.server.reviews import Authorizer
 from federation.server.watching import Watches
 
 _APPLY = "application/apply-patch+yaml"
@@ -42,8 +45,9 @@ def is_watch(request: Request, path: ResourcePath) -> bool:
 class Resources:
     """Serves resource paths of one registry."""
 
-    def __init__(self, registry: Registry, watches: Watches, *, body_bytes_max: int) -> None:
+    def __init__(self, registry: Registry, watches: Watches, authorizer: Authorizer, *, body_bytes_max: int) -> None:
         self._registry = registry
+        self._authorizer = authorizer
         self._watches = watches
         self._body_bytes_max = body_bytes_max
 
@@ -97,6 +101,7 @@ class Resources:
             raise _not_allowed()
         options = self._write_options(call, "create")
         obj = await self._object(call, options)
+        self._guard(call, obj)
         value = await self._registry.create(
             call.info, path.namespace, obj, options, name=path.name, subresource=path.subresource
         )
@@ -106,6 +111,7 @@ class Resources:
         path = call.path
         options = self._write_options(call, "update")
         obj = await self._object(call, options)
+        self._guard(call, obj)
         value, is_created = await self._registry.update(
             call.info, path.namespace, path.name, obj, options, subresource=path.subresource
         )
@@ -119,9 +125,12 @@ class Resources:
         decoding.check_patch_depth(patch)
         if patch_type == _APPLY and patch[:1] != b"{":
             patch = orjson.dumps(decoding.decode_yaml(patch)[0])
-        value, is_created = await self._registry.patch(
-            call.info, path.namespace, path.name, patch_type, patch, options, subresource=path.subresource
-        )
+        arguments = (call.info, path.namespace, path.name, patch_type, patch)
+        if path.group == RBAC_GROUP and MASTERS not in request.user.groups:
+            # What the patch would grant is known only from its result.
+            trial, _ = await self._registry.patch(*arguments, replace(options, dry_run=True))
+            self._guard(call, orjson.loads(trial))
+        value, is_created = await self._registry.patch(*arguments, options, subresource=path.subresource)
         await self._respond(call, 201 if is_created else 200, value)
 
     async def _delete(self, call: Call) -> None:
@@ -152,6 +161,10 @@ class Resources:
             await call.request.respond(status, value, content_type=content_type)
         else:
             await call.request.respond(status, value)
+
+    def _guard(self, call: Call, obj: dict[str, object]) -> None:
+        if call.path.group == RBAC_GROUP:
+            check_escalation(self._authorizer, call.request.user, call.info, call.path.namespace, obj)
 
     def _write_options(self, call: Call, verb: str) -> WriteOptions:
         request = call.request

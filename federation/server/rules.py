@@ -4,7 +4,7 @@ A rule allows verbs on resources of API groups, optionally on named objects only
 everything; `*/status` for a subresource of every resource; a path may end in `*`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from federation.server.identity import Attributes
@@ -60,6 +60,11 @@ class Rule(NamedTuple):
             return False
         return not self.names or bool(other.names and other.names <= self.names)
 
+    @property
+    def size(self) -> int:
+        """How many rules `split` returns."""
+        return len(self.verbs) * (len(self.paths) + len(self.groups) * len(self.resources) * max(1, len(self.names)))
+
     def split(self) -> list["Rule"]:
         """Return the rule as rules of one verb, group, resource (or path) and name each."""
         none: frozenset[str] = frozenset()
@@ -96,22 +101,28 @@ class Rule(NamedTuple):
         return f"{resource}/{subresource}" in self.resources or f"*/{subresource}" in self.resources
 
 
-def to_rules(rules: Iterable[Mapping[str, Any]]) -> tuple[Rule, ...]:
-    """Return a role's rules; a rule with both resources and paths becomes two."""
+def to_rules(rules: Any) -> tuple[Rule, ...]:
+    """Return a role's rules; a rule with both resources and paths becomes two. What has the wrong type is left out."""
     found: list[Rule] = []
-    for rule in rules:
-        verbs = frozenset(rule.get("verbs") or ())
-        if rule.get("nonResourceURLs"):
-            found.append(Rule(verbs, frozenset(), frozenset(), frozenset(), tuple(rule["nonResourceURLs"])))
-        if rule.get("resources"):
-            groups, resources = frozenset(rule.get("apiGroups") or ()), frozenset(rule["resources"])
-            found.append(Rule(verbs, groups, resources, frozenset(rule.get("resourceNames") or ()), ()))
+    for rule in rules if isinstance(rules, list) else ():
+        if not isinstance(rule, dict):
+            continue
+        verbs, resources = _texts(rule, "verbs"), _texts(rule, "resources")
+        if paths := _texts(rule, "nonResourceURLs"):
+            found.append(Rule(verbs, frozenset(), frozenset(), frozenset(), tuple(sorted(paths))))
+        if resources:
+            found.append(Rule(verbs, _texts(rule, "apiGroups"), resources, _texts(rule, "resourceNames"), ()))
     return tuple(found)
 
 
 def aggregate_matches(selectors: Sequence[Mapping[str, Any]], labels: Mapping[str, str]) -> bool:
     """Return whether a ClusterRole's labels satisfy one of an aggregation rule's label selectors."""
     return any(_selects(selector, labels) for selector in selectors)
+
+
+def _texts(rule: Mapping[str, Any], name: str) -> frozenset[str]:
+    values = rule.get(name)
+    return frozenset(value for value in values if isinstance(value, str)) if isinstance(values, list) else frozenset()
 
 
 def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.base.errors import BadRequest, UnsupportedMediaType
-from federation.server.decoding import DEPTH_MAX, check_patch_depth, decode_json, decode_object, decode_yaml, find_duplicates
+from federation.server.decoding import (
+    DEPTH_MAX,
+    check_patch_depth,
+    decode_json,
+    decode_object,
+    decode_yaml,
+    find_duplicates,
+)
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -110,7 +117,10 @@ JSON_VALUES = st.recursive(
 )
 
 
-@given(st.dictionaries(st.text(max_size=6), JSON_VALUES, max_size=5), st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : ")]))
+@given(
+    st.dictionaries(st.text(max_size=6), JSON_VALUES, max_size=5),
+    st.sampled_from([(",", ":"), (", ", ": "), (" , ", " : ")]),
+)
 def test_what_a_serialiser_writes_never_has_duplicates(value: dict[str, Any], separators: tuple[str, str]) -> None:
     body = json.dumps(value, separators=separators).encode()
     assert find_duplicates(body, value) == []

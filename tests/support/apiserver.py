@@ -1,0 +1,164 @@
+"""A real API server for tests: MemoryStore, registry, RBAC, journal and HTTPS on a free port, in a thread of its own.
+
+`api_server(directory)` is a context manager; tests that share one server wrap it in a module fixture. The thread has its
+own event loop (uvloop, as in production), so that tests may block, run kubectl, or use a loop of their own. `run` calls
+a coroutine in the server's loop.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import uvloop
+
+from federation.base.clock import SystemClock
+from federation.registry.options import RegistryOptions
+from federation.registry.registry import Registry
+from federation.server.app import App, AppOptions, create_app
+from federation.server.authn import Authenticator
+from federation.server.authz import RBACAuthorizer
+from federation.server.bootstrap import ensure_default_rbac
+from federation.server.kubeconfig import write_kubeconfig
+from federation.server.pki import PKI, ensure_pki
+from federation.server.serving import ServingOptions, serve
+from federation.server.tokens import ServiceAccountTokens, TokenFile
+from federation.store.interface import Store
+from federation.store.journal import MemoryJournal
+from federation.store.memory import MemoryStore
+
+T = TypeVar("T")
+_START_S_MAX = 30.0
+
+
+@dataclass
+class Parts:
+    """One server's objects; `server` is its URL."""
+
+    registry: Registry
+    app: App
+    journal: MemoryJournal
+    authenticator: Authenticator
+    authorizer: RBACAuthorizer
+    token_file: TokenFile
+    pki: PKI
+    kubeconfig: Path
+    loop: asyncio.AbstractEventLoop
+    server: str = ""
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the server's event loop and return its result; for callers in other threads."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(_START_S_MAX)
+
+
+def build(
+    directory: Path, store: Store, *, options: AppOptions | None = None, registry_options: RegistryOptions | None = None
+) -> Parts:
+    """Wire a server without starting anything; call it in a running event loop."""
+    clock = SystemClock()
+    pki = ensure_pki(directory / "pki", now=datetime.now(UTC))
+    registry = Registry(store, clock=clock, options=registry_options or RegistryOptions())
+    token_file = TokenFile(directory / "tokens.json")
+    tokens = ServiceAccountTokens(pki.token_key)
+    authenticator = Authenticator(registry, clock=clock, service_account_tokens=tokens, token_file=token_file)
+    authorizer = RBACAuthorizer(registry, clock=clock)
+    journal = MemoryJournal()
+    app = create_app(registry, authenticator=authenticator, authorizer=authorizer, journal=journal, options=options)
+    return Parts(
+        registry,
+        app,
+        journal,
+        authenticator,
+        authorizer,
+        token_file,
+        pki,
+        directory / "kubeconfig",
+        asyncio.get_running_loop(),
+    )
+
+
+async def _serve(
+    directory: Path, store: Store, stop: asyncio.Event, on_ready: Callable[[Parts], None], **arguments: Any
+) -> None:
+    parts = build(directory, store, **arguments)
+
+    def started(host: str, port: int) -> None:
+        parts.server = f"https://{host}:{port}"
+        write_kubeconfig(parts.kubeconfig, parts.pki, server=parts.server)
+        on_ready(parts)
+
+    background = [asyncio.create_task(store.run())]
+    await store.ready()
+    await parts.registry.start()
+    await ensure_default_rbac(parts.registry)
+    background += [asyncio.create_task(parts.registry.run()), asyncio.create_task(parts.authorizer.run())]
+    await parts.authorizer.wait_synced()
+    serving = asyncio.create_task(
+        serve(
+            parts.app,
+            host="127.0.0.1",
+            port=0,
+            tls=parts.pki.serving,
+            on_started=started,
+            on_stopping=parts.app.stop,
+            options=ServingOptions(graceful_stop_s=1),
+        )
+    )
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait([serving, stopping, *background], return_when=asyncio.FIRST_COMPLETED)
+    for task in (serving, stopping, *background):
+        task.cancel()
+    results = await asyncio.gather(serving, *background, return_exceptions=True)
+    await store.close()
+    for result in results:
+        if isinstance(result, Exception):
+            raise result
+
+
+@contextmanager
+def api_server(
+    directory: Path,
+    *,
+    store: Callable[[], Store] = MemoryStore,
+    options: AppOptions | None = None,
+    registry_options: RegistryOptions | None = None,
+) -> Iterator[Parts]:
+    """Run a server while the context is open; what fails in its thread is raised here."""
+    ready = threading.Event()
+    held: dict[str, Any] = {}
+
+    def on_ready(parts: Parts) -> None:
+        held["parts"] = parts
+        ready.set()
+
+    async def main() -> None:
+        held["stop"] = stop = asyncio.Event()
+        held["loop"] = asyncio.get_running_loop()
+        await _serve(directory, store(), stop, on_ready, options=options, registry_options=registry_options)
+
+    def run() -> None:
+        try:
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(main())
+        except BaseException as error:  # noqa: BLE001  # handed to the thread that waits
+            held["error"] = error
+        finally:
+            ready.set()
+
+    thread = threading.Thread(target=run, name="api-server", daemon=True)
+    thread.start()
+    ready.wait(_START_S_MAX)
+    try:
+        if "parts" not in held:
+            raise held.get("error") or TimeoutError("the API server did not start")
+        yield held["parts"]
+    finally:
+        if thread.is_alive():
+            held["loop"].call_soon_threadsafe(held["stop"].set)
+            thread.join(_START_S_MAX)
+        if "parts" in held and "error" in held:
+            raise held["error"]

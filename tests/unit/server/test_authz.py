@@ -1,0 +1,1 @@
+"""Role-based access control: rules, bindings, aggregation, escalation — on a real registry."""
