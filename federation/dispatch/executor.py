@@ -2,9 +2,9 @@
 
 A lane has a bounded queue, a limit of operations in flight, a deadline per operation and a circuit: after several
 operations in a row without any answer it opens, refuses everything at once, and asks the member for a sign of life in
-growing intervals; when one comes, the owners of what was refused are told. Operations of one object never overlap.
-The executor knows nothing of what an operation does (`operations.py`) or why (`plan.py`). It lives as long as the
-control plane.
+growing intervals; when one comes, the owners of what was refused are told. Operations of one object never overlap. The
+executor knows nothing of what an operation does (`operations.py`) or why (`plan.py`). It lives as long as the control
+plane.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The newest known state of objects: the cache's, or what our own last write returned while the cache lags behind.
 
-Without it a reconcile that runs before its last write came back through the watch would decide on an old state and write
-the same again. Entries leave as soon as the cache has caught up. It is used by controllers for what they patch.
+Without it a reconcile that runs before its last write came back through the watch would decide on an old state and
+write the same again. Entries leave as soon as the cache has caught up. It is used by controllers for what they patch.
 """
 
 from collections.abc import Hashable

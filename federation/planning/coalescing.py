@@ -1,8 +1,8 @@
 """When to write once for many changes: wait until it is quiet, but not for ever, and not too often.
 
-Three times decide per key: a change is written after `quiet_s` without another one, at the latest `wait_s_max` after the
-first, and at the earliest `interval_s_min` after the previous write. Pure: the caller brings the monotonic time and owns
-the timer. `controllers/statuscollect` and `controllers/statusaggregate` ask it.
+Three times decide per key: a change is written after `quiet_s` without another one, at the latest `wait_s_max` after
+the first, and at the earliest `interval_s_min` after the previous write. Pure: the caller brings the monotonic time and
+owns the timer. `controllers/statuscollect` and `controllers/statusaggregate` ask it.
 """
 
 from collections.abc import Hashable

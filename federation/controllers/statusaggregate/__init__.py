@@ -1,0 +1,1 @@
+"""Status aggregation: the statuses of all copies, merged into the status of the object that the user applied (§12)."""
