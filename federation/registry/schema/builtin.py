@@ -5,6 +5,7 @@ first time. So start-up costs a millisecond, and memory grows with the kinds in 
 only OpenAPI documents show them (`openapi.py` reads `definition`).
 """
 
+import hashlib
 import re
 from functools import cache
 from importlib import resources
@@ -29,11 +30,20 @@ _VALUES = {
 _REPORTED = re.compile(r"(Status|Condition|ContainerState\w*|NodeSystemInfo|AttachedVolume|ContainerImage|Series)$")
 
 
+def _read() -> bytes:
+    return resources.files("federation.registry.schema").joinpath("builtin.json").read_bytes()
+
+
+@cache
+def fingerprint() -> str:
+    """Return a hash of all built-in definitions."""
+    return hashlib.sha256(_read()).hexdigest()
+
+
 @cache
 def _lines() -> dict[str, bytes]:
-    data = resources.files("federation.registry.schema").joinpath("builtin.json").read_bytes()
     lines = {}
-    for line in data.split(b"\n"):
+    for line in _read().split(b"\n"):
         if line.startswith(b'"'):
             name, _, body = line.partition(b": ")
             lines[name[1:-1].decode()] = body.rstrip(b",")

@@ -61,7 +61,7 @@ def has_type(schema: Schema, value: Any) -> bool:
     if kind == INTEGER:
         if type_ is int:
             limit = _INT32_MAX if schema.native and schema.format == "int32" else _INT64_MAX
-            return -limit - 1 <= value <= limit
+            return bool(-limit - 1 <= value <= limit)
         return type_ is float and not schema.native and bool(value.is_integer())
     if kind == BOOLEAN:
         return type_ is bool

@@ -35,7 +35,7 @@ _FLAGS = {
 
 
 def from_openapi(structural: Mapping[str, Any] | None) -> Schema:
-    """Return the schema of a custom resource: the given one, with apiVersion, kind and metadata as all objects have them.
+    """Return the schema of a custom resource: the given one, with every object's apiVersion, kind and metadata.
 
     None (a definition without schema) accepts every field.
     """

@@ -206,4 +206,6 @@ def _validate_combinations(schema: Schema, value: Any, path: str, causes: Causes
 
 def _explain_nearest(parts: tuple[Schema, ...], value: Any, path: str, causes: Causes) -> None:
     """Add what the alternative with the fewest complaints says."""
-    causes += min((validate(part, value, path) for part in parts), key=lambda found: len(found))
+    complaints: list[Causes] = [validate(part, value, path) for part in parts]
+    nearest = min(complaints, key=len)
+    causes += nearest
