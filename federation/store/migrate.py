@@ -5,6 +5,7 @@ there is something to do: a start on a database that is up to date costs one SEL
 pair.
 """
 
+import threading
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, select
@@ -12,6 +13,9 @@ from sqlalchemy import Connection, inspect, select
 import federation
 from federation.base.errors import Bug, ConfigurationError
 from federation.store.schema import MIGRATION_HEAD, SCHEMA_COMPAT, SCHEMA_VERSION, schema_version
+
+_alembic = threading.Lock()
+"""Alembic keeps its environment in a module, so that one process migrates one database at a time."""
 
 
 def migrations_folder() -> Path:
@@ -52,10 +56,11 @@ def _run(connection: Connection, target: str, *, is_down: bool = False) -> None:
     config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
-    if is_down:
-        command.downgrade(config, target)
-        return
-    command.upgrade(config, target)
+    with _alembic:
+        if is_down:
+            command.downgrade(config, target)
+            return
+        command.upgrade(config, target)
     if target == MIGRATION_HEAD:
         row = connection.execute(select(schema_version.c.version, schema_version.c.compat)).one()
         if (row.version, row.compat) != (SCHEMA_VERSION, SCHEMA_COMPAT):
