@@ -1,0 +1,285 @@
+"""The schedule controller against a real registry in memory."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from tests.support.schedule_world import World, pending_of, placements_of, schedule_world
+
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PROPAGATION_POLICIES, SCHEDULING_PROFILES
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with schedule_world() as world:
+        for name in ("east", "north", "west"):
+            await world.cluster(name, labels={"region": name})
+        yield world
+
+
+def weights(**values: int) -> list[dict[str, Any]]:
+    return [{"cluster": cluster, "preferences": {"weight": weight}} for cluster, weight in values.items()]
+
+
+async def test_replicas_are_divided_by_weight_in_one_write(world: World) -> None:
+    await world.policy("p", schedulingMode="Divide", placement=weights(east=1, north=2, west=3))
+    await world.deployment(policy="p")
+    fed_object = await world.becomes({"east": 1, "north": 2, "west": 3})
+    annotations = fed_object["metadata"]["annotations"]
+    assert names.GLOBAL_SCHEDULER not in pending_of(fed_object)
+    assert json.loads(annotations[names.SCHEDULING])["placement"] == {"east": 1, "north": 2, "west": 3}
+    assert annotations[names.ENABLE_FOLLOWER_SCHEDULING] == "true"
+    await world.idle()
+    assert world.writes() == 1
+    (record,) = await world.journaled()
+    assert record.outcome == "Scheduled"
+    assert record.group == "apps"
+    explanation = json.loads(record.explanation)
+    assert explanation["policy"] == {"namespace": "default", "name": "p"}
+    assert explanation["division"]["weights"]["by"] == "policy"
+    assert not [event for event in await world.events() if event[1] == names.EVENT_SCHEDULED]
+
+
+async def test_looking_again_at_a_scheduled_object_writes_nothing(world: World) -> None:
+    await world.policy("p")
+    await world.deployment(policy="p")
+    await world.becomes({"east": None, "north": None, "west": None})
+    await world.patch_object("web", {"metadata": {"annotations": {"somebody": "else"}}})
+    await world.idle()
+    assert world.writes() == 1
+    assert len(await world.journaled()) == 1
+
+
+async def test_scaling_moves_only_the_difference_and_tells_it(world: World) -> None:
+    await world.policy("p", schedulingMode="Divide", placement=weights(east=1, north=1, west=1))
+    await world.deployment(policy="p")
+    await world.becomes({"east": 2, "north": 2, "west": 2})
+    await world.scale("web", 9)
+    await world.becomes({"east": 3, "north": 3, "west": 3})
+    moves = [message for _, reason, message in await world.events() if reason == names.EVENT_SCHEDULED]
+    assert moves == ["east 2 → 3, north 2 → 3, west 2 → 3 (PropagationPolicy default/p)"]
+    records = await world.journaled()
+    assert json.loads(records[0].explanation)["because"] == ["replicaCount"]
+
+
+async def test_scaling_to_zero_keeps_the_object_in_its_clusters(world: World) -> None:
+    await world.policy("p", schedulingMode="Divide", placement=weights(east=1, north=1))
+    await world.deployment(policy="p", replicas=4)
+    await world.becomes({"east": 2, "north": 2})
+    await world.scale("web", 0)
+    await world.becomes({"east": 0, "north": 0})
+    await world.scale("web", 2)
+    await world.becomes({"east": 1, "north": 1})
+
+
+async def test_a_cluster_without_a_share_is_dropped_and_remembered(world: World) -> None:
+    await world.policy("p", schedulingMode="Divide", placement=weights(east=1, north=1))
+    await world.deployment(policy="p", replicas=4)
+    await world.becomes({"east": 2, "north": 2})
+    await world.patch(PROPAGATION_POLICIES, "p", {"spec": {"placement": weights(north=1, west=1)}}, namespace="default")
+    fed_object = await world.becomes({"north": 2, "west": 2})
+    assert json.loads(fed_object["metadata"]["annotations"][names.DEPARTED_CLUSTERS]) == ["east"]
+
+
+async def test_no_feasible_cluster_keeps_the_last_placement_and_says_so(world: World) -> None:
+    await world.policy("p", clusterSelector={"region": "east"})
+    await world.deployment(policy="p")
+    await world.becomes({"east": None})
+    await world.patch(PROPAGATION_POLICIES, "p", {"spec": {"clusterSelector": {"region": "mars"}}}, namespace="default")
+    condition = await world.condition("False", "NoFeasibleCluster")
+    assert condition["message"] == "0/3 clusters are available: 3 cluster(s) didn't match cluster selector"
+    assert await world.placed() == {"east": None}
+    await world.idle()
+    assert (await world.journaled())[0].outcome == "NoFeasibleCluster"
+    warnings = [event for event in await world.events() if event[1] == names.EVENT_SCHEDULING_FAILED]
+    assert len(warnings) == 1
+    assert warnings[0][2].endswith("the last placement stays")
+
+
+async def test_an_unschedulable_object_is_retried_when_a_cluster_can_help(world: World) -> None:
+    for name in ("east", "north", "west"):
+        await world.cluster_status(name, ready=False)
+    await world.policy("p")
+    await world.deployment(policy="p")
+    condition = await world.condition("False", "NoFeasibleCluster")
+    assert condition["message"] == "0/3 clusters are available: 3 cluster(s) were unready"
+    await world.turn_passed()
+    await world.cluster_status("north", ready=True)
+    await world.becomes({"north": None})
+    await world.condition("True", names.REASON_SCHEDULED)
+
+
+async def test_a_missing_policy_is_told_and_its_arrival_helps(world: World) -> None:
+    await world.deployment(policy="late")
+    condition = await world.condition("False", names.REASON_POLICY_NOT_FOUND)
+    assert condition["message"] == "PropagationPolicy default/late does not exist"
+    await world.policy("late")
+    await world.becomes({"east": None, "north": None, "west": None})
+    await world.condition("True")
+
+
+async def test_a_deleted_policy_keeps_the_placement(world: World) -> None:
+    await world.policy("p")
+    await world.deployment(policy="p")
+    await world.becomes({"east": None, "north": None, "west": None})
+    await world.client.delete(PROPAGATION_POLICIES, "p", "default")
+    await world.condition("False", names.REASON_POLICY_NOT_FOUND)
+    assert await world.placed() == {"east": None, "north": None, "west": None}
+    await world.policy("p")
+    await world.condition("True")
+
+
+async def test_an_object_without_any_policy_goes_nowhere_quietly(world: World) -> None:
+    await world.deployment()
+    fed_object = await world.turn_passed()
+    assert placements_of(fed_object) == {}
+    await world.idle()
+    assert "conditions" not in ((await world.get()).get("status") or {})
+    assert await world.events() == []
+
+
+async def test_a_removed_policy_label_keeps_the_placement_and_says_so(world: World) -> None:
+    await world.policy("p")
+    await world.deployment(policy="p")
+    await world.becomes({"east": None, "north": None, "west": None})
+    await world.patch_object("web", {"metadata": {"labels": {names.PROPAGATION_POLICY_LABEL: None}}})
+    await world.condition("False", names.REASON_NO_POLICY)
+    assert await world.placed() == {"east": None, "north": None, "west": None}
+
+
+async def test_a_policy_may_select_objects_by_itself_and_a_label_wins(world: World) -> None:
+    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"tier": "front"}}}
+    await world.policy("everywhere", "", resourceSelectors=[selector])
+    await world.policy("north-only", placement=[{"cluster": "north"}])
+    await world.deployment("selected", labels={"tier": "front"})
+    await world.deployment("labelled", labels={"tier": "front"}, policy="north-only")
+    await world.deployment("other", labels={"tier": "back"})
+    await world.becomes({"east": None, "north": None, "west": None}, "selected")
+    await world.becomes({"north": None}, "labelled")
+    assert placements_of(await world.turn_passed("other")) == {}
+
+
+async def test_a_policy_that_comes_later_finds_the_objects_that_it_selects(world: World) -> None:
+    await world.deployment()
+    await world.turn_passed()
+    await world.policy("p", resourceSelectors=[{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}])
+    await world.becomes({"east": None, "north": None, "west": None})
+
+
+async def test_no_scheduling_leaves_the_object_alone(world: World) -> None:
+    await world.policy("p")
+    await world.deployment(policy="p", annotations={names.NO_SCHEDULING: "true"})
+    assert placements_of(await world.turn_passed()) == {}
+
+
+async def test_it_waits_for_its_turn(world: World) -> None:
+    await world.policy("p")
+    before = json.dumps([["someone-else"], [names.GLOBAL_SCHEDULER]])
+    await world.deployment(policy="p", annotations={names.PENDING_CONTROLLERS: before})
+    await world.idle()
+    assert await world.placed() == {}
+    await world.patch_object(
+        "web", {"metadata": {"annotations": {names.PENDING_CONTROLLERS: json.dumps([[names.GLOBAL_SCHEDULER]])}}}
+    )
+    await world.becomes({"east": None, "north": None, "west": None})
+
+
+async def test_a_sticky_object_stays_when_its_clusters_do_not_fit_any_more(world: World) -> None:
+    await world.policy("p", stickyCluster=True, clusterSelector={"region": "east"})
+    await world.deployment(policy="p")
+    await world.becomes({"east": None})
+    await world.patch(PROPAGATION_POLICIES, "p", {"spec": {"clusterSelector": {"region": "west"}}}, namespace="default")
+
+    async def decided_again() -> bool:
+        return (await world.journaled())[0].outcome == "Sticky"
+
+    await world.until(decided_again)
+    assert await world.placed() == {"east": None}
+
+
+async def test_a_new_cluster_is_deferred_unless_the_policy_follows_it(world: World) -> None:
+    await world.policy("stays")
+    when = {"policyContentChanged": True, "clusterJoined": True}
+    await world.policy("follows", reschedulePolicy={"rescheduleWhen": when})
+    await world.deployment("a", policy="stays")
+    await world.deployment("b", policy="follows")
+    await world.becomes({"east": None, "north": None, "west": None}, "a")
+    await world.becomes({"east": None, "north": None, "west": None}, "b")
+    await world.cluster("south")
+    await world.becomes({"east": None, "north": None, "south": None, "west": None}, "b")
+
+    async def is_deferred() -> bool:
+        annotations = (await world.get("a"))["metadata"]["annotations"]
+        return annotations.get(names.SCHEDULING_DEFERRED_REASONS) == "clusterJoined:false"
+
+    await world.until(is_deferred)
+    assert await world.placed("a") == {"east": None, "north": None, "west": None}
+    assert (await world.journaled("a"))[0].outcome == "Deferred"
+
+
+async def test_a_taint_that_executes_moves_the_object_away(world: World) -> None:
+    await world.policy("p", schedulingMode="Divide", placement=weights(east=1, north=1))
+    await world.deployment(policy="p", replicas=4)
+    await world.becomes({"east": 2, "north": 2})
+    taints = [{"key": "down", "effect": "NoExecute"}]
+    await world.patch(FEDERATED_CLUSTERS, "east", {"spec": {"taints": taints}})
+    await world.becomes({"north": 4})
+
+
+async def test_a_removed_cluster_is_left(world: World) -> None:
+    await world.policy("p", schedulingMode="Divide", placement=weights(east=1, north=1))
+    await world.deployment(policy="p", replicas=4)
+    await world.becomes({"east": 2, "north": 2})
+    await world.client.delete(FEDERATED_CLUSTERS, "east")
+    fed_object = await world.becomes({"north": 4})
+    assert json.loads(fed_object["metadata"]["annotations"][names.DEPARTED_CLUSTERS]) == ["east"]
+
+
+async def test_a_profile_changes_the_plugins_and_its_edits_count(world: World) -> None:
+    await world.policy("p", schedulingProfile="picky", placement=[{"cluster": "north"}])
+    await world.deployment(policy="p")
+    await world.condition("False", names.REASON_PROFILE_NOT_FOUND)
+    await world.profile("picky")
+    await world.becomes({"north": None})
+    plugins = {"filter": {"disabled": [{"name": "PlacementFilter"}]}}
+    await world.patch(SCHEDULING_PROFILES, "picky", {"spec": {"plugins": plugins}})
+    await world.becomes({"east": None, "north": None, "west": None})
+
+
+async def test_annotations_override_the_policy(world: World) -> None:
+    await world.policy("p")
+    placements = json.dumps([{"cluster": "west"}])
+    await world.deployment(policy="p", annotations={names.PLACEMENTS: placements})
+    await world.becomes({"west": None})
+
+
+async def test_cluster_names_in_capitals_mean_the_lower_case_cluster(world: World) -> None:
+    await world.policy("p", schedulingMode="Divide", placement=weights(East=1, NORTH=2))
+    await world.deployment(policy="p")
+    await world.becomes({"east": 2, "north": 4})
+
+
+async def test_a_wrong_migration_request_is_told_and_a_right_one_caps_a_cluster(world: World) -> None:
+    await world.policy("p", schedulingMode="Divide", placement=weights(east=1, north=1))
+    await world.deployment(policy="p", annotations={names.MIGRATION_CONFIGURATION: "{nonsense"})
+    await world.becomes({"east": 3, "north": 3})
+    assert names.EVENT_PARSE_MIGRATION_CONFIGURATION in [event[1] for event in await world.events()]
+    request = json.dumps({"replicasMigrations": [{"cluster": "east", "limitedCapacity": 1}]})
+    await world.patch_object("web", {"metadata": {"annotations": {names.MIGRATION_CONFIGURATION: request}}})
+    fed_object = await world.becomes({"east": 1, "north": 5})
+    applied = fed_object["metadata"]["annotations"][names.APPLIED_MIGRATION_CONFIGURATION]
+    assert json.loads(applied) == {"limitedCapacity": {"east": 1}}
+
+
+async def test_objects_that_go_are_forgotten(world: World) -> None:
+    await world.deployment(policy="missing")
+    await world.condition("False")
+    assert world.schedule._facts.waiting
+    await world.client.delete(FEDERATED_OBJECTS, "web-deployments.apps", "default")
+
+    async def is_forgotten() -> bool:
+        return not world.schedule._facts.waiting
+
+    await world.until(is_forgotten)
