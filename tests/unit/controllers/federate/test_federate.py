@@ -1,0 +1,212 @@
+from typing import Any
+
+import orjson
+from tests.unit.controllers.hosting import Host
+
+from federation.api import names
+from federation.api.resources import (
+    CLUSTER_FEDERATED_OBJECTS,
+    CONFIGMAPS,
+    DEPLOYMENTS,
+    FEDERATED_OBJECTS,
+    FEDERATED_TYPE_CONFIGS,
+    NAMESPACES,
+    OVERRIDE_POLICIES,
+)
+from federation.controllers.federate import controller
+
+FED = "web-deployments.apps"
+
+
+def a_deployment(name: str = "web", **metadata: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default", "labels": {"app": name}, **metadata},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}, "creationTimestamp": None},
+                "spec": {"containers": [{"name": "c", "image": "nginx"}]},
+            },
+        },
+    }
+
+
+async def started(host: Host, *kinds: str) -> controller.FederateController:
+    await host.federate(*(kinds or ("Deployment",)))
+    federate = controller.build(host.client, host.informers, host.types, host.recorder, clock=host.clock)
+    host.start(federate.run)
+    return federate
+
+
+def pending(federated: dict[str, Any]) -> Any:
+    return orjson.loads(federated["metadata"]["annotations"][names.PENDING_CONTROLLERS])
+
+
+async def test_a_new_source_costs_two_writes(host: Host) -> None:
+    federate = await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    federated = await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.settle(federate)
+
+    assert host.client.writes == {"patch Deployment": 1, "create FederatedObject": 1}
+    source = await host.user.get(DEPLOYMENTS, "web", "default")
+    assert names.FEDERATE_FINALIZER in source["metadata"]["finalizers"]
+    assert federated["metadata"]["finalizers"] == [names.SYNC_FINALIZER]
+    assert federated["metadata"]["ownerReferences"][0]["uid"] == source["metadata"]["uid"]
+    assert pending(federated) == [[names.GLOBAL_SCHEDULER]]
+    assert federated["metadata"]["annotations"][names.IDLE_CONTROLLERS] == names.OVERRIDE_CONTROLLER
+    assert federated["spec"]["template"]["spec"]["replicas"] == 2
+
+
+async def test_an_override_policy_that_applies_keeps_its_stage(host: Host) -> None:
+    await host.user.create(
+        OVERRIDE_POLICIES,
+        {
+            "apiVersion": "core.kubeadmiral.io/v1alpha1",
+            "kind": "OverridePolicy",
+            "metadata": {"name": "p", "namespace": "default"},
+            "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}]},
+        },
+    )
+    await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    federated = await host.find(FEDERATED_OBJECTS, FED, "default")
+    assert pending(federated) == [[names.GLOBAL_SCHEDULER], [names.OVERRIDE_CONTROLLER]]
+
+
+async def test_a_changed_spec_is_one_write_and_starts_the_pipeline_again(host: Host) -> None:
+    federate = await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.merge(
+        FEDERATED_OBJECTS, FED, {"metadata": {"annotations": {names.PENDING_CONTROLLERS: "[]"}}}, "default"
+    )
+    await host.settle(federate)
+    host.client.writes.clear()
+
+    await host.merge(DEPLOYMENTS, "web", {"spec": {"replicas": 5}}, "default")
+    federated = await host.find(
+        FEDERATED_OBJECTS, FED, "default", where=lambda obj: obj["spec"]["template"]["spec"]["replicas"] == 5
+    )
+    await host.settle(federate)
+    assert pending(federated) == [[names.GLOBAL_SCHEDULER]]
+    assert host.client.writes == {"patch FederatedObject": 1}
+
+
+async def test_status_and_feedback_cost_nothing(host: Host) -> None:
+    federate = await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.settle(federate)
+    host.client.writes.clear()
+
+    await host.merge(DEPLOYMENTS, "web", {"status": {"replicas": 2}}, "default", subresource="status")
+    await host.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.SCHEDULING: "{}"}}}, "default")
+    await host.settle(federate)
+    assert host.client.writes == {}
+
+
+async def test_a_restart_writes_nothing(host: Host) -> None:
+    federate = await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.merge(DEPLOYMENTS, "web", {"status": {"replicas": 2}}, "default", subresource="status")
+    await host.settle(federate)
+    host.client.writes.clear()
+
+    again = controller.build(host.client, host.informers, host.types, host.recorder, clock=host.clock)
+    host.start(again.run)
+    await host.settle(federate, again)
+    assert host.client.writes == {}
+
+
+async def test_a_deleted_source_waits_for_its_federated_object(host: Host) -> None:
+    federate = await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Background")
+    await host.find(FEDERATED_OBJECTS, FED, "default", where=lambda obj: obj["metadata"].get("deletionTimestamp"))
+    await host.settle(federate)
+    assert (await host.user.get(DEPLOYMENTS, "web", "default"))["metadata"]["deletionTimestamp"]
+
+    await host.merge(FEDERATED_OBJECTS, FED, {"metadata": {"finalizers": None}}, "default")
+    await host.gone(FEDERATED_OBJECTS, FED, "default")
+    await host.gone(DEPLOYMENTS, "web", "default")
+
+
+async def test_a_federated_object_that_somebody_deletes_comes_back(host: Host) -> None:
+    await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    before = await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.user.delete(FEDERATED_OBJECTS, FED, "default")
+    await host.merge(FEDERATED_OBJECTS, FED, {"metadata": {"finalizers": None}}, "default")
+    await host.find(
+        FEDERATED_OBJECTS, FED, "default", where=lambda obj: obj["metadata"]["uid"] != before["metadata"]["uid"]
+    )
+
+
+async def test_somebody_elses_edit_of_the_template_is_undone(host: Host) -> None:
+    await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.merge(FEDERATED_OBJECTS, FED, {"spec": {"template": {"spec": {"replicas": 99}}}}, "default")
+    await host.find(
+        FEDERATED_OBJECTS, FED, "default", where=lambda obj: obj["spec"]["template"]["spec"]["replicas"] == 2
+    )
+
+
+async def test_what_the_system_makes_is_left_alone(host: Host) -> None:
+    federate = await started(host, "ConfigMap", "Namespace")
+    for name, namespace in (("kube-root-ca.crt", "default"), ("settings", "kube-system"), ("settings", "default")):
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
+        await host.user.create(CONFIGMAPS, config)
+    await host.find(FEDERATED_OBJECTS, "settings-configmaps", "default")
+    await host.find(CLUSTER_FEDERATED_OBJECTS, "default-namespaces")
+    await host.settle(federate)
+    federated = (await host.user.list(FEDERATED_OBJECTS)).items + (
+        await host.user.list(CLUSTER_FEDERATED_OBJECTS)
+    ).items
+    assert sorted(obj["metadata"]["name"] for obj in federated) == ["default-namespaces", "settings-configmaps"]
+    system = await host.user.get(NAMESPACES, "kube-system")
+    assert not system["metadata"].get("finalizers")
+
+
+async def test_a_type_that_is_no_longer_federated_is_let_go(host: Host) -> None:
+    federate = await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.user.delete(FEDERATED_TYPE_CONFIGS, "deployments.apps")
+    await host.until(lambda: host.types.get("apps", "v1", "Deployment") is None)
+    await host.user.create(DEPLOYMENTS, a_deployment("other"))
+    await host.settle(federate)
+    assert [obj["metadata"]["name"] for obj in (await host.user.list(FEDERATED_OBJECTS)).items] == [FED]
+
+
+async def test_two_sources_with_one_federated_name_warn_the_second(host: Host) -> None:
+    await started(host)
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "x", "controller": True}
+    await host.user.create(
+        CONFIGMAPS, {"metadata": {"name": "other", "namespace": "default"}} | {"apiVersion": "v1", "kind": "ConfigMap"}
+    )
+    other = await host.user.get(CONFIGMAPS, "other", "default")
+    await host.user.create(
+        FEDERATED_OBJECTS,
+        {
+            "apiVersion": "core.kubeadmiral.io/v1alpha1",
+            "kind": "FederatedObject",
+            "metadata": {
+                "name": FED,
+                "namespace": "default",
+                "ownerReferences": [owner | {"uid": other["metadata"]["uid"]}],
+            },
+            "spec": {"template": {}},
+        },
+    )
+    await host.until(lambda: host.informers.for_resource(FEDERATED_OBJECTS).get("default", FED))
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    events = await host.events()
+    assert events[0][:2] == ("Deployment", names.EVENT_CREATE_FEDERATED_OBJECT)
+    assert 'belongs to ConfigMap "other"' in events[0][2]
