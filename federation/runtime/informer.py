@@ -97,8 +97,10 @@ class Informer:
         self._must_list = True
         self._synced = asyncio.Event()
         self._progress = 0
+        self._epoch = 0
         self._waiters: list[tuple[int, int, asyncio.Future[bool]]] = []
         self._sequence = itertools.count()
+        self._pause: asyncio.Future[None] | None = None
         self._watching: asyncio.Future[None] | None = None
         labels = (cluster, resource.group_resource)
         self._lists, self._events = _lists.labels(*labels), _events.labels(*labels)
@@ -173,8 +175,15 @@ class Informer:
     def invalidate(self) -> None:
         """List again at once: the server behind the client may be another one."""
         self._must_list = True
+        self._epoch += 1
         if self._watching is not None:
             self._watching.cancel()
+        self.retry()
+
+    def retry(self) -> None:
+        """End the pause after a failure, if there is one: the server answers again."""
+        if self._pause is not None:
+            self._pause.cancel()
 
     async def run(self) -> None:
         """Follow the collection until cancelled; failures are retried after a pause that doubles."""
@@ -187,8 +196,16 @@ class Informer:
                 if failure is None:
                     continue
             # A server that ends every watch at once is treated as a failing one: no loop without a pause.
-            await self._clock.sleep(pause_s * (0.5 + 0.5 * self._jitter()))
+            await self._wait(pause_s * (0.5 + 0.5 * self._jitter()))
             pause_s = min(pause_s * 2, self._options.backoff_s_max)
+
+    async def _wait(self, pause_s: float) -> None:
+        self._pause = asyncio.ensure_future(self._clock.sleep(pause_s))
+        try:
+            await asyncio.wait((self._pause,))
+        finally:
+            self._pause.cancel()
+            self._pause = None
 
     async def _follow(self) -> Exception | None:
         """List when needed and watch until the watch ends; return what failed, None for a watch that ended well."""
@@ -215,9 +232,9 @@ class Informer:
         """Bring the cache to the state of one complete list, page by page; deletions wait for the last page."""
         seen: set[CacheKey] = set()
         token, limit, revision = "", self._options.page_size, ""
-        self._must_list = False
-        try:
-            while True:
+        self._must_list, epoch = True, self._epoch
+        while True:
+            try:
                 page = await self._client.list(
                     self.resource,
                     self.namespace,
@@ -226,19 +243,23 @@ class Informer:
                     limit=limit,
                     continue_token=token,
                 )
-                revision = revision or page.resource_version
-                for obj in page.items:
-                    seen.add(self._take(obj))
-                token = page.continue_token
+            except Expired:
                 if not token:
-                    break
-        except BaseException:
-            self._must_list = True
-            raise
+                    raise
+                # The history under the pages was compacted: once more, in one piece, which cannot expire.
+                token, limit, revision = "", 0, ""
+                seen.clear()
+                continue
+            revision = revision or page.resource_version
+            for obj in page.items:
+                seen.add(self._take(obj))
+            token = page.continue_token
+            if not token:
+                break
         for key in [key for key in self._cache.keys() if key not in seen]:  # noqa: SIM118  # the cache is no mapping
             self._drop(key, None)
+        self._must_list = epoch != self._epoch  # `invalidate` may have been called meanwhile
         self._lists.inc()
-        self._progress += 1
         self.is_connected = True
         self._reach(revision)
         if not self.has_synced:

@@ -106,6 +106,11 @@ class Informers:
         for informer in self.all():
             informer.invalidate()
 
+    def retry(self) -> None:
+        """End every informer's pause after a failure."""
+        for informer in self.all():
+            informer.retry()
+
     async def run(self) -> None:
         """Run the informers, also those that are asked for later, until cancelled."""
         async with asyncio.TaskGroup() as group:

@@ -37,6 +37,10 @@ class Clients(Protocol):
         """Call `on_rebuilt` with the name of each cluster whose endpoint or credentials changed."""
         ...
 
+    def add_recovery_listener(self, on_recovered: ClusterListener) -> None:
+        """Call `on_recovered` with the name of each cluster that answers again after a while."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class MemberOptions:
@@ -74,6 +78,7 @@ class Members:
         self._sync_listeners: list[SyncListener] = []
         self._group: asyncio.TaskGroup | None = None
         clients.add_listener(self._rebuilt)
+        clients.add_recovery_listener(self._recovered)
 
     # -- clusters
 
@@ -231,6 +236,11 @@ class Members:
         member = self._members.get(cluster)
         if member is not None:
             member.informers.invalidate()
+
+    def _recovered(self, cluster: str) -> None:
+        member = self._members.get(cluster)
+        if member is not None:
+            member.informers.retry()
 
     @staticmethod
     def _teller(cluster: str, resource: Resource, handlers: list[MemberHandler]) -> Handler:
