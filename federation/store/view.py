@@ -83,13 +83,15 @@ class View:
     async def watch(self, prefix: str, since: int, history: History | None) -> AsyncIterator[EventBatch]:
         """Yield what happened after `since`: from the history, then from memory, then live."""
         self.check_kept(since)
+        told = since
         while since < self.cache.recent_after and history is not None:
             events, since = await history.events(prefix, since, self.cache.recent_after)
             if events:
                 yield EventBatch(events, since)
+                told = since
         # No await between reading the memory and opening the watch: nothing can be published in between.
         self.check_kept(since)
-        watcher = self.hub.open(prefix, since, self.cache.events_since(since, prefix))
+        watcher = self.hub.open(prefix, told, self.cache.events_since(since, prefix))
         try:
             while True:
                 yield await watcher.next()

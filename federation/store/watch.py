@@ -20,7 +20,7 @@ _overflows = Counter("federation_store_watcher_overflows_total", "Watches ended 
 
 
 class Watcher:
-    """One watch: the changes it has not read yet. `revision` is how far it has read."""
+    """One watch: the changes it has not read yet. `revision` is how far its reader knows to have read."""
 
     __slots__ = ("_buffer", "_failure", "_hub", "_waiter", "folder", "prefix", "revision")
 
@@ -80,7 +80,7 @@ class WatcherHub:
         self._folders: dict[str, list[Watcher]] = {}
 
     def open(self, prefix: str, revision: int, events: list[Event]) -> Watcher:
-        """Add a watch that has read up to `revision` and that starts with `events`, the matching ones since then."""
+        """Add a watch that was told everything up to `revision`; `events` are the matching ones since."""
         watcher = Watcher(self, prefix, revision, events)
         self._folders.setdefault(watcher.folder, []).append(watcher)
         _watchers.inc()

@@ -59,9 +59,21 @@ Outcome = Change | StoreError
 
 
 def check_key(key: str) -> None:
-    """Raise StoreError for a key that a database could not hold: empty, too long, or with a NUL character."""
-    if not key or len(key) > KEY_LENGTH_MAX or "\0" in key:
-        raise StoreError(f"{key[:80]!r} cannot be a key: 1 to {KEY_LENGTH_MAX} characters without NUL are needed")
+    """Raise StoreError for a key that a database could not hold: empty, too long, with NUL or half a surrogate pair."""
+    if not key or len(key) > KEY_LENGTH_MAX or "\0" in key or not _is_encodable(key):
+        raise StoreError(
+            f"{key[:80]!r} cannot be a key: 1 to {KEY_LENGTH_MAX} characters of UTF-8 without NUL are needed"
+        )
+
+
+def _is_encodable(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def plan_change(

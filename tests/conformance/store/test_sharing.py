@@ -1,0 +1,141 @@
+"""Several processes on one PostgreSQL database: one order for all, reads that are never stale, preconditions that hold."""
+
+import asyncio
+from urllib.parse import urlsplit
+
+import pytest
+from tests.support.postgres import PostgresServer
+from tests.support.stores import StoreBackend, a_body, recording
+
+from federation.base.errors import KeyExists, RevisionConflict, StoreError
+from federation.store.interface import Entry
+
+pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
+
+
+@pytest.fixture
+def shared(postgres: PostgresServer) -> StoreBackend:
+    return StoreBackend("postgres", postgres.create_database())
+
+
+async def test_a_read_sees_what_another_process_has_committed_before(shared: StoreBackend) -> None:
+    # No tail that would tell in time: only the read itself can find out.
+    one, other = await shared.open(tail_interval_s=60), await shared.open(tail_interval_s=60)
+    for number in range(1, 20):
+        entry = await one.create(f"/{number}", a_body())
+        assert await other.get(entry.key) == entry
+        assert await other.revision() == number
+        assert len((await other.list("/")).entries) == number
+        one, other = other, one
+    await shared.close()
+
+
+async def test_both_see_everybodys_writes_in_the_same_order(shared: StoreBackend) -> None:
+    one, other = await shared.open(), await shared.open()
+
+    async def write(store, name: str) -> None:
+        for number in range(40):
+            entry = await store.create(f"/{name}/{number}", a_body())
+            await store.update(entry.key, a_body("again"), entry.revision)
+
+    async with recording(one) as first, recording(other) as second:
+        await asyncio.gather(*(write(store, f"{store is one}{n}") for store in (one, other) for n in range(4)))
+        assert await first.wait_for(640) == await second.wait_for(640)
+        assert [event.revision for event in first.events] == list(range(1, 641))
+    await shared.close()
+
+
+async def test_one_of_two_racing_writers_wins(shared: StoreBackend) -> None:
+    one, other = await shared.open(), await shared.open()
+    for number in range(20):
+        created = await asyncio.gather(
+            one.create(f"/{number}", a_body("one")), other.create(f"/{number}", a_body("other")), return_exceptions=True
+        )
+        assert sorted(type(outcome) for outcome in created if not isinstance(outcome, Entry)) == [KeyExists]
+        (winner,) = (outcome for outcome in created if isinstance(outcome, Entry))
+        updated = await asyncio.gather(
+            one.update(winner.key, a_body("one"), winner.revision),
+            other.update(winner.key, a_body("other"), winner.revision),
+            return_exceptions=True,
+        )
+        assert sorted(type(outcome).__name__ for outcome in updated) == ["Entry", "RevisionConflict"]
+    assert await one.revision() == await other.revision() == 40
+    await shared.close()
+
+
+async def test_a_write_is_not_refused_because_this_process_has_not_heard_yet(shared: StoreBackend) -> None:
+    one, other = await shared.open(tail_interval_s=60), await shared.open(tail_interval_s=60)
+    entry = await one.create("/a", a_body())
+    newer = await other.update("/a", a_body(), entry.revision)
+    with pytest.raises(RevisionConflict):
+        await one.update("/a", a_body(), entry.revision)
+    gone = await one.delete("/a", a_body(), newer.revision)
+    assert (await other.create("/a", a_body())).revision == gone.revision + 1
+    await shared.close()
+
+
+async def test_a_watcher_hears_of_another_process_at_once(shared: StoreBackend) -> None:
+    one, other = await shared.open(), await shared.open(tail_interval_s=60)
+    await one.create("/warm", a_body())
+    async with recording(other) as watch, asyncio.timeout(5):
+        await watch.wait_for(1)
+        for number in range(2, 10):
+            await one.create(f"/{number}", a_body())
+            await watch.wait_for(number)
+    await shared.close()
+
+
+async def test_a_watcher_hears_of_it_also_without_notifications(shared: StoreBackend, postgres: PostgresServer) -> None:
+    store = await shared.open(tail_interval_s=0.05)
+    await store.create("/1", a_body())
+    async with recording(store) as watch:
+        await watch.wait_for(1)
+        with_sql = (
+            "UPDATE store_state SET revision = 2;"
+            "INSERT INTO store_log (revision, key, type, create_revision, value) VALUES (2, '/2', 0, 2, 'x')"
+        )
+        postgres.execute(with_sql, urlsplit(shared.url).path[1:])
+        assert [event.key for event in await watch.wait_for(2)] == ["/1", "/2"]
+    await shared.close()
+
+
+async def test_a_process_that_fell_behind_compaction_loads_again(shared: StoreBackend) -> None:
+    one, sleeper = await shared.open(), await shared.open(tail_interval_s=60)
+    await one.create("/kept", a_body())
+    async with recording(sleeper) as watch:
+        await watch.wait_for(1)
+        # While the other does not follow (its lock is taken), history passes it by.
+        async with sleeper._follower._lock:
+            for number in range(20):
+                await one.create(f"/{number}", a_body())
+            await one.compact(15)
+        assert isinstance(await watch.wait_for_error(), StoreError)
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                page = await sleeper.list("/")
+                break
+            except StoreError:
+                await asyncio.sleep(0.01)
+    assert page == await one.list("/")
+    assert (await sleeper.create("/new", a_body())).revision == 22
+    await shared.close()
+
+
+async def test_compaction_by_one_process_holds_for_all(shared: StoreBackend) -> None:
+    one, other = await shared.open(), await shared.open()
+    for number in range(10):
+        await one.create(f"/{number}", a_body())
+    await one.compact(5)
+    await other.revision()
+    with pytest.raises(StoreError, match="compacted"):
+        await other.list("/", revision=4)
+    assert len((await other.list("/", revision=5)).entries) == 5
+    await shared.close()
+
+
+async def test_processes_that_start_together_migrate_once(shared: StoreBackend) -> None:
+    stores = await asyncio.gather(*(shared.open() for _ in range(4)))
+    await asyncio.gather(*(store.create(f"/{n}", a_body()) for n, store in enumerate(stores)))
+    assert {await store.revision() for store in stores} == {4}
+    await shared.close()

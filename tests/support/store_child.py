@@ -1,0 +1,39 @@
+"""A process that writes to a store as fast as it can and tells what was acknowledged; tests kill it.
+
+`python -m tests.support.store_child URL WRITERS NAME` prints one line per acknowledged write, `KEY REVISION`, unbuffered
+and only after the store has acknowledged it.
+"""
+
+import asyncio
+import os
+import sys
+
+from federation.base.errors import KeyExists
+from federation.store.sql import SQLStore
+from tests.support.stores import a_body
+
+
+async def write(store: SQLStore, name: str) -> None:
+    number = 0
+    while True:
+        number += 1
+        try:
+            entry = await store.create(f"/{name}/{number}", a_body("x" * 500))
+        except KeyExists:
+            continue
+        if number % 3 == 0:
+            entry = await store.update(entry.key, a_body("y" * 500), entry.revision)
+        os.write(1, f"{entry.key} {entry.revision}\n".encode())
+
+
+async def main(url: str, writers: int, name: str) -> None:
+    store = SQLStore(url)
+    await store.ready()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(store.run())
+        for number in range(writers):
+            group.create_task(write(store, f"{name}{number}"))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), sys.argv[3]))

@@ -1,0 +1,116 @@
+"""Stores of every kind behind one handle, for suites that must hold for all of them.
+
+`StoreBackend.open()` gives a running store on the backend's one database (again and again, for restarts and for several
+processes' views of it); whatever a test leaves open is closed when the backend ends.
+"""
+
+import asyncio
+import contextlib
+import dataclasses
+from collections.abc import AsyncIterator
+from typing import Any
+
+from federation.store.interface import Body, Event, Store
+from federation.store.memory import MemoryStore
+from federation.store.options import StoreOptions
+from federation.store.sql import SQLStore
+
+QUICK = StoreOptions(tail_interval_s=0.2, progress_interval_s=0.05)
+
+
+def a_body(text: str = "") -> Body:
+    """Return a value that carries its own revision: {"rv":"7","text":"…"}."""
+    return Body(b'{"rv":"', b'","text":"' + text.encode() + b'"}')
+
+
+def a_value(revision: int, text: str = "") -> bytes:
+    """Return what `a_body(text)` is stored as."""
+    return b'{"rv":"%d","text":"%b"}' % (revision, text.encode())
+
+
+class StoreBackend:
+    """One database, or one memory, and the stores that are open on it."""
+
+    def __init__(self, name: str, url: str = "") -> None:
+        self.name = name
+        self.url = url
+        self._open: dict[int, tuple[Store, asyncio.Task[None]]] = {}
+
+    @property
+    def is_durable(self) -> bool:
+        return bool(self.url)
+
+    async def open(self, **options: Any) -> Store:
+        """Return a running store; `options` are fields of StoreOptions."""
+        chosen = dataclasses.replace(QUICK, **options)
+        store: Store = SQLStore(self.url, chosen) if self.url else MemoryStore(chosen)
+        running = asyncio.create_task(store.run())
+        self._open[id(store)] = (store, running)
+        await store.ready()
+        return store
+
+    async def stop(self, store: Store) -> None:
+        """Stop one store as a process that ends in order does."""
+        _, running = self._open.pop(id(store))
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        await store.close()
+
+    async def close(self) -> None:
+        for store, _ in list(self._open.values()):
+            await self.stop(store)
+
+
+class Recorder:
+    """Reads a watch in the background and keeps what it yields."""
+
+    def __init__(self, store: Store, prefix: str = "", since: int = 0) -> None:
+        self.events: list[Event] = []
+        self.revision = since
+        self.error: BaseException | None = None
+        self._moved = asyncio.Condition()
+        self._task = asyncio.create_task(self._read(store, prefix, since))
+
+    async def wait_for(self, revision: int) -> list[Event]:
+        """Return all events once the watch has got to `revision`."""
+        async with asyncio.timeout(20), self._moved:
+            await self._moved.wait_for(lambda: self.revision >= revision or self.error is not None)
+        if self.error is not None:
+            raise self.error
+        return self.events
+
+    async def wait_for_error(self) -> BaseException:
+        async with asyncio.timeout(20), self._moved:
+            await self._moved.wait_for(lambda: self.error is not None)
+        assert self.error is not None
+        return self.error
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    async def _read(self, store: Store, prefix: str, since: int) -> None:
+        try:
+            async for batch in store.watch(prefix, since):
+                self.events += batch
+                self.revision = batch.revision
+                await self._tell()
+        except Exception as error:  # noqa: BLE001  # whatever ends the watch is what the test asks for
+            self.error = error
+            await self._tell()
+
+    async def _tell(self) -> None:
+        async with self._moved:
+            self._moved.notify_all()
+
+
+@contextlib.asynccontextmanager
+async def recording(store: Store, prefix: str = "", since: int = 0) -> AsyncIterator[Recorder]:
+    """Give a Recorder and stop it at the end."""
+    recorder = Recorder(store, prefix, since)
+    try:
+        yield recorder
+    finally:
+        await recorder.stop()
