@@ -16,7 +16,15 @@ import orjson
 from federation.api import names
 from federation.api import paths as dotpaths
 from federation.api.resources import Object
-from federation.base.errors import AlreadyExists, ApiError, ClusterError, Conflict, NotFound, RequestTimeout
+from federation.base.errors import (
+    AlreadyExists,
+    ApiError,
+    ClusterError,
+    Conflict,
+    FederationError,
+    NotFound,
+    RequestTimeout,
+)
 from federation.client.protocol import Client, PatchType
 from federation.dispatch.adoption import AdoptionError, is_adoption_allowed
 from federation.dispatch.ledger import MemberKey
@@ -62,7 +70,7 @@ class Outcome:
         return self.status in (ClusterStatus.OK, ClusterStatus.WAITING_FOR_REMOVAL)
 
 
-class _RefusedError(Exception):
+class _RefusedError(FederationError):
     """The object must not be written; carries the outcome."""
 
     def __init__(self, outcome: Outcome) -> None:

@@ -1,0 +1,194 @@
+"""Triggers of the cluster controller, and its wiring; the steps are in `reconcile.py` and `monitor.py`.
+
+A FederatedCluster is looked at when its spec, its Secret or its deletion changes; each joined one has a monitor of its
+own task, so that a member that hangs delays nobody. Other controllers learn of members through `Members` and the pool,
+which this controller fills.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from functools import partial
+
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS, SECRETS, Object, Resource
+from federation.base.clock import Clock
+from federation.base.tasks import Supervisor
+from federation.client.pool import ClusterPool
+from federation.client.protocol import Client
+from federation.controllers.cluster.monitor import Monitor, MonitorOptions
+from federation.controllers.cluster.publish import Publisher
+from federation.controllers.cluster.reconcile import JoinOptions, Reconciler
+from federation.runtime.controller import Controller, ControllerOptions
+from federation.runtime.events import Recorder
+from federation.runtime.informers import Informers
+from federation.runtime.members import Members
+
+_BY_SECRET = "cluster-secret"  # noqa: S105  # an index, not a secret
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """Limits of the cluster controller."""
+
+    workers: int = 16
+    """Clusters that join or leave at a time; each waits for its member most of the time."""
+    reconcile_timeout_s: float = 60.0
+    probe_time_refresh_s: float = 300.0
+    """How old a published probe time may become while nothing changes."""
+    join: JoinOptions = field(default_factory=JoinOptions)
+    monitor: MonitorOptions = field(default_factory=MonitorOptions)
+
+
+def build(
+    client: Client,
+    informers: Informers,
+    members: Members,
+    pool: ClusterPool,
+    recorder: Recorder,
+    clock: Clock,
+    options: ClusterOptions | None = None,
+) -> "ClusterController":
+    """Return the controller, wired; nothing runs before its `run`."""
+    return ClusterController(client, informers, members, pool, recorder, clock, options or ClusterOptions())
+
+
+class ClusterController:
+    """Owns the queue of clusters and the monitors of joined ones."""
+
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        members: Members,
+        pool: ClusterPool,
+        recorder: Recorder,
+        clock: Clock,
+        options: ClusterOptions,
+    ) -> None:
+        self._members = members
+        self._clock = clock
+        self._options = options
+        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._secrets = informers.for_resource(SECRETS, namespace=names.SYSTEM_NAMESPACE)
+        self._monitors: dict[str, Monitor] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._publisher = Publisher(client, self._cached, clock, refresh_s=options.probe_time_refresh_s)
+        reconciler = Reconciler(
+            client,
+            self._secret,
+            self._publisher,
+            pool,
+            recorder,
+            clock,
+            options.join,
+            start=self._start,
+            stop=self._stop,
+        )
+        self.controller: Controller[str] = Controller(
+            "cluster",
+            reconciler.reconcile,
+            workers=options.workers,
+            clock=clock,
+            options=ControllerOptions(reconcile_timeout_s=options.reconcile_timeout_s),
+        )
+        self._clusters.add_index(_BY_SECRET, _secret_names)
+        self._clusters.add_handler(self._on_cluster)
+        self._secrets.add_handler(self._on_secret)
+        members.add_capacity_handler(self._on_capacity)
+        pool.add_listener(self._on_rebuilt)
+        pool.add_recovery_listener(self._on_rebuilt)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        await asyncio.gather(self._clusters.wait_synced(), self._secrets.wait_synced())
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            try:
+                for name in self._monitors:
+                    self._run_monitor(name)
+                await self.controller.run()
+            finally:
+                self._group = None
+                self._tasks.clear()
+
+    # -- following members
+
+    def _start(self, name: str) -> None:
+        """Follow a joined member; nothing happens when it is followed already."""
+        self._members.add_cluster(name)
+        if name not in self._monitors:
+            self._monitors[name] = Monitor(name, self._members, self._publisher, self._clock, self._options.monitor)
+            self._run_monitor(name)
+
+    def _run_monitor(self, name: str) -> None:
+        if self._group is not None:
+            supervisor = Supervisor(self._clock)
+            supervisor.add(f"monitor {name}", self._monitors[name].run)
+            self._tasks[name] = self._group.create_task(supervisor.run(), name=f"monitor {name}")
+            self._tasks[name].add_done_callback(partial(self._on_monitor_ended, name))
+
+    def _stop(self, name: str) -> None:
+        self._monitors.pop(name, None)
+        if (task := self._tasks.pop(name, None)) is not None:
+            task.cancel()
+        self._members.remove_cluster(name)
+
+    def _on_monitor_ended(self, name: str, task: "asyncio.Task[None]") -> None:
+        if self._tasks.get(name) is task:
+            del self._tasks[name]
+
+    # -- triggers
+
+    def _cached(self, name: str) -> Object | None:
+        return self._clusters.get("", name)
+
+    def _secret(self, name: str) -> Object | None:
+        return self._secrets.get(names.SYSTEM_NAMESPACE, name)
+
+    def _on_cluster(self, old: Object | None, new: Object | None) -> None:
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        self._publisher.saw(name, new)
+        if old is None or new is None or _is_relevant(old, new):
+            self.controller.enqueue(name)
+
+    def _on_secret(self, old: Object | None, new: Object | None) -> None:
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        if old is not None and new is not None and old.get("data") == new.get("data"):
+            return
+        for cluster in self._clusters.by_index(_BY_SECRET, name):
+            self.controller.enqueue(cluster["metadata"]["name"])
+
+    def _on_capacity(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+        monitor = self._monitors.get(cluster)
+        if monitor is not None:
+            monitor.touch()
+
+    def _on_rebuilt(self, cluster: str) -> None:
+        """Look at once at a member that has another connection or answers again."""
+        monitor = self._monitors.get(cluster)
+        if monitor is not None:
+            monitor.probe_soon()
+
+
+def _secret_names(cluster: Object) -> list[str]:
+    name = ((cluster.get("spec") or {}).get("secretRef") or {}).get("name")
+    return [str(name)] if name else []
+
+
+def _is_relevant(old: Object, new: Object) -> bool:
+    """Say whether joining or leaving may have to do something; health and resources are written by us."""
+    before, after = old["metadata"], new["metadata"]
+    if any(before.get(key) != after.get(key) for key in ("uid", "deletionTimestamp", "finalizers")):
+        return True
+    if old.get("spec") != new.get("spec"):
+        return True
+    held, has = old.get("status") or {}, new.get("status") or {}
+    return held.get("joinPerformed") != has.get("joinPerformed") or _joined(held) != _joined(has)
+
+
+def _joined(status: Object) -> tuple[str, str]:
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == names.CLUSTER_JOINED:
+            return condition.get("status", ""), condition.get("reason", "")
+    return "", ""

@@ -1,0 +1,152 @@
+"""What joining and leaving do in the member: prove ownership, exchange credentials, clean up (spec §15.1, §15.2).
+
+The proof is the annotation federated-cluster-uid on the member's system namespace: one member belongs to one
+FederatedCluster. A namespace that was there before without the annotation is claimed, and only un-claimed when the
+cluster leaves; one that we made is deleted then. Every step may be repeated.
+"""
+
+from typing import Any
+
+from federation.api import names
+from federation.api.resources import NAMESPACES, SECRETS, SERVICE_ACCOUNTS, Object, Resource
+from federation.base.errors import AlreadyExists, FederationError, NotFound
+from federation.client.protocol import Client, PatchType
+
+CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+CLUSTER_ROLE_BINDINGS = Resource(
+    "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
+)
+_TOKEN_TYPE = "kubernetes.io/service-account-token"  # noqa: S105  # a type, not a token
+
+
+class UnjoinableError(FederationError):
+    """The member belongs to somebody else; the message says to whom. Trying again is of no use."""
+
+
+async def claim(member: Client, uid: str) -> Object:
+    """Make the member's system namespace ours and return it; UnjoinableError when it is another's."""
+    wanted = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": names.SYSTEM_NAMESPACE, "annotations": {names.FEDERATED_CLUSTER_UID: uid}},
+    }
+    try:
+        namespace = await member.get(NAMESPACES, names.SYSTEM_NAMESPACE)
+    except NotFound:
+        try:
+            return await member.create(NAMESPACES, wanted, field_manager=names.FIELD_MANAGER)
+        except AlreadyExists:
+            namespace = await member.get(NAMESPACES, names.SYSTEM_NAMESPACE)
+    owner = (namespace["metadata"].get("annotations") or {}).get(names.FEDERATED_CLUSTER_UID)
+    if owner == uid:
+        return namespace
+    if owner is not None:
+        raise UnjoinableError(
+            f"the cluster belongs to another federation: its namespace {names.SYSTEM_NAMESPACE} carries"
+            f" {names.FEDERATED_CLUSTER_UID}={owner}; unjoin it there, or delete that namespace if it no longer exists"
+        )
+    patch = {
+        "metadata": {
+            # Two federations that claim at the same moment: the second one's patch is a Conflict.
+            "resourceVersion": namespace["metadata"]["resourceVersion"],
+            "annotations": {names.FEDERATED_CLUSTER_UID: uid, names.ADOPTED: "true"},
+        }
+    }
+    return await _merge(member, NAMESPACES, names.SYSTEM_NAMESPACE, patch)
+
+
+async def unclaim(member: Client, uid: str) -> None:
+    """Remove from the member what joining put there, when it is still ours."""
+    try:
+        namespace = await member.get(NAMESPACES, names.SYSTEM_NAMESPACE)
+    except NotFound:
+        return
+    annotations = namespace["metadata"].get("annotations") or {}
+    if annotations.get(names.FEDERATED_CLUSTER_UID) != uid:
+        return
+    if annotations.get(names.ADOPTED) != "true":
+        await member.delete(NAMESPACES, names.SYSTEM_NAMESPACE, uid=namespace["metadata"]["uid"])
+        return
+    # What an owned namespace takes along with it is removed by name here; the account last, as we may be using it.
+    for resource, name, space in (
+        (CLUSTER_ROLE_BINDINGS, names.MEMBER_CLUSTER_ROLE, ""),
+        (CLUSTER_ROLES, names.MEMBER_CLUSTER_ROLE, ""),
+        (SECRETS, names.MEMBER_SERVICE_ACCOUNT, names.SYSTEM_NAMESPACE),
+    ):
+        await _delete_if_any(member, resource, name, space)
+    patch = {"metadata": {"annotations": {names.FEDERATED_CLUSTER_UID: None, names.ADOPTED: None}}}
+    await _merge(member, NAMESPACES, names.SYSTEM_NAMESPACE, patch)
+    await _delete_if_any(member, SERVICE_ACCOUNTS, names.MEMBER_SERVICE_ACCOUNT, names.SYSTEM_NAMESPACE)
+
+
+async def ensure_service_account(member: Client, namespace: Object) -> str:
+    """Make our account with all rights in the member and return its token in base64, "" while there is none yet."""
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": namespace["metadata"]["name"]}
+    owner["uid"] = namespace["metadata"]["uid"]
+    # In this order: a token Secret whose account does not exist is removed by the member at once.
+    for resource, obj in _account_objects(owner):
+        await _create(member, resource, obj)
+    secret = await member.get(SECRETS, names.MEMBER_SERVICE_ACCOUNT, names.SYSTEM_NAMESPACE)
+    return str((secret.get("data") or {}).get("token") or "")
+
+
+def _account_objects(owner: Object) -> list[tuple[Resource, Object]]:
+    local: Object = {"name": names.MEMBER_SERVICE_ACCOUNT, "namespace": names.SYSTEM_NAMESPACE}
+    role: Object = {"name": names.MEMBER_CLUSTER_ROLE, "ownerReferences": [owner]}
+    rules: list[dict[str, Any]] = [
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+        {"nonResourceURLs": ["*"], "verbs": ["get"]},
+    ]
+    rbac = CLUSTER_ROLES.group
+    return [
+        (
+            SERVICE_ACCOUNTS,
+            {
+                "apiVersion": "v1",
+                "kind": "ServiceAccount",
+                "metadata": {**local, "annotations": {"kubernetes.io/enforce-mountable-secrets": "true"}},
+                "automountServiceAccountToken": False,
+            },
+        ),
+        (
+            SECRETS,
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "metadata": {**local, "annotations": {"kubernetes.io/service-account.name": local["name"]}},
+                "type": _TOKEN_TYPE,
+            },
+        ),
+        (
+            CLUSTER_ROLES,
+            {"apiVersion": CLUSTER_ROLES.api_version, "kind": "ClusterRole", "metadata": role, "rules": rules},
+        ),
+        (
+            CLUSTER_ROLE_BINDINGS,
+            {
+                "apiVersion": CLUSTER_ROLES.api_version,
+                "kind": "ClusterRoleBinding",
+                "metadata": role,
+                "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": names.MEMBER_CLUSTER_ROLE},
+                "subjects": [{"kind": "ServiceAccount", **local}],
+            },
+        ),
+    ]
+
+
+async def _create(member: Client, resource: Resource, obj: Object) -> None:
+    try:
+        await member.create(resource, obj, field_manager=names.FIELD_MANAGER)
+    except AlreadyExists:
+        return
+
+
+async def _delete_if_any(member: Client, resource: Resource, name: str, namespace: str) -> None:
+    try:
+        await member.delete(resource, name, namespace)
+    except NotFound:
+        return
+
+
+async def _merge(member: Client, resource: Resource, name: str, patch: Object) -> Object:
+    return await member.patch(resource, name, patch, patch_type=PatchType.MERGE, field_manager=names.FIELD_MANAGER)

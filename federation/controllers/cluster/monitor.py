@@ -1,0 +1,209 @@
+"""One member's health, resources and API, watched by one task of its own (spec §15.3, §15.4).
+
+A probe asks /healthz; a healthy member's resources are summed from its informers and its API is discovered from time to
+time. What is published follows `planning/health.py`: a loss must last, a first observation counts at once. Between
+probes changed resources are published, but not more often than every few seconds. A monitor lives while its cluster is
+joined and never raises for what a member does.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from federation.api import names
+from federation.api.resources import Object
+from federation.api.selectors import Selector
+from federation.base.clock import Clock
+from federation.base.errors import ApiError, ClusterError, NotFound
+from federation.client.protocol import Client
+from federation.controllers.cluster.discovery import discover
+from federation.controllers.cluster.publish import Publisher, of_verdict, to_verdict
+from federation.planning import clusterresources, health
+from federation.planning.health import Damping, Pending, Verdict
+from federation.runtime.members import Members
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorOptions:
+    """How often a member is asked."""
+
+    period_s: float = 10.0
+    """Between two probes of a healthy member."""
+    unready_period_s: float = 2.0
+    """Between two probes of a member that is not, or is about to be not, healthy."""
+    timeout_s: float = 5.0
+    """Deadline of one probe."""
+    discovery_period_s: float = 60.0
+    """Between two discoveries of the member's API."""
+    resources_interval_s: float = 5.0
+    """Between two publications of changed resources."""
+    caches_timeout_s: float = 5.0
+    """How long a first probe waits for the member's nodes and pods."""
+    damping: Damping = field(default_factory=Damping)
+    node_filters: Sequence[Selector] = ()
+    """Nodes that match one of these are not counted."""
+
+
+class Monitor:
+    """Watches one joined member until cancelled."""
+
+    def __init__(
+        self, name: str, members: Members, publisher: Publisher, clock: Clock, options: MonitorOptions
+    ) -> None:
+        self._name = name
+        self._members = members
+        self._publisher = publisher
+        self._clock = clock
+        self._options = options
+        self._pending: Pending | None = None
+        self._published: Verdict | None = None
+        self._discovered_s: float | None = None
+        self._resources_s = float("-inf")
+        self._next_probe_s = float("-inf")
+        self._is_dirty = False
+        self._wake = asyncio.Event()
+
+    def touch(self) -> None:
+        """Take down that a node or pod changed."""
+        if not self._is_dirty:
+            self._is_dirty = True
+            self._wake.set()
+
+    def probe_soon(self) -> None:
+        """Probe without waiting for the period to end."""
+        self._next_probe_s = float("-inf")
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Probe and publish until cancelled."""
+        self._members.ensure_capacity_informers(self._name)
+        while True:
+            now_s = self._clock.monotonic()
+            if now_s >= self._next_probe_s:
+                self._next_probe_s = float("inf")
+                is_steady = await self._probe()
+                period_s = self._options.period_s if is_steady else self._options.unready_period_s
+                self._next_probe_s = min(self._next_probe_s, self._clock.monotonic() + period_s)
+            elif self._is_dirty and now_s >= self._resources_due_s:
+                await self._publish_resources()
+            wait_until_s = self._next_probe_s
+            if self._is_dirty:
+                wait_until_s = min(wait_until_s, self._resources_due_s)
+            await self._sleep(wait_until_s - self._clock.monotonic())
+
+    @property
+    def _resources_due_s(self) -> float:
+        return self._resources_s + self._options.resources_interval_s
+
+    async def _sleep(self, delay_s: float) -> None:
+        """Sleep, or less when something happens."""
+        if delay_s <= 0:
+            await asyncio.sleep(0)
+            return
+        self._wake.clear()
+        sleeper = asyncio.ensure_future(self._clock.sleep(delay_s))
+        waker = asyncio.ensure_future(self._wake.wait())
+        try:
+            await asyncio.wait((sleeper, waker), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeper.cancel()
+            waker.cancel()
+
+    async def _probe(self) -> bool:
+        """Ask once, publish what follows from it, and say whether all is well."""
+        observed, more = await self._observe()
+        cluster = self._publisher.cluster(self._name)
+        published = self._published or (to_verdict(cluster) if cluster is not None else None)
+        now_s = self._clock.monotonic()
+        verdict, self._pending = health.damp(published, self._pending, observed, now_s, self._options.damping)
+        self._published = verdict
+        await self._publish(more)
+        return observed.is_ready and verdict.is_ready
+
+    async def _publish_resources(self) -> None:
+        """Publish what changed between two probes; without complete caches the next change comes with them."""
+        self._is_dirty = False
+        if (resources := self._resources()) is not None:
+            await self._publish({"resources": resources})
+
+    async def _publish(self, more: Mapping[str, Any]) -> None:
+        if "resources" in more:
+            self._resources_s = self._clock.monotonic()
+            self._is_dirty = False
+        if self._published is None:
+            return
+        await self._publisher.publish(self._name, of_verdict(self._published), more)
+
+    async def _observe(self) -> tuple[Verdict, dict[str, Any]]:
+        """Return what the member looks like now, and the status fields that its answer brought."""
+        try:
+            member = self._members.client(self._name)
+            code, body = await member.raw("GET", "/healthz", timeout_s=self._options.timeout_s)
+        except NotFound as error:
+            return health.unreachable(str(error)), {}
+        except ClusterError as error:
+            return health.unreachable(str(error)), {}
+        except ApiError as error:
+            return health.unhealthy(error.message), {}
+        text = body.decode(errors="replace").strip()
+        if code != 200 or text != "ok":
+            return health.unhealthy(f"{code} {text[:200]}".strip()), {}
+        return await self._look_closer(member)
+
+    async def _look_closer(self, member: Client) -> tuple[Verdict, dict[str, Any]]:
+        """Collect resources and API types of a healthy member; one that never gave them is not usable yet."""
+        more: dict[str, Any] = {}
+        cluster = self._publisher.cluster(self._name) or {}
+        status = cluster.get("status") or {}
+        await self._wait_for_caches()
+        resources = self._resources()
+        if resources is not None:
+            if self._clock.monotonic() >= self._resources_due_s:
+                more["resources"] = resources
+        elif not status.get("resources"):
+            text = "the member's nodes and pods cannot be listed (yet)"
+            return health.not_usable(names.REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, text), more
+        known = status.get("apiResourceTypes") or []
+        if self._is_discovery_due():
+            try:
+                found = await discover(member, known)
+            except (ClusterError, ApiError) as error:
+                if not known:
+                    return health.not_usable(names.REASON_CLUSTER_API_DISCOVERY_FAILED, str(error)), more
+            else:
+                more["apiResourceTypes"] = found.types
+                # What failed is asked again with the next probe.
+                self._discovered_s = None if found.failed else self._clock.monotonic()
+        return health.healthy(), more
+
+    def _is_discovery_due(self) -> bool:
+        since_s = self._discovered_s
+        return since_s is None or self._clock.monotonic() - since_s >= self._options.discovery_period_s
+
+    async def _wait_for_caches(self) -> None:
+        """Wait for the first complete lists of nodes and pods, but not for long."""
+        informers = self._members.capacity_informers(self._name)
+        if informers is None or all(informer.has_synced for informer in informers):
+            return
+        synced = asyncio.gather(*(informer.wait_synced() for informer in informers))
+        patience = asyncio.ensure_future(self._clock.sleep(self._options.caches_timeout_s))
+        try:
+            await asyncio.wait((synced, patience), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            synced.cancel()
+            patience.cancel()
+
+    def _resources(self) -> Object | None:
+        """Return the summed resources, None while the caches are not complete."""
+        informers = self._members.capacity_informers(self._name)
+        if informers is None or not all(informer.has_synced for informer in informers):
+            return None
+        nodes, pods = informers
+        filters = self._options.node_filters
+        sums = clusterresources.aggregate(
+            nodes.list(),
+            pods.list(),
+            is_left_out=(lambda labels: any(f.matches(labels) for f in filters)) if filters else None,
+        )
+        return sums.to_status()
