@@ -196,9 +196,10 @@ class World:
             fed_object = await self.get(name)
             return fed_object if placements_of(fed_object) == expected else None
 
-        return await self.until(look, f"{name} placed as {expected}")
+        found: Object = await self.until(look, f"{name} placed as {expected}")
+        return found
 
-    async def condition(self, status: str, reason: str = "", name: str = "web") -> dict[str, Any]:
+    async def condition(self, status: str, reason: str = "", name: str = "web") -> Object:
         """Wait for the condition Scheduled, and return it."""
 
         async def look() -> Any:
@@ -207,7 +208,8 @@ class World:
                     return condition if not reason or condition["reason"] == reason else None
             return None
 
-        return await self.until(look, f"Scheduled={status} {reason}")
+        found: Object = await self.until(look, f"Scheduled={status} {reason}")
+        return found
 
     async def turn_passed(self, name: str = "web") -> Object:
         """Wait until the scheduler is no longer pending, and return the object."""
@@ -216,7 +218,8 @@ class World:
             fed_object = await self.get(name)
             return None if names.GLOBAL_SCHEDULER in pending_of(fed_object) else fed_object
 
-        return await self.until(look, "turn passed on")
+        found: Object = await self.until(look, "turn passed on")
+        return found
 
     async def idle(self) -> None:
         """Let everything that is on its way arrive and be worked on."""
