@@ -1,1 +1,139 @@
-"""Placeholder docstring until wired."""
+"""The composition root: Settings in, one wired control plane out.
+
+Everything is a constructor argument; nothing runs before `ControlPlane.run`, which starts in order (keys and store, kinds,
+API server, informers, controllers) and returns when cancelled. To see what a controller depends on, read `_controllers`.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from federation.api.crds import crd_manifests
+from federation.api.federatedtype import default_type_configs, from_config
+from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.base.clock import Clock
+from federation.base.errors import AlreadyExists
+from federation.base.tasks import Supervisor
+from federation.client.guard import GuardOptions
+from federation.client.http import HTTPOptions
+from federation.client.local import LocalClient
+from federation.client.pool import ClusterPool, PoolOptions
+from federation.client.protocol import Client
+from federation.controllers.cluster import controller as cluster
+from federation.controllers.federate import controller as federate
+from federation.controllers.nsautoprop import controller as nsautoprop
+from federation.controllers.override import controller as override
+from federation.controllers.schedule import controller as schedule
+from federation.controllers.statusaggregate import controller as statusaggregate
+from federation.controllers.statuscollect import controller as statuscollect
+from federation.controllers.sync import controller as sync
+from federation.runtime.events import EventRecorder
+from federation.runtime.federatedtypes import FederatedTypes
+from federation.runtime.informers import Informers
+from federation.runtime.members import Members
+from federation.runtime.slim import drop_managed_fields
+from federation.scheduling.engine import Engine
+from federation.scheduling.framework.registry import load_plugins
+from federation.server.apiserver import APIServer, APIServerOptions
+from federation.settings import Settings
+from federation.store.journal import SQLJournal
+from federation.store.sql import SQLStore
+
+Run = Callable[[], Awaitable[None]]
+
+
+class ControlPlane:
+    """One control plane with an embedded host API. `client` sees the host as the controllers do."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._clock = clock
+        self.kubeconfig: Path = settings.directory.expanduser().absolute() / "kubeconfig"
+        self._store = SQLStore(settings.database_url, clock=clock)
+        self._journal = SQLJournal(self._store.database, clock=clock)
+        self._server = APIServer(
+            self._store,
+            self._journal,
+            options=APIServerOptions(
+                self.kubeconfig.parent, self.kubeconfig, host=settings.host, port=settings.port
+            ),
+            clock=clock,
+        )
+        self.client: Client = LocalClient(self._server.registry, user_agent="federation")
+        self._informers = Informers(self.client, clock=clock)
+        self._types = FederatedTypes(self._informers, from_config)
+        self._pool = ClusterPool(clock=clock, options=_pool_options(settings))
+        self._members = Members(self._pool, clock=clock)
+        self._recorder = EventRecorder(self.client, clock=clock)
+        self._loops: list[tuple[str, Run]] = [
+            ("informers", self._informers.run),
+            ("members", self._members.run),
+            ("pool", self._pool.run),
+            ("events", self._recorder.run),
+            ("journal", self._journal.run),
+            *self._controllers(settings),
+        ]
+
+    def _controllers(self, settings: Settings) -> list[tuple[str, Run]]:
+        client, informers, types, members = self.client, self._informers, self._types, self._members
+        recorder, clock = self._recorder, self._clock
+        engine = Engine(load_plugins(), monotonic=time.perf_counter)
+        namespaces = nsautoprop.NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp)
+        health = cluster.ClusterOptions(
+            health_period_s=settings.health_period_s, health_threshold_s=settings.health_threshold_s
+        )
+        return [
+            ("cluster", cluster.build(client, informers, self._pool, members, recorder, clock, health).run),
+            ("nsautoprop", nsautoprop.build(client, informers, types, clock=clock, options=namespaces).run),
+            ("federate", federate.build(client, informers, types, recorder, clock=clock).run),
+            ("schedule", schedule.build(client, informers, types, recorder, self._journal, engine, clock=clock).run),
+            ("override", override.build(client, informers, types, recorder, clock=clock).run),
+            ("sync", sync.build(client, informers, types, members, recorder, clock).run),
+            ("statuscollect", statuscollect.build(client, informers, types, members, clock).run),
+            ("statusaggregate", statusaggregate.build(client, informers, types, members, clock).run),
+        ]
+
+    async def run(self, on_started: Callable[[str], Any]) -> None:
+        """Serve and reconcile until cancelled; `on_started` gets the API's URL when it accepts connections.
+
+        ConfigurationError when keys, store or port are unusable; nothing was started then.
+        """
+        try:
+            await self._server.prepare(crd_manifests())
+            await self._ensure_types()
+            loops = Supervisor(self._clock)
+            for name, run in self._loops:
+                loops.add(name, run)
+            async with asyncio.TaskGroup() as group:
+                background = group.create_task(loops.run(), name="control-plane-loops")
+                try:
+                    await self._server.run(on_started, {"informers": self._informers_synced})
+                finally:
+                    background.cancel()
+        finally:
+            await self._journal.flush()
+            await self._pool.close()
+            await self._store.close()
+
+    async def _ensure_types(self) -> None:
+        """Create the federated types that we ship; what an administrator changed or deleted later stays as it is."""
+        existing = (await self.client.list(FEDERATED_TYPE_CONFIGS, limit=1)).items
+        if existing:
+            return
+        for config in default_type_configs():
+            try:
+                await self.client.create(FEDERATED_TYPE_CONFIGS, config)
+            except AlreadyExists:
+                continue
+
+    async def _informers_synced(self) -> str:
+        waiting = [i.resource.group_resource for i in self._informers.all() if not i.has_synced]
+        return f"not synced yet: {', '.join(waiting)}" if waiting else ""
+
+
+def _pool_options(settings: Settings) -> PoolOptions:
+    return PoolOptions(
+        http=HTTPOptions(request_timeout_s=settings.member_request_timeout_s),
+        guard=GuardOptions(in_flight_max=settings.member_requests_in_flight_max),
+    )
