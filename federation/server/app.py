@@ -95,8 +95,10 @@ class App:
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._web = web
-        self._watches = Watches(registry)
-        self._resources = Resources(registry, self._watches, authorizer, body_bytes_max=options.body_bytes_max)
+        self._watches = Watches(registry, clock)
+        self._resources = Resources(
+            registry, self._watches, authorizer, clock=clock, body_bytes_max=options.body_bytes_max
+        )
         self._reviews = Reviews(registry, authenticator, authorizer, clock)
         self._discovery = Discovery(registry.kinds)
         self._openapi = OpenAPI(registry.kinds)

@@ -2,7 +2,7 @@
 
 JSON goes through orjson. A key that occurs twice is found by counting, so that the usual body is parsed only once. YAML
 is looked through event by event first: libyaml builds nested nodes by recursion in C, and aliases can stand for
-exponentially many nodes, so depth and size are bounded before anything is built.
+exponentially many nodes, so depth and size are bounded before anything is built. Protobuf is in `protobuf/`.
 """
 
 import json
@@ -14,12 +14,13 @@ import orjson
 import yaml
 
 from federation.base.errors import BadRequest, UnsupportedMediaType
+from federation.server.protobuf import decoder as protobuf
 
 DEPTH_MAX = 128
 """Nesting of a body. Kubernetes' deepest kinds stay below 40."""
 NODES_MAX = 1_000_000
 """Values in a YAML body after its aliases are written out."""
-BODY_TYPES = "application/json, application/yaml"
+BODY_TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 _JSON_TYPES = frozenset({"", "application/json", "text/json", "*/*"})
 _YAML_TYPES = frozenset({"application/yaml", "text/yaml", "application/x-yaml"})
 
@@ -35,6 +36,8 @@ def decode_object(body: bytes, content_type: str) -> tuple[dict[str, Any], list[
         duplicates = [] if not isinstance(value, dict) else find_duplicates(body, value)
     elif media_type in _YAML_TYPES:
         value, duplicates = decode_yaml(body)
+    elif media_type == protobuf.MEDIA_TYPE:
+        value, duplicates = protobuf.decode(body), []
     else:
         raise UnsupportedMediaType(
             "the body of the request was in an unknown format - accepted media types include: " + BODY_TYPES

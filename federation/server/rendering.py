@@ -5,27 +5,30 @@ which is fine: people read tables, and metadata informers are few.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import orjson
 
 from federation.base.errors import BadRequest
+from federation.registry import encoding
 from federation.registry.kinds import KindInfo
 from federation.registry.options import ListResult
-from federation.registry.printing import to_table
+from federation.registry.printing import IncludeObject, to_table
 from federation.server.asgi import JSON_TYPE, is_true, serialize
 from federation.server.negotiation import Answer, Shape
 
-_INCLUDE = frozenset({"None", "Metadata", "Object"})
 
-
-def render_object(info: KindInfo, value: bytes, answer: Answer, query: Mapping[str, str]) -> tuple[bytes, bytes]:
+def render_object(
+    info: KindInfo, value: bytes, answer: Answer, query: Mapping[str, str], now: datetime
+) -> tuple[bytes, bytes]:
     """Return body and content type of one object."""
     is_pretty = "pretty" in query and is_true(query["pretty"])
     if answer.shape is Shape.OBJECT and not answer.is_yaml and not is_pretty:
         return value, JSON_TYPE
     if answer.shape is Shape.TABLE:
-        shown: Any = to_table(info, [value], include_object=include_object(query), resource_version="")
+        version = encoding.position(value).resource_version.decode() if value.startswith(info.head) else ""
+        shown: Any = to_table(info, [value], now=now, include_object=include_object(query), resource_version=version)
         shown["apiVersion"] = f"meta.k8s.io/{answer.version}"
     elif answer.shape is Shape.METADATA:
         shown = to_partial(value, answer.version)
@@ -34,7 +37,9 @@ def render_object(info: KindInfo, value: bytes, answer: Answer, query: Mapping[s
     return serialize(shown, answer.content_type, is_pretty=is_pretty), answer.content_type
 
 
-def render_list(info: KindInfo, result: ListResult, answer: Answer, query: Mapping[str, str]) -> tuple[bytes, bytes]:
+def render_list(
+    info: KindInfo, result: ListResult, answer: Answer, query: Mapping[str, str], now: datetime
+) -> tuple[bytes, bytes]:
     """Return body and content type of a page."""
     is_pretty = "pretty" in query and is_true(query["pretty"])
     if answer.shape is Shape.OBJECT and not answer.is_yaml and not is_pretty:
@@ -44,6 +49,7 @@ def render_list(info: KindInfo, result: ListResult, answer: Answer, query: Mappi
         shown = to_table(
             info,
             result.items,
+            now=now,
             include_object=include_object(query),
             resource_version=str(result.resource_version),
         )
@@ -67,12 +73,17 @@ def to_partial(value: bytes, version: str) -> dict[str, Any]:
     return {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
 
 
-def include_object(query: Mapping[str, str]) -> str:
+def include_object(query: Mapping[str, str]) -> IncludeObject:
     """Return what a table's rows carry of their object; BadRequest for an unknown word."""
-    wanted = query.get("includeObject") or "Metadata"
-    if wanted not in _INCLUDE:
-        raise BadRequest(f"unrecognized includeObject value: {wanted!r}: supported are None, Metadata, Object")
-    return wanted
+    match query.get("includeObject") or "Metadata":
+        case "Metadata":
+            return "Metadata"
+        case "None":
+            return "None"
+        case "Object":
+            return "Object"
+        case other:
+            raise BadRequest(f"unrecognized includeObject value: {other!r}: supported are None, Metadata, Object")
 
 
 def is_status(value: bytes) -> bool:

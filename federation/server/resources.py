@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import orjson
 
+from federation.base.clock import Clock
 from federation.base.errors import BadRequest, MethodNotAllowed, NotFound
 from federation.registry.kinds import KindInfo
 from federation.registry.options import WriteOptions
@@ -45,8 +46,11 @@ def is_watch(request: Request, path: ResourcePath) -> bool:
 class Resources:
     """Serves resource paths of one registry."""
 
-    def __init__(self, registry: Registry, watches: Watches, authorizer: Authorizer, *, body_bytes_max: int) -> None:
+    def __init__(
+        self, registry: Registry, watches: Watches, authorizer: Authorizer, *, clock: Clock, body_bytes_max: int
+    ) -> None:
         self._registry = registry
+        self._clock = clock
         self._authorizer = authorizer
         self._watches = watches
         self._body_bytes_max = body_bytes_max
@@ -84,7 +88,7 @@ class Resources:
     async def _list(self, call: Call) -> None:
         options = parameters.to_list_options(call.request.query)
         result = await self._registry.list(call.info, call.path.namespace, options)
-        body, content_type = render_list(call.info, result, call.answer, call.request.query)
+        body, content_type = render_list(call.info, result, call.answer, call.request.query, self._clock.now())
         await call.request.respond(200, body, content_type=content_type)
 
     async def _watch(self, call: Call) -> None:
@@ -149,15 +153,15 @@ class Resources:
         selection = parameters.to_list_options(call.request.query)
         options = parameters.to_delete_options(call.request.query, await self._delete_body(call))
         result = await self._registry.delete_collection(call.info, call.path.namespace, selection, options)
-        body, content_type = render_list(call.info, result, call.answer, call.request.query)
+        body, content_type = render_list(call.info, result, call.answer, call.request.query, self._clock.now())
         await call.request.respond(200, body, content_type=content_type)
 
     async def _respond(self, call: Call, status: int, value: bytes) -> None:
         if call.answer is not PLAIN and not is_status(value):
-            value, content_type = render_object(call.info, value, call.answer, call.request.query)
+            value, content_type = render_object(call.info, value, call.answer, call.request.query, self._clock.now())
             await call.request.respond(status, value, content_type=content_type)
         elif "pretty" in call.request.query:
-            value, content_type = render_object(call.info, value, PLAIN, call.request.query)
+            value, content_type = render_object(call.info, value, PLAIN, call.request.query, self._clock.now())
             await call.request.respond(status, value, content_type=content_type)
         else:
             await call.request.respond(status, value)

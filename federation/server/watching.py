@@ -14,10 +14,11 @@ from typing import Any
 
 import orjson
 
+from federation.base.clock import Clock
 from federation.base.errors import ApiError, Expired, StoreError
 from federation.registry.kinds import KindInfo
 from federation.registry.options import ListOptions
-from federation.registry.printing import to_table
+from federation.registry.printing import IncludeObject, to_table
 from federation.registry.registry import Registry
 from federation.server.asgi import JSON_TYPE, Request
 from federation.server.negotiation import Answer, Shape
@@ -36,8 +37,9 @@ _SUFFIX = b"}\n"
 class Watches:
     """Streams for one registry. `stop` ends all of them, when the server stops."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, clock: Clock) -> None:
         self._registry = registry
+        self._clock = clock
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -48,7 +50,7 @@ class Watches:
         self, request: Request, info: KindInfo, namespace: str, options: ListOptions, answer: Answer
     ) -> None:
         """Stream changes until the watch ends; ApiErrors are raised as long as nothing was sent."""
-        encode = _encoder(info, request, answer)
+        encode = _encoder(info, request, answer, self._clock)
         timeout_s = options.timeout_s or random.randint(_DEFAULT_S_MIN, _DEFAULT_S_MAX)  # noqa: S311  # spreads load
         batches = self._registry.watch(info, namespace, replace(options, timeout_s=timeout_s))
         gone = asyncio.ensure_future(_disconnect(request))
@@ -109,10 +111,10 @@ def _error_event(error: ApiError | StoreError) -> bytes:
     return orjson.dumps({"type": "ERROR", "object": error.to_status()}) + b"\n"
 
 
-def _encoder(info: KindInfo, request: Request, answer: Answer) -> Callable[[Batch], bytes]:
+def _encoder(info: KindInfo, request: Request, answer: Answer, clock: Clock) -> Callable[[Batch], bytes]:
     """Return how batches become bytes in the negotiated form."""
     if answer.shape is Shape.TABLE:
-        return _table_encoder(info, include_object(request.query), answer.version)
+        return _table_encoder(info, include_object(request.query), answer.version, clock)
     if answer.shape is Shape.METADATA:
         version = answer.version
         return lambda batch: b"".join(
@@ -131,21 +133,26 @@ def _encode_plain(batch: Batch) -> bytes:
     return b"".join(parts)
 
 
-def _table_encoder(info: KindInfo, include: str, version: str) -> Callable[[Batch], bytes]:
+def _table_encoder(info: KindInfo, include: IncludeObject, version: str, clock: Clock) -> Callable[[Batch], bytes]:
     """Return an encoder of one-row tables; only the first one carries the columns, as in kube-apiserver."""
-    has_columns = False
+    is_first = True
 
     def encode(batch: Batch) -> bytes:
-        nonlocal has_columns
+        nonlocal is_first
         lines = []
         for type_, value in batch:
             resource_version = orjson.loads(value)["metadata"].get("resourceVersion", "")
             items = [] if type_ == "BOOKMARK" else [value]
-            table = to_table(info, items, include_object=include, resource_version=resource_version)
+            table = to_table(
+                info,
+                items,
+                now=clock.now(),
+                include_object=include,
+                resource_version=resource_version,
+                has_columns=is_first,
+            )
             table["apiVersion"] = f"meta.k8s.io/{version}"
-            if has_columns:
-                table["columnDefinitions"] = None
-            has_columns = True
+            is_first = False
             lines.append(_PREFIX[type_] + orjson.dumps(table) + _SUFFIX)
         return b"".join(lines)
 
