@@ -4,6 +4,7 @@ Acts on what `rollout` decides. Level-triggered: a step reads the informers' cac
 the events of its own writes bring it back. Read `replicasets.py` for the next link of the chain.
 """
 
+import hashlib
 from typing import Any
 
 import orjson
@@ -13,7 +14,6 @@ from federation.api.resources import DEPLOYMENTS, REPLICA_SETS, Object
 from federation.base.clock import Clock, to_rfc3339
 from federation.base.errors import AlreadyExists, NotFound
 from federation.client.protocol import Client, PatchType
-from federation.planning.hashing import fnv1_32
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.informer import Informer
 from federation.simulator import rollout
@@ -189,6 +189,5 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 def compute_template_hash(template: dict[str, Any]) -> str:
     """Return the pod-template-hash of a pod template: stable across processes, safe in names and labels."""
-    number = fnv1_32(orjson.dumps(template, option=orjson.OPT_SORT_KEYS))
-    digits = str(number)
-    return "".join(_ALPHABET[int(digit) * 2 % len(_ALPHABET)] for digit in digits)
+    digest = hashlib.blake2b(orjson.dumps(template, option=orjson.OPT_SORT_KEYS), digest_size=10).digest()
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest)
