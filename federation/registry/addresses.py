@@ -1,8 +1,9 @@
 """What Services are given: cluster IPs and node ports, each to one Service only.
 
 A free address is looked for from a place that the Service's name decides, so that the same manifests get the same
-addresses. Who has what is kept in memory, loaded from the store at first need and kept current by a watch. Two processes
-that allocate in the same instant could choose the same address; on a host API nothing routes by it, so no lock spans them.
+addresses. Who has what is kept in memory, loaded from the store at first need and kept current by a watch. Two
+processes that allocate in the same instant could choose the same address; on a host API nothing routes by it, so no
+lock spans them.
 """
 
 import zlib
@@ -137,7 +138,10 @@ class ServiceAddresses:
                 obj, "spec.clusterIPs[0]", address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
             ) from None
         if not is_inside:
-            text = f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. The range of valid IPs is {self._network}"
+            text = (
+                f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid range. The range of"
+                f" valid IPs is {self._network}"
+            )
             raise _refused(obj, "spec.clusterIPs", shown, text)
         if self._owners.get(address, uid) != uid:
             text = f"failed to allocate IP {address}: provided IP is already allocated"
@@ -145,7 +149,8 @@ class ServiceAddresses:
 
     def _check_port(self, obj: Object, port: int, uid: str, field: str) -> None:
         if not self._first_port <= port <= self._last_port:
-            text = f"provided port is not in the valid range. The range of valid ports is {self._first_port}-{self._last_port}"
+            valid = f"{self._first_port}-{self._last_port}"
+            text = f"provided port is not in the valid range. The range of valid ports is {valid}"
             raise _refused(obj, field, port, text)
         if self._owners.get(port, uid) != uid:
             raise _refused(obj, field, port, "provided port is already allocated")

@@ -1,4 +1,4 @@
-"""What Kubernetes does when it reads an object from the wire: unknown fields, wrong types, nulls, custom resources' rules.
+"""What Kubernetes does when it reads an object from the wire: unknown fields, wrong types, nulls, schema rules.
 
 Built-in kinds behave like Go structs: unknown fields and nulls disappear (with a warning, or refused when the request
 says Strict), a wrong type is a 400. Custom resources are pruned, defaulted and validated by their structural schema, a
@@ -10,10 +10,9 @@ from federation.base.errors import BadRequest
 from federation.registry.kinds import KindInfo
 from federation.registry.options import WriteOptions
 from federation.registry.schema.defaulting import apply_defaults, prune
-from federation.registry.schema.validation import validate
+from federation.registry.schema.validation import decode_errors, validate
 from federation.registry.validation.fields import Causes
 
-_TYPE_INVALID = "FieldValueTypeInvalid"
 _MODES = frozenset({"", "Strict", "Warn", "Ignore"})
 
 
@@ -27,7 +26,9 @@ def check_fields(info: KindInfo, obj: Object, options: WriteOptions) -> Causes:
         raise BadRequest(
             f'fieldValidation: Unsupported value: "{mode}": supported values: "", "Ignore", "Strict", "Warn"'
         )
-    if not info.is_custom:
+    if info.is_custom:
+        _check_metadata(info, obj)
+    else:
         drop_nulls(obj)
     dropped = prune(info.schema, obj)
     if dropped and mode != "Ignore":
@@ -35,14 +36,24 @@ def check_fields(info: KindInfo, obj: Object, options: WriteOptions) -> Causes:
     if info.is_custom:
         apply_defaults(info.schema, obj)
         return validate(info.schema, obj)
-    wrong = [cause for cause in validate(info.schema, obj) if cause["reason"] == _TYPE_INVALID]
-    if wrong:
-        resource = info.resource
-        text = "; ".join(f"{cause['field']}: {cause['message']}" for cause in wrong)
-        raise BadRequest(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {text}'
-        )
+    if wrong := decode_errors(info.schema, obj):
+        raise BadRequest(_not_handled(info, wrong[0]))
     return []
+
+
+def _check_metadata(info: KindInfo, obj: Object) -> None:
+    """Decode a custom resource's metadata as the Go struct that it is, whatever its schema says."""
+    metadata = obj.get("metadata")
+    if metadata is None:
+        return
+    drop_nulls(metadata)
+    if wrong := decode_errors(info.schema.properties["metadata"], metadata):
+        raise BadRequest(_not_handled(info, wrong[0]))
+
+
+def _not_handled(info: KindInfo, text: str) -> str:
+    resource = info.resource
+    return f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {text}'
 
 
 def drop_nulls(value: object) -> None:
@@ -65,11 +76,6 @@ def drop_nulls(value: object) -> None:
 def _report_unknown(info: KindInfo, dropped: list[str], options: WriteOptions) -> None:
     texts = [f'unknown field "{path}"' for path in dropped]
     if options.field_validation == "Strict":
-        resource = info.resource
         listed = "strict decoding error: " + ", ".join(texts)
-        raise BadRequest(
-            listed
-            if info.is_custom
-            else f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {listed}'
-        )
+        raise BadRequest(listed if info.is_custom else _not_handled(info, listed))
     options.warnings.extend(texts)

@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions at work: naming conditions, serving and un-serving kinds, removing instances before a CRD goes.
+"""CustomResourceDefinitions at work: naming conditions, serving and un-serving kinds, emptying them before the end.
 
 Every process follows the stored definitions and keeps its own `Kinds` current; the process that writes one serves it
 before it answers. Conditions are part of the write itself, so that `Established` is true in the answer already. Read

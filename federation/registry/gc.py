@@ -87,7 +87,7 @@ class GarbageCollector:
                 self._again.add(key)
 
     async def _look_again(self) -> None:
-        """Return to what failed at the next tick, and to what could not be judged when kinds change or time has passed."""
+        """Return to what failed at once, and to what could not be judged when kinds change or time has passed."""
         waited_s = 0.0
         generation = self._access.kinds.generation
         while True:

@@ -27,6 +27,7 @@ _DROPPED_ON_CREATE = (
     "resourceVersion",
 )
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "generation", "generateName")
+_TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion")
 _DELETION_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds")
 _MAIN = frozenset({"", "scale"})
 """Writes of the object itself, as opposed to its status, binding or finalizers."""
@@ -47,6 +48,12 @@ def check_envelope(info: KindInfo, namespace: str, name: str, obj: Object) -> No
         metadata = obj["metadata"] = {}
     if not isinstance(metadata, dict):
         raise BadRequest("metadata must be an object")
+    for field in _TEXTS:
+        if not isinstance(metadata.get(field) or "", str):
+            raise BadRequest(
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: json: cannot'
+                f" unmarshal into Go struct field ObjectMeta.metadata.{field} of type string"
+            )
     if resource.namespaced:
         if not namespace:
             raise BadRequest("an empty namespace may not be set when a resource name may be provided")
@@ -85,7 +92,7 @@ def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: d
             *(name for name in strategy.initial_finalizers if name not in (metadata.get("finalizers") or ())),
         ]
     causes = (
-        validate_metadata(metadata, namespaced=info.resource.namespaced, name_rule=strategy.name_rule)
+        validate_metadata(metadata, namespaced=info.resource.namespaced, name_rule=strategy.name_problems)
         + causes
         + strategy.validate(obj)
     )

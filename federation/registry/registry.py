@@ -73,7 +73,7 @@ class Registry:
         await self._namespaces.ensure_system_namespaces()
 
     async def install_crds(self, manifests: Sequence[Object]) -> None:
-        """Create the CustomResourceDefinitions, or bring existing ones to these manifests; they are served on return."""
+        """Create the CustomResourceDefinitions, or bring existing ones to these manifests; served on return."""
         await self.start()
         await self._definitions.install(manifests)
 
@@ -145,7 +145,7 @@ class Registry:
         return await self._deleter.delete_collection(info, namespace, list_options, options)
 
     def watch(self, info: KindInfo, namespace: str, options: ListOptions) -> AsyncIterator[WatchBatch]:
-        """Yield batches of ("ADDED"|"MODIFIED"|"DELETED"|"BOOKMARK", bytes); raises Expired when the start is too old."""
+        """Yield batches of ("ADDED"|"MODIFIED"|"DELETED"|"BOOKMARK", bytes); Expired when the start is too old."""
         _check_verb(info, "watch", "")
         return self._watcher.watch(info, namespace, options)
 

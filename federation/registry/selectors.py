@@ -81,7 +81,7 @@ def parse_labels(text: str) -> LabelSelector:
 
 @lru_cache(maxsize=1024)
 def parse_fields(text: str) -> tuple[FieldTerm, ...]:
-    """Parse a field selector: `metadata.name=x,status.phase!=Running`; `\\` escapes `,`, `=` and itself."""
+    r"""Parse a field selector: `metadata.name=x,status.phase!=Running`; `\` escapes `,`, `=` and itself."""
     terms = []
     for part in re.split(r"(?<!\\),", text):
         if not part:
@@ -126,19 +126,19 @@ def to_text(selector: Mapping[str, Any]) -> str:
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = self._scan()
+        self._words = self._scan()
         self._at = 0
 
     def _scan(self) -> list[str]:
-        tokens, at = [], 0
+        words, at = [], 0
         text = self._text.rstrip()
         while at < len(text):
             found = _TOKEN.match(text, at)
             if not found:
                 raise self._error(f"found '{text[at:]}'")
-            tokens.append(found[1] or found[2])
+            words.append(found[1] or found[2])
             at = found.end()
-        return tokens
+        return words
 
     def requirements(self) -> list[Requirement]:
         found = [self._requirement()]
@@ -154,19 +154,19 @@ class _Parser:
             self._next()
             return Requirement(self._key(), "!")
         key = self._key()
-        token = self._peek()
-        if token in {"", ","}:
+        word = self._peek()
+        if word in {"", ","}:
             return Requirement(key, "exists")
         self._next()
-        if token in {"=", "=="}:
+        if word in {"=", "=="}:
             return Requirement(key, "in", frozenset({self._value()}))
-        if token == "!=":
+        if word == "!=":
             return Requirement(key, "notin", frozenset({self._value()}))
-        if token in {">", "<"}:
-            return Requirement(key, "gt" if token == ">" else "lt", frozenset({self._integer()}))
-        if token in {"in", "notin"}:
-            return Requirement(key, token, self._values())
-        raise self._error(f"found '{token}', expected: in, notin, =, ==, !=, gt, lt")
+        if word in {">", "<"}:
+            return Requirement(key, "gt" if word == ">" else "lt", frozenset({self._integer()}))
+        if word in {"in", "notin"}:
+            return Requirement(key, word, self._values())
+        raise self._error(f"found '{word}', expected: in, notin, =, ==, !=, gt, lt")
 
     def _key(self) -> str:
         key = self._next()
@@ -197,10 +197,10 @@ class _Parser:
         if self._next() != "(":
             raise self._error("expected: '('")
         values = {self._set_member()}
-        while (token := self._next()) == ",":
+        while (word := self._next()) == ",":
             values.add(self._set_member())
-        if token != ")":
-            raise self._error(f"found '{token}', expected: ',' or ')'")
+        if word != ")":
+            raise self._error(f"found '{word}', expected: ',' or ')'")
         return frozenset(values)
 
     def _set_member(self) -> str:
@@ -217,12 +217,12 @@ class _Parser:
         return value
 
     def _peek(self) -> str:
-        return self._tokens[self._at] if self._at < len(self._tokens) else ""
+        return self._words[self._at] if self._at < len(self._words) else ""
 
     def _next(self) -> str:
-        token = self._peek()
+        word = self._peek()
         self._at += 1
-        return token
+        return word
 
     def _error(self, what: str) -> BadRequest:
         return BadRequest(f"unable to parse requirement: {what} in selector '{self._text}'")

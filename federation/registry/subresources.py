@@ -67,7 +67,7 @@ class Subresources:
         def replaced(live: Object) -> tuple[Object, bool]:
             if revision not in {"", live["metadata"]["resourceVersion"]}:
                 raise modified(info, name)
-            return with_replicas(info, live, _wanted_replicas(info, name, obj)), bool(revision)
+            return with_replicas(info, live, _wanted_replicas(name, obj)), bool(revision)
 
         return await self._change_scale(info, namespace, name, replaced, options)
 
@@ -83,7 +83,7 @@ class Subresources:
             wanted = _patched_scale(scale, patch)
             if wanted["metadata"].get("resourceVersion") != scale["metadata"]["resourceVersion"]:
                 raise modified(info, name)
-            return with_replicas(info, live, _wanted_replicas(info, name, wanted)), patch.pins_revision
+            return with_replicas(info, live, _wanted_replicas(name, wanted)), patch.pins_revision
 
         return await self._change_scale(info, namespace, name, patched, options)
 
@@ -168,7 +168,8 @@ class Subresources:
             status = dict(live.get("status") or {})
             allowed = status.get("disruptionsAllowed", 0)
             if allowed <= 0:
-                text = f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods and has {status.get('currentHealthy', 0)} currently"
+                needed, present = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+                text = f"The disruption budget {name} needs {needed} healthy pods and has {present} currently"
                 raise TooManyRequests(
                     _PDB_VIOLATED, details={"causes": [{"reason": "DisruptionBudget", "message": text}]}
                 )
@@ -223,14 +224,13 @@ def _patched_scale(scale: Object, patch: Patch) -> Object:
     return patched
 
 
-def _wanted_replicas(info: KindInfo, name: str, scale: Object) -> int:
+def _wanted_replicas(name: str, scale: Object) -> int:
     replicas = (scale.get("spec") or {}).get("replicas", 0) or 0
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise BadRequest('Scale in version "v1" cannot be handled as a Scale: spec.replicas: must be an integer')
     if replicas < 0:
         causes = [invalid_field("spec.replicas", replicas, "must be greater than or equal to 0")]
         raise invalid("Scale", "autoscaling", name, causes)
-    del info
     return replicas
 
 

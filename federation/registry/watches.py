@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from federation.base.errors import BadRequest, Expired, RevisionCompacted
+from federation.base.errors import BadRequest, Expired, RevisionCompacted, StoreError
 from federation.registry import encoding
 from federation.registry.access import Access
 from federation.registry.filters import Filter
@@ -101,6 +101,11 @@ class _Stream:
                         yield [("BOOKMARK", _bookmark(self._info, told))]
         except StopAsyncIteration:
             return
+        except RevisionCompacted:
+            raise
+        except StoreError:
+            # Too slow a reader, or the store is closing: the client resumes from the last event that it saw.
+            return
         finally:
             for task in (pending, ticker, deadline):
                 if task is not None:
@@ -112,17 +117,11 @@ class _Stream:
         return asyncio.ensure_future(self._access.clock.sleep(self._access.options.bookmark_interval_s))
 
     def _translate(self, batch: EventBatch) -> WatchBatch:
-        if not batch:
-            return []
-        self._reached = batch[-1].revision
+        self._reached = max(self._reached, batch.revision)
         to_version = self._info.to_version
         if self._wanted.matches_all:
             return [(_TYPES[event.type], to_version(event.value)) for event in batch]
-        found = []
-        for event in batch:
-            if (translated := self._select(event)) is not None:
-                found.append(translated)
-        return found
+        return [translated for event in batch if (translated := self._select(event)) is not None]
 
     def _select(self, event: Event) -> tuple[str, bytes] | None:
         """Translate one change for a watcher that sees part of the collection."""

@@ -26,7 +26,7 @@ from federation.registry.kinds import KindInfo
 from federation.registry.options import WriteOptions
 from federation.registry.patching import Patch
 from federation.registry.preparing import check_envelope, has_to_go, prepare_create, prepare_update, track_create
-from federation.store.interface import Entry
+from federation.store.interface import Body, Entry
 
 _GENERATED_NAMES_MAX = 8
 
@@ -96,7 +96,7 @@ class Writer:
     async def patch(
         self, info: KindInfo, namespace: str, name: str, patch: Patch, options: WriteOptions, *, subresource: str = ""
     ) -> tuple[bytes, bool]:
-        """Patch an object (or its status), or create it when the patch is an apply; bytes and whether it was created."""
+        """Patch an object or its status; an apply may create it. The bytes, and whether it was created."""
 
         def patched(live: Object) -> tuple[Object, bool]:
             wanted = patch.applied_to(info, live, options, now=self._access.clock.now(), subresource=subresource)
@@ -168,7 +168,7 @@ class Writer:
             if options.dry_run:
                 if await access.store.get(key) is not None:
                     raise already_exists(info, metadata["name"])
-                return encoding.without_revision(encoding.Body(info.head, body.tail))
+                return encoding.without_revision(Body(info.head, body.tail))
             try:
                 entry = await access.store.create(key, body)
             except KeyExists as error:

@@ -4,7 +4,7 @@ Called by `registry/writes.py` in this order: create = default, prepare_create, 
 prepare_update, generation, validate_update. Methods may change `obj`/`new`, never `old`, and do no I/O.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from federation.api.resources import Object
@@ -15,7 +15,6 @@ from federation.registry.validation.fields import Causes, immutable
 class Strategy:
     """An ordinary kind: any DNS subdomain as name, unconditional updates allowed, nothing of its own to check."""
 
-    name_rule: ClassVar[Callable[[str], list[str]]] = staticmethod(names.dns1123_subdomain)
     generate_length_max: ClassVar[int] = 63
     has_generation: ClassVar[bool] = False
     """Whether metadata.generation counts changes outside metadata and status."""
@@ -29,6 +28,10 @@ class Strategy:
     initial_finalizers: ClassVar[tuple[str, ...]] = ()
     immutable_fields: ClassVar[Sequence[str]] = ()
     """Dotted paths that never change after creation."""
+
+    def name_problems(self, name: str) -> list[str]:
+        """Return what is wrong with a name."""
+        return names.dns1123_subdomain(name)
 
     def default(self, obj: Object) -> None:
         """Fill the fields that Kubernetes fills when they are absent, in place."""

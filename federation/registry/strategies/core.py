@@ -12,7 +12,8 @@ _NAME_LABEL = "kubernetes.io/metadata.name"
 class NamespaceStrategy(Strategy):
     """v1 Namespace: stays Terminating until `registry/namespaces.py` has emptied it."""
 
-    name_rule = staticmethod(names.dns1123_label)
+    def name_problems(self, name: str) -> list[str]:
+        return names.dns1123_label(name)
 
     def default(self, obj: Object) -> None:
         name = obj["metadata"].get("name")

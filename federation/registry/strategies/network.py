@@ -17,8 +17,10 @@ class GenerationStrategy(Strategy):
 class ServiceStrategy(Strategy):
     """v1 Service; addresses and node ports come from `registry/addresses.py`."""
 
-    name_rule = staticmethod(names.dns1035_label)
     returns_deleted_object = True
+
+    def name_problems(self, name: str) -> list[str]:
+        return names.dns1035_label(name)
 
     def default(self, obj: Object) -> None:
         defaults.default_service(obj)

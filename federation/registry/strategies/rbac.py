@@ -12,8 +12,10 @@ _SUBJECTS = ("Group", "ServiceAccount", "User")
 class RoleStrategy(Strategy):
     """rbac.authorization.k8s.io/v1 Role and ClusterRole."""
 
-    name_rule = staticmethod(names.path_segment)
     allow_create_on_update = True
+
+    def name_problems(self, name: str) -> list[str]:
+        return names.path_segment(name)
 
     def validate(self, obj: Object) -> Causes:
         causes: Causes = []
@@ -33,8 +35,10 @@ class RoleStrategy(Strategy):
 class BindingStrategy(Strategy):
     """rbac.authorization.k8s.io/v1 RoleBinding and ClusterRoleBinding: the role never changes."""
 
-    name_rule = staticmethod(names.path_segment)
     allow_create_on_update = True
+
+    def name_problems(self, name: str) -> list[str]:
+        return names.path_segment(name)
 
     def default(self, obj: Object) -> None:
         default_role_binding(obj)

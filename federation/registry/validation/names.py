@@ -25,11 +25,17 @@ _SUBDOMAIN_TEXT = (
 )
 _DNS1035_TEXT = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character,"
-    f" and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '{_DNS1035}')"
+    " and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is"
+    f" '{_DNS1035}')"
 )
 _QUALIFIED_TEXT = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric"
     f" character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_QUALIFIED}')"
+)
+_QUALIFIED_KEY_TEXT = (
+    "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with"
+    " an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is"
+    f" '{_QUALIFIED}') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
 )
 _LABEL_VALUE_TEXT = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and"
@@ -66,11 +72,7 @@ def qualified_name(key: str) -> list[str]:
     problems: list[str] = []
     if slash:
         if "/" in prefix:
-            return [
-                "a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with"
-                " an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is"
-                f" '{_QUALIFIED}') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-            ]
+            return [_QUALIFIED_KEY_TEXT]
         if not prefix:
             problems.append("prefix part must be non-empty")
         else:

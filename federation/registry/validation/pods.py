@@ -1,4 +1,4 @@
-"""Checks of Pods and pod templates: what users get wrong, in the words of k8s.io/kubernetes/pkg/apis/core/validation."""
+"""Checks of Pods and pod templates: what users get wrong, in the words of kubernetes/pkg/apis/core/validation."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
