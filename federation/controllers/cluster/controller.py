@@ -6,7 +6,7 @@ which this controller fills.
 """
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from federation.api import names
@@ -18,6 +18,7 @@ from federation.client.protocol import Client
 from federation.controllers.cluster.monitor import Monitor, MonitorOptions
 from federation.controllers.cluster.publish import Publisher
 from federation.controllers.cluster.reconcile import JoinOptions, Reconciler
+from federation.planning.health import Damping
 from federation.runtime.controller import Controller, ControllerOptions
 from federation.runtime.events import Recorder
 from federation.runtime.informers import Informers
@@ -33,23 +34,28 @@ class ClusterOptions:
     workers: int = 16
     """Clusters that join or leave at a time; each waits for its member most of the time."""
     reconcile_timeout_s: float = 60.0
+    health_period_s: float = 10.0
+    """Between two probes of a healthy member."""
+    health_threshold_s: float = 30.0
+    """How long a member must look unhealthy before that is published."""
     probe_time_refresh_s: float = 300.0
     """How old a published probe time may become while nothing changes."""
     join: JoinOptions = field(default_factory=JoinOptions)
     monitor: MonitorOptions = field(default_factory=MonitorOptions)
+    """The rest of what a monitor can be told; the two health fields above win."""
 
 
 def build(
     client: Client,
     informers: Informers,
-    members: Members,
     pool: ClusterPool,
+    members: Members,
     recorder: Recorder,
     clock: Clock,
     options: ClusterOptions | None = None,
 ) -> "ClusterController":
     """Return the controller, wired; nothing runs before its `run`."""
-    return ClusterController(client, informers, members, pool, recorder, clock, options or ClusterOptions())
+    return ClusterController(client, informers, pool, members, recorder, clock, options or ClusterOptions())
 
 
 class ClusterController:
@@ -59,15 +65,20 @@ class ClusterController:
         self,
         client: Client,
         informers: Informers,
-        members: Members,
         pool: ClusterPool,
+        members: Members,
         recorder: Recorder,
         clock: Clock,
         options: ClusterOptions,
     ) -> None:
         self._members = members
         self._clock = clock
-        self._options = options
+        self._monitoring = replace(
+            options.monitor,
+            period_s=options.health_period_s,
+            timeout_s=min(options.monitor.timeout_s, options.health_period_s / 2),
+            damping=Damping(options.health_threshold_s, options.monitor.damping.recovery_s),
+        )
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._secrets = informers.for_resource(SECRETS, namespace=names.SYSTEM_NAMESPACE)
         self._monitors: dict[str, Monitor] = {}
@@ -118,7 +129,7 @@ class ClusterController:
         """Follow a joined member; nothing happens when it is followed already."""
         self._members.add_cluster(name)
         if name not in self._monitors:
-            self._monitors[name] = Monitor(name, self._members, self._publisher, self._clock, self._options.monitor)
+            self._monitors[name] = Monitor(name, self._members, self._publisher, self._clock, self._monitoring)
             self._run_monitor(name)
 
     def _run_monitor(self, name: str) -> None:
