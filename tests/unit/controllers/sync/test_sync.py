@@ -1,10 +1,32 @@
 """Sync on real registries: what reaches members, what stays, what is written back."""
 
+from typing import Any
+
+import orjson
+
 from federation.api import names
-from tests.support.member_world import member_world, placed
+from federation.api.resources import DEPLOYMENTS, Object
+from federation.base.errors import NotFound
+from federation.client.protocol import PatchType
+from tests.support.member_world import World, a_deployment, member_world, placed
 
 
-async def test_an_object_reaches_its_clusters_with_one_write_each_and_one_status() -> None:
+def _member_writes(world: World) -> list[tuple[str, str, str]]:
+    return [call for member in world.members.values() for call in member.line.writes()]
+
+
+async def _admin_patch(world: World, member: str, body: Object, name: str = "web") -> Object:
+    admin = world.members[member].admin
+    return await admin.patch(DEPLOYMENTS, name, body, patch_type=PatchType.MERGE, namespace="default")
+
+
+async def _converged(world: World, placement: dict[str, int | None], **more: Any) -> None:
+    await world.place(placement=placement, **more)
+    await world.until_statuses(dict.fromkeys(placement, "OK"))
+    await world.pass_time(1)
+
+
+async def test_an_object_reaches_its_clusters_and_costs_one_host_write() -> None:
     async with member_world(2) as world:
         await world.place(placement={"m1": 2, "m2": 1})
         await world.until_statuses({"m1": "OK", "m2": "OK"})
@@ -15,7 +37,314 @@ async def test_an_object_reaches_its_clusters_with_one_write_each_and_one_status
             assert deployment["metadata"]["labels"][names.MANAGED_LABEL] == "true"
             assert deployment["metadata"]["annotations"][names.SOURCE_GENERATION] == "1"
         await world.pass_time(2)
-        assert [c[0] for c in world.plane.client.writes("federatedobjects")] == ["patch"], "one status write"
+        assert [call[0] for call in world.plane.client.writes("federatedobjects")] == ["patch"]
         federated = await world.federated()
         assert federated["status"]["syncedGeneration"] == federated["metadata"]["generation"]
         assert federated["status"]["conditions"][0]["status"] == "True"
+
+
+async def test_all_fields_belong_to_the_federation_from_the_first_write_on() -> None:
+    async with member_world(1) as world:
+        await _converged(world, {"m1": 2})
+        deployment = await world.members["m1"].deployment()
+        assert deployment is not None
+        owners = [
+            (entry["manager"], entry["operation"])
+            for entry in deployment["metadata"]["managedFields"]
+            if not entry.get("subresource")
+        ]
+        assert owners == [(names.FIELD_MANAGER, "Apply")]
+
+
+async def test_a_restart_after_convergence_writes_nothing_anywhere() -> None:
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 2, "m2": 1})
+        await world.restart()
+        await world.pass_time(5)
+        assert _member_writes(world) == []
+        assert world.plane.client.writes() == []
+        assert await world.statuses() == {"m1": "OK", "m2": "OK"}
+
+
+async def test_an_object_waits_for_its_pipeline() -> None:
+    async with member_world(1) as world:
+        pending = orjson.dumps([[names.GLOBAL_SCHEDULER]]).decode()
+        await world.place(placement={"m1": 1}, annotations={names.PENDING_CONTROLLERS: pending})
+        await world.pass_time(1)
+        assert await world.members["m1"].deployment() is None
+        await world.patch({"metadata": {"annotations": {names.PENDING_CONTROLLERS: "[]"}}})
+        await world.until_statuses({"m1": "OK"})
+
+
+async def test_what_an_administrator_changes_of_ours_is_reverted_and_other_fields_stay() -> None:
+    async with member_world(1) as world:
+        await _converged(world, {"m1": 2})
+        await _admin_patch(
+            world, "m1", {"metadata": {"annotations": {"team": "blue"}}, "spec": {"replicas": 7, "paused": True}}
+        )
+
+        async def reverted() -> bool:
+            deployment = await world.members["m1"].deployment()
+            return deployment is not None and deployment["spec"]["replicas"] == 2
+
+        await world.until(reverted)
+        deployment = await world.members["m1"].deployment()
+        assert deployment is not None
+        assert deployment["spec"]["paused"] is True
+        assert deployment["metadata"]["annotations"]["team"] == "blue"
+
+
+async def test_a_copy_that_an_administrator_deletes_comes_back() -> None:
+    async with member_world(1) as world:
+        await _converged(world, {"m1": 2})
+        before = await world.members["m1"].deployment()
+        assert before is not None
+        await world.members["m1"].admin.delete(DEPLOYMENTS, "web", "default")
+
+        async def back() -> bool:
+            deployment = await world.members["m1"].deployment()
+            return deployment is not None and deployment["metadata"]["uid"] != before["metadata"]["uid"]
+
+        await world.until(back)
+
+
+async def test_a_field_that_leaves_the_template_leaves_the_members() -> None:
+    async with member_world(1) as world:
+        template = a_deployment("web")
+        template["spec"]["minReadySeconds"] = 30
+        template["metadata"]["labels"]["tier"] = "front"
+        await _converged(world, {"m1": 2}, template=template)
+        await world.patch({"spec": {"template": {"metadata": {"labels": {"tier": None}}, "spec": {"minReadySeconds": None}}}})
+
+        async def gone() -> bool:
+            deployment = await world.members["m1"].deployment()
+            assert deployment is not None
+            return "minReadySeconds" not in deployment["spec"] and "tier" not in deployment["metadata"]["labels"]
+
+        await world.until(gone)
+
+
+async def test_a_scale_reaches_only_the_clusters_that_change() -> None:
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 2, "m2": 1})
+        for member in world.members.values():
+            member.line.calls.clear()
+        await world.patch({"spec": placed({"m1": 5, "m2": 1})})
+
+        async def scaled() -> bool:
+            deployment = await world.members["m1"].deployment()
+            return deployment is not None and deployment["spec"]["replicas"] == 5
+
+        await world.until(scaled)
+        await world.pass_time(1)
+        assert [call[0] for call in world.members["m1"].line.writes()] == ["patch"]
+        assert world.members["m2"].line.writes() == []
+
+
+async def test_a_departed_cluster_is_emptied_and_then_forgotten() -> None:
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 2, "m2": 1})
+        departed = {"metadata": {"annotations": {names.DEPARTED_CLUSTERS: '["m2"]'}}}
+        await world.patch({**departed, "spec": placed({"m1": 3})})
+        await world.until_statuses({"m1": "OK"})
+        assert await world.members["m2"].deployment() is None
+
+        async def forgotten() -> bool:
+            annotations = (await world.federated())["metadata"]["annotations"]
+            return names.DEPARTED_CLUSTERS not in annotations
+
+        await world.until(forgotten)
+
+
+async def test_a_departed_cluster_that_does_not_answer_is_not_forgotten() -> None:
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 2, "m2": 1})
+        world.members["m2"].line.mode = "down"
+        await world.until_condition("m2", names.CLUSTER_READY, "Unknown")
+        await world.patch(
+            {"metadata": {"annotations": {names.DEPARTED_CLUSTERS: '["m2"]'}}, "spec": placed({"m1": 3})}
+        )
+        await world.until_statuses({"m1": "OK", "m2": "ClusterNotReady"})
+        await world.pass_time(5)
+        assert (await world.federated())["metadata"]["annotations"][names.DEPARTED_CLUSTERS] == '["m2"]'
+        world.members["m2"].line.mend()
+        await world.until_statuses({"m1": "OK"})
+        assert await world.members["m2"].deployment() is None
+
+
+async def test_a_hanging_member_does_not_keep_the_others_waiting() -> None:
+    async with member_world(3) as world:
+        world.members["m3"].line.mode = "hang"
+        started_s = world.clock.monotonic()
+        for number in range(20):
+            await world.place(f"web-{number}", placement={"m1": 1, "m2": 1, "m3": 1})
+
+        async def arrived() -> bool:
+            found = [await world.members[m].deployment(f"web-{n}") for m in ("m1", "m2") for n in range(20)]
+            return all(found)
+
+        await world.until(arrived)
+        assert world.clock.monotonic() - started_s < 0.5
+        await world.until_statuses({"m1": "OK", "m2": "OK", "m3": "PendingCreate"}, "web-0")
+        world.members["m3"].line.mend()
+        for number in range(20):
+            await world.until_statuses({"m1": "OK", "m2": "OK", "m3": "OK"}, f"web-{number}")
+
+
+async def test_a_member_that_was_away_is_caught_up_when_it_comes_back() -> None:
+    async with member_world(2) as world:
+        world.members["m2"].line.mode = "down"
+        await world.place(placement={"m1": 1, "m2": 1})
+        await world.until_statuses({"m1": "OK", "m2": "ClusterNotReady"})
+        condition = (await world.federated())["status"]["conditions"][0]
+        assert condition["status"] == "False"
+        assert "m2" in condition["message"]
+        world.members["m2"].line.mend()
+        await world.until_statuses({"m1": "OK", "m2": "OK"})
+
+
+async def test_what_was_there_before_is_not_taken_over() -> None:
+    async with member_world(1) as world:
+        await world.members["m1"].admin.create(DEPLOYMENTS, a_deployment("web", replicas=9))
+        await world.place(placement={"m1": 2})
+        await world.until_statuses({"m1": "AlreadyExists"})
+        deployment = await world.members["m1"].deployment()
+        assert deployment is not None
+        assert deployment["spec"]["replicas"] == 9
+        assert names.MANAGED_LABEL not in deployment["metadata"]["labels"]
+        assert any(reason == "CreateInClusterFailed" for reason, _ in await world.events())
+
+
+async def test_what_was_there_before_is_adopted_when_told() -> None:
+    async with member_world(1) as world:
+        await world.members["m1"].admin.create(DEPLOYMENTS, a_deployment("web", replicas=9))
+        adopt = {names.CONFLICT_RESOLUTION: "adopt", names.CLUSTERS_TO_ADOPT: '{"clusters":["m1"]}'}
+        await world.place(placement={"m1": 2}, annotations=adopt)
+        await world.until_statuses({"m1": "OK"})
+        await world.patch({"spec": placed({"m1": 4})})
+
+        async def scaled() -> Object | None:
+            deployment = await world.members["m1"].deployment()
+            return deployment if deployment is not None and deployment["spec"]["replicas"] == 4 else None
+
+        deployment = await world.until(scaled)
+        assert deployment["metadata"]["annotations"][names.ADOPTED] == "true", "also after a further apply"
+
+
+async def test_a_member_may_refuse_management() -> None:
+    async with member_world(1) as world:
+        refused = a_deployment("web", replicas=9)
+        refused["metadata"]["labels"][names.MANAGED_LABEL] = "false"
+        await world.members["m1"].admin.create(DEPLOYMENTS, refused)
+        adopt = {names.CONFLICT_RESOLUTION: "adopt", names.CLUSTERS_TO_ADOPT: '{"regexp":".*"}'}
+        await world.place(placement={"m1": 2}, annotations=adopt)
+        await world.until_statuses({"m1": "ManagedLabelFalse"})
+
+
+async def test_retained_replicas_stay_with_whoever_scales_in_the_member() -> None:
+    async with member_world(1) as world:
+        await _converged(world, {"m1": 2}, annotations={names.RETAIN_REPLICAS: "true"})
+        await _admin_patch(world, "m1", {"spec": {"replicas": 6}})
+        await world.pass_time(1)
+        await world.patch({"spec": {"template": {"metadata": {"labels": {"tier": "front"}}}}})
+
+        async def relabelled() -> Object | None:
+            deployment = await world.members["m1"].deployment()
+            return deployment if deployment is not None and "tier" in deployment["metadata"]["labels"] else None
+
+        deployment = await world.until(relabelled)
+        assert deployment["spec"]["replicas"] == 6
+
+
+async def test_overrides_that_do_not_apply_are_told_and_stop_only_their_cluster() -> None:
+    async with member_world(2) as world:
+        await world.place(placement={"m1": None, "m2": None})
+        spec = placed({"m1": None, "m2": None})
+        patches = [{"op": "remove", "path": "/spec/nothing"}]
+        spec["overrides"] = [
+            {"controller": names.OVERRIDE_CONTROLLER, "clusters": [{"cluster": "m2", "patches": patches}]}
+        ]
+        await world.patch({"spec": spec})
+        await world.until_statuses({"m1": "OK", "m2": "ApplyOverridesFailed"})
+        message = (await world.federated())["status"]["conditions"][0]["message"]
+        assert "nothing" in message
+
+
+async def test_a_dry_run_propagates_nothing() -> None:
+    async with member_world(1) as world:
+        await world.place(placement={"m1": 1}, annotations={names.DRY_RUN: "true"})
+        await world.pass_time(1)
+        assert await world.members["m1"].deployment() is None
+        assert any(reason == names.EVENT_DRY_RUN_WORKED for reason, _ in await world.events())
+
+
+async def _delete(world: World, name: str = "web") -> None:
+    from federation.api.resources import FEDERATED_OBJECTS
+
+    await world.host.delete(FEDERATED_OBJECTS, f"{name}-deployments.apps", "default")
+
+
+async def _is_gone(world: World, name: str = "web") -> bool:
+    try:
+        await world.federated(name)
+    except NotFound:
+        return True
+    return False
+
+
+async def test_deletion_takes_every_copy_along() -> None:
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 2, "m2": 1})
+        await _delete(world)
+
+        await world.until(lambda: _is_gone(world))
+        assert await world.members["m1"].deployment() is None
+        assert await world.members["m2"].deployment() is None
+
+
+async def test_deletion_waits_for_a_cluster_that_does_not_answer_and_names_it() -> None:
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 2, "m2": 1})
+        world.members["m2"].line.mode = "down"
+        await world.until_condition("m2", names.CLUSTER_READY, "Unknown")
+        await _delete(world)
+
+        async def told() -> bool:
+            condition = (await world.federated())["status"]["conditions"][0]
+            return condition["reason"] == names.REASON_ENSURE_DELETION_FAILED and "[m2]" in condition["message"]
+
+        await world.until(told)
+        assert await world.members["m1"].deployment() is None
+        assert any(r == names.EVENT_ENSURE_DELETION_FAILED and "m2" in m for r, m in await world.events())
+        world.members["m2"].line.mend()
+        await world.until(lambda: _is_gone(world))
+        assert await world.members["m2"].deployment() is None
+
+
+async def test_deletion_survives_a_restart_in_the_middle() -> None:
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 2, "m2": 1})
+        await world.stop()
+        await _delete(world)
+        await world.restart()
+        await world.until(lambda: _is_gone(world))
+        assert await world.members["m2"].deployment() is None
+
+
+async def test_orphans_stay_without_our_label() -> None:
+    async with member_world(1) as world:
+        await _converged(world, {"m1": 2}, annotations={names.ORPHAN: "all"})
+        await _delete(world)
+        await world.until(lambda: _is_gone(world))
+        deployment = await world.members["m1"].deployment()
+        assert deployment is not None
+        assert names.MANAGED_LABEL not in deployment["metadata"]["labels"]
+        assert names.TEMPLATE_HASH not in deployment["metadata"].get("annotations", {})
+
+
+async def test_no_placement_takes_nothing_away_that_was_never_recorded_as_departed() -> None:
+    async with member_world(1) as world:
+        await _converged(world, {"m1": 2})
+        await world.patch({"spec": placed({})})
+        await world.until_statuses({})
+        assert await world.members["m1"].deployment() is None, "status named the cluster, so it was visited"
