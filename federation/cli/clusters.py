@@ -64,7 +64,13 @@ async def show(session: Session, output: str) -> None:
     now = SystemClock().now()
     for item in sorted(items, key=lambda i: i["metadata"]["name"]):
         table.add_row(*_row(item, now))
-    Console(soft_wrap=True).print(table)
+    to_console().print(table)
+
+
+def to_console() -> Console:
+    """Return a console that never shortens a table: as wide as the terminal, or very wide when there is none."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=240)
 
 
 def _row(cluster: Object, now: datetime) -> list[str]:

@@ -23,6 +23,7 @@ from rich.table import Table
 from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, Object, Resource
 from federation.base.clock import SystemClock
 from federation.base.errors import ClusterError, ConfigurationError, FederationError, NotFound
+from federation.cli.clusters import to_console
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
 from federation.client.protocol import PatchType
@@ -66,7 +67,7 @@ class _View:
 
 async def demo(directory: Path, *, port: int, once: bool, timeout_s: float) -> int:
     """Run the demo; returns the exit code."""
-    console = Console(highlight=False)
+    console = to_console()
     console.print(f"[bold]federation[/bold]: a control plane and {_MEMBERS} simulated clusters under {directory}")
     async with _running_federation(directory, port, console) as process:
         kubeconfig = directory.absolute() / "kubeconfig"

@@ -15,7 +15,7 @@ from rich.table import Table
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.base.clock import SystemClock, from_rfc3339
 from federation.base.errors import ConfigurationError
-from federation.cli.clusters import to_age
+from federation.cli.clusters import to_age, to_console
 from federation.cli.session import Session, get_json
 from federation.client.http import HTTPClient
 from federation.scheduling.explain import ClusterRow, rows
@@ -61,7 +61,7 @@ async def _resolve(host: HTTPClient, text: str) -> dict[str, Any]:
 
 
 def _print(record: Mapping[str, Any]) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    console = to_console()
     explanation = record["explanation"]
     made = from_rfc3339(record["at"])
     where = f" in {record['namespace']}" if record["namespace"] else ""

@@ -5,6 +5,7 @@ but the binding of pods goes through the Kubernetes API in process. Read `fleet.
 """
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -92,10 +93,12 @@ class SimulatedMember:
         await registry.create(info, namespace, binding, WriteOptions(), name=pod, subresource="binding")
 
     async def _ensure_node(self, shape: NodeShape) -> None:
-        try:
-            await self._client.create(NODES, _to_node(shape, to_rfc3339(self._clock.now())))
-        except AlreadyExists:
-            return
+        node = _to_node(shape, to_rfc3339(self._clock.now()))
+        with contextlib.suppress(AlreadyExists):
+            await self._client.create(NODES, {**node, "status": {}})
+        live = await self._client.get(NODES, shape.name)
+        if (live.get("status") or {}).get("allocatable") != node["status"]["allocatable"]:
+            await self._client.update(NODES, {**live, "status": node["status"]}, subresource="status")
 
 
 def _to_node(shape: NodeShape, now: str) -> Object:
