@@ -66,7 +66,7 @@ def apply(
     removed: Trie = {}
     last: Trie = (mine.get("fieldsV1") or {}) if mine is not None else {}
     if last and last != wanted:
-        owners = [wanted, *(entry.get("fieldsV1") or {} for entry in others)]
+        owners = [_with_name(wanted), *(entry.get("fieldsV1") or {} for entry in others)]
         merged = prune(schema, merged, last, owners, removed)
     if changed and others:
         _check_conflicts(schema, live, others, changed, writer, force=force)
@@ -81,6 +81,11 @@ def apply(
 
 def _identity(applied: Object) -> Object:
     return {name: applied[name] for name in ("apiVersion", "kind") if name in applied}
+
+
+def _with_name(wanted: Trie) -> Trie:
+    """Every configuration names the object, so that its metadata as a whole is never without an owner."""
+    return {**wanted, "f:metadata": {**wanted.get("f:metadata", {}), "f:name": {}}}
 
 
 def _entries(schema: Schema, live: Object | None, writer: Writer) -> list[Entry]:

@@ -124,7 +124,7 @@ def changes(schema: Schema, old: dict[str, Any], new: dict[str, Any]) -> tuple[T
         elif before != value:
             _compare(schema, name, before, value, changed, removed)
     for name in old.keys() - new.keys() - _IDENTITY:
-        removed["f:" + name] = WHOLE
+        _remove(field_of(schema, name), "f:" + name, old[name], changed, removed)
     return changed, removed
 
 
@@ -144,7 +144,7 @@ def _compare(schema: Schema, name: str, before: Any, value: Any, changed: Trie, 
     if field.is_atomic or not isinstance(value, dict | list):
         changed[element] = {}
         return
-    if before is None and field.by_value and value.__class__ is dict and value:
+    if before is None and field.by_value and value.__class__ is dict:
         before = {}  # Go holds it anyway, so that only what is in it is new
     if before is None:
         node = added(field, value)
@@ -164,8 +164,6 @@ def _compare(schema: Schema, name: str, before: Any, value: Any, changed: Trie, 
         return
     if changed_below:
         changed[element] = changed_below
-    elif not value:
-        changed[element] = {}
     if removed_below:
         removed[element] = removed_below
 
@@ -176,9 +174,19 @@ def _compare_maps(field: Schema, before: dict[str, Any], value: dict[str, Any], 
         if old is not inner and old != inner:
             _compare(field, name, old, inner, changed, removed)
     if len(before) > len(value) or not before.keys() <= value.keys():
-        for name in before:
+        for name, old in before.items():
             if name not in value:
-                removed["f:" + name] = WHOLE
+                _remove(field_of(field, name), "f:" + name, old, changed, removed)
+
+
+def _remove(field: Schema, element: str, old: Any, changed: Trie, removed: Trie) -> None:
+    if not field.by_value or field.is_atomic or old.__class__ is not dict:
+        removed[element] = WHOLE
+        return
+    removed_below: Trie = {}  # Go holds the struct on, empty: only what was in it is gone
+    _compare_maps(field, old, {}, changed, removed_below)
+    if removed_below:
+        removed[element] = removed_below
 
 
 def _compare_lists(field: Schema, before: list[Any], value: list[Any], changed: Trie, removed: Trie) -> bool:

@@ -92,6 +92,8 @@ def _rest(mine: Trie, other: Trie) -> Trie | None:
         rest = {element: below for element, below in mine.items() if element != SELF}
         return rest or None
     rest = difference(mine, other)
+    if len(rest) == 1 and SELF in rest:
+        return {}
     return rest or None
 
 
@@ -118,18 +120,17 @@ def overlap(owned: Trie, changed: Trie) -> Trie:
 
 
 def paths(trie: Trie) -> Iterator[str]:
-    """Yield the set's paths as people read them: `.spec.containers[name="nginx"].image`."""
+    """Yield the set's paths as people read them, `.spec.containers[name="nginx"].image`, short ones first."""
     yield from _paths(trie, "")
 
 
 def _paths(trie: Trie, prefix: str) -> Iterator[str]:
-    for element, below in trie.items():
-        if element == SELF:
-            continue
-        path = prefix + readable(element)
-        if is_member(below):
-            yield path
-        yield from _paths(below, path)
+    elements = sorted(trie.keys() - {SELF})
+    for element in elements:
+        if is_member(trie[element]):
+            yield prefix + readable(element)
+    for element in elements:
+        yield from _paths(trie[element], prefix + readable(element))
 
 
 def readable(element: str) -> str:

@@ -52,10 +52,12 @@ def _merge_field(schema: Schema, name: str, before: Any, value: Any, changed: Tr
         if before is not None:
             changed[element] = WHOLE
         return None
-    if before is None:
-        changed[element] = WHOLE
-        return _without_nulls(value)
     field = field_of(schema, name)
+    if before is None:
+        if not field.by_value or value.__class__ is not dict:
+            changed[element] = WHOLE
+            return _without_nulls(value)
+        before = {}  # Go holds it anyway, so that only what is in it is new
     if field.is_atomic or value.__class__ is not before.__class__ or not isinstance(value, dict | list):
         if before == value and (before.__class__ is value.__class__ or bool not in (before.__class__, value.__class__)):
             return before
