@@ -5,7 +5,9 @@ for. Each call has a deadline, its wait for a free connection included; nothing 
 above decide that). `watchlines.py` splits watch streams. Sessions are made at the first call; `close` releases them.
 """
 
+import re
 from collections.abc import AsyncIterator, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -22,6 +24,8 @@ from federation.client.watchlines import LineSplitter, to_event
 __all__ = ["HTTPClient", "HTTPOptions"]
 
 _JSON = "application/json"
+_is_plain = re.compile(r"[A-Za-z0-9._:-]*").fullmatch
+"""Names that need no encoding in a path: nearly all."""
 
 
 class HTTPClient:
@@ -218,9 +222,13 @@ class HTTPClient:
 
 
 def _path(resource: Resource, namespace: str, name: str = "", subresource: str = "") -> str:
-    return resource.path(quote(namespace, safe=""), quote(name, safe=":"), subresource)
+    if not _is_plain(namespace) or not _is_plain(name):
+        namespace, name = quote(namespace, safe=""), quote(name, safe=":")
+    return resource.path(namespace, name, subresource)
 
 
+@lru_cache(maxsize=512)
 def _query(**parameters: str) -> str:
+    """Return the query string of what is not empty; most calls of a control plane repeat a few of them."""
     given = {key: value for key, value in parameters.items() if value}
     return "?" + urlencode(given) if given else ""

@@ -58,8 +58,7 @@ async def https_server(registry: Registry, directory: Path) -> AsyncIterator[Con
         on_stopping=app.stop,
     )
     async with running(authorizer.run(), serving):
-        while not authorizer.has_synced:
-            await asyncio.sleep(0)
+        await authorizer.wait_synced()
         yield Connection(
             server=await asyncio.wait_for(started, 10),
             ca_data=pki.ca_certificate.read_bytes(),

@@ -1,0 +1,32 @@
+"""The credentials that a member's Secret stands for."""
+
+import base64
+from typing import Any
+
+import pytest
+from tests.support.vectors import case_id, load
+
+from federation.base.errors import ConfigurationError
+from federation.client.connection import connection_from_secret
+
+
+@pytest.mark.parametrize("case", load("cluster_client_config"), ids=case_id)
+def test_client_config(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in given["secretData"].items()}
+    cluster = {
+        "kind": "FederatedCluster",
+        "metadata": {"name": "member"},
+        "spec": {"apiEndpoint": "https://member", "insecure": given["insecure"], "secretRef": {"name": "member"}},
+    }
+    secret = {"kind": "Secret", "metadata": {"name": "member"}, "data": data}
+    if expected.get("error"):
+        with pytest.raises(ConfigurationError):
+            connection_from_secret(cluster, secret, bootstrap=given["useBootstrap"])
+        return
+    connection = connection_from_secret(cluster, secret, bootstrap=given["useBootstrap"])
+    assert connection.insecure == expected["insecure"]
+    assert connection.ca_data.decode() == expected["caData"]
+    assert connection.client_cert_data.decode() == expected["certData"]
+    assert connection.client_key_data.decode() == expected["keyData"]
+    assert connection.token == expected["bearerToken"]

@@ -1,0 +1,194 @@
+"""One cluster's limits: slots, the circuit, and a client that can be exchanged below its callers."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from federation.api.resources import NAMESPACES
+from federation.base.clock import ManualClock
+from federation.base.errors import ClusterUnreachable, NotFound, RequestTimeout
+from federation.client.breaker import Breaker, BreakerOptions, Circuit
+from federation.client.guard import GuardedClient, GuardOptions
+from federation.client.protocol import PatchType
+
+DOWN = ClusterUnreachable("no route")
+
+
+class Scripted:
+    """A client whose calls end as the test says; while `gate` is closed they wait."""
+
+    def __init__(self) -> None:
+        self.failure: Exception | None = None
+        self.calls: list[str] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.is_closed = False
+
+    def __getattr__(self, name: str) -> Any:
+        async def call(*arguments: Any, **named: Any) -> Any:
+            self.calls.append(name)
+            await self.gate.wait()
+            if self.failure is not None:
+                raise self.failure
+            return (200, b"ok") if name == "raw" else {"from": id(self)}
+
+        return call
+
+    async def watch(self, *arguments: Any, **named: Any):
+        self.calls.append("watch")
+        if self.failure is not None:
+            raise self.failure
+        yield []
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+@pytest.fixture
+def inner() -> Scripted:
+    return Scripted()
+
+
+def guarded(inner: Scripted, clock: ManualClock, **options: Any) -> GuardedClient:
+    breaker = BreakerOptions(failures_max=3, pause_s_min=10, pause_s_max=40)
+    return GuardedClient("m1", inner, clock=clock, options=GuardOptions(breaker=breaker, **options))
+
+
+async def fail(client: GuardedClient, times: int) -> None:
+    for _ in range(times):
+        with pytest.raises(ClusterUnreachable):
+            await client.get(NAMESPACES, "x")
+
+
+async def settle() -> None:
+    for _ in range(30):
+        await asyncio.sleep(0)
+
+
+async def test_every_verb_passes_through(inner, clock) -> None:
+    client = guarded(inner, clock)
+    obj = {"metadata": {"name": "x"}}
+    await client.get(NAMESPACES, "x")
+    await client.list(NAMESPACES)
+    await client.create(NAMESPACES, obj)
+    await client.update(NAMESPACES, obj)
+    await client.patch(NAMESPACES, "x", {}, patch_type=PatchType.MERGE)
+    await client.delete(NAMESPACES, "x")
+    assert [batch async for batch in client.watch(NAMESPACES, resource_version="1")] == [[]]
+    assert await client.raw("GET", "/healthz") == (200, b"ok")
+    assert inner.calls == ["get", "list", "create", "update", "patch", "delete", "watch", "raw"]
+    await client.close()
+    assert inner.is_closed
+
+
+async def test_a_dead_cluster_is_not_asked_again_and_again(inner, clock) -> None:
+    client = guarded(inner, clock)
+    inner.failure = DOWN
+    await fail(client, 3)
+    with pytest.raises(ClusterUnreachable, match="cluster m1 does not answer; it is asked again in"):
+        await client.get(NAMESPACES, "x")
+    with pytest.raises(ClusterUnreachable, match="does not answer"):
+        async for _ in client.watch(NAMESPACES, resource_version="1"):
+            pass
+    assert len(inner.calls) == 3
+
+
+async def test_one_probe_finds_a_cluster_alive_again(inner, clock) -> None:
+    recovered: list[str] = []
+    client = guarded(inner, clock)
+    client.on_recovered(recovered.append)
+    inner.failure = DOWN
+    await fail(client, 3)
+    await clock.advance(11)
+    inner.gate.clear()
+    probe = asyncio.ensure_future(client.get(NAMESPACES, "x"))
+    await settle()
+    with pytest.raises(ClusterUnreachable, match="does not answer"):
+        await client.get(NAMESPACES, "x")
+    inner.failure = None
+    inner.gate.set()
+    await probe
+    assert recovered == ["m1"]
+    await client.get(NAMESPACES, "x")
+    assert len(inner.calls) == 5
+
+
+async def test_a_failing_probe_waits_twice_as_long(inner, clock) -> None:
+    client = guarded(inner, clock)
+    inner.failure = DOWN
+    await fail(client, 3)
+    for pause_s in (10, 20, 40, 40):
+        await clock.advance(pause_s + 0.1)
+        before = len(inner.calls)
+        await fail(client, 2)
+        assert len(inner.calls) == before + 1
+
+
+async def test_an_error_that_the_cluster_answers_is_a_sign_of_life(inner, clock) -> None:
+    client = guarded(inner, clock)
+    for failure in (DOWN, DOWN, NotFound("x"), DOWN, DOWN):
+        inner.failure = failure
+        with pytest.raises(type(failure)):
+            await client.get(NAMESPACES, "x")
+    assert client.breaker.state is Circuit.CLOSED
+
+
+async def test_a_health_probe_passes_and_closes_an_open_circuit(inner, clock) -> None:
+    client = guarded(inner, clock)
+    inner.failure = DOWN
+    await fail(client, 3)
+    with pytest.raises(ClusterUnreachable, match="no route"):
+        await client.raw("GET", "/healthz")
+    inner.failure = None
+    assert await client.raw("GET", "/healthz") == (200, b"ok")
+    await client.get(NAMESPACES, "x")
+
+
+async def test_calls_wait_for_a_slot_and_not_for_ever(inner, clock) -> None:
+    client = guarded(inner, clock, in_flight_max=2, slot_timeout_s=5)
+    inner.gate.clear()
+    calls = [asyncio.ensure_future(client.get(NAMESPACES, "x")) for _ in range(4)]
+    await settle()
+    assert len(inner.calls) == 2
+    calls[2].cancel()
+    await clock.advance(6)
+    with pytest.raises(RequestTimeout, match="no free slot of 2"):
+        await calls[3]
+    inner.gate.set()
+    await asyncio.gather(*calls[:2])
+    await asyncio.gather(*(client.get(NAMESPACES, "x") for _ in range(5)))
+    assert len(inner.calls) == 7
+
+
+async def test_who_waited_for_a_slot_does_not_ask_a_cluster_that_died_meanwhile(inner, clock) -> None:
+    client = guarded(inner, clock, in_flight_max=3)
+    inner.gate.clear()
+    inner.failure = DOWN
+    calls = [asyncio.ensure_future(client.get(NAMESPACES, "x")) for _ in range(10)]
+    await settle()
+    inner.gate.set()
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert all(isinstance(result, ClusterUnreachable) for result in results)
+    assert len(inner.calls) <= 5
+    inner.failure = None
+    await clock.advance(11)
+    await client.get(NAMESPACES, "x")
+    await asyncio.gather(*(client.get(NAMESPACES, "x") for _ in range(3)))
+
+
+async def test_another_client_starts_with_a_closed_circuit(inner, clock) -> None:
+    client = guarded(inner, clock)
+    inner.failure = DOWN
+    await fail(client, 3)
+    other = Scripted()
+    assert client.replace(other) is inner
+    assert await client.get(NAMESPACES, "x") == {"from": id(other)}
+
+
+def test_a_circuit_without_failures_in_a_row_stays_closed(clock) -> None:
+    breaker = Breaker(clock, BreakerOptions(failures_max=2))
+    for _ in range(5):
+        breaker.fail()
+        breaker.succeed()
+    assert breaker.wait_s() == 0

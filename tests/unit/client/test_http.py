@@ -1,0 +1,287 @@
+"""What goes wrong between us and a server, and what the caller gets to know of it."""
+
+import asyncio
+import gzip
+from dataclasses import replace
+
+import orjson
+import pytest
+
+from federation.api.resources import CONFIGMAPS, NAMESPACES, Resource
+from federation.base.errors import (
+    ApiError,
+    ClusterError,
+    ClusterForbidden,
+    ClusterUnreachable,
+    Expired,
+    NotFound,
+    RequestTimeout,
+    ServiceUnavailable,
+    TooManyRequests,
+    Unauthorized,
+)
+from federation.client.connection import Connection, CredentialPlugin
+from federation.client.http import HTTPClient, HTTPOptions
+
+OBJECT = b'{"metadata":{"name":"x"}}'
+
+
+@pytest.fixture
+async def connect():
+    clients: list[HTTPClient] = []
+
+    def make(connection: Connection, clock=None, **options) -> HTTPClient:
+        client = HTTPClient(connection, HTTPOptions(**options), clock=clock)
+        clients.append(client)
+        return client
+
+    yield make
+    for client in clients:
+        await client.close()
+
+
+def status_of(code: int, reason: str, **details) -> bytes:
+    return orjson.dumps({"kind": "Status", "code": code, "reason": reason, "message": "told", "details": details})
+
+
+@pytest.mark.parametrize(
+    ("line", "body", "error"),
+    [
+        ("404 Not Found", status_of(404, "NotFound"), NotFound),
+        ("404 Not Found", b"404 page not found", NotFound),
+        ("401 Unauthorized", status_of(401, "Unauthorized"), Unauthorized),
+        ("401 Unauthorized", b"<html>log in</html>", ClusterForbidden),
+        ("403 Forbidden", b"<html>proxy says no</html>", ClusterForbidden),
+        ("429 Too Many Requests", status_of(429, "TooManyRequests", retryAfterSeconds=3), TooManyRequests),
+        ("502 Bad Gateway", b"<html>", ServiceUnavailable),
+        ("503 Service Unavailable", b"", ServiceUnavailable),
+        ("302 Found", b"", ClusterError),
+        ("418 I'm a teapot", b"{}", ApiError),
+        ("200 OK", b"<html>", ClusterError),
+        ("200 OK", b"[]", ClusterError),
+    ],
+)
+async def test_each_answer_is_its_error(serve, connect, answered, line, body, error) -> None:
+    server = await serve(lambda head: answered(body, line))
+    with pytest.raises(error) as caught:
+        await connect(server.connection).get(NAMESPACES, "x")
+    assert type(caught.value) is error
+    assert "html" not in str(caught.value)
+
+
+async def test_a_server_that_never_answers_times_out(serve, connect) -> None:
+    server = await serve(lambda head: None)
+    client = connect(server.connection, request_timeout_s=0.05)
+    with pytest.raises(RequestTimeout, match=r"within 0\.05 s"):
+        await client.get(NAMESPACES, "x")
+    with pytest.raises(RequestTimeout):
+        await client.raw("GET", "/healthz", timeout_s=0.02)
+    with pytest.raises(RequestTimeout):
+        async for _ in client.watch(NAMESPACES, resource_version="1"):
+            pass
+
+
+async def test_waiting_for_a_connection_counts_as_waiting(serve, connect) -> None:
+    server = await serve(lambda head: None)
+    client = connect(server.connection, request_timeout_s=0.05, connections_max=1)
+    results = await asyncio.gather(*(client.get(NAMESPACES, "x") for _ in range(3)), return_exceptions=True)
+    assert [type(result) for result in results] == [RequestTimeout] * 3
+    assert len(server.requests) == 1
+
+
+async def test_a_refused_connection_is_unreachable(serve, connect) -> None:
+    with pytest.raises(ClusterUnreachable, match="no connection"):
+        await connect(Connection("http://127.0.0.1:1")).get(NAMESPACES, "x")
+
+
+async def test_a_connection_that_breaks_is_unreachable(serve, connect, answered) -> None:
+    cut = answered(b'{"metadata"', Connection="close").replace(b"Content-Length: 11", b"Content-Length: 99")
+    server = await serve(lambda head: cut)
+    with pytest.raises(ClusterUnreachable, match="connection broke"):
+        await connect(server.connection).get(NAMESPACES, "x")
+
+
+async def test_an_untrusted_certificate_is_unreachable_and_told(serve, connect, pki, answered) -> None:
+    server = await serve(lambda head: answered(OBJECT), tls=True)
+    with pytest.raises(ClusterUnreachable, match="certificate is not trusted"):
+        await connect(server.connection).get(NAMESPACES, "x")
+    ca = pki.ca_certificate.read_bytes()
+    with pytest.raises(ClusterUnreachable, match="certificate is not trusted"):
+        await connect(replace(server.connection, ca_data=ca, tls_server_name="other.example")).get(NAMESPACES, "x")
+    named = replace(server.connection, ca_data=ca, tls_server_name="localhost")
+    assert await connect(named).get(NAMESPACES, "x")
+    assert await connect(replace(server.connection, insecure=True)).get(NAMESPACES, "x")
+
+
+async def test_credentials_travel_in_headers(serve, connect, answered) -> None:
+    server = await serve(lambda head: answered(OBJECT))
+    base = server.connection
+    for connection in (
+        replace(base, token="t0k3n"),
+        replace(base, username="me", password="pw"),
+        replace(base, token="t", impersonate_user="you", impersonate_groups=("g1", "g2")),
+    ):
+        await connect(connection, user_agent="tester").get(NAMESPACES, "x")
+    first, second, third = (head for head, _ in server.requests)
+    assert "Authorization: Bearer t0k3n" in first
+    assert "User-Agent: tester" in first
+    assert "Authorization: Basic bWU6cHc=" in second
+    assert "Impersonate-User: you" in third
+    assert third.count("Impersonate-Group: g") == 2
+
+
+async def test_a_token_file_is_read_again(serve, connect, answered, token_file, clock) -> None:
+    server = await serve(lambda head: answered(OBJECT))
+    client = connect(replace(server.connection, token_file=str(token_file)), clock)
+    await client.get(NAMESPACES, "x")
+    token_file.write_text("second")
+    await client.get(NAMESPACES, "x")
+    await clock.advance(61)
+    await client.get(NAMESPACES, "x")
+    tokens = [head.split("Authorization: Bearer ")[1].split("\r\n")[0] for head, _ in server.requests]
+    assert tokens == ["first", "first", "second"]
+    token_file.unlink()
+    await clock.advance(61)
+    with pytest.raises(ClusterError, match="token file"):
+        await client.get(NAMESPACES, "x")
+
+
+async def test_a_plugin_is_asked_when_its_credentials_end(serve, connect, answered, clock, tmp_path) -> None:
+    server = await serve(lambda head: answered(OBJECT))
+    counter = tmp_path / "count"
+    script = (
+        f'echo x >> {counter}; n=$(wc -l < {counter}); echo "{{\\"apiVersion\\": \\"client.authentication.k8s.io/v1\\",'
+        f' \\"kind\\": \\"ExecCredential\\", \\"status\\": {{\\"token\\": \\"t$n\\",'
+        f' \\"expirationTimestamp\\": \\"2026-01-01T00:10:00Z\\"}}}}"'
+    )
+    config = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/bin/sh", "args": ["-c", script]}}
+    client = connect(replace(server.connection, plugin=CredentialPlugin("exec", config)), clock)
+    await asyncio.gather(*(client.get(NAMESPACES, "x") for _ in range(3)))
+    await clock.advance(9.6 * 60)
+    await client.get(NAMESPACES, "x")
+    tokens = [head.split("Authorization: Bearer ")[1].split("\r\n")[0] for head, _ in server.requests]
+    assert tokens == ["t1", "t1", "t1", "t2"]
+
+
+async def test_a_broken_plugin_is_an_unusable_cluster(connect) -> None:
+    config = {"exec": {"command": "/bin/false"}}
+    with pytest.raises(ClusterError, match="exec"):
+        await connect(Connection("http://127.0.0.1:1", plugin=CredentialPlugin("exec", config))).get(NAMESPACES, "x")
+
+
+async def test_lists_may_come_compressed(serve, connect, answered) -> None:
+    body = orjson.dumps({"items": [{"metadata": {"name": "a"}}], "metadata": {"resourceVersion": "7"}})
+    server = await serve(lambda head: answered(gzip.compress(body), Content_Encoding="gzip"))
+    listed = await connect(server.connection).list(CONFIGMAPS)
+    assert [item["kind"] for item in listed.items] == ["ConfigMap"]
+    assert "Accept-Encoding: gzip" in server.requests[0][0]
+
+
+async def test_an_empty_list_may_be_null(serve, connect, answered) -> None:
+    server = await serve(lambda head: answered(b'{"items":null,"metadata":{"resourceVersion":"7","continue":null}}'))
+    listed = await connect(server.connection).list(CONFIGMAPS)
+    assert (listed.items, listed.resource_version, listed.continue_token) == ([], "7", "")
+
+
+async def test_odd_names_are_encoded(serve, connect, answered) -> None:
+    server = await serve(lambda head: answered(OBJECT))
+    roles = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+    client = connect(server.connection)
+    await client.get(roles, "system:node")
+    await client.get(roles, "a/b c?d")
+    paths = [head.split(" ")[1].rsplit("/", 1)[1] for head, _ in server.requests]
+    assert paths == ["system:node", "a%2Fb%20c%3Fd"]
+
+
+async def test_large_bodies_are_sent(serve, connect, answered) -> None:
+    server = await serve(lambda head: answered(OBJECT))
+    obj = {"metadata": {"name": "x", "namespace": "n"}, "data": {"text": "x" * 1_500_000}}
+    await connect(server.connection).create(CONFIGMAPS, obj)
+    assert orjson.loads(server.requests[0][1]) == obj
+
+
+async def test_a_deletion_says_how_and_under_which_conditions(serve, connect, answered) -> None:
+    server = await serve(lambda head: answered(b'{"kind":"Status","status":"Success"}'))
+    await connect(server.connection).delete(
+        CONFIGMAPS, "x", "n", propagation_policy="Orphan", uid="u", resource_version="7", grace_period_s=0
+    )
+    assert orjson.loads(server.requests[0][1]) == {
+        "kind": "DeleteOptions",
+        "apiVersion": "v1",
+        "preconditions": {"uid": "u", "resourceVersion": "7"},
+        "propagationPolicy": "Orphan",
+        "gracePeriodSeconds": 0,
+    }
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def chunk(data: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+def added(revision: int) -> bytes:
+    return b'{"type":"ADDED","object":{"metadata":{"name":"x","resourceVersion":"%d"}}}\n' % revision
+
+
+async def collect(client: HTTPClient) -> list[str]:
+    found: list[str] = []
+    async for batch in client.watch(CONFIGMAPS, "n", resource_version="5", timeout_s=30):
+        found += [event.object["metadata"]["resourceVersion"] for event in batch]
+    return found
+
+
+async def test_a_watch_is_asked_for_with_bookmarks(serve, connect) -> None:
+    server = await serve(lambda head: CHUNKED + chunk(added(6) + added(7)[:20]) + chunk(added(7)[20:]) + chunk(b""))
+    assert await collect(connect(server.connection)) == ["6", "7"]
+    target = server.requests[0][0].split(" ")[1]
+    assert target.startswith("/api/v1/namespaces/n/configmaps?")
+    for parameter in ("watch=true", "allowWatchBookmarks=true", "resourceVersion=5", "timeoutSeconds=30"):
+        assert parameter in target
+
+
+async def test_changes_before_an_error_are_told_first(serve, connect) -> None:
+    gone = orjson.dumps({"type": "ERROR", "object": orjson.loads(status_of(410, "Expired"))}) + b"\n"
+    server = await serve(lambda head: CHUNKED + chunk(added(6) + gone) + chunk(b""))
+    found: list[str] = []
+
+    async def follow() -> None:
+        async for batch in connect(server.connection).watch(CONFIGMAPS, "n", resource_version="5"):
+            found.extend(event.object["metadata"]["resourceVersion"] for event in batch)
+
+    with pytest.raises(Expired):
+        await follow()
+    assert found == ["6"]
+
+
+async def test_a_watch_that_is_refused_raises_what_the_server_says(serve, connect, answered) -> None:
+    server = await serve(lambda head: answered(status_of(410, "Expired"), "410 Gone"))
+    with pytest.raises(Expired):
+        await collect(connect(server.connection))
+
+
+async def test_a_silent_watch_ends(serve, connect) -> None:
+    server = await serve(lambda head: CHUNKED + chunk(added(6)))
+    assert await collect(connect(server.connection, watch_idle_timeout_s=0.05)) == ["6"]
+
+
+async def test_a_watch_that_breaks_is_unreachable(serve, connect) -> None:
+    server = await serve(lambda head: CHUNKED.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n") + chunk(added(6)))
+    with pytest.raises(ClusterUnreachable):
+        await collect(connect(server.connection))
+
+
+async def test_an_event_that_is_too_long_is_unusable(serve, connect) -> None:
+    server = await serve(lambda head: CHUNKED + chunk(b"x" * 5000))
+    with pytest.raises(ClusterError, match="longer than 1000 bytes"):
+        await collect(connect(server.connection, watch_line_bytes_max=1000))
+
+
+async def test_a_closed_client_refuses(serve, connect, answered) -> None:
+    server = await serve(lambda head: answered(OBJECT))
+    client = connect(server.connection)
+    await client.get(NAMESPACES, "x")
+    await client.close()
+    with pytest.raises(ClusterUnreachable, match="closed"):
+        await client.get(NAMESPACES, "x")
