@@ -11,7 +11,7 @@ from federation.base.errors import StoreError, StoreUnavailable
 from federation.store.interface import Body, Entry, EventBatch, Page
 from federation.store.options import StoreOptions
 from federation.store.view import View
-from federation.store.writes import Change, Operation, check_key, plan_change
+from federation.store.writes import Change, Operation, check_write, plan_change
 
 
 class MemoryStore:
@@ -32,7 +32,6 @@ class MemoryStore:
         self._check_open()
 
     async def create(self, key: str, body: Body) -> Entry:
-        check_key(key)
         return self._write(Operation.CREATE, key, body, 0)
 
     async def update(self, key: str, body: Body, expected_revision: int) -> Entry:
@@ -67,6 +66,7 @@ class MemoryStore:
 
     def _write(self, operation: Operation, key: str, body: Body, expected_revision: int) -> Entry:
         self._check_open()
+        check_write(key, body)
         cache = self._view.cache
         outcome = plan_change(
             operation, key, body, expected_revision, current=cache.get(key), revision=cache.revision + 1

@@ -20,7 +20,7 @@ from federation.store.options import StoreOptions
 from federation.store.tail import Follower
 from federation.store.view import View
 from federation.store.writer import GroupCommit
-from federation.store.writes import Operation, check_key
+from federation.store.writes import Operation
 
 
 class SQLStore:
@@ -60,7 +60,6 @@ class SQLStore:
             self._is_open = True
 
     async def create(self, key: str, body: Body) -> Entry:
-        check_key(key)
         return await self._writer.write(Operation.CREATE, key, body, 0)
 
     async def update(self, key: str, body: Body, expected_revision: int) -> Entry:

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 
 from prometheus_client import Counter, Gauge, Histogram
 from sqlalchemy import Connection, bindparam, insert, update
-from sqlalchemy.exc import DataError
 
-from federation.base.errors import Bug, RevisionCompacted, StoreError, StoreUnavailable
+from federation.base.errors import Bug, RevisionCompacted, StoreUnavailable
 from federation.base.metrics import LATENCY_BUCKETS_S
 from federation.store.database import Database
 from federation.store.history import read_state, read_tail
@@ -27,7 +26,7 @@ from federation.store.interface import Body, Entry, EventType
 from federation.store.options import StoreOptions
 from federation.store.schema import CODES, log, state
 from federation.store.view import View
-from federation.store.writes import Change, Operation, Outcome, Record, Write, plan_changes
+from federation.store.writes import Change, Operation, Outcome, Record, Write, check_write, plan_changes
 
 _commits = Counter("federation_store_commits_total", "Transactions that changed the store")
 _writes_per_commit = Histogram(
@@ -81,6 +80,7 @@ class GroupCommit:
 
     async def write(self, operation: Operation, key: str, body: Body, expected_revision: int) -> Entry:
         """Return the entry once it is durable."""
+        check_write(key, body)
         if not self._is_open:
             raise StoreUnavailable(f"{self._database.name} is not open")
         if len(self._queue) >= self._options.writes_pending_max:
@@ -156,29 +156,12 @@ class GroupCommit:
         if not planned.rows and not self._database.is_shared:
             return planned
         started = time.perf_counter()
-        try:
-            result = await self._database.write(lambda connection: self._write(connection, batch, planned, known))
-        except StoreUnavailable as error:
-            if not isinstance(error.__cause__, DataError):
-                raise
-            return await self._transact_alone(batch, error)
+        result = await self._database.write(lambda connection: self._write(connection, batch, planned, known))
         if result.rows:
             _commits.inc()
             _writes_per_commit.observe(len(result.rows))
             _commit_seconds.observe(time.perf_counter() - started)
         return result
-
-    async def _transact_alone(self, batch: list[Write], error: StoreUnavailable) -> Batch:
-        """Give each write a transaction of its own: a value that the database refuses must not fail its neighbours."""
-        if len(batch) == 1:
-            return Batch([], [StoreError(f"{batch[0].key} cannot be stored: {error}")], [])
-        outcomes: list[Outcome] = []
-        for write in batch:
-            result = await self._transact([write])
-            self._view.publish_records(result.missed)
-            self._view.publish([outcome for outcome in result.outcomes if isinstance(outcome, Change)])
-            outcomes += result.outcomes
-        return Batch([], outcomes, [])
 
     def _write(self, connection: Connection, batch: list[Write], planned: Batch, known: int) -> Batch:
         if not _advance(connection, known, known + len(planned.rows)):

@@ -14,6 +14,7 @@ from federation.base.errors import KeyExists, KeyNotFound, RevisionConflict, Sto
 from federation.store.interface import Body, Entry, Event, EventType
 
 KEY_LENGTH_MAX = 2_048
+VALUE_BYTES_MAX = 16 << 20
 
 
 class Operation(Enum):
@@ -58,12 +59,17 @@ class Record(NamedTuple):
 Outcome = Change | StoreError
 
 
-def check_key(key: str) -> None:
-    """Raise StoreError for a key that a database could not hold: empty, too long, with NUL or half a surrogate pair."""
+def check_write(key: str, body: Body) -> None:
+    """Raise StoreError for what a database could not hold, before it fails the writes that share its transaction.
+
+    A key is empty, too long, or has a NUL or half a surrogate pair; or the value is too large.
+    """
     if not key or len(key) > KEY_LENGTH_MAX or "\0" in key or not _is_encodable(key):
         raise StoreError(
             f"{key[:80]!r} cannot be a key: 1 to {KEY_LENGTH_MAX} characters of UTF-8 without NUL are needed"
         )
+    if len(body.head) + len(body.tail) > VALUE_BYTES_MAX:
+        raise StoreError(f"{key}: the value is larger than {VALUE_BYTES_MAX} bytes")
 
 
 def _is_encodable(text: str) -> bool:

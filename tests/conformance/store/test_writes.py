@@ -7,6 +7,7 @@ from tests.support.stores import StoreBackend, a_body, a_value
 
 from federation.base.errors import KeyExists, KeyNotFound, RevisionConflict, StoreError, StoreUnavailable
 from federation.store.interface import Body, Entry, Store
+from federation.store.writes import VALUE_BYTES_MAX
 
 
 async def test_a_new_store_is_at_revision_zero(store: Store) -> None:
@@ -119,6 +120,12 @@ async def test_an_impossible_key_is_refused_and_harms_no_other_write(store: Stor
     assert isinstance(good, Entry)
     assert isinstance(bad, StoreError)
     assert await store.revision() == 1
+
+
+async def test_a_value_that_is_too_large_is_refused(store: Store) -> None:
+    with pytest.raises(StoreError, match="larger than"):
+        await store.create("/a", Body(b"x" * VALUE_BYTES_MAX, b"x"))
+    assert await store.revision() == 0
 
 
 async def test_a_write_whose_caller_is_cancelled_leaves_the_store_consistent(store: Store) -> None:
