@@ -26,6 +26,7 @@ from federation.client.local import LocalClient
 from federation.client.protocol import PatchType
 from federation.controllers.override import controller as override
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions, build
+from federation.controllers.schedule.reconcile import PluginCaller
 from federation.registry.registry import Registry
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedtypes import FederatedTypes
@@ -56,7 +57,9 @@ class CountingClient(LocalClient):
 class World:
     """What a test changes and looks at."""
 
-    def __init__(self, registry: Registry, plugins: PluginRegistry | None = None) -> None:
+    def __init__(
+        self, registry: Registry, plugins: PluginRegistry | None = None, caller: PluginCaller | None = None
+    ) -> None:
         clock = SystemClock()
         self.client = LocalClient(registry)
         self.controllers_client = CountingClient(registry)
@@ -73,6 +76,7 @@ class World:
             Engine(plugins or load_plugins(), monotonic=clock.monotonic),
             clock=clock,
             options=ScheduleOptions(workers=2),
+            caller=caller,
         )
         # The next in the pipeline, without policies: it only passes its turn on.
         self.override = override.build(self.client, self.informers, self.types, self.recorder, clock=clock)
@@ -280,14 +284,16 @@ def pending_of(fed_object: Object) -> str:
 
 
 @asynccontextmanager
-async def schedule_world(plugins: PluginRegistry | None = None) -> AsyncIterator[World]:
+async def schedule_world(
+    plugins: PluginRegistry | None = None, caller: PluginCaller | None = None
+) -> AsyncIterator[World]:
     """Run a world with the shipped federated types and the namespace default."""
     store = MemoryStore()
     registry = Registry(store, clock=SystemClock())
     tasks = [asyncio.create_task(store.run())]
     try:
         await registry.install_crds(crd_manifests())
-        world = World(registry, plugins)
+        world = World(registry, plugins, caller)
         existing = {item["metadata"]["name"] for item in (await world.client.list(NAMESPACES)).items}
         if "default" not in existing:
             await world.client.create(

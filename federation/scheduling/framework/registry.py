@@ -5,8 +5,8 @@ group `federation.scheduler.plugins`. The core imports no plugin by name (STYLE 
 once at start, extended with `with_plugin` for plugins that exist by configuration (webhooks). `profile.py` is next.
 """
 
-from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from federation.base.errors import PluginError
@@ -58,10 +58,11 @@ def factory_of(plugin_class: type[Any]) -> Factory:
     return make
 
 
-def load_plugins() -> PluginRegistry:
-    """Return every installed plugin; PluginError when one cannot be imported or its name is taken."""
+def load_plugins(entries: Iterable[EntryPoint] | None = None) -> PluginRegistry:
+    """Return every installed plugin, or those of `entries`; PluginError when one cannot be imported or comes twice."""
+    found = entry_points(group=GROUP) if entries is None else entries
     factories: dict[str, Factory] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
+    for entry in sorted(found, key=lambda entry: (entry.name, entry.value)):
         try:
             plugin_class = entry.load()
         except (ImportError, AttributeError) as error:

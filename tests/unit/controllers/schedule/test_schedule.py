@@ -9,6 +9,8 @@ from tests.support.schedule_world import World, pending_of, placements_of, sched
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PROPAGATION_POLICIES, SCHEDULING_PROFILES
+from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.framework.types import SUCCESS, PluginRequest, PluginResponse, error, unschedulable
 
 
 @pytest.fixture
@@ -283,3 +285,108 @@ async def test_objects_that_go_are_forgotten(world: World) -> None:
         return not world.schedule._facts.waiting
 
     await world.until(is_forgotten)
+
+
+async def test_a_broken_policy_keeps_the_version_before_in_force(world: World) -> None:
+    selector = {"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"tier": "front"}}}
+    await world.policy("p", resourceSelectors=[selector])
+    await world.deployment(labels={"tier": "front"})
+    await world.becomes({"east": None, "north": None, "west": None})
+    broken = {"matchExpressions": [{"key": "tier", "operator": "In"}]}
+    await world.patch(
+        PROPAGATION_POLICIES,
+        "p",
+        {"spec": {"resourceSelectors": [{**selector, "labelSelector": broken}]}},
+        namespace="default",
+    )
+
+    async def is_told() -> bool:
+        return names.EVENT_INVALID_PROPAGATION_POLICY in [event[1] for event in await world.events()]
+
+    await world.until(is_told)
+    await world.idle()
+    assert "conditions" not in ((await world.get()).get("status") or {})
+
+
+async def test_a_policy_whose_labels_change_concerns_nobody(world: World) -> None:
+    await world.policy("p")
+    await world.deployment(policy="p")
+    await world.becomes({"east": None, "north": None, "west": None})
+    await world.patch(PROPAGATION_POLICIES, "p", {"metadata": {"labels": {"a": "b"}}}, namespace="default")
+    await world.idle()
+    assert world.writes() == 1
+
+
+async def test_a_deleted_profile_is_told(world: World) -> None:
+    await world.profile("mine")
+    await world.policy("p", schedulingProfile="mine")
+    await world.deployment(policy="p")
+    await world.becomes({"east": None, "north": None, "west": None})
+    await world.patch(SCHEDULING_PROFILES, "mine", {"metadata": {"labels": {"a": "b"}}})
+    await world.client.delete(SCHEDULING_PROFILES, "mine")
+    await world.condition("False", names.REASON_PROFILE_NOT_FOUND)
+    assert await world.placed() == {"east": None, "north": None, "west": None}
+
+
+async def test_an_object_whose_turn_cannot_be_read_is_left_alone(world: World) -> None:
+    await world.policy("p")
+    await world.deployment(policy="p", annotations={names.PENDING_CONTROLLERS: "{nonsense"})
+    await world.idle()
+    assert world.writes() == 0
+
+
+async def test_a_withdrawn_migration_request_is_withdrawn(world: World) -> None:
+    request = json.dumps({"replicasMigrations": [{"cluster": "east", "limitedCapacity": 1}]})
+    await world.policy("p", schedulingMode="Divide", placement=weights(east=1, north=1))
+    await world.deployment(policy="p", annotations={names.MIGRATION_CONFIGURATION: request})
+    await world.becomes({"east": 1, "north": 5})
+    await world.patch_object("web", {"metadata": {"annotations": {names.MIGRATION_CONFIGURATION: None}}})
+
+    async def is_withdrawn() -> bool:
+        return names.APPLIED_MIGRATION_CONFIGURATION not in (await world.get())["metadata"]["annotations"]
+
+    await world.until(is_withdrawn)
+
+
+class Remote:
+    """A filter that lies elsewhere: it lets pass what it is told to."""
+
+    def filter_clusters(self, unit: Any, clusters: Any, state: Any) -> Any:
+        responses = yield [PluginRequest(cluster.name, b"") for cluster in clusters]
+        return [
+            error(response.error) if response.error else SUCCESS if response.status == 200 else unschedulable("no")
+            for response in responses
+        ]
+
+
+class Caller:
+    """Answers for the remote filter, without a network."""
+
+    def __init__(self) -> None:
+        self.is_up = True
+
+    async def call(self, requests: Any) -> Any:
+        if not self.is_up:
+            return [PluginResponse(0, error="down")] * len(requests)
+        return [PluginResponse(200 if request.url == "west" else 404) for request in requests]
+
+
+@pytest.mark.parametrize("is_driven", [True, False])
+async def test_a_remote_plugin_decides_with_us_and_its_failure_keeps_the_placement(is_driven: bool) -> None:
+    caller = Caller()
+    plugins = load_plugins().with_plugin("remote", lambda _: Remote())
+    async with schedule_world(plugins, caller if is_driven else None) as world:
+        for name in ("east", "west"):
+            await world.cluster(name)
+        await world.profile("r", plugins={"filter": {"enabled": [{"type": "Webhook", "name": "remote"}]}})
+        await world.policy("p", schedulingProfile="r")
+        await world.deployment(policy="p")
+        if not is_driven:
+            condition = await world.condition("False", "PluginFailed")
+            assert condition["message"] == "remote failed in filter: remote plugins are switched off"
+            return
+        await world.becomes({"west": None})
+        caller.is_up = False
+        await world.patch(PROPAGATION_POLICIES, "p", {"spec": {"maxClusters": 2}}, namespace="default")
+        await world.condition("False", "PluginFailed")
+        assert await world.placed() == {"west": None}

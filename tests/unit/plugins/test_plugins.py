@@ -1,0 +1,247 @@
+"""What the behaviour vectors leave open about the built-in plugins."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from federation.api.selectors import compile_cluster_terms
+from federation.base.errors import PluginError
+from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.framework.scores import normalise_to_max
+from federation.scheduling.framework.testing import (
+    DEPLOYMENT,
+    NOW,
+    a_cluster,
+    a_divided_unit,
+    a_unit,
+    run_filter,
+    run_replicas,
+    run_score,
+    run_select,
+)
+from federation.scheduling.framework.types import (
+    AutoMigration,
+    ClusterScore,
+    Code,
+    CustomMigration,
+    Division,
+    PreferredTerm,
+    ReplicasStrategy,
+    SchedulingMode,
+    Status,
+    Toleration,
+)
+
+PLUGINS = load_plugins()
+
+
+def make(name: str, **arguments: Any) -> Any:
+    return PLUGINS.make(name, arguments)
+
+
+def divide(name: str, unit: Any, *clusters: Any) -> Division:
+    division = run_replicas(make(name), unit, clusters)
+    assert isinstance(division, Division)
+    return division
+
+
+PLAIN = a_cluster("plain").offering(cpu="10", memory="10Gi").built()
+
+
+@pytest.mark.parametrize(
+    ("plugin", "unit", "cluster", "reason"),
+    [
+        ("APIResources", a_unit(), a_cluster().serving().built(), "cluster(s) didn't support this APIVersion"),
+        ("APIResources", a_unit(), a_cluster().serving(DEPLOYMENT).built(), ""),
+        ("PlacementFilter", a_unit(cluster_names=frozenset({"x"})), PLAIN, "cluster(s) were not in placement list"),
+        ("PlacementFilter", a_unit(), PLAIN, ""),
+        ("ClusterReady", a_unit(), a_cluster().unready().built(), "cluster(s) were unready"),
+        ("ClusterReady", a_unit(current={"cluster": None}), a_cluster().unready().built(), ""),
+        ("ClusterReady", a_unit(), PLAIN, ""),
+        ("ClusterTerminating", a_unit(), a_cluster().terminating().built(), "cluster(s) were terminating"),
+        ("ClusterTerminating", a_unit(), PLAIN, ""),
+        (
+            "TaintToleration",
+            a_unit(),
+            a_cluster().tainted("a", "b", "NoExecute").built(),
+            "cluster(s) had taint {a: b}, that the schedulingUnit didn't tolerate",
+        ),
+        ("TaintToleration", a_unit(current={"cluster": 1}), a_cluster().tainted("a", "b").built(), ""),
+        ("TaintToleration", a_unit(tolerations=(Toleration("a", "Exists"),)), a_cluster().tainted("a").built(), ""),
+        ("TaintToleration", a_unit(), a_cluster().tainted("a", "b", "PreferNoSchedule").built(), ""),
+        (
+            "ClusterEvicted",
+            a_unit(custom_migration=CustomMigration({}, {"plain": NOW + timedelta(hours=1)})),
+            PLAIN,
+            "cluster(s) were evicted due to custom migration configuration",
+        ),
+        ("ClusterEvicted", a_unit(custom_migration=CustomMigration()), PLAIN, ""),
+        ("ClusterEvicted", a_unit(), PLAIN, ""),
+        ("ClusterResourcesFit", a_unit(request={"cpu": 10_001}), PLAIN, "Insufficient cpu"),
+        ("ClusterResourcesFit", a_unit(request={"cpu": 10_001}, current={"plain": 1}), PLAIN, ""),
+        (
+            "ClusterAffinity",
+            a_unit(required=compile_cluster_terms([{"matchExpressions": [{"key": "a", "operator": "Nonsense"}]}])),
+            PLAIN,
+            "cluster(s) didn't match cluster selector",
+        ),
+        ("ClusterAffinity", a_unit(cluster_selector=(("a", "b"),)), a_cluster().labelled(a="b").built(), ""),
+    ],
+)
+def test_filters(plugin: str, unit: Any, cluster: Any, reason: str) -> None:
+    made = make(plugin)
+    status = run_filter(made, unit, cluster)
+    assert status.reasons == ((reason,) if reason else ())
+    assert status.is_success is not bool(reason)
+    made.shape(unit)
+
+
+def test_an_eviction_is_never_taken_from_the_cache() -> None:
+    plugin = make("ClusterEvicted")
+    assert plugin.shape(a_unit(custom_migration=CustomMigration({}, {"x": NOW}))) is None
+    assert plugin.shape(a_unit()) is not None
+
+
+def test_a_malformed_preferred_term_is_a_refusal() -> None:
+    term = PreferredTerm(1, compile_cluster_terms([{"matchExpressions": [{"key": "a", "operator": "Nonsense"}]}]))
+    status = make("ClusterAffinity").score(a_unit(preferred=(term,)), PLAIN, None)
+    assert isinstance(status, Status)
+    assert status.code is Code.UNSCHEDULABLE
+
+
+def test_a_full_cluster_scores_nothing() -> None:
+    full = a_cluster("full").offering(cpu="1", memory="1Gi").free(cpu="0").built()
+    nothing = a_cluster("nothing").built()
+    unit = a_unit(request={"cpu": 100})
+    assert run_score(make("ClusterResourcesBalancedAllocation"), unit, [full, nothing]) == [0, 0]
+    assert run_score(make("ClusterResourcesLeastAllocated"), unit, [nothing]) == [0]
+    assert run_score(make("ClusterResourcesMostAllocated"), unit, [nothing, PLAIN]) == [0, 0]
+
+
+def test_a_gpu_weighs_four_times() -> None:
+    cluster = a_cluster().offering(cpu="10", memory="10", **{"nvidia.com/gpu": "10"}).built()
+    unit = a_unit(request={"nvidia.com/gpu": 5})
+    assert run_score(make("ClusterResourcesLeastAllocated"), unit, [cluster]) == [(100 + 100 + 4 * 50) // 6]
+    assert run_score(make("ClusterResourcesMostAllocated"), unit, [cluster]) == [4 * 50 // 6]
+    assert run_score(make("ClusterResourcesBalancedAllocation"), unit, [cluster]) == [76]
+
+
+def test_scores_without_a_highest_one() -> None:
+    assert normalise_to_max([0, 0]) == [0, 0]
+    assert normalise_to_max([0, 0], is_reversed=True) == [100, 100]
+    assert normalise_to_max([]) == []
+
+
+def test_a_negative_limit_of_clusters_is_a_refusal() -> None:
+    answer = run_select(make("MaxCluster"), a_unit(max_clusters=-1), [ClusterScore(PLAIN, 1)])
+    assert isinstance(answer, Status)
+    assert answer.reasons == ("max cluster is less than 0",)
+
+
+def test_binpack_orders_by_priority_only() -> None:
+    unit = a_unit(mode=SchedulingMode.DIVIDE, strategy=ReplicasStrategy.BINPACK)
+    other = replace(PLAIN, name="other")
+    order = run_select(make("PrioritySort"), unit, [ClusterScore(PLAIN, 90), ClusterScore(other, 10)])
+    assert not isinstance(order, Status)
+    assert [(entry.cluster.name, entry.score) for entry in order] == [("other", 0), ("plain", 0)]
+
+
+def test_what_rounding_leaves_over_goes_to_the_smallest_name_among_equals() -> None:
+    names = ("c", "b", "a")
+    clusters = [a_cluster(name).offering(cpu="10", memory="1Gi").built() for name in names]
+    division = divide("ClusterCapacityWeight", a_divided_unit(1000), *clusters)
+    assert division.explanation["weights"]["values"] == {"a": 334, "b": 333, "c": 333}
+
+
+def test_a_cluster_that_does_not_report_the_resource_has_none_of_it() -> None:
+    gpu = a_cluster("gpu").offering(cpu="10", **{"nvidia.com/gpu": "4"}).built()
+    division = divide("ClusterCapacityWeight", a_divided_unit(3, request={"nvidia.com/gpu": 1}), gpu, PLAIN)
+    assert division.replicas == {"gpu": 3}
+    assert division.explanation["weights"]["by"] == "available nvidia.com/gpu"
+
+
+def test_when_nobody_has_anything_all_get_the_same() -> None:
+    busy = [a_cluster(name).offering(cpu="10").free(cpu="-1").built() for name in ("a", "b")]
+    assert divide("ClusterCapacityWeight", a_divided_unit(4), *busy).replicas == {"a": 2, "b": 2}
+    # All that is free lies where, by rounding, nothing may go: then too.
+    tiny = a_cluster("tiny").offering(cpu="1").built()
+    huge = a_cluster("huge").offering(cpu="10000").free(cpu="0").built()
+    assert divide("ClusterCapacityWeight", a_divided_unit(4), tiny, huge).replicas == {"tiny": 2, "huge": 2}
+
+
+def test_feedback_and_the_users_caps_bound_the_division() -> None:
+    clusters = [a_cluster(name).offering(cpu="10").built() for name in ("a", "b", "c")]
+    unit = a_divided_unit(
+        9,
+        weights={"a": 1, "b": 1, "c": 1},
+        current={"a": 3, "b": 3, "c": 3},
+        auto_migration=AutoMigration(estimated_capacity={"c": 1, "a": -1}),
+        custom_migration=CustomMigration({"a": 2}),
+    )
+    assert divide("ClusterCapacityWeight", unit, *clusters).replicas == {"a": 2, "b": 6, "c": 1}
+
+
+def test_replicas_that_fit_nowhere_are_shown_as_overflow() -> None:
+    unit = a_divided_unit(4, weights={"a": 1}, auto_migration=AutoMigration(True, {"a": 1}))
+    division = divide("ClusterCapacityWeight", unit, a_cluster("a").built())
+    assert division.replicas == {"a": 4}
+    assert division.explanation["overflow"] == {"a": 3}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"limit": 1}, "unknown argument limit"),
+        ({"limitPermille": 0}, "limitPermille must be a positive integer"),
+        ({"limitPermille": "1"}, "limitPermille must be a positive integer"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: Any, problem: str) -> None:
+    with pytest.raises(PluginError, match=problem):
+        make("ClusterCapacityWeight", **arguments)
+
+
+def test_the_limit_can_be_set() -> None:
+    small, large = a_cluster("small").offering(cpu="10").built(), a_cluster("large").offering(cpu="90").built()
+    large = replace(large, available={"cpu": 10_000})
+    strict = run_replicas(make("ClusterCapacityWeight", limitPermille=1000), a_divided_unit(100), (small, large))
+    assert isinstance(strict, Division)
+    assert (
+        strict.replicas["small"] < divide("ClusterCapacityWeight", a_divided_unit(100), small, large).replicas["small"]
+    )
+
+
+def test_a_unit_without_numbers_of_its_own_holds_all_of_them() -> None:
+    tainted = a_cluster("a").tainted("x").built()
+    unit = a_divided_unit(6, weights={"a": 1, "plain": 1}, current={"a": None}, avoid_disruption=False)
+    assert divide("ClusterCapacityWeight", unit, tainted, PLAIN).replicas == {"a": 3, "plain": 3}
+    new = a_divided_unit(6, weights={"a": 1, "plain": 1})
+    assert divide("ClusterCapacityWeight", new, tainted, PLAIN).replicas == {"plain": 6}
+
+
+def test_bin_packing_fills_in_order() -> None:
+    first, second = a_cluster("first").built(), a_cluster("second").built()
+    unit = a_divided_unit(7, strategy=ReplicasStrategy.BINPACK, max_replicas={"first": 4}, min_replicas={"second": 1})
+    assert divide("PreferenceBinPack", unit, first, second).replicas == {"first": 4, "second": 3}
+    stuck = replace(unit, max_replicas={}, auto_migration=AutoMigration(True, {"first": 2, "second": 1}))
+    division = divide("PreferenceBinPack", stuck, first, second)
+    assert division.explanation["overflow"] == {"first": 4, "second": 4}
+
+
+def test_katalyst_resources_are_asked_for_only_when_wanted() -> None:
+    plugin, resource = make("KatalystResourcesExist"), "resource.katalyst.kubewharf.io/reclaimed_millicpu"
+    wanting = a_unit(request={resource: 1})
+    has_some = a_cluster().offering(**{resource: "5"}).built()
+    assert [run_filter(plugin, wanting, cluster).is_success for cluster in (has_some, PLAIN)] == [True, False]
+    assert run_filter(plugin, a_unit(), PLAIN).is_success
+    assert plugin.shape(wanting) != plugin.shape(a_unit())
+
+
+@pytest.mark.parametrize("name", PLUGINS.names)
+def test_reused_answers_are_told_apart_by_hashable_shapes(name: str) -> None:
+    plugin = make(name)
+    if hasattr(plugin, "shape"):
+        assert plugin.shape(a_unit()) == plugin.shape(a_unit())
+        hash(plugin.shape(a_divided_unit(2, request={"cpu": 1}, current={"a": 1})))

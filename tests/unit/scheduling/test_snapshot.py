@@ -1,0 +1,101 @@
+"""What counts as a change of a cluster, and what stays the same object."""
+
+from typing import Any
+
+import pytest
+
+from federation.scheduling.framework.types import Taint
+from federation.scheduling.snapshot import Change, ClusterCache, to_cluster
+
+
+def source(name: str = "east", **changes: Any) -> dict[str, Any]:
+    joined, ready = changes.get("joined", True), changes.get("ready", True)
+    metadata: dict[str, Any] = {"name": name, "labels": changes.get("labels", {}), "resourceVersion": "1"}
+    if changes.get("terminating"):
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return {
+        "metadata": metadata,
+        "spec": {"taints": changes.get("taints", [])},
+        "status": {
+            "conditions": [
+                {"type": "Joined", "status": "True" if joined else "False"},
+                {"type": "Ready", "status": "True" if ready else "False", "lastProbeTime": changes.get("probed")},
+            ],
+            "apiResourceTypes": changes.get("kinds", []),
+            "resources": {"available": {"cpu": changes.get("cpu", "1")}},
+        },
+    }
+
+
+def test_a_heartbeat_changes_nothing() -> None:
+    cache = ClusterCache()
+    assert cache.update(source(probed="now")) == Change.MEMBERSHIP
+    before = cache.snapshot()
+    assert cache.update(source(probed="later")) == Change.NOTHING
+    assert cache.snapshot() is before
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"labels": {"a": "b"}}, Change.LABELS),
+        ({"taints": [{"key": "k", "effect": "NoSchedule"}]}, Change.TAINTS),
+        ({"kinds": [{"group": "apps", "version": "v1", "kind": "Deployment"}]}, Change.API_TYPES),
+        ({"ready": False}, Change.READINESS),
+        ({"terminating": True}, Change.TERMINATION),
+        ({"cpu": "500m"}, Change.RESOURCES),
+        ({"joined": False}, Change.MEMBERSHIP),
+    ],
+)
+def test_a_relevant_change_is_named_and_gives_a_new_generation(changes: Any, expected: Change) -> None:
+    cache = ClusterCache()
+    cache.update(source())
+    before = cache.snapshot()
+    assert cache.update(source(**changes)) == expected
+    assert cache.snapshot().generation != before.generation
+
+
+def test_an_unjoined_cluster_is_no_candidate() -> None:
+    cache = ClusterCache()
+    assert cache.update(source(joined=False)) == Change.NOTHING
+    assert cache.snapshot().clusters == ()
+    assert cache.remove("east") == Change.NOTHING
+    assert cache.remove("east") == Change.NOTHING
+    cache.update(source())
+    assert cache.remove("east") == Change.MEMBERSHIP
+
+
+def test_clusters_come_in_the_order_of_their_names() -> None:
+    cache = ClusterCache()
+    for name in ("west", "east", "north"):
+        cache.update(source(name))
+    assert [cluster.name for cluster in cache.snapshot().clusters] == ["east", "north", "west"]
+
+
+def test_a_name_in_capitals_means_the_lower_case_cluster_unless_it_exists() -> None:
+    cache = ClusterCache()
+    cache.update(source("cluster-01"))
+    snapshot = cache.snapshot()
+    assert snapshot.resolve("Cluster-01") == "cluster-01"
+    assert snapshot.resolve("cluster-01") == "cluster-01"
+    assert snapshot.resolve("Cluster-02") == "Cluster-02"
+
+
+def test_quantities_are_integers_and_nonsense_is_nothing() -> None:
+    cluster = to_cluster(
+        {
+            "metadata": {"name": "x"},
+            "status": {
+                "resources": {
+                    "allocatable": {"cpu": "1500m", "memory": "1Gi", "pods": "many"},
+                    "available": {"cpu": "-250m", "memory": "0.5"},
+                }
+            },
+            "spec": {"taints": [{"key": "k", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}]},
+        }
+    )
+    assert cluster.allocatable == {"cpu": 1500, "memory": 1 << 30}
+    assert cluster.available == {"cpu": -250, "memory": 1}
+    assert cluster.used("cpu") == 1750
+    assert cluster.taints == (Taint("k", "", "NoExecute"),)
+    assert not cluster.is_joined

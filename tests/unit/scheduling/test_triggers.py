@@ -1,0 +1,170 @@
+"""When an object is scheduled again, and which policy it has."""
+
+import json
+from typing import Any
+
+import pytest
+
+from federation.api import names
+from federation.scheduling.framework.testing import a_cluster
+from federation.scheduling.matching import PolicyIndex
+from federation.scheduling.policy import Policy, PolicyRef, compile_policy
+from federation.scheduling.snapshot import Snapshot
+from federation.scheduling.triggers import ObjectTriggers, TriggerSource, judge
+
+
+def a_policy(name: str = "p", namespace: str = "default", **spec: Any) -> Policy:
+    return compile_policy({"metadata": {"name": name, "namespace": namespace}, "spec": spec})
+
+
+EAST = a_cluster("east").built()
+
+
+def text(
+    policy: Policy | None = None,
+    clusters: Any = (EAST,),
+    source: TriggerSource | None = None,
+    generation: int = 1,
+    **changes: Any,
+) -> str:
+    fields: dict[str, Any] = {"annotations": {}, "replicas": 2, "request": {"cpu": 1}, "policy": policy} | changes
+    return (source or TriggerSource()).text(ObjectTriggers(**fields), Snapshot(generation, tuple(clusters)))
+
+
+WHEN = {"rescheduleWhen": {"policyContentChanged": True}}
+AUTO = {"autoMigration": {}, "reschedulePolicy": WHEN}
+
+
+def test_nothing_changed_is_nothing_to_do() -> None:
+    policy = a_policy()
+    assert judge(text(policy), text(policy), policy).is_due is False
+
+
+def test_the_text_does_not_depend_on_who_made_it_or_on_order() -> None:
+    clusters = [a_cluster(name).labelled(a="1", b="2").built() for name in ("east", "west")]
+    again = [a_cluster(name).labelled(b="2", a="1").built() for name in ("east", "west")]
+    one = text(a_policy(), clusters, request={"cpu": 1, "memory": 2})
+    assert one == text(a_policy(), again, request={"memory": 2, "cpu": 1})
+    assert list(json.loads(one)) == sorted(json.loads(one))
+
+
+@pytest.mark.parametrize("old", [None, "", "{nonsense", "[]"])
+def test_an_object_without_a_readable_past_is_due(old: str | None) -> None:
+    policy = a_policy()
+    assert judge(old, text(policy), policy).is_due
+
+
+def test_without_a_policy_any_difference_counts() -> None:
+    assert judge(text(), text(replicas=3), None).is_due
+    assert not judge(text(), text(), None).is_due
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"replicas": 5}, "replicaCount"),
+        ({"request": {"cpu": 2}}, "resourceRequest"),
+        ({"annotations": {names.MAX_CLUSTERS: "1"}}, "schedulingAnnotationsHash"),
+    ],
+)
+def test_a_change_of_the_object_counts_whatever_the_policy_says(changes: Any, field: str) -> None:
+    policy = a_policy(reschedulePolicy={"disableRescheduling": True})
+    verdict = judge(text(policy), text(policy, **changes), policy)
+    assert verdict.is_due
+    assert verdict.changed == (field,)
+
+
+def test_feedback_counts_with_auto_migration_only() -> None:
+    feedback = {"annotations": {names.AUTO_MIGRATION_INFO: "{}"}}
+    policy = a_policy(**AUTO)
+    assert judge(text(policy), text(policy, **feedback), policy).is_due
+    plain = a_policy(reschedulePolicy=WHEN)
+    assert text(plain) == text(plain, **feedback)
+
+
+@pytest.mark.parametrize(
+    ("changed", "field", "reason"),
+    [
+        (a_cluster("east").labelled(x="y").built(), "clusterLabelsChanged", "clusterLabelsChanged:false"),
+        (a_cluster("east").serving().built(), "clusterAPIResourcesChanged", "clusterAPIResourcesChanged:false"),
+    ],
+)
+def test_a_cluster_change_counts_when_the_policy_follows_it(changed: Any, field: str, reason: str) -> None:
+    ignoring = a_policy(reschedulePolicy=WHEN)
+    verdict = judge(text(ignoring), text(ignoring, [changed]), ignoring)
+    assert (verdict.is_due, verdict.deferred_reasons) == (False, reason)
+    following = a_policy(reschedulePolicy={"rescheduleWhen": {field: True}})
+    assert judge(text(following), text(following, [changed]), following).is_due
+
+
+def test_a_profile_change_counts_as_policy_content() -> None:
+    policy = a_policy(reschedulePolicy=WHEN)
+    assert judge(text(policy), text(policy, profile_hash="1"), policy).is_due
+
+
+def test_hashes_are_kept_while_clusters_stay_the_same() -> None:
+    source = TriggerSource()
+    east, west = a_cluster("east").tainted("a").built(), a_cluster("west").built()
+    first = text(clusters=[east, west], source=source)
+    fuller = a_cluster("east").tainted("a").offering(cpu="1").built()
+    assert text(clusters=[fuller, west], source=source, generation=2) == first
+    assert text(clusters=[fuller], source=source, generation=3) != first
+    assert list(source._hashes) == ["east"]
+
+
+SELECTOR = {"apiVersion": "apps/v1", "kind": "Deployment"}
+
+
+def a_fed_object(namespace: str = "default", fed_labels: Any = None, **labels: str) -> dict[str, Any]:
+    template = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "labels": labels}}
+    metadata = {"name": "web-d", "namespace": namespace, "labels": fed_labels or {}}
+    return {"metadata": metadata, "spec": {"template": template}}
+
+
+def index_of(*policies: Policy) -> PolicyIndex:
+    index = PolicyIndex()
+    for policy in policies:
+        index.put(policy)
+    return index
+
+
+def test_a_policy_of_the_namespace_selects_before_a_cluster_wide_one_and_then_by_name() -> None:
+    wide = a_policy("a", "", resourceSelectors=[SELECTOR])
+    first, second = (a_policy(name, "default", resourceSelectors=[SELECTOR]) for name in ("b", "c"))
+    assert index_of(wide, second, first).match(a_fed_object()) == first.ref
+    assert index_of(wide, second, first).match(a_fed_object("elsewhere")) == wide.ref
+    assert index_of(wide).match(a_fed_object("")) == wide.ref
+
+
+@pytest.mark.parametrize(
+    ("selector", "matches"),
+    [
+        (SELECTOR, True),
+        ({**SELECTOR, "name": "web"}, True),
+        ({**SELECTOR, "name": "other"}, False),
+        ({**SELECTOR, "kind": "StatefulSet"}, False),
+        ({**SELECTOR, "apiVersion": "apps/v1beta1"}, False),
+        ({**SELECTOR, "labelSelector": {"matchLabels": {"tier": "front"}}}, True),
+        ({**SELECTOR, "labelSelector": {"matchLabels": {"tier": "back"}}}, False),
+    ],
+)
+def test_selectors(selector: Any, matches: bool) -> None:
+    found = index_of(a_policy(resourceSelectors=[selector])).match(a_fed_object(tier="front"))
+    assert (found is not None) is matches
+
+
+def test_a_label_wins_over_selectors_even_when_its_policy_does_not_exist() -> None:
+    index = index_of(a_policy(resourceSelectors=[SELECTOR]))
+    labelled = a_fed_object(fed_labels={names.CLUSTER_PROPAGATION_POLICY_LABEL: "gone"})
+    assert index.match(labelled) == PolicyRef("", "gone")
+    assert index.get(PolicyRef("", "gone")) is None
+
+
+def test_a_changed_or_removed_policy_selects_no_more() -> None:
+    index = index_of(a_policy(resourceSelectors=[SELECTOR]))
+    index.put(a_policy())
+    assert index.match(a_fed_object()) is None
+    index.put(a_policy(resourceSelectors=[SELECTOR]))
+    index.remove(PolicyRef("default", "p"))
+    index.remove(PolicyRef("default", "p"))
+    assert index.match(a_fed_object()) is None

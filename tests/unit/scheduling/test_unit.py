@@ -1,0 +1,293 @@
+"""From policy, object and annotations to the scheduling unit."""
+
+import json
+from typing import Any
+
+import pytest
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType, PathDefinition
+from federation.api.resources import CONFIGMAPS, DEPLOYMENTS
+from federation.api.selectors import compile_cluster_terms
+from federation.scheduling.framework.testing import a_cluster
+from federation.scheduling.framework.types import AutoMigration, SchedulingMode, Taint, Toleration
+from federation.scheduling.migration import MigrationError, applied_annotation, applied_form, from_annotation
+from federation.scheduling.policy import RescheduleWhen, compile_policy
+from federation.scheduling.request import request_of
+from federation.scheduling.snapshot import Snapshot
+from federation.scheduling.unit import build_unit, ignored_annotations
+
+DEPLOYMENT_TYPE = FederatedType("d", DEPLOYMENTS, (), PathDefinition(replicas_spec=("spec", "replicas")))
+PLAIN_TYPE = FederatedType("c", CONFIGMAPS, ())
+
+
+def a_fed_object(annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "100m", "nvidia.com/gpu": "1"}}}]
+    template = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "labels": {"app": "web"}},
+        "spec": {"replicas": 4, "template": {"spec": {"containers": containers}}},
+    }
+    metadata = {"name": "web-d", "namespace": "default", "annotations": annotations or {}}
+    return {"metadata": metadata, "spec": {"template": template, **spec}}
+
+
+def unit_of(policy: dict[str, Any] | None = None, annotations: dict[str, str] | None = None, **more: Any) -> Any:
+    snapshot = Snapshot(1, (a_cluster("east").built(), a_cluster("west").built()))
+    fed_object = more.pop("fed_object", None) or a_fed_object(annotations)
+    kind = more.pop("kind", DEPLOYMENT_TYPE)
+    return build_unit(fed_object, kind, compile_policy({"spec": policy or {}}), snapshot, **more)
+
+
+def test_identity_and_needs_come_from_the_template() -> None:
+    unit = unit_of({"schedulingMode": "Divide"})
+    assert unit.key == "default/web"
+    assert unit.desired_replicas == 4
+    assert unit.request == {"cpu": 100, "nvidia.com/gpu": 1}
+    assert unit.labels == {"app": "web"}
+    assert unit.mode is SchedulingMode.DIVIDE
+
+
+def test_cpu_and_memory_can_be_left_out_as_in_kubeadmiral() -> None:
+    assert unit_of(counts_cpu_and_memory=False).request == {"nvidia.com/gpu": 1}
+
+
+def test_types_without_replicas_are_copied() -> None:
+    spec = {"placements": [{"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": "east"}]}]}
+    unit = unit_of({"schedulingMode": "Divide"}, fed_object=a_fed_object(**spec), kind=PLAIN_TYPE)
+    assert unit.mode is SchedulingMode.DUPLICATE
+    assert unit.desired_replicas is None
+    assert unit.current == {"east": None}
+
+
+def test_the_current_placement_is_the_schedulers_own() -> None:
+    def patches(*operations: dict[str, Any]) -> list[dict[str, Any]]:
+        return list(operations)
+
+    spec = {
+        "placements": [
+            {"controller": "other", "placement": [{"cluster": "elsewhere"}]},
+            {"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": "east"}, {"cluster": "west"}]},
+        ],
+        "overrides": [
+            {"controller": "other", "clusters": []},
+            {
+                "controller": names.GLOBAL_SCHEDULER,
+                "clusters": [
+                    {
+                        "cluster": "east",
+                        "patches": patches(
+                            {"op": "add", "path": "/spec/replicas", "value": 9},
+                            {"op": "replace", "path": "/spec/paused", "value": True},
+                            {"path": "/spec/replicas", "value": 3},
+                        ),
+                    }
+                ],
+            },
+        ],
+    }
+    assert unit_of(fed_object=a_fed_object(**spec)).current == {"east": 3, "west": None}
+
+
+def test_every_annotation_overrides_its_field() -> None:
+    affinity = {
+        "clusterAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "clusterSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
+            },
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 5, "preference": {"matchExpressions": [{"key": "b", "operator": "Exists"}]}},
+                {"weight": 0, "preference": {}},
+            ],
+        }
+    }
+    annotations = {
+        names.SCHEDULING_MODE: "Divide",
+        names.STICKY_CLUSTER: "true",
+        names.CLUSTER_SELECTOR: '{"x": "y"}',
+        names.AFFINITY: json.dumps(affinity),
+        names.TOLERATIONS: '[{"key": "t", "operator": "Exists"}]',
+        names.MAX_CLUSTERS: "2",
+        names.PLACEMENTS: '[{"cluster": "east", "preferences": {"weight": 2, "minReplicas": 1}}]',
+    }
+    unit = unit_of({}, annotations)
+    assert unit.mode is SchedulingMode.DIVIDE
+    assert unit.sticky
+    assert unit.cluster_selector == (("x", "y"),)
+    assert unit.required == compile_cluster_terms([{"matchExpressions": [{"key": "a", "operator": "Exists"}]}])
+    assert [entry.weight for entry in unit.preferred] == [5]
+    assert unit.tolerations == (Toleration("t", "Exists"),)
+    assert unit.max_clusters == 2
+    assert (unit.cluster_names, unit.weights, unit.min_replicas) == (frozenset({"east"}), {"east": 2}, {"east": 1})
+    assert ignored_annotations(annotations) == []
+
+
+def test_an_annotation_may_take_requirements_away() -> None:
+    policy = {"clusterAffinity": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}
+    assert unit_of(policy).required is not None
+    assert unit_of(policy, {names.AFFINITY: "{}"}).required is None
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (names.SCHEDULING_MODE, "Both"),
+        (names.STICKY_CLUSTER, "yes"),
+        (names.CLUSTER_SELECTOR, '{"x": 1}'),
+        (names.CLUSTER_SELECTOR, "[]"),
+        (names.AFFINITY, "{"),
+        (names.TOLERATIONS, "{nonsense"),
+        (names.MAX_CLUSTERS, "-1"),
+        (names.MAX_CLUSTERS, "few"),
+        (names.PLACEMENTS, '{"cluster": "east"}'),
+    ],
+)
+def test_an_annotation_that_says_nothing_sensible_is_ignored(key: str, text: str) -> None:
+    assert ignored_annotations({key: text, "other": "x"}) == [key]
+    plain, with_it = unit_of({"maxClusters": 1}), unit_of({"maxClusters": 1}, {key: text})
+    assert (plain.mode, plain.max_clusters, plain.cluster_names) == (
+        with_it.mode,
+        with_it.max_clusters,
+        with_it.cluster_names,
+    )
+
+
+def test_tenants_can_be_kept_from_overriding() -> None:
+    assert unit_of({}, {names.MAX_CLUSTERS: "1"}, allow_annotations=False).max_clusters is None
+
+
+def test_a_preference_map_with_a_negative_number_is_dropped_as_a_whole() -> None:
+    placements = [
+        {"cluster": "east", "preferences": {"weight": 2, "maxReplicas": -1}},
+        {"cluster": "west", "preferences": {"weight": 3, "maxReplicas": 5}},
+        {"cluster": "east", "preferences": {"weight": 4}},
+    ]
+    unit = unit_of({}, {names.PLACEMENTS: json.dumps(placements)})
+    assert unit.max_replicas == {}
+    assert unit.weights == {"east": 4, "west": 3}
+
+
+def test_capital_names_are_resolved_and_exact_ones_win() -> None:
+    placement = [
+        {"cluster": "East", "preferences": {"weight": 9}},
+        {"cluster": "east", "preferences": {"weight": 1}},
+        {"cluster": "WEST", "preferences": {"weight": 2}},
+    ]
+    unit = unit_of({"placement": placement})
+    assert unit.cluster_names == {"east", "west"}
+    assert unit.weights == {"east": 1, "west": 2}
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ({}, True),
+        ({"reschedulePolicy": {}}, True),
+        ({"reschedulePolicy": {"replicaRescheduling": {}}}, True),
+        ({"reschedulePolicy": {"replicaRescheduling": {"avoidDisruption": False}}}, False),
+        ({"reschedulePolicy": {"replicaRescheduling": None}}, False),
+    ],
+)
+def test_disruption_is_avoided_unless_the_policy_says_otherwise(policy: Any, expected: bool) -> None:
+    assert unit_of(policy).avoid_disruption is expected
+
+
+def test_feedback_counts_only_with_auto_migration() -> None:
+    info = {names.AUTO_MIGRATION_INFO: '{"estimatedCapacity": {"east": 1}, "scheduledReplicas": {"west": 2}}'}
+    assert unit_of({}, info).auto_migration is None
+    on = {"autoMigration": {"keepUnschedulableReplicas": True}}
+    assert unit_of(on, info).auto_migration == AutoMigration(True, {"east": 1}, {"west": 2})
+    assert unit_of(on, {names.AUTO_MIGRATION_INFO: "{nonsense"}).auto_migration == AutoMigration(True, {}, {})
+    assert unit_of(on, {names.AUTO_MIGRATION_INFO: "[]"}).auto_migration == AutoMigration(True, {}, {})
+    assert unit_of(on).auto_migration == AutoMigration(True, {}, {})
+
+
+def test_a_policy_says_when_to_look_again() -> None:
+    assert compile_policy({"spec": {}}).reschedule_when is None
+    when = {"rescheduleWhen": {"clusterJoined": True, "policyContentChanged": False}}
+    compiled = compile_policy({"spec": {"reschedulePolicy": when}})
+    assert compiled.reschedule_when == RescheduleWhen(policy_content_changed=False, cluster_joined=True)
+
+
+def test_a_reference_names_the_kind_of_policy() -> None:
+    assert str(compile_policy({"metadata": {"name": "a", "namespace": "b"}}).ref) == "PropagationPolicy b/a"
+    assert str(compile_policy({"metadata": {"name": "a"}}).ref) == "ClusterPropagationPolicy a"
+
+
+def test_the_content_hash_ignores_what_does_not_place_and_the_order_of_keys() -> None:
+    def hash_of(**spec: Any) -> str:
+        return compile_policy({"spec": spec}).content_hash
+
+    assert hash_of(maxClusters=1, schedulingMode="Divide") == hash_of(schedulingMode="Divide", maxClusters=1)
+    assert hash_of(maxClusters=1) == hash_of(maxClusters=1, autoMigration={}, resourceSelectors=[])
+    assert hash_of(maxClusters=1) != hash_of(maxClusters=2)
+
+
+def test_a_pods_request_is_its_containers_its_largest_init_container_and_overhead() -> None:
+    pod = {
+        "containers": [
+            {"resources": {"requests": {"cpu": "100m"}, "limits": {"memory": "1Ki", "cpu": "1"}}},
+            {"resources": {"requests": {"cpu": "150m"}}},
+            {},
+        ],
+        "initContainers": [{"resources": {"requests": {"cpu": "200m", "memory": "4Ki"}}}, {}],
+        "overhead": {"cpu": "10m"},
+    }
+    assert request_of({"kind": "Pod", "spec": pod}) == {"cpu": 260, "memory": 4096}
+    assert request_of({"kind": "CronJob", "spec": {"jobTemplate": {"spec": {"template": {"spec": pod}}}}})["cpu"] == 260
+    assert request_of({"kind": "Job", "spec": {"template": "nonsense"}}) == {}
+    assert request_of({"kind": "ConfigMap", "data": {}}) == {}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "taint", "expected"),
+    [
+        (Toleration(operator="Exists"), Taint("a", "b", "NoSchedule"), True),
+        (Toleration("a", "Equal", "b"), Taint("a", "b", "NoExecute"), True),
+        (Toleration("a", "Equal", "c"), Taint("a", "b", "NoExecute"), False),
+        (Toleration("a", "Exists", "", "NoExecute"), Taint("a", "b", "NoSchedule"), False),
+        (Toleration("x", "Exists"), Taint("a", "b", "NoSchedule"), False),
+        (Toleration("a", "Nonsense", "b"), Taint("a", "b", "NoSchedule"), False),
+    ],
+)
+def test_tolerations_have_kubernetes_meaning(toleration: Toleration, taint: Taint, expected: bool) -> None:
+    assert toleration.tolerates(taint) is expected
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"replicasMigrations": [{"limitedCapacity": 1}]}, "cluster cannot be empty"),
+        ({"replicasMigrations": [{"cluster": "a"}]}, "limitedCapacity cannot be empty"),
+        ({"replicasMigrations": [{"cluster": "a", "limitedCapacity": "1"}]}, "limitedCapacity must be a number"),
+        ({"workloadMigrations": [{"cluster": "a"}]}, "validUntil cannot be empty"),
+    ],
+)
+def test_a_wrong_migration_request_says_what_is_wrong(config: Any, message: str) -> None:
+    with pytest.raises(MigrationError, match=message):
+        applied_form(config, has_replicas=True)
+
+
+@pytest.mark.parametrize("text", ["{nonsense", "[]"])
+def test_a_migration_request_must_be_an_object(text: str) -> None:
+    with pytest.raises(MigrationError):
+        applied_annotation(text, has_replicas=True)
+
+
+def test_the_applied_migration_is_read_back() -> None:
+    text = applied_annotation(
+        json.dumps(
+            {
+                "replicasMigrations": [{"cluster": "a", "limitedCapacity": 1}],
+                "workloadMigrations": [{"cluster": "b", "validUntil": "2026-01-01T00:00:00Z"}],
+            }
+        ),
+        has_replicas=True,
+    )
+    migration = from_annotation(text)
+    assert migration is not None
+    assert migration.limited_capacity == {"a": 1}
+    assert migration.unavailable_until["b"].year == 2026
+    for broken in (None, "", "{", "[]", '{"unavailableClusters": [{"cluster": "b", "validUntil": "soon"}]}'):
+        assert from_annotation(broken) is None
