@@ -7,7 +7,7 @@ processes' views of it); whatever a test leaves open is closed when the backend 
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from federation.store.interface import Body, Event, Store
@@ -26,6 +26,13 @@ def a_body(text: str = "") -> Body:
 def a_value(revision: int, text: str = "") -> bytes:
     """Return what `a_body(text)` is stored as."""
     return b'{"rv":"%d","text":"%b"}' % (revision, text.encode())
+
+
+async def eventually(is_so: Callable[[], bool]) -> None:
+    """Return once `is_so`; TimeoutError after 10 s."""
+    async with asyncio.timeout(10):
+        while not is_so():  # noqa: ASYNC110  # what is waited for happens in another process or thread
+            await asyncio.sleep(0.001)
 
 
 class StoreBackend:

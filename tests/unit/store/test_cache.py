@@ -18,7 +18,12 @@ def put(cache: Cache, key: str, tail: bytes = b"") -> Change:
     current = cache.get(key)
     operation = Operation.UPDATE if current else Operation.CREATE
     change = plan_change(
-        operation, key, Body(b"", tail), current.revision if current else 0, current=current, revision=cache.revision + 1
+        operation,
+        key,
+        Body(b"", tail),
+        current.revision if current else 0,
+        current=current,
+        revision=cache.revision + 1,
     )
     assert isinstance(change, Change)
     cache.apply([change])

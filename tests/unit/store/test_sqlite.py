@@ -6,11 +6,11 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from tests.support.stores import a_body
 
 from federation.base.errors import ConfigurationError, StoreUnavailable
 from federation.store.options import StoreOptions
 from federation.store.sql import SQLStore
-from tests.support.stores import a_body
 
 
 async def ready(path: Path, **options: float) -> SQLStore:
@@ -53,7 +53,7 @@ async def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 async def test_a_directory_without_write_permission_is_named(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
+    tmp_path.chmod(0o500)  # noqa: ASYNC240  # a temporary folder does not block
     with pytest.raises(ConfigurationError, match="Permission denied"):
         await ready(tmp_path / "state.db")
 

@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
+from tests.unit.store.test_cache import put
 
 from federation.base.errors import StoreError
 from federation.store.cache import Cache
 from federation.store.watch import Watcher, WatcherHub
-from tests.unit.store.test_cache import put
 
 
 def published(hub: WatcherHub, cache: Cache, *keys: str) -> None:
