@@ -1,12 +1,14 @@
 """The composition root: Settings in, one wired control plane out.
 
-Everything is a constructor argument; nothing runs before `ControlPlane.run`, which starts in order (keys and store, kinds,
-API server, informers, controllers) and returns when cancelled. To see what a controller depends on, read `_controllers`.
+Everything is a constructor argument; nothing runs before `run`. `Wiring` holds all that reconciles, over any host
+client and any pool of members: to see what a controller depends on, read it. `ControlPlane` puts a store, an API server
+and a journal in SQL under it, starts them in order (keys and store, kinds, API server, informers, controllers) and
+returns when cancelled. Scenario tests put registries in memory under the same `Wiring`.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +35,78 @@ from federation.runtime.events import EventRecorder
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
 from federation.runtime.members import Members
-from federation.runtime.slim import drop_managed_fields
 from federation.scheduling.engine import Engine
-from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.server.apiserver import APIServer, APIServerOptions
 from federation.settings import Settings
-from federation.store.journal import SQLJournal
+from federation.store.journal import Journal, SQLJournal
 from federation.store.sql import SQLStore
 
 Run = Callable[[], Awaitable[None]]
+
+
+class Wiring:
+    """Informers, members, events and every controller over one host client. `loops` are to be run, all at once."""
+
+    def __init__(
+        self,
+        client: Client,
+        pool: ClusterPool,
+        journal: Journal,
+        settings: Settings,
+        clock: Clock,
+        *,
+        plugins: PluginRegistry | None = None,
+    ) -> None:
+        self.client = client
+        self.pool = pool
+        self.informers = Informers(client, clock=clock)
+        self.types = FederatedTypes(self.informers, from_config)
+        self.members = Members(pool, clock=clock)
+        self.recorder = EventRecorder(client, clock=clock)
+        self.engine = Engine(plugins or load_plugins(), monotonic=time.perf_counter)
+        self.loops: list[tuple[str, Run]] = [
+            ("informers", self.informers.run),
+            ("members", self.members.run),
+            ("pool", pool.run),
+            ("events", self.recorder.run),
+            *self._controllers(journal, settings, clock),
+        ]
+
+    def _controllers(self, journal: Journal, settings: Settings, clock: Clock) -> list[tuple[str, Run]]:
+        client, informers, types, members = self.client, self.informers, self.types, self.members
+        recorder, engine = self.recorder, self.engine
+        namespaces = nsautoprop.NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp)
+        health = cluster.ClusterOptions(
+            health_period_s=settings.health_period_s, health_threshold_s=settings.health_threshold_s
+        )
+        return [
+            ("cluster", cluster.build(client, informers, self.pool, members, recorder, clock, health).run),
+            ("nsautoprop", nsautoprop.build(client, informers, types, clock=clock, options=namespaces).run),
+            ("federate", federate.build(client, informers, types, recorder, clock=clock).run),
+            ("schedule", schedule.build(client, informers, types, recorder, journal, engine, clock=clock).run),
+            ("override", override.build(client, informers, types, recorder, clock=clock).run),
+            ("sync", sync.build(client, informers, types, members, recorder, clock).run),
+            ("statuscollect", statuscollect.build(client, informers, types, members, clock).run),
+            ("statusaggregate", statusaggregate.build(client, informers, types, members, clock).run),
+        ]
+
+    async def unsynced(self) -> str:
+        """Say which informers of the host lack their first list, "" when none does: a readiness check."""
+        waiting = [i.resource.group_resource for i in self.informers.all() if not i.has_synced]
+        return f"not synced yet: {', '.join(waiting)}" if waiting else ""
+
+
+async def ensure_types(client: Client) -> None:
+    """Create the federated types that we ship; what an administrator changed or deleted later stays as it is."""
+    existing = (await client.list(FEDERATED_TYPE_CONFIGS, limit=1)).items
+    if existing:
+        return
+    for config in default_type_configs():
+        try:
+            await client.create(FEDERATED_TYPE_CONFIGS, config)
+        except AlreadyExists:
+            continue
 
 
 class ControlPlane:
@@ -55,44 +120,12 @@ class ControlPlane:
         self._server = APIServer(
             self._store,
             self._journal,
-            options=APIServerOptions(
-                self.kubeconfig.parent, self.kubeconfig, host=settings.host, port=settings.port
-            ),
+            options=APIServerOptions(self.kubeconfig.parent, self.kubeconfig, host=settings.host, port=settings.port),
             clock=clock,
         )
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
-        self._informers = Informers(self.client, clock=clock)
-        self._types = FederatedTypes(self._informers, from_config)
         self._pool = ClusterPool(clock=clock, options=_pool_options(settings))
-        self._members = Members(self._pool, clock=clock)
-        self._recorder = EventRecorder(self.client, clock=clock)
-        self._loops: list[tuple[str, Run]] = [
-            ("informers", self._informers.run),
-            ("members", self._members.run),
-            ("pool", self._pool.run),
-            ("events", self._recorder.run),
-            ("journal", self._journal.run),
-            *self._controllers(settings),
-        ]
-
-    def _controllers(self, settings: Settings) -> list[tuple[str, Run]]:
-        client, informers, types, members = self.client, self._informers, self._types, self._members
-        recorder, clock = self._recorder, self._clock
-        engine = Engine(load_plugins(), monotonic=time.perf_counter)
-        namespaces = nsautoprop.NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp)
-        health = cluster.ClusterOptions(
-            health_period_s=settings.health_period_s, health_threshold_s=settings.health_threshold_s
-        )
-        return [
-            ("cluster", cluster.build(client, informers, self._pool, members, recorder, clock, health).run),
-            ("nsautoprop", nsautoprop.build(client, informers, types, clock=clock, options=namespaces).run),
-            ("federate", federate.build(client, informers, types, recorder, clock=clock).run),
-            ("schedule", schedule.build(client, informers, types, recorder, self._journal, engine, clock=clock).run),
-            ("override", override.build(client, informers, types, recorder, clock=clock).run),
-            ("sync", sync.build(client, informers, types, members, recorder, clock).run),
-            ("statuscollect", statuscollect.build(client, informers, types, members, clock).run),
-            ("statusaggregate", statusaggregate.build(client, informers, types, members, clock).run),
-        ]
+        self._wiring = Wiring(self.client, self._pool, self._journal, settings, clock)
 
     async def run(self, on_started: Callable[[str], Any]) -> None:
         """Serve and reconcile until cancelled; `on_started` gets the API's URL when it accepts connections.
@@ -101,35 +134,20 @@ class ControlPlane:
         """
         try:
             await self._server.prepare(crd_manifests())
-            await self._ensure_types()
+            await ensure_types(self.client)
             loops = Supervisor(self._clock)
-            for name, run in self._loops:
+            for name, run in (("journal", self._journal.run), *self._wiring.loops):
                 loops.add(name, run)
             async with asyncio.TaskGroup() as group:
                 background = group.create_task(loops.run(), name="control-plane-loops")
                 try:
-                    await self._server.run(on_started, {"informers": self._informers_synced})
+                    await self._server.run(on_started, {"informers": self._wiring.unsynced})
                 finally:
                     background.cancel()
         finally:
             await self._journal.flush()
             await self._pool.close()
             await self._store.close()
-
-    async def _ensure_types(self) -> None:
-        """Create the federated types that we ship; what an administrator changed or deleted later stays as it is."""
-        existing = (await self.client.list(FEDERATED_TYPE_CONFIGS, limit=1)).items
-        if existing:
-            return
-        for config in default_type_configs():
-            try:
-                await self.client.create(FEDERATED_TYPE_CONFIGS, config)
-            except AlreadyExists:
-                continue
-
-    async def _informers_synced(self) -> str:
-        waiting = [i.resource.group_resource for i in self._informers.all() if not i.has_synced]
-        return f"not synced yet: {', '.join(waiting)}" if waiting else ""
 
 
 def _pool_options(settings: Settings) -> PoolOptions:
