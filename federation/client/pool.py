@@ -2,7 +2,7 @@
 
 `update` is told every state of both objects and compares connections: a changed endpoint, insecure flag or credential,
 inside the Secret too, replaces the connection behind the same client, so that nobody has to ask again. Old connections
-are closed by `run`. It does not watch anything (`runtime/connections.py` does) and does not decide who is joined.
+are closed by `run`. It watches nothing and does not decide who is joined: the cluster controller does both.
 """
 
 import asyncio

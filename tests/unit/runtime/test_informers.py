@@ -1,0 +1,64 @@
+"""Sharing informers: one per collection, for as long as somebody uses it."""
+
+import pytest
+
+from federation.api.resources import CONFIGMAPS, SECRETS
+from federation.runtime.informers import Informers, handler_of
+
+
+@pytest.fixture
+def informers(client, clock) -> Informers:
+    return Informers(client, clock=clock)
+
+
+async def test_users_of_one_collection_share_an_informer(informers) -> None:
+    one, two = informers.for_resource(CONFIGMAPS), informers.for_resource(CONFIGMAPS)
+    assert one is two
+    assert informers.for_resource(CONFIGMAPS, namespace="shop") is not one
+    assert informers.for_resource(SECRETS) is not one
+
+
+async def test_informers_start_with_run_and_later_ones_at_once(informers, client, start, settle) -> None:
+    first = informers.for_resource(CONFIGMAPS)
+    await settle()
+    assert client.calls == []
+    start(informers.run())
+    await first.wait_synced()
+    second = informers.for_resource(SECRETS)
+    await informers.wait_synced()
+    assert second.has_synced
+
+
+async def test_the_last_user_ends_it(informers, client, start, settle) -> None:
+    start(informers.run())
+    informer = informers.for_resource(CONFIGMAPS)
+    informers.for_resource(CONFIGMAPS)
+    await informer.wait_synced()
+    informers.release(informer)
+    assert informers.all() == [informer]
+    informers.release(informer)
+    await settle()
+    assert informers.all() == []
+    again = informers.for_resource(CONFIGMAPS)
+    assert again is not informer
+    await again.wait_synced()
+
+
+async def test_a_run_that_ends_can_be_taken_up(informers, start, settle) -> None:
+    informer = informers.for_resource(CONFIGMAPS)
+    task = start(informers.run())
+    await informer.wait_synced()
+    task.cancel()
+    await settle()
+    start(informers.run())
+    await settle()
+    assert informer.is_connected
+
+
+def test_a_handler_of_keys_takes_the_newest_state() -> None:
+    found: list[object] = []
+    handle = handler_of(found.append)
+    handle(None, {"a": 1})
+    handle({"a": 1}, {"a": 2})
+    handle({"a": 2}, None)
+    assert found == [{"a": 1}, {"a": 2}, {"a": 2}]

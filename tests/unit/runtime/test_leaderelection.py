@@ -1,0 +1,161 @@
+"""At most one leader, and a next one soon."""
+
+import asyncio
+
+import pytest
+
+from federation.api.resources import LEASES
+from federation.base.errors import ClusterUnreachable
+from federation.runtime.leaderelection import LeaderElector, LeaderOptions
+from tests.unit.runtime.conftest import FaultyClient
+
+
+class Candidate:
+    """An elector with its own way to the server, and a record of when it led."""
+
+    def __init__(self, server, clock, identity: str) -> None:
+        self.client = FaultyClient(server)
+        self.clock = clock
+        self.led: list[tuple[float, float | None]] = []
+        self.elector = LeaderElector(
+            self.client,
+            namespace="kube-system",
+            name="federation",
+            identity=identity,
+            clock=clock,
+            options=LeaderOptions(),
+            jitter=lambda: 0.0,
+        )
+
+    async def lead(self) -> None:
+        self.led.append((self.clock.monotonic(), None))
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.led[-1] = (self.led[-1][0], self.clock.monotonic())
+
+    @property
+    def is_leading(self) -> bool:
+        return bool(self.led) and self.led[-1][1] is None
+
+
+@pytest.fixture
+def one(server, clock) -> Candidate:
+    return Candidate(server, clock, "one")
+
+
+@pytest.fixture
+def two(server, clock) -> Candidate:
+    return Candidate(server, clock, "two")
+
+
+async def holder(server) -> tuple[str, int]:
+    spec = (await server.get(LEASES, "federation", "kube-system"))["spec"]
+    return spec["holderIdentity"], spec["leaseTransitions"]
+
+
+async def test_the_first_one_leads_and_the_other_waits(one, two, server, clock, start, settle) -> None:
+    start(one.elector.run(one.lead))
+    await settle()
+    start(two.elector.run(two.lead))
+    await settle()
+    await clock.advance(120)
+    assert one.is_leading
+    assert one.elector.is_leader
+    assert two.led == []
+    assert await holder(server) == ("one", 0)
+
+
+async def test_a_leader_that_stops_hands_over(one, two, server, clock, start, settle) -> None:
+    task = start(one.elector.run(one.lead))
+    await settle()
+    start(two.elector.run(two.lead))
+    await settle()
+    task.cancel()
+    await settle()
+    assert not one.is_leading
+    assert not one.elector.is_leader
+    await clock.advance(3)
+    assert two.is_leading
+    assert await holder(server) == ("two", 1)
+
+
+async def test_a_leader_without_its_server_stops_before_another_begins(one, two, clock, start, settle) -> None:
+    start(one.elector.run(one.lead))
+    await settle()
+    start(two.elector.run(two.lead))
+    await clock.advance(20)
+    one.client.fail(ClusterUnreachable("no route"))
+    await settle()
+    await clock.advance(60)
+    assert not one.is_leading
+    assert two.is_leading
+    assert one.led[-1][1] <= two.led[-1][0]
+    one.client.fail(None)
+    await clock.advance(60)
+    assert two.is_leading
+    assert not one.is_leading
+
+
+async def test_a_short_outage_changes_nothing(one, clock, start, settle) -> None:
+    start(one.elector.run(one.lead))
+    await settle()
+    one.client.fail(ClusterUnreachable("no route"))
+    await clock.advance(7)
+    one.client.fail(None)
+    await clock.advance(60)
+    assert one.led == [(0, None)]
+
+
+async def test_a_renewal_that_hangs_ends_leadership_in_time(one, clock, start, settle) -> None:
+    start(one.elector.run(one.lead))
+    await settle()
+    hanging = asyncio.Event()
+
+    class Hanging:
+        async def get(self, *arguments) -> None:
+            await hanging.wait()
+
+    one.client.replace(Hanging())
+    await clock.advance(10.5)
+    assert not one.is_leading
+    assert one.led[0][1] == pytest.approx(10.0)
+
+
+async def test_a_lease_taken_by_force_ends_leadership(one, server, clock, start, settle) -> None:
+    start(one.elector.run(one.lead))
+    await settle()
+    lease = await server.get(LEASES, "federation", "kube-system")
+    await server.update(LEASES, {**lease, "spec": {**lease["spec"], "holderIdentity": "thief"}})
+    await clock.advance(3)
+    assert not one.is_leading
+
+
+async def test_an_own_lease_from_before_a_crash_is_taken_at_once(one, server, clock, start, settle) -> None:
+    spec = {"holderIdentity": "one", "leaseDurationSeconds": 15, "leaseTransitions": 4}
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec}
+    await server.create(LEASES, {**lease, "metadata": {"name": "federation", "namespace": "kube-system"}})
+    start(one.elector.run(one.lead))
+    await settle()
+    assert one.is_leading
+    assert await holder(server) == ("one", 4)
+
+
+async def test_work_that_ends_ends_the_run_and_gives_the_lease_up(one, server, clock, start, settle) -> None:
+    async def brief() -> None:
+        await clock.sleep(1)
+
+    task = start(one.elector.run(brief))
+    await settle()
+    await clock.advance(2)
+    assert task.done()
+    assert (await holder(server))[0] == ""
+
+
+async def test_work_that_fails_is_told(one, clock, settle) -> None:
+    async def broken() -> None:
+        raise KeyError("oops")
+
+    with pytest.raises(KeyError):
+        await one.elector.run(broken)
+    assert not one.elector.is_leader

@@ -1,0 +1,191 @@
+"""Members side by side: who hangs costs the others nothing, and who is silent loses nothing."""
+
+import pytest
+
+from federation.api import names
+from federation.api.resources import CONFIGMAPS, NODES, PODS, SECRETS
+from federation.base.errors import ClusterUnreachable
+from federation.client.pool import ClusterPool
+from federation.runtime.members import Members
+from tests.unit.runtime.conftest import FaultyClient
+
+MANAGED = {names.MANAGED_LABEL: "true"}
+
+
+@pytest.fixture
+async def clusters(new_server) -> dict[str, FaultyClient]:
+    return {name: FaultyClient(await new_server()) for name in ("m1", "m2")}
+
+
+@pytest.fixture
+async def pool(clusters, clock):
+    pool = ClusterPool(clock=clock)
+    for name, client in clusters.items():
+        pool.set_client(name, client)
+    return pool
+
+
+@pytest.fixture
+def members(pool, clock) -> Members:
+    return Members(pool, clock=clock)
+
+
+async def test_only_managed_objects_are_cached_per_cluster(members, clusters, start, settle, a_configmap) -> None:
+    await clusters["m1"].create(CONFIGMAPS, a_configmap("mine", labels=MANAGED))
+    await clusters["m1"].create(CONFIGMAPS, a_configmap("theirs"))
+    start(members.run())
+    members.add_cluster("m1")
+    members.add_cluster("m1")
+    members.ensure_informer(CONFIGMAPS)
+    members.add_cluster("m2")
+    await settle()
+    assert members.clusters == ["m1", "m2"]
+    assert "m1" in members
+    assert [obj["metadata"]["name"] for obj in members.list_cached("m1", CONFIGMAPS)] == ["mine"]
+    cached = members.get_cached("m1", CONFIGMAPS, "default", "mine")
+    assert "managedFields" not in cached["metadata"]
+    assert members.get_cached("m2", CONFIGMAPS, "default", "mine") is None
+    assert members.is_synced("m2", CONFIGMAPS)
+    assert not members.is_synced("m2", SECRETS)
+    assert not members.is_synced("m3", CONFIGMAPS)
+    assert members.list_cached("m3", CONFIGMAPS) == []
+
+
+async def test_handlers_hear_every_cluster_and_what_was_there(members, clusters, start, settle, a_configmap) -> None:
+    await clusters["m1"].create(CONFIGMAPS, a_configmap("early", labels=MANAGED))
+    start(members.run())
+    members.ensure_informer(CONFIGMAPS)
+    members.add_cluster("m1")
+    members.add_cluster("m2")
+    await settle()
+    heard: list[tuple] = []
+    synced: list[tuple] = []
+    members.add_handler(
+        lambda cluster, resource, old, new: heard.append((cluster, resource.plural, bool(old), bool(new)))
+    )
+    members.add_sync_listener(lambda cluster, resource: synced.append((cluster, resource.plural)))
+    assert heard == [("m1", "configmaps", False, True)]
+    assert sorted(synced) == [("m1", "configmaps"), ("m2", "configmaps")]
+    await clusters["m2"].create(CONFIGMAPS, a_configmap("late", labels=MANAGED))
+    await clusters["m1"].delete(CONFIGMAPS, "early", "default")
+    await settle()
+    assert sorted(heard[1:]) == [("m1", "configmaps", True, False), ("m2", "configmaps", False, True)]
+    synced.clear()
+    members.ensure_informer(SECRETS)
+    await settle()
+    assert sorted(synced) == [("m1", "secrets"), ("m2", "secrets")]
+
+
+async def test_a_dead_cluster_is_not_synced_and_the_others_are(members, clusters, clock, start, settle) -> None:
+    clusters["m1"].fail(ClusterUnreachable("no route"))
+    start(members.run())
+    members.ensure_informer(CONFIGMAPS)
+    members.add_cluster("m1")
+    members.add_cluster("m2")
+    await settle()
+    assert not members.is_synced("m1", CONFIGMAPS)
+    assert members.is_synced("m2", CONFIGMAPS)
+    clusters["m1"].fail(None)
+    await clock.advance(40)
+    assert members.is_synced("m1", CONFIGMAPS)
+
+
+async def test_a_cluster_that_answers_again_is_followed_at_once(members, clusters, pool, clock, start, settle) -> None:
+    clusters["m1"].fail(ClusterUnreachable("no route"))
+    start(members.run())
+    for resource in (CONFIGMAPS, SECRETS):
+        members.ensure_informer(resource)
+    members.add_cluster("m1")
+    await settle()
+    await clock.advance(300)
+    clusters["m1"].fail(None)
+    await pool.client("m1").raw("GET", "/healthz")
+    await settle()
+    assert members.is_synced("m1", CONFIGMAPS)
+    assert members.is_synced("m1", SECRETS)
+
+
+async def test_a_removed_cluster_is_forgotten_without_deletions(members, clusters, start, settle, a_configmap) -> None:
+    await clusters["m1"].create(CONFIGMAPS, a_configmap("mine", labels=MANAGED))
+    start(members.run())
+    members.ensure_informer(CONFIGMAPS)
+    members.add_cluster("m1")
+    await settle()
+    heard: list[str] = []
+    members.add_handler(lambda cluster, resource, old, new: heard.append("delete" if new is None else "add"))
+    members.remove_cluster("m1")
+    members.remove_cluster("m1")
+    await settle()
+    assert heard == ["add"]
+    assert members.clusters == []
+    assert not members.is_synced("m1", CONFIGMAPS)
+    members.add_cluster("m1")
+    await settle()
+    assert members.get_cached("m1", CONFIGMAPS, "default", "mine") is not None
+
+
+async def test_informers_are_counted(members, start, settle) -> None:
+    start(members.run())
+    members.add_cluster("m1")
+    members.ensure_informer(CONFIGMAPS)
+    members.ensure_informer(CONFIGMAPS)
+    members.release_informer(CONFIGMAPS)
+    await settle()
+    assert members.is_synced("m1", CONFIGMAPS)
+    members.release_informer(CONFIGMAPS)
+    assert members.informer("m1", CONFIGMAPS) is None
+    members.release_informer(CONFIGMAPS)
+    members.ensure_informer(CONFIGMAPS)
+    await settle()
+    assert members.is_synced("m1", CONFIGMAPS)
+
+
+async def test_another_cluster_behind_the_name_is_listed_again(
+    members, pool, new_server, clusters, clock, start, settle, a_configmap
+) -> None:
+    await clusters["m1"].create(CONFIGMAPS, a_configmap("old", labels=MANAGED))
+    start(members.run())
+    members.ensure_informer(CONFIGMAPS)
+    members.add_cluster("m1")
+    await settle()
+    other = await new_server()
+    await other.create(CONFIGMAPS, a_configmap("new", labels=MANAGED))
+    pool.set_client("m1", other)
+    await settle()
+    await clock.advance(1)
+    assert [obj["metadata"]["name"] for obj in members.list_cached("m1", CONFIGMAPS)] == ["new"]
+
+
+async def test_capacity_is_followed_where_it_is_asked_for(members, clusters, start, settle) -> None:
+    heard: list[tuple[str, str]] = []
+    members.add_capacity_handler(lambda cluster, resource, old, new: heard.append((cluster, resource.plural)))
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "n1"},
+        "status": {"allocatable": {"cpu": "4"}, "images": [{"names": ["big"]}]},
+    }
+    await clusters["m1"].create(NODES, node)
+    start(members.run())
+    members.add_cluster("m1")
+    assert members.capacity_informers("m1") is None
+    members.ensure_capacity_informers("m1")
+    members.ensure_capacity_informers("m1")
+    members.ensure_capacity_informers("unknown")
+    await settle()
+    nodes, pods = members.capacity_informers("m1")
+    assert (nodes.resource, pods.resource) == (NODES, PODS)
+    assert "images" not in nodes.list()[0]["status"]
+    assert heard == [("m1", "nodes")]
+
+
+async def test_what_is_asked_for_before_run_starts_with_it(members, start, settle) -> None:
+    synced: list[str] = []
+    members.add_sync_listener(lambda cluster, resource: synced.append(cluster))
+    members.ensure_informer(CONFIGMAPS)
+    members.add_cluster("m1")
+    await settle()
+    assert not members.is_synced("m1", CONFIGMAPS)
+    start(members.run())
+    await settle()
+    assert synced == ["m1"]

@@ -1,0 +1,53 @@
+"""What is kept of cached objects."""
+
+from federation.runtime.slim import drop_managed_fields, slim_node, slim_pod
+
+
+def test_managed_fields_are_dropped() -> None:
+    obj = {"metadata": {"name": "x", "managedFields": [{}]}, "spec": {}}
+    assert drop_managed_fields(obj) == {"metadata": {"name": "x"}, "spec": {}}
+
+
+def test_a_pod_keeps_its_requests_node_and_phase() -> None:
+    pod = {
+        "metadata": {"name": "p", "namespace": "n", "resourceVersion": "3", "labels": {"a": "b"}},
+        "spec": {
+            "nodeName": "n1",
+            "overhead": {"cpu": "1m"},
+            "volumes": [{}],
+            "containers": [
+                {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}},
+                {"name": "d"},
+            ],
+            "initContainers": [{"name": "i", "restartPolicy": "Always", "resources": {"requests": {"cpu": "2"}}}],
+        },
+        "status": {"phase": "Running", "podIP": "10.0.0.1"},
+    }
+    assert slim_pod(pod) == {
+        "metadata": {"name": "p", "namespace": "n", "resourceVersion": "3"},
+        "spec": {
+            "containers": [{"resources": {"requests": {"cpu": "1"}}}, {}],
+            "initContainers": [{"resources": {"requests": {"cpu": "2"}}, "restartPolicy": "Always"}],
+            "overhead": {"cpu": "1m"},
+            "nodeName": "n1",
+        },
+        "status": {"phase": "Running"},
+    }
+    assert slim_pod({"metadata": {"name": "p"}})["status"] == {"phase": ""}
+
+
+def test_a_node_keeps_what_scheduling_asks() -> None:
+    node = {
+        "metadata": {"name": "n1", "resourceVersion": "3", "labels": {"zone": "a"}, "annotations": {"x": "y"}},
+        "spec": {"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule"}], "podCIDR": "10.0.0.0/24"},
+        "status": {
+            "allocatable": {"cpu": "4"},
+            "images": [{}],
+            "conditions": [{"type": "Ready", "status": "True", "message": "m"}, {"type": "DiskPressure"}],
+        },
+    }
+    assert slim_node(node) == {
+        "metadata": {"name": "n1", "resourceVersion": "3", "labels": {"zone": "a"}},
+        "spec": {"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule"}]},
+        "status": {"allocatable": {"cpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
