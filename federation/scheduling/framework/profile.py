@@ -35,7 +35,7 @@ class Profile:
     score: Refs = ()
     select: Refs = ()
     replicas: Refs = ()
-    arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 def refs(*names: str) -> Refs:
@@ -98,14 +98,14 @@ def with_strategy(profile: Profile, *, is_binpack: bool) -> Profile:
 def _merge(base: Refs, changes: Mapping[str, Any] | None) -> Refs:
     if not changes:
         return base
-    disabled = {entry["name"] for entry in changes.get("disabled") or ()}
+    disabled = {entry.get("name") for entry in changes.get("disabled") or ()}
     kept = () if ALL in disabled else tuple(ref for ref in base if ref.name not in disabled)
-    added = (PluginRef(str(entry["name"]), _weight(entry)) for entry in changes.get("enabled") or ())
+    added = (PluginRef(str(entry.get("name") or ""), _weight(entry)) for entry in changes.get("enabled") or ())
     return (*kept, *added)
 
 
 def _weight(entry: Mapping[str, Any]) -> int:
-    return int(entry.get("weight") or entry.get("wait") or 1)
+    return int(next((entry[key] for key in ("weight", "wait") if entry.get(key) is not None), 1))
 
 
 def check_unique(point: str, enabled: Iterable[PluginRef]) -> None:

@@ -275,7 +275,10 @@ def _enable(profile: Profile, registry: PluginRegistry, made: dict[str, Any], po
     enabled = []
     for ref in refs:
         if ref.name not in made:
-            made[ref.name] = registry.make(ref.name, dict(profile.arguments.get(ref.name) or {}))
+            arguments = profile.arguments.get(ref.name) or {}
+            if not isinstance(arguments, Mapping):
+                raise PluginError(f"pluginConfig of {ref.name!r}: args must be an object")
+            made[ref.name] = registry.make(ref.name, dict(arguments))
         plugin = made[ref.name]
         local, remote = getattr(plugin, point, None), getattr(plugin, _REMOTE[point], None)
         if local is None and remote is None:

@@ -38,13 +38,15 @@ def test_weights_and_arguments_of_a_profile_work() -> None:
     source = {
         "metadata": {"name": "costly"},
         "spec": {
-            "plugins": {"score": {"enabled": [{"name": "a", "weight": 3}, {"name": "b", "wait": 2}, {"name": "c"}]}},
+            "plugins": {
+                "score": {"enabled": [{"name": "a", "weight": 3}, {"name": "b", "wait": 2}, {"name": "c", "weight": 0}]}
+            },
             "pluginConfig": [{"name": "a", "args": {"price": 1}}, {"name": "b"}],
         },
     }
     profile = apply_profile(Profile(), source)
     assert profile.name == "costly"
-    assert profile.score == (PluginRef("a", 3), PluginRef("b", 2), PluginRef("c", 1))
+    assert profile.score == (PluginRef("a", 3), PluginRef("b", 2), PluginRef("c", 0))
     assert profile.arguments == {"a": {"price": 1}, "b": {}}
 
 
@@ -122,3 +124,8 @@ def test_profiles_are_kept_as_the_same_objects_until_they_change() -> None:
 def test_a_plugin_without_the_point_cannot_be_enabled_for_it() -> None:
     with pytest.raises(PluginError, match=r"plugin 'p' cannot be enabled for score: it has no score\(\)"):
         Framework(Profile(score=refs("p")), PluginRegistry({"p": factory_of(Plain)}))
+
+
+def test_arguments_that_are_no_object_are_refused() -> None:
+    with pytest.raises(PluginError, match="pluginConfig of 'p': args must be an object"):
+        Framework(Profile(filter=refs("p"), arguments={"p": [1]}), PluginRegistry({"p": factory_of(Plain)}))
