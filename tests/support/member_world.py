@@ -8,7 +8,7 @@ counts what goes through, and can hang, fail or count only. Nothing sleeps for r
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -154,7 +154,7 @@ class ControlPlane:
         self.collect = statuscollect.build(self.client, self.informers, self.types, self.members, clock)
         self.aggregate = statusaggregate.build(self.client, self.informers, self.types, self.members, clock)
 
-    def loops(self) -> Iterator[Callable[[], Awaitable[None]]]:
+    def loops(self) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
         """Everything that has to run."""
         yield from (self.informers.run, self.members.run, self.recorder.run)
         yield from (self.cluster.run, self.sync.run, self.collect.run, self.aggregate.run)
@@ -195,7 +195,11 @@ class World:
         member = self.members[name] = MemberCluster(name, self.clock)
         self._background.append(asyncio.create_task(member.registry.run()))
         await member.registry.start()
-        await member.admin.create(NODES, a_node())
+        node = a_node()
+        await member.admin.create(NODES, node)
+        await member.admin.patch(
+            NODES, "node-1", {"status": node["status"]}, patch_type=PatchType.MERGE, subresource="status"
+        )
         return member
 
     async def join(self, name: str, **spec: Any) -> None:
@@ -377,9 +381,7 @@ def placed(placement: dict[str, int | None]) -> Object:
         if n is not None
     ]
     return {
-        "placements": [
-            {"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": c} for c in sorted(placement)]}
-        ]
+        "placements": [{"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": c} for c in sorted(placement)]}]
         if placement
         else [],
         "overrides": [{"controller": names.GLOBAL_SCHEDULER, "clusters": overrides}] if overrides else [],
@@ -442,4 +444,15 @@ async def member_world(members: int = 2) -> AsyncIterator[World]:
         await world.end()
 
 
-__all__ = ["NAMESPACES", "PODS", "Line", "MemberCluster", "World", "a_deployment", "a_node", "a_pod", "member_world", "placed"]
+__all__ = [
+    "NAMESPACES",
+    "PODS",
+    "Line",
+    "MemberCluster",
+    "World",
+    "a_deployment",
+    "a_node",
+    "a_pod",
+    "member_world",
+    "placed",
+]

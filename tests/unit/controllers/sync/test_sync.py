@@ -3,12 +3,12 @@
 from typing import Any
 
 import orjson
+from tests.support.member_world import World, a_deployment, member_world, placed
 
 from federation.api import names
 from federation.api.resources import DEPLOYMENTS, Object
 from federation.base.errors import NotFound
 from federation.client.protocol import PatchType
-from tests.support.member_world import World, a_deployment, member_world, placed
 
 
 def _member_writes(world: World) -> list[tuple[str, str, str]]:
@@ -114,7 +114,9 @@ async def test_a_field_that_leaves_the_template_leaves_the_members() -> None:
         template["spec"]["minReadySeconds"] = 30
         template["metadata"]["labels"]["tier"] = "front"
         await _converged(world, {"m1": 2}, template=template)
-        await world.patch({"spec": {"template": {"metadata": {"labels": {"tier": None}}, "spec": {"minReadySeconds": None}}}})
+        await world.patch(
+            {"spec": {"template": {"metadata": {"labels": {"tier": None}}, "spec": {"minReadySeconds": None}}}}
+        )
 
         async def gone() -> bool:
             deployment = await world.members["m1"].deployment()
@@ -161,9 +163,7 @@ async def test_a_departed_cluster_that_does_not_answer_is_not_forgotten() -> Non
         await _converged(world, {"m1": 2, "m2": 1})
         world.members["m2"].line.mode = "down"
         await world.until_condition("m2", names.CLUSTER_READY, "Unknown")
-        await world.patch(
-            {"metadata": {"annotations": {names.DEPARTED_CLUSTERS: '["m2"]'}}, "spec": placed({"m1": 3})}
-        )
+        await world.patch({"metadata": {"annotations": {names.DEPARTED_CLUSTERS: '["m2"]'}}, "spec": placed({"m1": 3})})
         await world.until_statuses({"m1": "OK", "m2": "ClusterNotReady"})
         await world.pass_time(5)
         assert (await world.federated())["metadata"]["annotations"][names.DEPARTED_CLUSTERS] == '["m2"]'

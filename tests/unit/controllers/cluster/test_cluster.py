@@ -1,0 +1,213 @@
+"""Joining, watching and leaving on real registries and a virtual clock."""
+
+import base64
+from typing import Any
+
+from tests.support.member_world import World, a_pod, member_world
+
+from federation.api import names
+from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, NAMESPACES, PODS, SECRETS
+from federation.base.errors import NotFound
+from federation.client.protocol import PatchType
+
+
+async def _is_gone(world: World, name: str) -> bool:
+    try:
+        await world.cluster(name)
+    except NotFound:
+        return True
+    return False
+
+
+async def test_a_joined_cluster_is_ready_with_resources_and_types() -> None:
+    async with member_world(1) as world:
+        cluster = await world.cluster("m1")
+        status = cluster["status"]
+        assert status["joinPerformed"] is True
+        assert status["resources"]["schedulableNodes"] == 1
+        assert status["resources"]["allocatable"] == {"cpu": "8", "memory": "16Gi"}
+        deployments = {"group": "apps", "version": "v1", "kind": "Deployment", "pluralName": "deployments"}
+        assert {**deployments, "scope": "Namespaced"} in status["apiResourceTypes"]
+        assert (await world.condition("m1", names.CLUSTER_OFFLINE))["status"] == "False"
+        namespace = await world.members["m1"].admin.get(NAMESPACES, names.SYSTEM_NAMESPACE)
+        assert namespace["metadata"]["annotations"][names.FEDERATED_CLUSTER_UID] == cluster["metadata"]["uid"]
+
+
+async def test_an_idle_federation_writes_almost_nothing() -> None:
+    async with member_world(2) as world:
+        await world.pass_time(10)
+        world.plane.client.calls.clear()
+        await world.pass_time(120, step_s=0.5)
+        assert world.plane.client.writes() == []
+
+
+async def test_capacity_follows_pods_but_not_each_of_them() -> None:
+    async with member_world(1) as world:
+        await world.pass_time(6)
+        world.plane.client.calls.clear()
+        for number in range(4):
+            await world.members["m1"].admin.create(PODS, a_pod(f"p{number}"))
+            await world.pass_time(0.5)
+
+        async def seen() -> bool:
+            return (await world.cluster("m1"))["status"]["resources"]["available"]["cpu"] == "4"
+
+        await world.until(seen)
+        assert len(world.plane.client.writes("federatedclusters")) <= 2
+
+
+async def test_a_loss_must_last_and_a_return_counts_at_once() -> None:
+    async with member_world(1) as world:
+        world.members["m1"].line.mode = "down"
+        await world.pass_time(25)
+        assert (await world.condition("m1", names.CLUSTER_READY))["status"] == "True"
+        await world.until_condition("m1", names.CLUSTER_READY, "Unknown")
+        assert (await world.condition("m1", names.CLUSTER_OFFLINE))["status"] == "True"
+        world.members["m1"].line.mend()
+        before_s = world.clock.monotonic()
+        await world.until_condition("m1", names.CLUSTER_READY, "True")
+        assert world.clock.monotonic() - before_s < 5
+
+
+async def test_a_blip_is_never_published() -> None:
+    async with member_world(1) as world:
+        await world.pass_time(6)
+        world.plane.client.calls.clear()
+        world.members["m1"].line.mode = "down"
+        await world.pass_time(15)
+        world.members["m1"].line.mend()
+        await world.pass_time(60)
+        assert world.plane.client.writes("federatedclusters") == []
+
+
+async def test_a_hanging_member_is_found_out_and_delays_nobody() -> None:
+    async with member_world(2) as world:
+        world.members["m2"].line.mode = "hang"
+        await world.add_member("m3")
+        before_s = world.clock.monotonic()
+        await world.join("m3")
+        await world.until_condition("m3", names.CLUSTER_READY, "True")
+        assert world.clock.monotonic() - before_s < 2
+        await world.until_condition("m2", names.CLUSTER_READY, "Unknown")
+
+
+async def test_a_member_of_another_federation_is_refused_for_good() -> None:
+    async with member_world(0) as world:
+        member = await world.add_member("m1")
+        taken = {"metadata": {"annotations": {names.FEDERATED_CLUSTER_UID: "somebody"}}}
+        await member.admin.patch(NAMESPACES, names.SYSTEM_NAMESPACE, taken, patch_type=PatchType.MERGE)
+        await world.join("m1")
+        condition = await world.until_condition("m1", names.CLUSTER_JOINED, "False")
+        assert condition["reason"] == names.REASON_CLUSTER_UNJOINABLE
+        assert "somebody" in condition["message"]
+        member.line.calls.clear()
+        await world.pass_time(60, step_s=0.5)
+        assert member.line.calls == [], "final: nobody asks again"
+
+
+async def test_joining_goes_on_until_the_member_answers() -> None:
+    async with member_world(0) as world:
+        member = await world.add_member("m1")
+        member.line.mode = "down"
+        await world.join("m1")
+        condition = await world.until_condition("m1", names.CLUSTER_JOINED, "False")
+        assert condition["reason"] == names.REASON_TOKEN_NOT_OBTAINED
+        member.line.mend()
+        await world.until_condition("m1", names.CLUSTER_READY, "True")
+
+
+async def test_joining_is_given_up_after_its_time() -> None:
+    async with member_world(0) as world:
+        member = await world.add_member("m1")
+        member.line.mode = "down"
+        await world.join("m1")
+        await world.until_condition("m1", names.CLUSTER_JOINED, "False")
+        await world.pass_time(660, step_s=1.0)
+        assert (await world.condition("m1", names.CLUSTER_JOINED))["reason"] == names.REASON_JOIN_TIMEOUT_EXCEEDED
+
+
+async def test_a_missing_secret_is_told_and_cured() -> None:
+    async with member_world(0) as world:
+        await world.add_member("m1")
+        await world.join("m1")
+        await world.host.delete(SECRETS, "m1", names.SYSTEM_NAMESPACE)
+        # Whether the join was faster than the deletion or not, the Secret comes back and all is well.
+        token = base64.b64encode(b"new").decode()
+        secret: dict[str, Any] = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "m1", "namespace": names.SYSTEM_NAMESPACE},
+            "data": {names.SECRET_BOOTSTRAP_TOKEN: token},
+        }
+        await world.pass_time(1)
+        await world.host.create(SECRETS, secret)
+        await world.until_condition("m1", names.CLUSTER_READY, "True")
+
+
+async def test_a_rotated_secret_replaces_the_connection() -> None:
+    async with member_world(1) as world:
+        token = base64.b64encode(b"rotated").decode()
+        await world.host.patch(
+            SECRETS,
+            "m1",
+            {"data": {names.SECRET_BOOTSTRAP_TOKEN: token}},
+            patch_type=PatchType.MERGE,
+            namespace=names.SYSTEM_NAMESPACE,
+        )
+
+        async def replaced() -> bool:
+            connection = world.plane.pool.connection("m1")
+            return connection is not None and connection.token == "rotated"
+
+        await world.until(replaced)
+
+
+async def test_leaving_cleans_the_member_and_keeps_its_workloads() -> None:
+    async with member_world(1) as world:
+        await world.place(placement={"m1": 1})
+        await world.until_statuses({"m1": "OK"})
+        await world.host.delete(FEDERATED_CLUSTERS, "m1")
+        await world.until(lambda: _is_gone(world, "m1"))
+        namespace = await world.members["m1"].admin.get(NAMESPACES, names.SYSTEM_NAMESPACE)
+        assert names.FEDERATED_CLUSTER_UID not in namespace["metadata"].get("annotations", {})
+        assert await world.members["m1"].deployment() is not None
+        assert world.plane.members.clusters == []
+
+
+async def test_leaving_with_cascading_deletion_empties_the_member_first() -> None:
+    async with member_world(1) as world:
+        await world.place(placement={"m1": 1})
+        await world.until_statuses({"m1": "OK"})
+        lost = {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "lost", "namespace": "default", "labels": {names.MANAGED_LABEL: "true"}},
+            "spec": (await world.source())["spec"],
+        }
+        await world.members["m1"].admin.create(DEPLOYMENTS, lost)
+        mark = {"metadata": {"annotations": {names.CASCADING_DELETE: ""}}}
+        await world.host.patch(FEDERATED_CLUSTERS, "m1", mark, patch_type=PatchType.MERGE)
+        await world.host.delete(FEDERATED_CLUSTERS, "m1")
+        await world.until(lambda: _is_gone(world, "m1"))
+        assert await world.members["m1"].deployment() is None
+        assert await world.members["m1"].deployment("lost") is None, "its federated object is gone already"
+
+
+async def test_a_member_that_does_not_answer_is_kept_until_it_could_be_cleaned() -> None:
+    async with member_world(1) as world:
+        world.members["m1"].line.mode = "down"
+        await world.host.delete(FEDERATED_CLUSTERS, "m1")
+        await world.pass_time(20)
+        assert not await _is_gone(world, "m1")
+        assert any(reason == names.EVENT_TERMINATING_CLUSTER_FAILED for reason, _ in await world.events())
+        world.members["m1"].line.mend()
+        await world.until(lambda: _is_gone(world, "m1"))
+
+
+async def test_a_restart_goes_on_with_what_was_joined_and_writes_nothing() -> None:
+    async with member_world(2) as world:
+        await world.pass_time(6)
+        await world.restart()
+        await world.pass_time(30)
+        assert world.plane.client.writes() == []
+        assert world.plane.members.clusters == ["m1", "m2"]

@@ -1,0 +1,153 @@
+"""Status collection and aggregation on real registries and a virtual clock."""
+
+from typing import Any
+
+import orjson
+from tests.support.member_world import World, member_world, placed
+
+from federation.api import names
+from federation.api.resources import COLLECTED_STATUSES, DEPLOYMENTS, Object
+
+_AVAILABLE = {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable", "message": "ok"}
+_COMPLETE = {"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable", "message": "ok"}
+
+
+async def _run(world: World, member: str, replicas: int) -> None:
+    await world.members[member].report(
+        replicas=replicas,
+        updatedReplicas=replicas,
+        readyReplicas=replicas,
+        availableReplicas=replicas,
+        conditions=[_AVAILABLE, _COMPLETE],
+    )
+
+
+async def _status(world: World) -> dict[str, Any]:
+    return (await world.source()).get("status") or {}
+
+
+def _condition(status: dict[str, Any], type_: str) -> dict[str, Any]:
+    return next((c for c in status.get("conditions") or () if c["type"] == type_), {})
+
+
+async def _placed(world: World, placement: dict[str, int | None]) -> None:
+    await world.place(placement=placement)
+    await world.until_statuses(dict.fromkeys(placement, "OK"))
+
+
+async def _until_available(world: World, replicas: int) -> dict[str, Any]:
+    async def look() -> Any:
+        status = await _status(world)
+        return status if status.get("availableReplicas") == replicas else None
+
+    found: dict[str, Any] = await world.until(look)
+    return found
+
+
+async def test_the_users_deployment_shows_the_sum_and_correct_conditions() -> None:
+    async with member_world(2) as world:
+        await _placed(world, {"m1": 2, "m2": 1})
+        await _run(world, "m1", 2)
+        status = await _until_available(world, 2)
+        assert _condition(status, "Available")["status"] == "False"
+        assert "m2" in _condition(status, "Available")["message"]
+        assert "observedGeneration" not in status
+        await _run(world, "m2", 1)
+        status = await _until_available(world, 3)
+        assert status["observedGeneration"] == (await world.source())["metadata"]["generation"]
+        assert _condition(status, "Available")["status"] == "True"
+        assert _condition(status, "Progressing")["reason"] == "NewReplicaSetAvailable"
+
+
+async def test_a_status_is_written_once_for_a_burst_and_never_for_nothing() -> None:
+    async with member_world(2) as world:
+        await _placed(world, {"m1": 2, "m2": 1})
+        await world.pass_time(3)
+        world.plane.client.calls.clear()
+        for replicas in (1, 2):
+            await _run(world, "m1", replicas)
+        await _run(world, "m2", 1)
+        await _until_available(world, 3)
+        await world.pass_time(5)
+        assert len(world.plane.client.writes("deployments")) == 1
+        assert len(world.plane.client.writes("collectedstatuses")) == 1
+        world.plane.client.calls.clear()
+        await world.restart()
+        await world.pass_time(5)
+        assert world.plane.client.writes() == []
+
+
+async def test_a_cluster_that_does_not_answer_keeps_counting() -> None:
+    async with member_world(2) as world:
+        await _placed(world, {"m1": 2, "m2": 1})
+        await _run(world, "m1", 2)
+        await _run(world, "m2", 1)
+        await _until_available(world, 3)
+        await world.pass_time(3)
+        world.members["m2"].line.mode = "down"
+        await world.until_condition("m2", names.CLUSTER_READY, "Unknown")
+        assert (await _status(world))["availableReplicas"] == 3
+        await world.restart()
+        await world.pass_time(5)
+        assert (await _status(world))["availableReplicas"] == 3, "from the CollectedStatus"
+        collected = await world.host.get(COLLECTED_STATUSES, "web-deployments.apps", "default")
+        assert [entry["cluster"] for entry in collected["clusters"]] == ["m1", "m2"]
+
+
+async def test_what_was_collected_is_there_for_reading() -> None:
+    async with member_world(1) as world:
+        await _placed(world, {"m1": 2})
+        await _run(world, "m1", 2)
+
+        async def look() -> Any:
+            found = (await world.host.list(COLLECTED_STATUSES, "default")).items
+            return found[0] if found and found[0]["clusters"][0]["collectedFields"].get("status") else None
+
+        collected: Object = await world.until(look)
+        entry = collected["clusters"][0]
+        assert entry["collectedFields"]["status"]["readyReplicas"] == 2
+        assert entry["collectedFields"]["spec"] == {"replicas": 2}
+        assert "error" not in entry
+        assert collected["metadata"]["ownerReferences"][0]["kind"] == "FederatedObject"
+        first = collected["lastUpdateTime"]
+        await _run(world, "m1", 1)
+
+        async def newer() -> bool:
+            return bool((await look())["lastUpdateTime"] > first)
+
+        await world.until(newer)
+
+
+async def test_the_placement_comes_back_to_the_user() -> None:
+    async with member_world(1) as world:
+        feedback = orjson.dumps({"placement": {"m1": 2}}).decode()
+        await world.place(placement={"m1": 2}, annotations={names.SCHEDULING: feedback})
+        await world.until_statuses({"m1": "OK"})
+        await _run(world, "m1", 2)
+        status = await _until_available(world, 2)
+        condition = _condition(status, names.SCHEDULED)
+        assert (condition["status"], condition["message"]) == ("True", "in clusters m1 (2)")
+
+        async def told() -> bool:
+            return (await world.source())["metadata"].get("annotations", {}).get(names.SCHEDULING) == feedback
+
+        await world.until(told)
+
+
+async def test_scaling_is_observed_only_when_all_members_have_seen_it() -> None:
+    async with member_world(1) as world:
+        await _placed(world, {"m1": 2})
+        await _run(world, "m1", 2)
+        first = (await _until_available(world, 2))["observedGeneration"]
+        from federation.client.protocol import PatchType
+
+        await world.host.patch(
+            DEPLOYMENTS, "web", {"spec": {"replicas": 9}}, patch_type=PatchType.MERGE, namespace="default"
+        )
+        generation = (await world.source())["metadata"]["generation"]
+        template = {"metadata": {"generation": generation}, "spec": {"replicas": 9}}
+        await world.patch({"spec": {"template": template, **placed({"m1": 9})}})
+        await world.pass_time(3)
+        assert (await _status(world))["observedGeneration"] == first
+        await _run(world, "m1", 9)
+        assert (await _until_available(world, 9))["observedGeneration"] == generation
