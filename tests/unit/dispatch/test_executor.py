@@ -1,0 +1,177 @@
+"""Lanes: limits, deadlines and circuits, on a virtual clock."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+from tests.support.member_world import Line
+
+from federation.api.resources import DEPLOYMENTS
+from federation.base.clock import ManualClock
+from federation.client.local import LocalClient
+from federation.dispatch.executor import Executor, ExecutorOptions
+from federation.dispatch.ledger import MemberKey
+from federation.dispatch.operations import Outcome
+from federation.dispatch.status import ClusterStatus
+from federation.registry.registry import Registry
+from federation.store.memory import MemoryStore
+
+OK = Outcome(ClusterStatus.OK)
+
+
+def key(cluster: str = "m1", name: str = "web") -> MemberKey:
+    return MemberKey(cluster, DEPLOYMENTS, "default", name)
+
+
+async def succeed(_: Any) -> Outcome:
+    return OK
+
+
+async def hang(_: Any) -> Outcome:
+    await asyncio.get_running_loop().create_future()
+    return OK
+
+
+class Setting:
+    def __init__(self, **options: Any) -> None:
+        self.clock = ManualClock()
+        self.line = Line(Registry(MemoryStore(clock=self.clock), clock=self.clock), self.clock)
+        self.recovered: list[Any] = []
+        self.executor = Executor(
+            lambda cluster: None if cluster == "unknown" else self.line,
+            clock=self.clock,
+            options=ExecutorOptions(**options),
+            on_recovered=self.recovered.append,
+        )
+
+    def submit(self, action: Callable[[Any], Any], cluster: str = "m1", name: str = "web") -> "asyncio.Future[Outcome]":
+        return self.executor.submit(key(cluster, name), action, owner=(cluster, name))
+
+
+@asynccontextmanager
+async def running(**options: Any) -> AsyncIterator[Setting]:
+    setting = Setting(**options)
+    task = asyncio.create_task(setting.executor.run())
+    await asyncio.sleep(0)
+    try:
+        yield setting
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_an_operation_ends_with_its_outcome() -> None:
+    async with running() as s:
+        assert await s.submit(succeed) is OK
+        assert not s.executor.is_under_way(key())
+
+
+async def test_what_is_submitted_before_the_start_waits_for_it() -> None:
+    setting = Setting()
+    future = setting.submit(succeed)
+    await asyncio.sleep(0)
+    assert not future.done()
+    task = asyncio.create_task(setting.executor.run())
+    assert await future is OK
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_operations_on_one_object_never_overlap() -> None:
+    async with running() as s:
+        first, second = s.submit(hang), s.submit(succeed)
+        assert first is second
+        assert s.executor.is_under_way(key())
+
+
+async def test_a_lane_has_a_limit_and_other_lanes_do_not_feel_it() -> None:
+    async with running(in_flight_max=2) as s:
+        held = [s.submit(hang, name=f"web-{n}") for n in range(3)]
+        other = s.submit(succeed, cluster="m2")
+        assert await other is OK
+        await asyncio.sleep(0)
+        assert not any(future.done() for future in held)
+
+
+async def test_a_deadline_ends_an_operation_and_lets_the_next_one_in() -> None:
+    async with running(in_flight_max=1, deadline_s=10.0) as s:
+        late, waiting = s.submit(hang, name="a"), s.submit(succeed, name="b")
+        await s.clock.advance(9.9)
+        assert not late.done()
+        await s.clock.advance(0.2)
+        assert late.result().is_unanswered
+        assert await waiting is OK
+
+
+async def test_a_hanging_lane_is_slow_and_a_quiet_one_is_not() -> None:
+    async with running(slow_after_s=0.5) as s:
+        assert not s.executor.is_slow("m1")
+        s.submit(hang)
+        assert not s.executor.is_slow("m1")
+        await s.clock.advance(0.6)
+        assert s.executor.is_slow("m1")
+        assert not s.executor.is_slow("m2")
+
+
+async def test_the_circuit_opens_refuses_at_once_and_closes_with_the_first_sign_of_life() -> None:
+    async with running(unanswered_max=2, deadline_s=1.0, pause_s_min=1.0) as s:
+        s.line.mode = "down"
+        for number in range(2):
+            s.submit(hang, name=f"web-{number}")
+        await s.clock.advance(1.1)
+        assert s.executor.is_slow("m1")
+        refused = s.submit(succeed, name="refused")
+        assert refused.done()
+        assert refused.result().is_unanswered
+        await s.clock.advance(1.5)
+        assert s.executor.is_slow("m1"), "still down"
+        s.line.mend()
+        await s.clock.advance(3.0)
+        assert not s.executor.is_slow("m1")
+        assert ("m1", "refused") in s.recovered
+        assert ("m1", "web-1") in s.recovered
+        assert await s.submit(succeed) is OK
+
+
+async def test_one_answer_in_between_keeps_the_circuit_closed() -> None:
+    async with running(unanswered_max=2, deadline_s=1.0) as s:
+        for number in range(4):
+            s.submit(hang, name=f"web-{number}")
+            await s.clock.advance(1.1)
+            await s.submit(succeed, name=f"fine-{number}")
+        assert not s.executor.is_slow("m1")
+
+
+async def test_a_cluster_without_a_client_is_told() -> None:
+    async with running() as s:
+        assert (await s.submit(succeed, cluster="unknown")).status is ClusterStatus.CLIENT_RETRIEVAL_FAILED
+
+
+async def test_a_bug_in_an_operation_reaches_who_waits() -> None:
+    async def fail(_: LocalClient) -> Outcome:
+        raise KeyError("a bug")
+
+    async with running() as s:
+        with pytest.raises(KeyError):
+            await s.submit(fail)
+        assert await s.submit(succeed) is OK
+
+
+async def test_a_full_queue_refuses() -> None:
+    async with running(in_flight_max=1, queue_length_max=1) as s:
+        s.submit(hang, name="a")
+        s.submit(hang, name="b")
+        assert s.submit(hang, name="c").result().is_unanswered
+
+
+async def test_a_cluster_that_leaves_takes_its_lane_along() -> None:
+    async with running(in_flight_max=1) as s:
+        running_, waiting = s.submit(hang, name="a"), s.submit(hang, name="b")
+        s.executor.forget_cluster("m1")
+        assert running_.result().is_unanswered
+        assert waiting.result().is_unanswered
+        assert await s.submit(succeed) is OK
