@@ -53,7 +53,7 @@ def test_a_missing_value_is_noticed_unless_it_is_empty(obj: dict[str, Any], key:
 
 @given(_NAMED, st.permutations(["a", "b", "c"]))
 def test_lists_that_are_maps_may_be_ordered_and_extended(items: list[dict[str, str]], order: list[str]) -> None:
-    live = sorted(items, key=lambda item: order.index(item["name"])) + [{"name": "sidecar", "image": "z"}]
+    live = [*sorted(items, key=lambda item: order.index(item["name"])), {"name": "sidecar", "image": "z"}]
     assert is_subset({"containers": items}, {"containers": live})
     assert not is_subset({"other": items}, {"other": live}), "other lists belong to one owner as a whole"
 
