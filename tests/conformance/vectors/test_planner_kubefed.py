@@ -1,0 +1,33 @@
+"""KubeFed's planner against the reference's own answers."""
+
+from typing import Any
+
+import pytest
+from tests.support.vectors import case_id, load
+
+from federation.planning.placement.kubefed import plan_kubefed
+from federation.planning.placement.replicas import Demand, Preference
+
+
+@pytest.mark.parametrize("case", [*load("kubefed_planner"), *load("kubefed_planner_random")], ids=case_id)
+def test_one_call_answers_like_the_reference(case: dict[str, Any]) -> None:
+    given = case["input"]
+    demand = Demand(
+        total=given["totalReplicas"],
+        clusters=tuple(given["clusters"]),
+        preferences={
+            cluster: Preference(entry.get("weight", 0), entry["minReplicas"], entry["maxReplicas"])
+            for cluster, entry in given["rsp"].items()
+        },
+        key=given["replicaSetKey"],
+        current=given["currentReplicaCount"],
+        estimated=given["estimatedCapacity"],
+    )
+    plan = plan_kubefed(demand, rebalance=given["rebalance"])
+    assert (plan.replicas, plan.overflow) == (case["expected"]["plan"], case["expected"]["overflow"]), case
+
+
+def test_a_scale_down_empties_clusters_as_seed_003_shows() -> None:
+    preferences = {cluster: Preference(10) for cluster in "ABC"}
+    demand = Demand(15, ("A", "B", "C"), preferences, current={"A": 15, "B": 15})
+    assert sorted(plan_kubefed(demand, rebalance=False).replicas.values()) == [0, 0, 15]
