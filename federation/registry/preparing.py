@@ -79,7 +79,7 @@ def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: d
         metadata.pop(field, None)
     metadata["uid"] = uid
     metadata["creationTimestamp"] = to_rfc3339(now)
-    if "status" in info.subresources:
+    if "status" in info.subresources and not strategy.keeps_status_on_create:
         obj.pop("status", None)
     causes = check_fields(info, obj, options)
     strategy.default(obj)

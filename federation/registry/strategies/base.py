@@ -22,6 +22,8 @@ class Strategy:
     """Whether an update without resourceVersion overwrites whatever is there."""
     allow_create_on_update: ClassVar[bool] = False
     """Whether PUT of an absent object creates it."""
+    keeps_status_on_create: ClassVar[bool] = False
+    """Whether the creator may report a status at once, although the kind has a status subresource."""
     returns_deleted_object: ClassVar[bool] = False
     """Whether DELETE answers with the object instead of a Status."""
     default_propagation: ClassVar[str] = "Background"

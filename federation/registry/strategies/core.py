@@ -42,7 +42,9 @@ class NamespaceStrategy(Strategy):
 
 
 class NodeStrategy(Strategy):
-    """v1 Node."""
+    """v1 Node. A kubelet registers its node with the status that it has."""
+
+    keeps_status_on_create = True
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         if dig(old, "spec.podCIDR"):

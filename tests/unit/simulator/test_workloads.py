@@ -1,0 +1,113 @@
+"""What runs inside a simulated member, on a registry in memory and a virtual clock."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from federation.api.resources import DEPLOYMENTS, NODES, PODS, Object
+from federation.base.clock import ManualClock
+from federation.client.local import LocalClient
+from federation.registry.registry import Registry
+from federation.simulator.options import MemberOptions, NodeShape
+from federation.simulator.workloads import Workloads
+from federation.store.memory import MemoryStore
+
+OPTIONS = MemberOptions("east", (NodeShape("node-1", cpu="4", labels={"zone": "a"}),))
+
+
+def a_deployment(replicas: int, cpu: str = "1") -> Object:
+    container = {"name": "web", "image": "nginx:1", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+class Member:
+    def __init__(self, registry: Registry, clock: ManualClock) -> None:
+        self.client = LocalClient(registry, user_agent="test")
+        self.clock = clock
+
+    async def deployment(self) -> Object:
+        return await self.client.get(DEPLOYMENTS, "web", "default")
+
+    async def until(self, look: Callable[[], Awaitable[Any]]) -> None:
+        for _ in range(500):
+            if await look():
+                return
+            await self.clock.advance(0.05)
+        raise AssertionError("never happened")
+
+
+@contextlib.asynccontextmanager
+async def a_member() -> AsyncIterator[Member]:
+    clock = ManualClock()
+    registry = Registry(MemoryStore(clock=clock), clock=clock)
+    await registry.start()
+    workloads = Workloads(registry, OPTIONS, clock)
+    await workloads.ensure_nodes()
+    await workloads.ensure_nodes()  # a restart finds its nodes
+    tasks = [asyncio.create_task(registry.run()), asyncio.create_task(workloads.run())]
+    try:
+        yield Member(registry, clock)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_nodes_are_registered_with_their_capacity() -> None:
+    async with a_member() as member:
+        (node,) = (await member.client.list(NODES)).items
+
+    assert node["status"]["allocatable"] == {"cpu": "4", "memory": "64Gi", "pods": "110"}
+    assert node["metadata"]["labels"] == {"zone": "a"}
+
+
+async def test_a_deployment_becomes_ready_pods() -> None:
+    async with a_member() as member:
+        await member.client.create(DEPLOYMENTS, a_deployment(3))
+
+        async def is_available() -> bool:
+            return ((await member.deployment()).get("status") or {}).get("availableReplicas") == 3
+
+        await member.until(is_available)
+        pods = (await member.client.list(PODS, "default")).items
+        assert {pod["spec"]["nodeName"] for pod in pods} == {"node-1"}
+        assert {pod["status"]["phase"] for pod in pods} == {"Running"}
+
+
+async def test_pods_that_do_not_fit_say_so_and_start_when_there_is_room() -> None:
+    async with a_member() as member:
+        await member.client.create(DEPLOYMENTS, a_deployment(5))
+
+        async def unschedulable() -> list[Object]:
+            pods = (await member.client.list(PODS, "default")).items
+            conditions = [c for pod in pods for c in (pod.get("status") or {}).get("conditions", ())]
+            return [c for c in conditions if c.get("reason") == "Unschedulable"]
+
+        await member.until(unschedulable)
+        assert "Insufficient cpu" in (await unschedulable())[0]["message"]
+
+        await member.client.create(NODES, {"apiVersion": "v1", "kind": "Node", **_NODE})
+
+        async def is_available() -> bool:
+            return (await member.deployment())["status"].get("availableReplicas") == 5
+
+        await member.until(is_available)
+
+
+_NODE: Object = {
+    "metadata": {"name": "node-2"},
+    "status": {
+        "allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    },
+}
