@@ -89,9 +89,8 @@ def to_go_duration(text: str) -> str:
 def _turn(fed_object: Mapping[str, Any], federated_type: FederatedType, *, is_changed: bool) -> dict[str, str | None]:
     """Return the annotation that says whose turn is next, {} when that does not change."""
     pending = pipeline.pending(fed_object)
-    after = pipeline.after_acting(
-        pending, names.GLOBAL_SCHEDULER, is_changed=is_changed, pipeline=federated_type.controllers
-    )
+    stages = pipeline.effective(fed_object, federated_type.controllers)
+    after = pipeline.after_acting(pending, names.GLOBAL_SCHEDULER, is_changed=is_changed, pipeline=stages)
     return {} if after == pending else {names.PENDING_CONTROLLERS: pipeline.to_annotation(after)}
 
 

@@ -6,7 +6,7 @@ a scale-down can empty clusters (30 → 15 over 15, 15, 0 gives 15, 0, 0), which
 without a preference get 0, explicitly. Pure and deterministic.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from federation.planning.hashing import fnv1_32_each
 from federation.planning.placement.replicas import WILDCARD, Demand, Plan, Preference
@@ -30,6 +30,20 @@ def plan_kubefed(demand: Demand, *, rebalance: bool) -> Plan:
         return Plan(plan, overflow)
     trimmed = {cluster: min(extra, remaining) for cluster, extra in overflow.items()}
     return Plan(plan, {cluster: extra for cluster, extra in trimmed.items() if extra > 0})
+
+
+def select_clusters(
+    clusters: Mapping[str, Mapping[str, str]], names: Sequence[str] | None, selector: Mapping[str, str] | None
+) -> list[str]:
+    """Return where a federated object goes, of `clusters` (name → labels): its list, or else its selector, or nowhere.
+
+    None means absent, which differs from empty: an empty list is nowhere, an empty selector everywhere.
+    """
+    if names is not None:
+        return sorted(set(names) & clusters.keys())
+    if selector is None:
+        return []
+    return sorted(name for name, labels in clusters.items() if selector.items() <= labels.items())
 
 
 def _in_order(demand: Demand) -> _Shares:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.support.vectors import case_id, load
 
-from federation.planning.placement.kubefed import plan_kubefed
+from federation.planning.placement.kubefed import plan_kubefed, select_clusters
 from federation.planning.placement.replicas import Demand, Preference
 
 
@@ -25,6 +25,20 @@ def test_one_call_answers_like_the_reference(case: dict[str, Any]) -> None:
     )
     plan = plan_kubefed(demand, rebalance=given["rebalance"])
     assert (plan.replicas, plan.overflow) == (case["expected"]["plan"], case["expected"]["overflow"]), case
+
+
+@pytest.mark.parametrize("case", load("kubefed_placement"), ids=case_id)
+def test_placement_answers_like_the_reference(case: dict[str, Any]) -> None:
+    given = case["input"]
+    clusters = {cluster["name"]: cluster["labels"] for cluster in given["clusters"]}
+    assert select_clusters(clusters, given["clusterNames"], given["clusterSelector"]) == case["expected"]["names"]
+
+
+def test_a_list_of_clusters_beats_a_selector() -> None:
+    clusters = {"a": {"x": "y"}, "b": {}}
+    assert select_clusters(clusters, ["b", "gone"], {"x": "y"}) == ["b"]
+    assert select_clusters(clusters, [], {"x": "y"}) == []
+    assert select_clusters(clusters, None, {}) == ["a", "b"]
 
 
 def test_a_scale_down_empties_clusters_as_seed_003_shows() -> None:

@@ -1,5 +1,7 @@
 """What is written after a decision, and how a move reads."""
 
+from typing import Any
+
 import pytest
 
 from federation.api import names
@@ -35,7 +37,7 @@ def test_a_move_names_what_comes_goes_and_changes() -> None:
     assert persist.describe_move({"a": 1}, {"a": None}) == "a 1 → all"
 
 
-def a_fed_object() -> dict[str, object]:
+def a_fed_object() -> dict[str, Any]:
     annotations = {names.PENDING_CONTROLLERS: f'[["{names.GLOBAL_SCHEDULER}"],["later"]]'}
     return {
         "metadata": {"name": "c", "resourceVersion": "5", "annotations": annotations},
@@ -64,3 +66,15 @@ def test_keeping_passes_the_turn_on_once() -> None:
     }
     fed_object["metadata"] = {"name": "c", "resourceVersion": "6", "annotations": {names.PENDING_CONTROLLERS: "[]"}}
     assert persist.keep(fed_object, CONFIGMAP_TYPE, {}) is None
+
+
+def test_controllers_that_are_idle_for_the_object_get_no_turn() -> None:
+    fed_object = a_fed_object()
+    fed_object["metadata"]["annotations"] = {
+        names.PENDING_CONTROLLERS: f'[["{names.GLOBAL_SCHEDULER}"]]',
+        names.IDLE_CONTROLLERS: "later",
+    }
+    policy = compile_policy({"spec": {}})
+    patch, _ = persist.place(fed_object, CONFIGMAP_TYPE, policy, {"east": None}, {})
+    assert patch is not None
+    assert patch["metadata"]["annotations"][names.PENDING_CONTROLLERS] == "[]"
