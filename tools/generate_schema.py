@@ -1,8 +1,8 @@
 """Write the schemas of the built-in kinds from the official client's models: `python -m tools.generate_schema`.
 
 The result, `federation/registry/schema/builtin.json`, holds one OpenAPI definition per line, `"name": {…}`, sorted by
-name, only those that a served kind reaches. It is committed, so that the product needs neither the client nor this tool
-at run time; a test generates it again and compares. What the models lose is added from `kubernetes_facts.py`.
+name, only those that a served kind reaches. It is committed, so that the product needs neither the client nor this
+tool at run time; a test generates it again and compares. What the models lose is added from `kubernetes_facts.py`.
 """
 
 import inspect

@@ -1,9 +1,10 @@
 """Facts of the Kubernetes API that the official client's models do not carry; `generate_schema.py` adds them.
 
 The models know names, types, which fields are required, and descriptions. They lose which package a type lives in,
-which number is 64 bits wide, which string is a quantity, how lists and maps merge, and which structs are always present. A
-field is written `Type.field`, the type with its API version only where two packages share a name. The source is the Go
-types of k8s.io/api (struct tags and markers), release 1.37; the tests compare the generated file with these tables.
+which number is 64 bits wide, which string is a quantity, how lists and maps merge, and which structs are always
+present. A field is written `Type.field`, the type with its API version only where two packages share a name. The
+source is the Go types of k8s.io/api (struct tags and markers), release 1.37; the tests compare the generated file with
+these tables.
 """
 
 from typing import Final
