@@ -90,7 +90,8 @@ def translated(name: str, remedies: tuple[tuple[str, str], ...]) -> Iterator[Non
     try:
         yield
     except DBAPIError as error:
-        reason = " ".join(str(error.orig).split())[:200]
+        # Without the statement, which PostgreSQL quotes: it may hold values.
+        reason = " ".join(str(error.orig).partition("\nLINE ")[0].split())[:200]
         remedy = next((remedy for part, remedy in remedies if part in reason), "")
         raise StoreUnavailable(f"{name}: {reason}" + (f"; {remedy}" if remedy else "")) from error
     except PoolTimeout as error:

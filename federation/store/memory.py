@@ -8,10 +8,10 @@ from collections.abc import AsyncIterator
 
 from federation.base.clock import Clock, SystemClock
 from federation.base.errors import StoreError, StoreUnavailable
-from federation.store.interface import Body, Entry, EventBatch, Page
+from federation.store.interface import Body, Entry, EventBatch, EventType, Page
 from federation.store.options import StoreOptions
 from federation.store.view import View
-from federation.store.writes import Change, Operation, check_write, plan_change
+from federation.store.writes import Change, check_write, plan_change
 
 
 class MemoryStore:
@@ -32,13 +32,13 @@ class MemoryStore:
         self._check_open()
 
     async def create(self, key: str, body: Body) -> Entry:
-        return self._write(Operation.CREATE, key, body, 0)
+        return self._write(EventType.CREATED, key, body, 0)
 
     async def update(self, key: str, body: Body, expected_revision: int) -> Entry:
-        return self._write(Operation.UPDATE, key, body, expected_revision)
+        return self._write(EventType.UPDATED, key, body, expected_revision)
 
     async def delete(self, key: str, body: Body, expected_revision: int) -> Entry:
-        return self._write(Operation.DELETE, key, body, expected_revision)
+        return self._write(EventType.DELETED, key, body, expected_revision)
 
     async def get(self, key: str) -> Entry | None:
         self._check_open()
@@ -64,13 +64,11 @@ class MemoryStore:
         self._is_closed = True
         self._view.fail_watches(StoreError("the store is closed"))
 
-    def _write(self, operation: Operation, key: str, body: Body, expected_revision: int) -> Entry:
+    def _write(self, kind: EventType, key: str, body: Body, expected_revision: int) -> Entry:
         self._check_open()
         check_write(key, body)
         cache = self._view.cache
-        outcome = plan_change(
-            operation, key, body, expected_revision, current=cache.get(key), revision=cache.revision + 1
-        )
+        outcome = plan_change(kind, key, body, expected_revision, current=cache.get(key), revision=cache.revision + 1)
         if isinstance(outcome, StoreError):
             raise outcome
         self._publish(outcome)

@@ -8,8 +8,8 @@ lost.
 import asyncio
 import contextlib
 import uuid
-from collections.abc import AsyncIterator, Callable
-from typing import TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import Any, TypeVar
 
 import psycopg
 import structlog
@@ -35,6 +35,15 @@ _REMEDIES = (
     ("read-only transaction", "connect to the primary server"),
     ("onnection", "check that the server runs and is reachable"),
 )
+# A server that vanishes without a word is noticed after some 20 seconds, and not after the kernel's two hours.
+_ARGUMENTS: dict[str, Any] = {
+    "application_name": "federation",
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 20_000,
+}
 _FINAL = ("password authentication", "does not exist", "permission denied")
 
 
@@ -56,8 +65,7 @@ class PostgreSQLDatabase:
     async def open(self) -> None:
         if self._engine is not None:
             return
-        timeouts = f"-c lock_timeout={int(self._options.busy_timeout_s * 1000)} -c timezone=UTC"
-        arguments = {"connect_timeout": 10, "options": timeouts, "application_name": "federation"}
+        arguments = _ARGUMENTS | {"options": f"-c lock_timeout={int(self._options.busy_timeout_s * 1000)}"}
         self._engine = create_async_engine(
             self._url, pool_pre_ping=True, pool_size=4, max_overflow=2, connect_args=arguments
         )
@@ -98,8 +106,9 @@ class PostgreSQLDatabase:
     async def changes(self) -> AsyncIterator[None]:
         while True:
             try:
-                async for _ in self._listen():
-                    yield
+                async with contextlib.aclosing(self._listen()) as notes:
+                    async for _ in notes:
+                        yield
             except (psycopg.Error, SQLAlchemyError) as error:
                 _log.info("store listener reconnects", database=self.name, error=" ".join(str(error).split())[:200])
                 await asyncio.sleep(self._options.tail_interval_s)
@@ -107,7 +116,7 @@ class PostgreSQLDatabase:
     async def run(self) -> None:
         """Return: the server maintains itself."""
 
-    async def _listen(self) -> AsyncIterator[None]:
+    async def _listen(self) -> AsyncGenerator[None, None]:
         async with self._opened().connect() as connection:
             await connection.execution_options(isolation_level="AUTOCOMMIT")
             await connection.exec_driver_sql(f"LISTEN {_CHANNEL}")

@@ -7,6 +7,7 @@ watches), `writer.py` (group commit), `history.py` (what left the memory), `tail
 """
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 
 from federation.base.clock import Clock, SystemClock
@@ -15,12 +16,11 @@ from federation.base.tasks import Supervisor
 from federation.store.compaction import Compactor
 from federation.store.database import open_database
 from federation.store.history import SQLHistory, read_snapshot
-from federation.store.interface import Body, Entry, EventBatch, Page
+from federation.store.interface import Body, Entry, EventBatch, EventType, Page
 from federation.store.options import StoreOptions
 from federation.store.tail import Follower
 from federation.store.view import View
 from federation.store.writer import GroupCommit
-from federation.store.writes import Operation
 
 
 class SQLStore:
@@ -60,13 +60,13 @@ class SQLStore:
             self._is_open = True
 
     async def create(self, key: str, body: Body) -> Entry:
-        return await self._writer.write(Operation.CREATE, key, body, 0)
+        return await self._writer.write(EventType.CREATED, key, body, 0)
 
     async def update(self, key: str, body: Body, expected_revision: int) -> Entry:
-        return await self._writer.write(Operation.UPDATE, key, body, expected_revision)
+        return await self._writer.write(EventType.UPDATED, key, body, expected_revision)
 
     async def delete(self, key: str, body: Body, expected_revision: int) -> Entry:
-        return await self._writer.write(Operation.DELETE, key, body, expected_revision)
+        return await self._writer.write(EventType.DELETED, key, body, expected_revision)
 
     async def get(self, key: str) -> Entry | None:
         await self._sync()
@@ -78,8 +78,9 @@ class SQLStore:
 
     async def watch(self, prefix: str, since: int) -> AsyncIterator[EventBatch]:
         await self._sync()
-        async for batch in self._view.watch(prefix, since, self._history):
-            yield batch
+        async with contextlib.aclosing(self._view.watch(prefix, since, self._history)) as batches:
+            async for batch in batches:
+                yield batch
 
     async def revision(self) -> int:
         await self._sync()

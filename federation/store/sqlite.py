@@ -147,9 +147,10 @@ class SQLiteDatabase:
 
     async def _in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
+            running = asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
         except RuntimeError as error:
             raise StoreUnavailable(f"{self.name} is closed") from error
+        return await running
 
     def _connect(self) -> None:
         arguments = {"check_same_thread": False, "timeout": 0, "isolation_level": None}

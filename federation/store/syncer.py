@@ -36,6 +36,8 @@ while os.read(0, 1):
         break  # nobody waits any more
 """
 
+_PATIENCE_S = 1.0
+
 
 class Syncer:
     """Makes one file durable on request; start it on the running event loop, and stop it."""
@@ -87,7 +89,10 @@ class Syncer:
             self._socket.close()
             self._socket = None
         if self._process is not None:
-            self._process.wait()
+            try:
+                self._process.wait(_PATIENCE_S)
+            except subprocess.TimeoutExpired:  # the disk hangs, and with it the helper
+                self._process.kill()
             self._process = None
         while self._asked:
             self._resolve(-1)

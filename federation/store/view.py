@@ -5,7 +5,7 @@ that a commit's own result and the tail of other processes' writes may overlap. 
 asked from a `History`. Runs on the event loop and does no I/O of its own. Read `writer.py` and `history.py` next.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from federation.base.clock import Clock
@@ -80,7 +80,7 @@ class View:
             undo.setdefault(key, entry)
         return cache.page(prefix, limit=limit, from_key=from_key, revision=revision, undo=undo)
 
-    async def watch(self, prefix: str, since: int, history: History | None) -> AsyncIterator[EventBatch]:
+    async def watch(self, prefix: str, since: int, history: History | None) -> AsyncGenerator[EventBatch, None]:
         """Yield what happened after `since`: from the history, then from memory, then live."""
         self.check_kept(since)
         told = since

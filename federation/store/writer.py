@@ -26,7 +26,7 @@ from federation.store.interface import Body, Entry, EventType
 from federation.store.options import StoreOptions
 from federation.store.schema import CODES, log, state
 from federation.store.view import View
-from federation.store.writes import Change, Operation, Outcome, Record, Write, check_write, plan_changes
+from federation.store.writes import Change, Outcome, Record, Write, check_write, plan_changes
 
 _commits = Counter("federation_store_commits_total", "Transactions that changed the store")
 _writes_per_commit = Histogram(
@@ -78,7 +78,7 @@ class GroupCommit:
         if self._draining is not None:
             await asyncio.wait([self._draining])
 
-    async def write(self, operation: Operation, key: str, body: Body, expected_revision: int) -> Entry:
+    async def write(self, kind: EventType, key: str, body: Body, expected_revision: int) -> Entry:
         """Return the entry once it is durable."""
         check_write(key, body)
         if not self._is_open:
@@ -87,7 +87,7 @@ class GroupCommit:
             raise StoreUnavailable(f"{self._database.name}: {len(self._queue)} writes are waiting already")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Entry] = loop.create_future()
-        self._queue.append(Write(operation, key, body, expected_revision, done))
+        self._queue.append(Write(kind, key, body, expected_revision, done))
         _pending.inc()
         if self._draining is None:
             self._draining = loop.create_task(self._drain(), name="store-writer")

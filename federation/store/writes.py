@@ -7,8 +7,7 @@ writer, which therefore cannot differ. Several writes to one key in one batch ac
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from enum import Enum
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from federation.base.errors import KeyExists, KeyNotFound, RevisionConflict, StoreError
 from federation.store.interface import Body, Entry, Event, EventType
@@ -17,19 +16,11 @@ KEY_LENGTH_MAX = 2_048
 VALUE_BYTES_MAX = 16 << 20
 
 
-class Operation(Enum):
-    """The three ways to change a key."""
-
-    CREATE = "create"
-    UPDATE = "update"
-    DELETE = "delete"
-
-
 @dataclass(slots=True, eq=False)
 class Write:
-    """One write that waits for its commit; `done` is resolved with its entry or its error."""
+    """One write that waits for its commit; `kind` is the event that it becomes, `done` gets its entry or its error."""
 
-    operation: Operation
+    kind: EventType
     key: str
     body: Body
     expected_revision: int
@@ -83,10 +74,10 @@ def _is_encodable(text: str) -> bool:
 
 
 def plan_change(
-    operation: Operation, key: str, body: Body, expected_revision: int, *, current: Entry | None, revision: int
+    kind: EventType, key: str, body: Body, expected_revision: int, *, current: Entry | None, revision: int
 ) -> Outcome:
     """Return what the write changes when it is committed as `revision`, or the error that its precondition gives."""
-    if operation is Operation.CREATE:
+    if kind is EventType.CREATED:
         if current is not None:
             return KeyExists(f"{key} exists")
     elif current is None:
@@ -95,7 +86,7 @@ def plan_change(
         return RevisionConflict(f"{key} is at revision {current.revision}, not at {expected_revision}")
     value = b"%b%d%b" % (body.head, revision, body.tail)
     entry = Entry(key, revision, revision if current is None else current.create_revision, value)
-    event = Event(revision, key, _type_of(operation), value, None if current is None else current.value)
+    event = Event(revision, key, kind, value, None if current is None else current.value)
     return Change(event, entry, current)
 
 
@@ -107,22 +98,10 @@ def plan_changes(writes: Iterable[Write], lookup: Callable[[str], Entry | None],
         key = write.key
         current = pending[key] if key in pending else lookup(key)
         outcome = plan_change(
-            write.operation, key, write.body, write.expected_revision, current=current, revision=revision + 1
+            write.kind, key, write.body, write.expected_revision, current=current, revision=revision + 1
         )
         if isinstance(outcome, Change):
             revision += 1
             pending[key] = outcome.current
         outcomes.append(outcome)
     return outcomes
-
-
-def _type_of(operation: Operation) -> EventType:
-    match operation:
-        case Operation.CREATE:
-            return EventType.CREATED
-        case Operation.UPDATE:
-            return EventType.UPDATED
-        case Operation.DELETE:
-            return EventType.DELETED
-        case _:
-            assert_never(operation)

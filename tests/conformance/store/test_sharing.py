@@ -5,9 +5,9 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.support.postgres import PostgresServer
-from tests.support.stores import StoreBackend, a_body, recording
+from tests.support.stores import StoreBackend, a_body, eventually, recording
 
-from federation.base.errors import KeyExists, RevisionConflict, StoreError
+from federation.base.errors import KeyExists, RevisionConflict, StoreError, StoreUnavailable
 from federation.store.interface import Entry
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
@@ -119,6 +119,19 @@ async def test_a_process_that_fell_behind_compaction_loads_again(shared: StoreBa
                 await asyncio.sleep(0.01)
     assert page == await one.list("/")
     assert (await sleeper.create("/new", a_body())).revision == 22
+    await shared.close()
+
+
+async def test_a_write_of_a_process_that_fell_behind_is_refused_until_it_has_loaded_again(shared: StoreBackend) -> None:
+    one, sleeper = await shared.open(), await shared.open(tail_interval_s=60)
+    async with sleeper._follower._lock:
+        for number in range(20):
+            await one.create(f"/{number}", a_body())
+        await one.compact(15)
+        with pytest.raises(StoreUnavailable, match="fell behind and loads it again"):
+            await sleeper.create("/new", a_body())
+        await eventually(lambda: sleeper._view.cache.revision == 20)
+        assert (await sleeper.create("/new", a_body())).revision == 21
     await shared.close()
 
 

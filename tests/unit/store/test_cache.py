@@ -6,8 +6,8 @@ import pytest
 
 from federation.base.errors import Bug
 from federation.store.cache import Cache, prefix_end
-from federation.store.interface import Body, Entry
-from federation.store.writes import Change, Operation, plan_change
+from federation.store.interface import Body, Entry, EventType
+from federation.store.writes import Change, plan_change
 
 
 def a_cache(changes_max: int = 1000, bytes_max: int = 1 << 30) -> Cache:
@@ -16,9 +16,9 @@ def a_cache(changes_max: int = 1000, bytes_max: int = 1 << 30) -> Cache:
 
 def put(cache: Cache, key: str, tail: bytes = b"") -> Change:
     current = cache.get(key)
-    operation = Operation.UPDATE if current else Operation.CREATE
+    kind = EventType.UPDATED if current else EventType.CREATED
     change = plan_change(
-        operation,
+        kind,
         key,
         Body(b"", tail),
         current.revision if current else 0,
@@ -34,7 +34,7 @@ def drop(cache: Cache, key: str) -> None:
     current = cache.get(key)
     assert current is not None
     change = plan_change(
-        Operation.DELETE, key, Body(b"", b""), current.revision, current=current, revision=cache.revision + 1
+        EventType.DELETED, key, Body(b"", b""), current.revision, current=current, revision=cache.revision + 1
     )
     assert isinstance(change, Change)
     cache.apply([change])

@@ -9,12 +9,11 @@ from sqlalchemy import Connection
 from tests.support.stores import a_body
 
 from federation.base.errors import Bug, StoreError, StoreUnavailable
-from federation.store.interface import Entry
+from federation.store.interface import Entry, EventType
 from federation.store.options import StoreOptions
 from federation.store.sqlite import SQLiteDatabase
 from federation.store.view import View
 from federation.store.writer import GroupCommit
-from federation.store.writes import Operation
 
 T = TypeVar("T")
 
@@ -47,7 +46,7 @@ class Rig:
         self.writer.open()
 
     def create(self, key: str) -> "asyncio.Task[Entry]":
-        return asyncio.create_task(self.writer.write(Operation.CREATE, key, a_body(), 0))
+        return asyncio.create_task(self.writer.write(EventType.CREATED, key, a_body(), 0))
 
 
 @pytest.fixture

@@ -1,0 +1,50 @@
+"""PostgreSQL: errors name the database and the remedy, and never the password."""
+
+import pytest
+from tests.support.postgres import PostgresServer
+
+from federation.base.errors import ConfigurationError, StoreUnavailable
+from federation.store.sql import SQLStore
+
+pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
+
+
+async def refused(url: str) -> str:
+    store = SQLStore(url)
+    with pytest.raises((ConfigurationError, StoreUnavailable)) as caught:
+        await store.ready()
+    await store.close()
+    assert "\n" not in str(caught.value)
+    return f"{type(caught.value).__name__}: {caught.value}"
+
+
+async def test_a_database_that_does_not_exist_is_named(postgres: PostgresServer) -> None:
+    message = await refused(postgres.url("missing"))
+    assert message.startswith(f"ConfigurationError: database missing on {postgres.folder}: ")
+    assert message.endswith("create it, or correct the store url")
+
+
+async def test_a_user_without_rights_is_told_what_is_needed(postgres: PostgresServer) -> None:
+    postgres.execute("CREATE ROLE weak LOGIN PASSWORD 'secret-word'")
+    url = postgres.create_database().replace("postgres@", "weak:secret-word@")
+    message = await refused(url)
+    assert message.startswith("ConfigurationError")
+    assert "permission denied for schema public; let the user of the store url create tables" in message
+    assert "secret-word" not in message
+
+
+async def test_a_server_that_does_not_run_may_be_tried_again(postgres: PostgresServer) -> None:
+    message = await refused("postgresql://someone:secret-word@/name?host=/nowhere")
+    assert message.startswith("StoreUnavailable: database name on /nowhere: ")
+    assert message.endswith("check that the server runs and is reachable")
+    assert "secret-word" not in message
+
+
+async def test_opening_twice_is_one_opening(postgres: PostgresServer) -> None:
+    store = SQLStore(postgres.create_database())
+    await store.ready()
+    await store.ready()
+    await store.database.open()
+    assert await store.revision() == 0
+    await store.close()
+    await store.close()
