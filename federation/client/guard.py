@@ -262,8 +262,10 @@ class GuardedClient:
         finally:
             acquiring.cancel()
             deadline.cancel()
+        if self.breaker.state is not Circuit.OPEN:
+            return
         try:
-            self._check()  # the circuit may have opened while we waited
+            self._check()  # the circuit opened while we waited
         except ClusterUnreachable:
             self._slots.release()
             raise

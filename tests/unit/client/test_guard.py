@@ -192,3 +192,12 @@ def test_a_circuit_without_failures_in_a_row_stays_closed(clock) -> None:
         breaker.fail()
         breaker.succeed()
     assert breaker.wait_s() == 0
+
+
+async def test_a_watch_that_fails_counts_as_a_failure(inner, clock) -> None:
+    client = guarded(inner, clock)
+    inner.failure = DOWN
+    for _ in range(3):
+        with pytest.raises(ClusterUnreachable, match="no route"):
+            await anext(client.watch(NAMESPACES, resource_version="1"))
+    assert client.breaker.state is Circuit.OPEN

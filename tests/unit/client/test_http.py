@@ -285,3 +285,38 @@ async def test_a_closed_client_refuses(serve, connect, answered) -> None:
     await client.close()
     with pytest.raises(ClusterUnreachable, match="closed"):
         await client.get(NAMESPACES, "x")
+
+
+async def test_a_plugins_new_certificate_gets_a_new_session(serve, connect, answered, clock, tmp_path, pki) -> None:
+    server = await serve(lambda head: answered(OBJECT), tls=True)
+    answer = tmp_path / "answer"
+
+    def give(certificate, key) -> None:
+        status = {
+            "clientCertificateData": certificate.read_text(),
+            "clientKeyData": key.read_text(),
+            "expirationTimestamp": "2026-01-01T00:10:00Z",
+        }
+        document = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": status}
+        answer.write_bytes(orjson.dumps(document))
+
+    config = {"exec": {"command": "/bin/cat", "args": [str(answer)]}}
+    plugin = CredentialPlugin("exec", config)
+    client = connect(replace(server.connection, insecure=True, plugin=plugin), clock)
+    give(pki.admin_certificate, pki.admin_key)
+    await client.get(NAMESPACES, "x")
+    await clock.advance(600)
+    give(pki.serving.certificate, pki.serving.key)
+    await client.get(NAMESPACES, "x")
+    assert len(server.requests) == 2
+
+
+async def test_a_body_is_read_by_raw_whatever_the_code(serve, connect, answered) -> None:
+    server = await serve(lambda head: answered(b"no", "500 Internal Server Error"))
+    client = connect(server.connection)
+    assert await client.raw("POST", "/x?a=1", query={"b": "2"}, body={"c": 3}) == (500, b"no")
+    assert await client.raw("PUT", "/y", query={"b": "2"}, body=b"raw") == (500, b"no")
+    (post, body), (put, bytes_) = server.requests
+    assert post.startswith("POST /x?a=1&b=2 ")
+    assert put.startswith("PUT /y?b=2 ")
+    assert (orjson.loads(body), bytes_) == ({"c": 3}, b"raw")

@@ -1,6 +1,7 @@
 """Kubeconfigs as people have them, and one clear line for every one that does not work."""
 
 import base64
+import json
 import os
 import stat
 from pathlib import Path
@@ -184,3 +185,42 @@ def test_a_pod_finds_its_own_cluster(tmp_path, pki) -> None:
 def test_outside_of_a_cluster_there_is_a_remedy(tmp_path) -> None:
     with pytest.raises(ConfigurationError, match="give a kubeconfig"):
         in_cluster({}, tmp_path)
+
+
+async def test_an_exec_plugin_may_give_a_certificate(tmp_path, pki) -> None:
+    status = json.dumps(
+        {
+            "clientCertificateData": pki.admin_certificate.read_text(),
+            "clientKeyData": pki.admin_key.read_text(),
+        }
+    )
+    (tmp_path / "answer").write_text(CREDENTIAL % status)
+    user = a_plugin(tmp_path, f"cat {tmp_path / 'answer'}")
+    connection = load_kubeconfig(written(tmp_path, a_kubeconfig({"insecure-skip-tls-verify": True}, user)))
+    found = (await ask_plugin(connection)).connection
+    assert found.client_cert_data == pki.admin_certificate.read_bytes()
+    assert found.to_tls() is not None
+
+
+def an_id_token(expires: int) -> str:
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": expires}).encode()).decode().rstrip("=")
+    return f"e30.{claims}.sig"
+
+
+async def test_an_identity_providers_token_is_used_while_it_lasts(tmp_path) -> None:
+    token = an_id_token(4102444800)
+    user = {"auth-provider": {"name": "oidc", "config": {"id-token": token}}}
+    connection = load_kubeconfig(written(tmp_path, a_kubeconfig({"insecure-skip-tls-verify": True}, user)))
+    assert (await ask_plugin(connection)).connection.token == token
+
+
+@pytest.mark.parametrize(
+    "provider",
+    [{"name": "oidc", "config": {"id-token": "nonsense"}}, {"name": "unknown", "config": {}}],
+    ids=["nonsense", "unknown"],
+)
+async def test_a_provider_that_does_not_work_is_told(tmp_path, provider) -> None:
+    user = {"auth-provider": provider}
+    connection = load_kubeconfig(written(tmp_path, a_kubeconfig({"insecure-skip-tls-verify": True}, user)))
+    with pytest.raises(ConfigurationError, match="auth-provider"):
+        await ask_plugin(connection)

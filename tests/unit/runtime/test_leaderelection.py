@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
+from tests.unit.runtime.conftest import FaultyClient
 
 from federation.api.resources import LEASES
 from federation.base.errors import ClusterUnreachable
 from federation.runtime.leaderelection import LeaderElector, LeaderOptions
-from tests.unit.runtime.conftest import FaultyClient
 
 
 class Candidate:

@@ -1,13 +1,13 @@
 """Members side by side: who hangs costs the others nothing, and who is silent loses nothing."""
 
 import pytest
+from tests.unit.runtime.conftest import FaultyClient
 
 from federation.api import names
 from federation.api.resources import CONFIGMAPS, NODES, PODS, SECRETS
 from federation.base.errors import ClusterUnreachable
 from federation.client.pool import ClusterPool
 from federation.runtime.members import Members
-from tests.unit.runtime.conftest import FaultyClient
 
 MANAGED = {names.MANAGED_LABEL: "true"}
 
