@@ -11,7 +11,16 @@ import orjson
 
 from federation.api.resources import Object
 from federation.base.clock import from_rfc3339, to_rfc3339
-from federation.base.errors import BadRequest, Conflict, KeyNotFound, NotFound, RevisionConflict, cause, invalid
+from federation.base.errors import (
+    BadRequest,
+    Conflict,
+    Forbidden,
+    KeyNotFound,
+    NotFound,
+    RevisionConflict,
+    cause,
+    invalid,
+)
 from federation.registry import encoding
 from federation.registry.access import Access, details, modified, object_not_found
 from federation.registry.kinds import KindInfo
@@ -39,6 +48,8 @@ class Deleter:
             entry = await access.entry(info, namespace, name)
             obj = encoding.decode(info.to_version(entry.value))
             _check_preconditions(info, obj, options)
+            if refusal := info.strategy.deletion_refusal(obj):
+                raise Forbidden(f'{info.group_resource} "{name}" is forbidden: {refusal}', details=details(info, name))
             try:
                 return await self._delete_entry(info, entry, obj, options)
             except RevisionConflict as error:

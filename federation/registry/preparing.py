@@ -125,7 +125,7 @@ def prepare_update(
     """
     _check_identity(info, new, old)
     if subresource == "status":
-        new = _only_status(new, old)
+        new = _only_status(info, new, old)
     _carry_over(info, new, old, subresource, is_apply=is_apply)
     causes = _check_changes(info, new, old, options)
     strategy = info.strategy
@@ -171,9 +171,14 @@ def _check_identity(info: KindInfo, new: Object, old: Object) -> None:
         )
 
 
-def _only_status(new: Object, old: Object) -> Object:
-    """Return the live object with the new status: the status subresource changes nothing else."""
+def _only_status(info: KindInfo, new: Object, old: Object) -> Object:
+    """Return the live object with the new status.
+
+    The status subresource changes nothing else, but for annotations of built-in kinds, as in kube-apiserver.
+    """
     merged = {**old, "metadata": dict(old["metadata"])}
+    if not info.is_custom:
+        merged["metadata"]["annotations"] = new["metadata"].get("annotations")
     if "managedFields" in new["metadata"]:
         merged["metadata"]["managedFields"] = new["metadata"]["managedFields"]
     if new.get("status") is None:

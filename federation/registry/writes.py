@@ -11,6 +11,7 @@ from federation.api.resources import Object
 from federation.base.errors import (
     AlreadyExists,
     BadRequest,
+    Conflict,
     Forbidden,
     KeyExists,
     KeyNotFound,
@@ -202,12 +203,17 @@ class Writer:
     async def _create_applied(
         self, info: KindInfo, namespace: str, name: str, patch: Patch, options: WriteOptions
     ) -> bytes:
-        """Create what an apply describes; a pinned uid or resourceVersion of an absent object cannot be met."""
+        """Create what an apply describes; a pinned uid cannot be met, a resourceVersion says nothing of what is absent."""
         now = self._access.clock.now()
         obj = patch.as_new(info)
         check_envelope(info, namespace, name, obj)
-        if obj["metadata"].get("resourceVersion") or obj["metadata"].get("uid"):
-            raise object_not_found(info, name)
+        obj["metadata"].pop("resourceVersion", None)
+        if uid := obj["metadata"].get("uid"):
+            raise Conflict(
+                f'Operation cannot be fulfilled on {info.group_resource} "{name}": uid mismatch: the provided object'
+                f" specified uid {uid}, and no existing object was found",
+                details=details(info, name),
+            )
         if info.resource.namespaced:
             await self._check_namespace(info, namespace, name)
         applied = patch.applied_to(info, None, options, now=now, subresource="")

@@ -78,6 +78,11 @@ class Strategy:
     def prepare_deletion(self, obj: Object) -> None:
         """Adjust an object that is being marked as terminating."""
 
+    def deletion_refusal(self, obj: Object) -> str:
+        """Return why the object may not be deleted at all, "" when it may."""
+        del obj
+        return ""
+
     def may_go(self, obj: Object) -> bool:
         """Tell whether a terminating object without finalizers may be removed."""
         del obj

@@ -6,6 +6,7 @@ from federation.registry.validation import names
 from federation.registry.validation.fields import Causes, immutable
 
 NAMESPACE_FINALIZER = "kubernetes"
+_IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
 
@@ -33,6 +34,9 @@ class NamespaceStrategy(Strategy):
     def prepare_update(self, new: Object, old: Object) -> None:
         if "spec" in old:
             new["spec"] = old["spec"]
+
+    def deletion_refusal(self, obj: Object) -> str:
+        return "this namespace may not be deleted" if obj["metadata"]["name"] in _IMMORTAL else ""
 
     def prepare_deletion(self, obj: Object) -> None:
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}

@@ -103,9 +103,7 @@ async def test_an_unknown_content_type_is_refused(api: Api) -> None:
         await api.patch("configmaps", "cm", {}, type_="text/plain")
 
 
-@pytest.mark.parametrize(
-    ("type_", "body"), [(MERGE, b"{"), (MERGE, b"[]"), (JSON, b"{}"), (STRATEGIC, b"1")], ids=str
-)
+@pytest.mark.parametrize(("type_", "body"), [(MERGE, b"{"), (MERGE, b"[]"), (JSON, b"{}"), (STRATEGIC, b"1")], ids=str)
 async def test_a_broken_body_is_a_bad_request(api: Api, type_: str, body: bytes) -> None:
     await api.create("configmaps", a_config_map())
     with pytest.raises(BadRequest, match="error decoding patch"):

@@ -1,0 +1,132 @@
+"""scale, binding, eviction, finalize."""
+
+import pytest
+from tests.conformance.registry.conftest import JSON, Api, a_config_map, a_deployment, a_pod
+
+from federation.base.errors import BadRequest, Conflict, Invalid, MethodNotAllowed, NotFound, TooManyRequests
+
+
+async def test_a_scale_shows_replicas_and_selector(api: Api) -> None:
+    made = await api.create("deployments", a_deployment(replicas=3))
+    await api.patch("deployments", "web", {"status": {"replicas": 2}}, subresource="status")
+    scale = await api.get("deployments", "web", subresource="scale")
+    assert (scale["kind"], scale["apiVersion"]) == ("Scale", "autoscaling/v1")
+    assert scale["spec"] == {"replicas": 3}
+    assert scale["status"] == {"replicas": 2, "selector": "app=web"}
+    assert scale["metadata"]["uid"] == made["metadata"]["uid"]
+
+
+async def test_updating_a_scale_changes_the_replicas_and_nothing_else(api: Api) -> None:
+    made = await api.create("deployments", a_deployment())
+    scale = await api.get("deployments", "web", subresource="scale")
+    answer = await api.update("deployments", {**scale, "spec": {"replicas": 7}}, subresource="scale")
+    assert answer["spec"] == {"replicas": 7}
+    live = await api.get("deployments", "web")
+    assert live["spec"] == {**made["spec"], "replicas": 7}
+    assert live["metadata"]["generation"] == 2
+
+
+async def test_a_stale_scale_is_a_conflict(api: Api) -> None:
+    await api.create("deployments", a_deployment())
+    scale = await api.get("deployments", "web", subresource="scale")
+    await api.patch("deployments", "web", {"spec": {"paused": True}})
+    with pytest.raises(Conflict, match="the object has been modified"):
+        await api.update("deployments", {**scale, "spec": {"replicas": 7}}, subresource="scale")
+
+
+@pytest.mark.parametrize(
+    ("patch", "options"),
+    [({"spec": {"replicas": 5}}, {}), ([{"op": "replace", "path": "/spec/replicas", "value": 5}], {"type_": JSON})],
+    ids=["merge", "json"],
+)
+async def test_patching_a_scale(api: Api, patch: object, options: dict[str, str]) -> None:
+    await api.create("deployments", a_deployment())
+    answer = await api.patch("deployments", "web", patch, subresource="scale", **options)
+    assert answer["spec"] == {"replicas": 5}
+    assert (await api.get("deployments", "web"))["spec"]["replicas"] == 5
+
+
+async def test_a_negative_scale_is_invalid(api: Api) -> None:
+    await api.create("deployments", a_deployment())
+    with pytest.raises(Invalid, match=r"spec\.replicas: Invalid value: -2: must be greater than or equal to 0"):
+        await api.patch("deployments", "web", {"spec": {"replicas": -2}}, subresource="scale")
+
+
+async def test_a_scale_of_text_is_a_bad_request(api: Api) -> None:
+    await api.create("deployments", a_deployment())
+    with pytest.raises(BadRequest, match=r"spec\.replicas: must be an integer"):
+        await api.patch("deployments", "web", {"spec": {"replicas": "2"}}, subresource="scale")
+
+
+async def test_scaling_is_recorded_as_the_scale_subresource(api: Api) -> None:
+    await api.create("deployments", a_deployment(), field_manager="kubectl-create")
+    await api.patch("deployments", "web", {"spec": {"replicas": 4}}, subresource="scale", field_manager="hpa")
+    managed = (await api.get("deployments", "web"))["metadata"]["managedFields"]
+    assert {(entry["manager"], entry.get("subresource")) for entry in managed} == {
+        ("kubectl-create", None),
+        ("hpa", "scale"),
+    }
+
+
+async def test_a_config_map_cannot_be_scaled(api: Api) -> None:
+    await api.create("configmaps", a_config_map())
+    with pytest.raises(NotFound):
+        await api.get("configmaps", "cm", subresource="scale")
+
+
+async def test_a_scale_cannot_be_created(api: Api) -> None:
+    with pytest.raises(MethodNotAllowed):
+        await api.create("deployments", {}, name="web", subresource="scale")
+
+
+async def test_binding_assigns_a_pod_once(api: Api) -> None:
+    await api.create("pods", a_pod())
+    binding = {"kind": "Binding", "target": {"kind": "Node", "name": "n1"}}
+    answer = await api.create("pods", binding, name="p", subresource="binding")
+    assert answer["status"] == "Success"
+    live = await api.get("pods", "p")
+    assert live["spec"]["nodeName"] == "n1"
+    assert live["status"]["conditions"][0]["type"] == "PodScheduled"
+    with pytest.raises(Conflict, match='pod p is already assigned to node "n1"'):
+        await api.create("pods", binding, name="p", subresource="binding")
+
+
+async def test_a_binding_needs_a_target(api: Api) -> None:
+    await api.create("pods", a_pod())
+    with pytest.raises(Invalid, match=r"target\.name: Required value"):
+        await api.create("pods", {"target": {}}, name="p", subresource="binding")
+
+
+async def test_eviction_deletes_a_pod(api: Api) -> None:
+    await api.create("pods", a_pod())
+    await api.create("pods", {"kind": "Eviction"}, name="p", subresource="eviction")
+    assert not await api.exists("pods", "p")
+
+
+async def test_a_disruption_budget_stops_an_eviction(api: Api) -> None:
+    pod = a_pod()
+    pod["metadata"]["labels"] = {"app": "a"}
+    await api.create("pods", pod)
+    await api.create(
+        "poddisruptionbudgets",
+        {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}},
+    )
+    with pytest.raises(TooManyRequests, match="Cannot evict pod as it would violate the pod's disruption budget"):
+        await api.create("pods", {"kind": "Eviction"}, name="p", subresource="eviction")
+    await api.patch("poddisruptionbudgets", "b", {"status": {"disruptionsAllowed": 1}}, subresource="status")
+    await api.create("pods", {"kind": "Eviction"}, name="p", subresource="eviction")
+    assert not await api.exists("pods", "p")
+    assert (await api.get("poddisruptionbudgets", "b"))["status"]["disruptionsAllowed"] == 0
+
+
+async def test_finalizing_a_terminating_namespace_removes_it(api: Api) -> None:
+    await api.create("namespaces", {"metadata": {"name": "x"}})
+    await api.delete("namespaces", "x")
+    await api.update("namespaces", {"metadata": {"name": "x"}, "spec": {"finalizers": []}}, subresource="finalize")
+    assert not await api.exists("namespaces", "x")
+
+
+async def test_an_ordinary_update_cannot_finalize_a_namespace(api: Api) -> None:
+    await api.create("namespaces", {"metadata": {"name": "x"}})
+    made = await api.patch("namespaces", "x", {"spec": {"finalizers": []}})
+    assert made["spec"]["finalizers"] == ["kubernetes"]
