@@ -1,0 +1,152 @@
+"""What must hold at the end of every scenario, whatever happened in it. Each returns sentences; none when all is well.
+
+A world has settled when they are asked, and its lines are up. Read `world.py` for who asks.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, DEPLOYMENTS, FEDERATED_OBJECTS, Object
+from federation.base.errors import NotFound
+from federation.planning.memberobject import effective_placement
+from federation.planning.naming import federated_object_name
+from tests.support.world import Member, World
+
+_MANAGED = f"{names.MANAGED_LABEL}=true"
+
+
+async def violations(world: World) -> list[str]:
+    """Return everything that does not hold."""
+    found: list[str] = []
+    for check in (
+        members_hold_only_what_is_placed,
+        members_hold_all_that_is_placed,
+        replicas_add_up,
+        statuses_add_up,
+        nothing_lingers,
+        reconciles_do_not_fail,
+    ):
+        found += [f"{check.__name__}: {line}" async for line in check(world)]
+    return found
+
+
+async def members_hold_only_what_is_placed(world: World) -> AsyncIterator[str]:
+    """No object of ours in a member without a federated object that is placed there."""
+    federated = await _federated(world)
+    for member in world.members.values():
+        for type_ in world.plane.types.all():
+            for obj in await _managed(member, type_):
+                metadata = obj["metadata"]
+                key = (metadata.get("namespace", ""), federated_object_name(metadata["name"], type_.name))
+                if key not in federated:
+                    yield f"{member.name} has {type_.name} {metadata['name']}, but the host has no federated object"
+                elif member.name not in effective_placement(federated[key]):
+                    yield f"{member.name} has {type_.name} {metadata['name']}, which is not placed there"
+
+
+async def members_hold_all_that_is_placed(world: World) -> AsyncIterator[str]:
+    """Every placed object is in its clusters, and the federated object says so."""
+    for (_, name), obj in (await _federated(world)).items():
+        template = obj["spec"]["template"]
+        type_ = world.plane.types.for_object(template)
+        assert type_ is not None
+        placement = effective_placement(obj)
+        statuses = {c["cluster"]: c["status"] for c in (obj.get("status") or {}).get("clusters") or ()}
+        if statuses != dict.fromkeys(placement, "OK") and not _is_never_synced(template):
+            yield f"{name} is placed in {sorted(placement)} and its status is {statuses}"
+        for cluster in placement & world.members.keys():
+            where = template["metadata"]
+            if await world.members[cluster].find(type_.resource, where["name"], where.get("namespace", "")) is None:
+                yield f"{name} is placed in {cluster} and is not there"
+
+
+async def replicas_add_up(world: World) -> AsyncIterator[str]:
+    """The members run as many replicas as the user wants, unless every member runs them all (no division)."""
+    for deployment in (await world.user.list(DEPLOYMENTS)).items:
+        name, wanted = deployment["metadata"]["name"], deployment["spec"]["replicas"]
+        federated = await world.federated(name)
+        divided = [
+            patch["value"]
+            for controller in federated["spec"].get("overrides") or ()
+            if controller["controller"] == names.GLOBAL_SCHEDULER
+            for cluster in controller["clusters"]
+            for patch in cluster["patches"]
+        ]
+        replicas = await world.replicas(name)
+        if divided and sum(replicas.values()) != wanted:
+            yield f"{name} wants {wanted} replicas, the members run {replicas}"
+        if not divided and set(replicas.values()) - {wanted}:
+            yield f"{name} wants {wanted} replicas in every cluster, the members run {replicas}"
+
+
+async def statuses_add_up(world: World) -> AsyncIterator[str]:
+    """The merged status counts what the members count, and speaks of the newest spec."""
+    for deployment in (await world.user.list(DEPLOYMENTS)).items:
+        name, status = deployment["metadata"]["name"], deployment.get("status") or {}
+        copies = [found for m in world.members.values() if (found := await m.find(DEPLOYMENTS, name)) is not None]
+        for field in ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas"):
+            counted = sum((copy.get("status") or {}).get(field, 0) for copy in copies)
+            if status.get(field, 0) != counted:
+                yield f"{name} has {field} {status.get(field, 0)}, its copies have {counted}"
+        if any(copy.get("status") for copy in copies) and (
+            status.get("observedGeneration") != deployment["metadata"]["generation"]
+        ):
+            yield f"{name} is of generation {deployment['metadata']['generation']}, its status is not: {status}"
+
+
+async def nothing_lingers(world: World) -> AsyncIterator[str]:
+    """Nothing waits for deletion, nothing carries a finalizer of ours for which there is no reason any more."""
+    federated = await _federated(world)
+    for (namespace, name), obj in federated.items():
+        if obj["metadata"].get("deletionTimestamp"):
+            yield f"federated object {namespace}/{name} waits for its deletion: {obj['metadata'].get('finalizers')}"
+        if obj["metadata"].get("annotations", {}).get(names.DEPARTED_CLUSTERS):
+            yield f"federated object {namespace}/{name} still has departed clusters"
+    for type_ in world.plane.types.all():
+        for obj in await _list(world.user, type_):
+            metadata = obj["metadata"]
+            key = (metadata.get("namespace", ""), federated_object_name(metadata["name"], type_.name))
+            if metadata.get("deletionTimestamp"):
+                yield f"{type_.name} {metadata['name']} waits for its deletion: {metadata.get('finalizers')}"
+            elif names.FEDERATE_FINALIZER in (metadata.get("finalizers") or ()) and key not in federated:
+                yield f"{type_.name} {metadata['name']} has our finalizer and no federated object"
+        for member in world.members.values():
+            for obj in await _managed(member, type_):
+                if obj["metadata"].get("deletionTimestamp"):
+                    yield f"{type_.name} {obj['metadata']['name']} waits for its deletion in {member.name}"
+
+
+async def reconciles_do_not_fail(world: World) -> AsyncIterator[str]:
+    """No reconcile ended in an exception that nobody had foreseen."""
+    if count := world.failed():
+        yield f"{count:g} reconciles failed"
+
+
+async def _federated(world: World) -> dict[tuple[str, str], Object]:
+    found = [
+        *(await world.user.list(FEDERATED_OBJECTS)).items,
+        *(await world.user.list(CLUSTER_FEDERATED_OBJECTS)).items,
+    ]
+    return {(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj for obj in found}
+
+
+async def _managed(member: Member, type_: FederatedType) -> list[Object]:
+    return [
+        obj
+        for obj in await _list(member.admin, type_)
+        if (obj["metadata"].get("labels") or {}).get(names.MANAGED_LABEL) == "true"
+    ]
+
+
+async def _list(client: Any, type_: FederatedType) -> list[Object]:
+    try:
+        found: list[Object] = (await client.list(type_.resource)).items
+    except NotFound:  # a kind that this cluster does not serve
+        return []
+    return found
+
+
+def _is_never_synced(template: Object) -> bool:
+    return bool(template["kind"] == "Namespace" and template["metadata"]["name"].startswith(("kube-", "default")))

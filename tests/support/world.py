@@ -1,0 +1,478 @@
+"""A whole federation in one process: the product's own wiring over registries in memory, on a virtual clock, from a seed.
+
+`async with a_world() as world` starts a host, members with the simulator's workload controllers, and a control plane,
+and joins the members. A scenario writes as a user does (`world.user`), as a member's administrator does
+(`world.members["east"].admin`), breaks lines and restarts the control plane; `until` moves the clock until something
+holds. At the end the world settles and the fixed list of `invariants.py` must hold. A failure prints the seed and the
+state. Nothing sleeps for real.
+"""
+
+import asyncio
+import base64
+import json
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from prometheus_client import REGISTRY
+
+from federation.api import conditions, names
+from federation.api.crds import crd_manifests
+from federation.api.resources import (
+    DEPLOYMENTS,
+    EVENTS,
+    FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+    SECRETS,
+    Object,
+    Resource,
+)
+from federation.assembly import Wiring, ensure_types
+from federation.base.clock import ManualClock
+from federation.base.errors import NotFound
+from federation.client.connection import Connection
+from federation.client.guard import GuardOptions
+from federation.client.local import LocalClient
+from federation.client.pool import ClusterPool, PoolOptions
+from federation.client.protocol import Client, PatchType, WatchBatch
+from federation.planning.naming import federated_object_name
+from federation.registry.entropy import SeededEntropy
+from federation.registry.registry import Registry
+from federation.scheduling.framework.registry import PluginRegistry
+from federation.settings import Settings
+from federation.simulator.options import MemberOptions, NodeShape
+from federation.simulator.workloads import Workloads
+from federation.store.journal import MemoryJournal
+from federation.store.memory import MemoryStore
+from tests.support.member_world import Line
+
+T = TypeVar("T")
+NAMES = ("east", "north", "west")
+_PATIENCE_S = 180.0
+"""Virtual seconds that `until` waits."""
+_QUIET_S = 4.0
+"""Virtual seconds without a write anywhere after which a world has settled; longer than any coalescing."""
+
+
+class MemberLine(Line):
+    """The line from the control plane to a member; counts what waits for an answer, and also silences watches."""
+
+    def __init__(self, registry: Registry, clock: ManualClock) -> None:
+        super().__init__(registry, clock)
+        self.in_flight = 0
+        self.in_flight_seen_max = 0
+
+    async def _pass(self, verb: str, what: str, name: str, timeout_s: float = 10.0) -> None:
+        if verb == "raw":  # health is asked beside the limit of calls
+            await super()._pass(verb, what, name, timeout_s)
+            return
+        self.in_flight += 1
+        self.in_flight_seen_max = max(self.in_flight_seen_max, self.in_flight)
+        try:
+            await super()._pass(verb, what, name, timeout_s)
+        finally:
+            self.in_flight -= 1
+
+    async def watch(self, resource: Resource, namespace: str = "", **options: Any) -> AsyncIterator[WatchBatch]:
+        await self._pass("watch", resource.plural, "")
+        async for batch in super().watch(resource, namespace, **options):
+            await self._pass_on()
+            yield batch
+
+    async def _pass_on(self) -> None:
+        """Hold an event back while the line is silent."""
+        while self.mode == "hang":
+            await self._mended.wait()
+        if self.mode == "down":
+            await super()._pass("watch", "", "")
+
+
+class Member:
+    """One member cluster: its registry, what runs in it, the line to it, and a client of its own administrator."""
+
+    def __init__(self, name: str, clock: ManualClock, seed: int, labels: Mapping[str, str]) -> None:
+        self.name = name
+        self.labels = dict(labels)
+        self.store = MemoryStore(clock=clock)
+        self.registry = Registry(self.store, clock=clock, entropy=SeededEntropy(seed))
+        self.line = MemberLine(self.registry, clock)
+        self.admin = LocalClient(self.registry, user_agent="admin")
+        nodes = (NodeShape("node-1", cpu="64", memory="256Gi", pods=1000),)
+        self.workloads = Workloads(self.registry, MemberOptions(name, nodes), clock)
+
+    async def find(self, resource: Resource, name: str, namespace: str = "default") -> Object | None:
+        """Return an object as the member has it, None when there is none."""
+        return await find(self.admin, resource, name, namespace)
+
+    async def replicas(self, name: str) -> int | None:
+        """Return how many replicas the member is told to run, None when it has no such Deployment."""
+        deployment = await self.find(DEPLOYMENTS, name)
+        return deployment["spec"]["replicas"] if deployment is not None else None
+
+    async def merge(self, resource: Resource, name: str, patch: Object, namespace: str = "default") -> Object:
+        """Patch as the member's administrator."""
+        return await self.admin.patch(resource, name, patch, patch_type=PatchType.MERGE, namespace=namespace)
+
+    async def report(self, name: str, **status: Any) -> None:
+        """Play the Deployment controller of a member without workloads: publish a status for the newest generation."""
+        deployment = await self.admin.get(DEPLOYMENTS, name, "default")
+        body = {"status": {"observedGeneration": deployment["metadata"]["generation"], **status}}
+        await self.admin.patch(
+            DEPLOYMENTS, name, body, patch_type=PatchType.MERGE, namespace="default", subresource="status"
+        )
+
+
+class World:
+    """Host, members and the control plane that runs now (`plane`)."""
+
+    def __init__(self, seed: int, *, has_workloads: bool, in_flight_max: int, plugins: PluginRegistry | None) -> None:
+        self.seed = seed
+        self.clock = ManualClock()
+        self.store = MemoryStore(clock=self.clock)
+        self.registry = Registry(self.store, clock=self.clock, entropy=SeededEntropy(seed))
+        self.user = LocalClient(self.registry, user_agent="kubectl")
+        self.members: dict[str, Member] = {}
+        self.journal = MemoryJournal()
+        self.in_flight_max = in_flight_max
+        self._plugins = plugins
+        self._has_workloads = has_workloads
+        self._background: list[asyncio.Task[None]] = []
+        self._running: list[asyncio.Task[None]] = []
+        self._failed_before = failed_reconciles()
+        self.plane = self._wire()
+
+    def _wire(self) -> Wiring:
+        """Return a control plane that remembers nothing."""
+        pool = ClusterPool(
+            connect=self._connect,
+            clock=self.clock,
+            options=PoolOptions(guard=GuardOptions(in_flight_max=self.in_flight_max)),
+        )
+        client = LocalClient(self.registry, user_agent="federation")
+        settings = Settings(Path("unused"))
+        return Wiring(client, pool, self.journal, settings, self.clock, plugins=self._plugins)
+
+    def _connect(self, connection: Connection) -> Client:
+        return self.members[connection.server.removeprefix("https://")].line
+
+    # -- life
+
+    async def begin(self, members: Mapping[str, Mapping[str, str]]) -> None:
+        """Start the host, the members and the control plane, and join the members."""
+        await self.registry.install_crds(crd_manifests())
+        await ensure_types(self.user)
+        self._background.append(asyncio.create_task(self.registry.run()))
+        self.start()
+        for name, labels in members.items():
+            await self.add_member(name, labels)
+        for name in members:
+            await self.join(name)
+        await self.until_ready(*members)
+        await self.settle()
+
+    async def add_member(self, name: str, labels: Mapping[str, str]) -> None:
+        """Start a member cluster; it is not joined."""
+        seed = self.seed * 100 + len(self.members) + 1
+        member = self.members[name] = Member(name, self.clock, seed, labels)
+        await member.registry.start()
+        await member.workloads.ensure_nodes()
+        self._background.append(asyncio.create_task(member.registry.run()))
+        if self._has_workloads:
+            self._background.append(asyncio.create_task(member.workloads.run()))
+
+    async def join(self, name: str) -> None:
+        """Create the FederatedCluster and its Secret, as `fedctl join` does."""
+        token = base64.b64encode(b"token").decode()
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": name, "namespace": names.SYSTEM_NAMESPACE},
+            "data": {names.SECRET_BOOTSTRAP_TOKEN: token},
+        }
+        cluster = {
+            "apiVersion": FEDERATED_CLUSTERS.api_version,
+            "kind": "FederatedCluster",
+            "metadata": {"name": name, "labels": self.members[name].labels},
+            "spec": {"apiEndpoint": f"https://{name}", "insecure": True, "secretRef": {"name": name}},
+        }
+        await self.user.create(SECRETS, secret)
+        await self.user.create(FEDERATED_CLUSTERS, cluster)
+
+    def start(self) -> None:
+        """Run the control plane."""
+        self._running = [asyncio.create_task(_forever(run), name=name) for name, run in self.plane.loops]
+
+    async def stop(self) -> None:
+        """Stop the control plane where it stands."""
+        running, self._running = self._running, []
+        for task in running:
+            task.cancel()
+        _raise_failures(await asyncio.gather(*running, return_exceptions=True))
+
+    async def restart(self) -> None:
+        """Stop, and start a control plane that remembers nothing; calls to members are counted from here."""
+        await self.stop()
+        for member in self.members.values():
+            member.line.calls.clear()
+        self.plane = self._wire()
+        self.start()
+
+    async def end(self) -> None:
+        """Stop everything."""
+        await self.stop()
+        for task in self._background:
+            task.cancel()
+        _raise_failures(await asyncio.gather(*self._background, return_exceptions=True))
+
+    # -- reading and writing as a user
+
+    async def create(self, resource: Resource, obj: Object) -> Object:
+        """Create an object on the host."""
+        return await self.user.create(resource, obj)
+
+    async def merge(self, resource: Resource, name: str, patch: Object, namespace: str = "default") -> Object:
+        """Patch an object on the host."""
+        return await self.user.patch(resource, name, patch, patch_type=PatchType.MERGE, namespace=namespace)
+
+    async def scale(self, name: str, replicas: int) -> Object:
+        """Scale a Deployment on the host."""
+        return await self.merge(DEPLOYMENTS, name, {"spec": {"replicas": replicas}})
+
+    async def find(self, resource: Resource, name: str, namespace: str = "default") -> Object | None:
+        """Return an object of the host, None when there is none."""
+        return await find(self.user, resource, name, namespace)
+
+    async def federated(self, name: str) -> Object:
+        """Return the federated object of a Deployment."""
+        return await self.user.get(FEDERATED_OBJECTS, federated_object_name(name, "deployments.apps"), "default")
+
+    async def condition(self, name: str, type_: str) -> Mapping[str, Any]:
+        """Return a condition of a Deployment's federated object, {} when there is none."""
+        status = (await self.federated(name)).get("status") or {}
+        return conditions.find(status.get("conditions"), type_) or {}
+
+    async def replicas(self, name: str) -> dict[str, int]:
+        """Return the replicas that each member is told to run, of those that have the Deployment."""
+        found = {member.name: await member.replicas(name) for member in self.members.values()}
+        return {cluster: count for cluster, count in found.items() if count is not None}
+
+    async def status(self, name: str) -> Object:
+        """Return the merged status of a Deployment."""
+        return (await self.user.get(DEPLOYMENTS, name, "default")).get("status") or {}
+
+    async def events(self) -> list[tuple[str, str]]:
+        """Return reason and message of all events of the host."""
+        await self.plane.recorder.wait_idle()
+        return [(event["reason"], event["message"]) for event in (await self.user.list(EVENTS)).items]
+
+    def failed(self) -> float:
+        """Return how many reconciles of any controller have failed unexpectedly in this world."""
+        return failed_reconciles() - self._failed_before
+
+    # -- waiting
+
+    async def until(self, look: Callable[[], Awaitable[T]], what: str = "") -> T:
+        """Move the clock until the coroutine function returns something true, and return that."""
+        deadline_s = self.clock.monotonic() + _PATIENCE_S
+        while not (seen := await look()):
+            self._check_running()
+            assert self.clock.monotonic() < deadline_s, f"never happened: {what or look}; last seen: {seen!r}"
+            await self.clock.advance(0.05)
+        return seen
+
+    async def until_equal(self, look: Callable[[], Awaitable[Any]], expected: Any) -> None:
+        """Move the clock until the coroutine function returns what is expected."""
+        deadline_s = self.clock.monotonic() + _PATIENCE_S
+        while (seen := await look()) != expected:
+            self._check_running()
+            assert self.clock.monotonic() < deadline_s, f"expected {expected!r}, last seen: {seen!r}"
+            await self.clock.advance(0.05)
+
+    async def until_replicas(self, name: str, expected: Mapping[str, int]) -> None:
+        """Wait until the members are told to run just this."""
+        await self.until_equal(lambda: self.replicas(name), dict(expected))
+
+    async def until_available(self, name: str, count: int) -> None:
+        """Wait until the merged status says that so many replicas are available, and has seen the newest spec."""
+
+        async def look() -> tuple[Any, Any]:
+            deployment = await self.user.get(DEPLOYMENTS, name, "default")
+            status = deployment.get("status") or {}
+            is_newest = status.get("observedGeneration") == deployment["metadata"]["generation"]
+            return status.get("availableReplicas", 0), is_newest
+
+        await self.until_equal(look, (count, True))
+
+    async def until_gone(self, resource: Resource, name: str, namespace: str = "default") -> None:
+        """Wait until the host has no such object."""
+        await self.until_equal(lambda: self.find(resource, name, namespace), None)
+
+    async def until_ready(self, *clusters: str, status: str = "True") -> None:
+        """Wait until the clusters are published as Ready, or not."""
+
+        async def look() -> set[str]:
+            found = (await self.user.list(FEDERATED_CLUSTERS)).items
+            held = {c["metadata"]["name"]: (c.get("status") or {}).get("conditions") for c in found}
+            return {name for name in clusters if _status(held.get(name), names.CLUSTER_READY) != status}
+
+        await self.until_equal(look, set())
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let this much virtual time pass in small steps."""
+        for _ in range(round(seconds / 0.1)):
+            await self.clock.advance(0.1)
+        self._check_running()
+
+    async def settle(self) -> None:
+        """Wait until nothing has been written anywhere for a while."""
+        quiet_s, revisions = 0.0, await self.revisions()
+        deadline_s = self.clock.monotonic() + _PATIENCE_S
+        while quiet_s < _QUIET_S:
+            assert self.clock.monotonic() < deadline_s, "it never comes to rest"
+            await self.pass_time(0.2)
+            before, revisions = revisions, await self.revisions()
+            quiet_s = quiet_s + 0.2 if before == revisions else 0.0
+
+    async def revisions(self) -> dict[str, int]:
+        """Return the revision of every store; they have no gaps, so differences count writes. The host's name is ""."""
+        stores = {"": self.store, **{member.name: member.store for member in self.members.values()}}
+        return {name: await store.revision() for name, store in stores.items()}
+
+    def _check_running(self) -> None:
+        for task in (*self._running, *self._background):
+            if task.done():
+                task.result()
+                raise AssertionError(f"{task.get_name()} has ended")
+
+    async def describe(self) -> str:
+        """Return what one needs to see when a scenario fails."""
+        told: Object = {"seed": self.seed, "elapsed_s": round(self.clock.monotonic(), 2)}
+        for obj in (await self.user.list(FEDERATED_OBJECTS)).items:
+            annotations = {key.rpartition("/")[2]: value for key, value in obj["metadata"]["annotations"].items()}
+            told[obj["metadata"]["name"]] = {
+                "annotations": {k: v for k, v in annotations.items() if k != "scheduling-triggers"},
+                "placements": obj["spec"].get("placements"),
+                "status": obj.get("status"),
+            }
+        for cluster in (await self.user.list(FEDERATED_CLUSTERS)).items:
+            told[cluster["metadata"]["name"]] = (cluster.get("status") or {}).get("conditions")
+        told["events"] = [(e["reason"], e["message"]) for e in (await self.user.list(EVENTS)).items]
+        return json.dumps(told, indent=1)
+
+
+async def find(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
+    """Return an object, None when there is none."""
+    try:
+        return await client.get(resource, name, namespace if resource.namespaced else "")
+    except NotFound:
+        return None
+
+
+def failed_reconciles() -> float:
+    """Return how many reconciles of this process have ended in an unexpected failure."""
+    return reconciles(outcome="failed")
+
+
+def reconciles(**labels: str) -> float:
+    """Return how many reconciles have ended, by controller or outcome."""
+    return sum(
+        sample.value
+        for metric in REGISTRY.collect()
+        for sample in metric.samples
+        if sample.name == "federation_runtime_reconciles_total" and labels.items() <= sample.labels.items()
+    )
+
+
+def _status(held: Any, type_: str) -> str:
+    return str((conditions.find(held, type_) or {}).get("status", ""))
+
+
+async def _forever(run: Callable[[], Awaitable[None]]) -> None:
+    await run()
+
+
+def _raise_failures(outcomes: Sequence[BaseException | None]) -> None:
+    for outcome in outcomes:
+        if isinstance(outcome, Exception):
+            raise outcome
+
+
+def a_deployment(name: str, replicas: int = 3, **labels: str) -> Object:
+    """Return a Deployment."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default", "labels": {"app": name, **labels}},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"containers": [{"name": "web", "image": "nginx:1.27"}]},
+            },
+        },
+    }
+
+
+def a_policy(weights: Mapping[str, int], *, name: str = "divide", **spec: Any) -> Object:
+    """Return a PropagationPolicy that divides every Deployment of the namespace by weight."""
+    return {
+        "apiVersion": PROPAGATION_POLICIES.api_version,
+        "kind": "PropagationPolicy",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+            "schedulingMode": "Divide",
+            "placement": [{"cluster": c, "preferences": {"weight": weight}} for c, weight in weights.items()],
+            **spec,
+        },
+    }
+
+
+def an_override(cluster: str, path: str, value: Any, *, name: str = "special") -> Object:
+    """Return an OverridePolicy that sets one field of every Deployment in one cluster."""
+    return {
+        "apiVersion": OVERRIDE_POLICIES.api_version,
+        "kind": "OverridePolicy",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+            "overrideRules": [
+                {
+                    "targetClusters": {"clusters": [cluster]},
+                    "overriders": {"jsonpatch": [{"path": path, "operator": "replace", "value": value}]},
+                }
+            ],
+        },
+    }
+
+
+@asynccontextmanager
+async def a_world(
+    *,
+    members: Sequence[str] = NAMES,
+    labels: Mapping[str, Mapping[str, str]] | None = None,
+    seed: int = 1,
+    has_workloads: bool = True,
+    in_flight_max: int = 32,
+    plugins: PluginRegistry | None = None,
+) -> AsyncIterator[World]:
+    """Run a federation for the block, and hold it to the invariants when the block is done."""
+    from tests.support.invariants import violations
+
+    random.seed(seed)  # the jitter of pauses
+    world = World(seed, has_workloads=has_workloads, in_flight_max=in_flight_max, plugins=plugins)
+    try:
+        await world.begin({name: (labels or {}).get(name, {}) for name in members})
+        yield world
+        await world.settle()
+        assert await violations(world) == []
+    except BaseException as error:
+        error.add_note(await world.describe())
+        raise
+    finally:
+        await world.end()
