@@ -159,9 +159,9 @@ def _read_message(layout: _Layout, name: str, body: bytes, depth: int, into: dic
 
 def _is_omitted(field: Field, value: Any) -> bool:
     """Return whether Go leaves a zero value out: omitempty means scalars, omitzero means structs too."""
-    if value is False or (isinstance(value, (str, int, float)) and not value):
-        return field.omit > 0
-    return field.omit == _OMIT_ZERO and not value
+    if value:
+        return False
+    return field.omit > 0 if field.kind in _SCALARS else field.omit == _OMIT_ZERO
 
 
 def _read_entry(layout: _Layout, kind: str, raw: _Raw, depth: int) -> tuple[str, Any]:
@@ -290,6 +290,7 @@ def _read_items(raw: _Raw) -> list[str]:
 
 
 _NUMBERS = frozenset({"int", "bool"})
+_SCALARS = frozenset({"int", "bool", "string", "bytes", "double", "float"})
 _SCHEMA = "apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaProps"
 _SCHEMA_KINDS = frozenset({"schemaorbool", "schemaorarray", "schemaorstrings"})
 _READERS: dict[str, Callable[[_Raw], Any]] = {
