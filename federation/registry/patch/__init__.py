@@ -5,7 +5,7 @@ Server-side apply, the fourth way, is `registry/apply.py`.
 """
 
 from federation.registry.patch.jsonpatch import json_patch
-from federation.registry.patch.mergepatch import create_merge_patch, merge_patch
+from federation.registry.patch.mergepatch import merge_patch
 from federation.registry.patch.strategic import strategic_merge_patch
 
-__all__ = ["create_merge_patch", "json_patch", "merge_patch", "strategic_merge_patch"]
+__all__ = ["json_patch", "merge_patch", "strategic_merge_patch"]

@@ -196,6 +196,10 @@ def _kind_of(schema: Schema) -> int:
         if schema.properties or schema.embedded_resource:
             return STRUCT
         return MAP if schema.additional is not None else ANY if schema.preserve_unknown else STRUCT
+    if not schema.type and (schema.properties or schema.required):
+        return STRUCT  # a part of anyOf and the like: it speaks about fields and leaves the type open
+    if not schema.type and schema.items is not None:
+        return LIST
     return _SCALARS.get(schema.type, ANY)
 
 

@@ -101,7 +101,7 @@ def test_rules(live, patch, result):
 
 def test_lists_of_scalars_are_sets_with_a_way_out():
     live = {"finalizers": ["a", "b", "c"]}
-    assert patched(live, {"finalizers": ["d", "b"]}, METADATA) == {"finalizers": ["a", "d", "b", "c"]}
+    assert patched(live, {"finalizers": ["d", "b"]}, METADATA) == {"finalizers": ["d", "a", "b", "c"]}
     gone = patched(live, {"$deleteFromPrimitiveList/finalizers": ["b"]}, METADATA)
     assert gone == {"finalizers": ["a", "c"]}
     both = patched(

@@ -204,6 +204,23 @@ def test_built_in_kinds_fail_in_the_words_of_gos_decoder(path, value, text):
     assert decode_errors(DEPLOYMENT, obj) == [text]
 
 
+@pytest.mark.parametrize(
+    ("text", "rest", "part"),
+    [
+        ("2024-01-0", "0", "02"),
+        ("2024-1-01T00:00:00Z", "1-01T00:00:00Z", "01"),
+        ("2024-01-01T00:00:xZ", "xZ", "05"),
+        ("2024-01-01T00:00:00", "", "Z07:00"),
+        ("2024/01-01T00:00:00Z", "/01-01T00:00:00Z", "-"),
+    ],
+)
+def test_times_fail_where_gos_parser_stops(text, rest, part):
+    obj = {"metadata": {"creationTimestamp": text}}
+    assert decode_errors(DEPLOYMENT, obj) == [
+        f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{rest}" as "{part}"'
+    ]
+
+
 def test_quantities_and_base64_are_parsed():
     pod = builtin_schema("", "v1", "Pod")
 
