@@ -475,9 +475,10 @@ def main() -> None:
     parser.add_argument("--hang", type=int, default=0, help="members that stop answering half-way")
     parser.add_argument("--pod-start", type=float, default=0.3, help="seconds until a simulated pod runs")
     parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--dir", type=Path, help="keep the state here, to look at afterwards")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="federation-bench-") as folder:
-        results = asyncio.run(run(options, Path(folder)))
+        results = asyncio.run(run(options, options.dir or Path(folder)))
     for key, value in results.items():
         print(f"{key:32} {value}")
     shape = {"deployments": options.deployments, "members": options.members, "cores": os.cpu_count() or 0}

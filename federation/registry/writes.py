@@ -203,7 +203,7 @@ class Writer:
     async def _create_applied(
         self, info: KindInfo, namespace: str, name: str, patch: Patch, options: WriteOptions
     ) -> bytes:
-        """Create what an apply describes; a pinned uid cannot be met, a resourceVersion says nothing of what is absent."""
+        """Create what an apply describes; a pinned uid cannot be met, a resourceVersion says nothing."""
         now = self._access.clock.now()
         obj = patch.as_new(info)
         check_envelope(info, namespace, name, obj)

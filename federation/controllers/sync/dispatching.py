@@ -53,6 +53,9 @@ _UNANSWERED = {
     Operation.RELEASE: ClusterStatus.LABEL_REMOVAL_TIMED_OUT,
 }
 
+_LOOK_AGAIN_S = 0.1
+"""How often a wait looks whether a member has become slow meanwhile."""
+
 
 @dataclass(slots=True)
 class _Started:
@@ -293,10 +296,15 @@ class Dispatcher:
 
     async def settle(self, round_: Round) -> None:
         """Wait until everything that was started has ended, except on slow members and not longer than the grace."""
-        awaited = [s.future for s in round_.started if not s.future.done() and not self._executor.is_slow(s.cluster)]
-        if awaited:
+        deadline_s = self._clock.monotonic() + self._grace_s
+        while (remaining_s := deadline_s - self._clock.monotonic()) > 0:
+            awaited = [
+                s.future for s in round_.started if not s.future.done() and not self._executor.is_slow(s.cluster)
+            ]
+            if not awaited:
+                break
             everything = asyncio.gather(*awaited, return_exceptions=True)
-            patience = asyncio.ensure_future(self._clock.sleep(self._grace_s))
+            patience = asyncio.ensure_future(self._clock.sleep(min(remaining_s, _LOOK_AGAIN_S)))
             try:
                 await asyncio.wait((everything, patience), return_when=asyncio.FIRST_COMPLETED)
             finally:
