@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import psycopg
 import structlog
-from sqlalchemy import URL, Connection
+from sqlalchemy import URL, Connection, NullPool, create_engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -70,7 +70,8 @@ class PostgreSQLDatabase:
             self._url, pool_pre_ping=True, pool_size=4, max_overflow=2, connect_args=arguments
         )
         try:
-            await self.write(self._migrate)
+            # In a thread, as for SQLite: Alembic's lock in migrate.py is held across round trips.
+            await asyncio.get_running_loop().run_in_executor(None, self._migrate, arguments)
         except BaseException as error:
             await self._disconnect()
             if isinstance(error, StoreUnavailable) and any(part in str(error) for part in _FINAL):
@@ -133,9 +134,13 @@ class PostgreSQLDatabase:
                 # It must not go back to the pool: it listens.
                 await connection.invalidate()
 
-    def _migrate(self, connection: Connection) -> None:
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('federation migrations'))")
-        migrate(connection, self.name)
+    def _migrate(self, arguments: dict[str, Any]) -> None:
+        engine = create_engine(self._url, poolclass=NullPool, connect_args=arguments)
+        with translated(self.name, _REMEDIES), engine.begin() as connection:
+            connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('federation migrations'))")
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(self._options.busy_timeout_s * 1000)}")
+            migrate(connection, self.name)
 
     def _opened(self) -> AsyncEngine:
         if self._engine is None:

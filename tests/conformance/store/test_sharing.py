@@ -152,3 +152,12 @@ async def test_processes_that_start_together_migrate_once(shared: StoreBackend) 
     await asyncio.gather(*(store.create(f"/{n}", a_body()) for n, store in enumerate(stores)))
     assert {await store.revision() for store in stores} == {4}
     await shared.close()
+
+
+async def test_a_process_may_open_several_databases_at_once(postgres: PostgresServer) -> None:
+    backends = [StoreBackend("postgres", postgres.create_database()) for _ in range(3)]
+    async with asyncio.timeout(20):
+        stores = await asyncio.gather(*(backend.open() for backend in backends))
+    assert [await store.revision() for store in stores] == [0, 0, 0]
+    for backend in backends:
+        await backend.close()
