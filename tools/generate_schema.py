@@ -116,6 +116,9 @@ class _Builder:
         schema = self._type(python_type, field, _qualified(f"{owner}.{json_name}", 4), package)
         if text:
             schema["description"] = text
+        elif "$ref" in schema:
+            # The client lost the text of fields that refer to a type: what the type is says more than nothing.
+            schema["description"] = self.definitions[schema["$ref"].removeprefix(REF)].get("description", "")
         if "$ref" in schema and python_type not in ("object", "datetime", "str"):
             is_value = json_name in facts.BY_VALUE and field not in facts.POINTERS
             if is_value:
