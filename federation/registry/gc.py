@@ -47,6 +47,8 @@ class GarbageCollector:
         self._queued: set[str] = set()
         self._unsure: set[str] = set()
         self._again: set[str] = set()
+        self._stir = asyncio.Event()
+        access.kinds.on_change(self._stir.set)
         self._by_prefix: dict[str, KindInfo] = {}
         self._generation = 0
 
@@ -60,7 +62,8 @@ class GarbageCollector:
         async with asyncio.TaskGroup() as group:
             for number in range(_WORKERS):
                 group.create_task(self._work(), name=f"gc worker {number}")
-            group.create_task(self._look_again(), name="gc unsure")
+            group.create_task(self._look_again(), name="gc retries")
+            group.create_task(self._judge_unsure(), name="gc unsure")
             async for batch in self._access.store.watch("/", page.revision):
                 for event in batch:
                     if event.type is EventType.DELETED:
@@ -85,20 +88,30 @@ class GarbageCollector:
             except (ApiError, StoreError):
                 # A conflict or a store that is away for a moment: the object is looked at again, from its new state.
                 self._again.add(key)
+                self._stir.set()
 
     async def _look_again(self) -> None:
-        """Return to what failed at once, and to what could not be judged when kinds change or time has passed."""
-        waited_s = 0.0
+        """Return to what failed after a short pause, and to what could not be judged when other kinds are served."""
         generation = self._access.kinds.generation
         while True:
+            await self._stir.wait()
+            self._stir.clear()
             await self._access.clock.sleep(_RETRY_S)
-            waited_s += _RETRY_S
             keys, self._again = self._again, set()
-            if generation != self._access.kinds.generation or waited_s >= self._access.options.gc_interval_s:
-                generation, waited_s = self._access.kinds.generation, 0.0
-                keys |= self._unsure
-                self._unsure = set()
+            if generation != self._access.kinds.generation:
+                generation = self._access.kinds.generation
+                keys |= self._take_unsure()
             self._enqueue(keys)
+
+    async def _judge_unsure(self) -> None:
+        """Return to what could not be judged at the interval: its owner's kind may be known to it by now."""
+        while True:
+            await self._access.clock.sleep(self._access.options.gc_interval_s)
+            self._enqueue(self._take_unsure())
+
+    def _take_unsure(self) -> set[str]:
+        keys, self._unsure = self._unsure, set()
+        return keys
 
     async def process(self, key: str) -> None:
         """Do what an object's owner references and finalizers ask for now."""

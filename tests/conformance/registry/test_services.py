@@ -53,7 +53,7 @@ async def test_an_address_is_free_after_deletion(api: Api) -> None:
 
 @pytest.mark.parametrize("address", ["192.168.0.1", "not-an-ip"])
 async def test_an_address_from_elsewhere_is_refused(api: Api, address: str) -> None:
-    with pytest.raises(Invalid, match="spec.clusterIPs"):
+    with pytest.raises(Invalid, match=r"spec\.clusterIPs"):
         await api.create("services", a_service(clusterIP=address))
 
 

@@ -6,6 +6,7 @@ import pytest
 from tests.conformance.registry.conftest import Api, a_config_map, a_deployment, a_pod, a_service, copied
 
 from federation.base.errors import BadRequest, Conflict, Invalid, NotFound
+from federation.registry.options import WriteOptions
 
 MODIFIED = (
     'Operation cannot be fulfilled on deployments.apps "web": the object has been modified; please apply your changes'
@@ -38,7 +39,7 @@ async def test_a_lock_is_never_overwritten_blindly(api: Api) -> None:
 
 
 async def test_an_absent_object_is_not_found(api: Api) -> None:
-    with pytest.raises(NotFound, match='deployments.apps "web" not found'):
+    with pytest.raises(NotFound, match=r'deployments\.apps "web" not found'):
         await api.update("deployments", a_deployment())
 
 
@@ -118,8 +119,6 @@ async def test_the_name_must_be_that_of_the_url(api: Api) -> None:
     await api.create("configmaps", a_config_map())
     info = api.info("configmaps")
     with pytest.raises(BadRequest, match=r"the name of the object \(other\) does not match the name on the URL \(cm\)"):
-        from federation.registry.options import WriteOptions
-
         await api.registry.update(info, "default", "cm", a_config_map("other"), WriteOptions())
 
 

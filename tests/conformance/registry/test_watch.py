@@ -132,6 +132,7 @@ async def test_initial_events_need_their_match(api: Api) -> None:
             await watching.next()
 
 
+@pytest.mark.real_time
 async def test_an_idle_watch_is_told_how_far_it_has_come(api: Api) -> None:
     start = await now(api)
     async with api.watching("configmaps", resource_version=start, allow_watch_bookmarks=True) as watching:
