@@ -45,7 +45,9 @@ class Request:
         self.receive = receive
         self.send = send
         self.method: str = scope["method"]
-        self.path: str = scope["path"]
+        path: str = scope["path"]
+        # What no UTF-8 can hold would fail in every answer that quotes it.
+        self.path = path if path.isascii() else path.encode("utf-8", "replace").decode()
         # The last one of a repeated header wins; no header that we read may be repeated, except Impersonate-*.
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self._query: Mapping[str, str] | None = None
@@ -95,10 +97,11 @@ class Request:
         *,
         content_type: bytes = JSON_TYPE,
         headers: Sequence[Header] = (),
+        cache: Header = _NO_CACHE,
     ) -> None:
         """Send one complete answer, with warnings, and compressed when it is large and the client can read that."""
         self.status = status
-        out: list[Header] = [(b"content-type", content_type), _NO_CACHE, *headers]
+        out: list[Header] = [(b"content-type", content_type), cache, *headers]
         if len(body) > GZIP_BYTES_MIN and b"gzip" in self.headers.get(b"accept-encoding", b""):
             if len(body) > _GZIP_IN_THREAD_BYTES_MIN:
                 body = await asyncio.to_thread(gzip.compress, body, 1)

@@ -73,15 +73,14 @@ class OpenAPI:
     async def _send(self, request: Request, document: Document, *, is_immutable: bool) -> None:
         etag = f'"{document.hash}"'.encode()
         headers: list[Header] = [(b"etag", etag), (b"vary", b"Accept")]
+        cache: Header = (b"cache-control", b"no-cache, private")
         if is_immutable:
-            headers += [
-                (b"cache-control", b"public, immutable"),
-                (b"expires", formatdate(time() + _YEAR_S, usegmt=True).encode()),
-            ]
+            cache = (b"cache-control", b"public, immutable")
+            headers.append((b"expires", formatdate(time() + _YEAR_S, usegmt=True).encode()))
         if request.headers.get(b"if-none-match") in (etag, b"W/" + etag):
-            await request.respond(304, b"", headers=headers)
+            await request.respond(304, b"", headers=headers, cache=cache)
             return
-        await request.respond(200, document.body, content_type=JSON_TYPE, headers=headers)
+        await request.respond(200, document.body, content_type=JSON_TYPE, headers=headers, cache=cache)
 
     async def _document_v2(self) -> Document:
         async with self._lock:
