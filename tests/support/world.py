@@ -83,6 +83,9 @@ class MemberLine(Line):
             await self._pass_on()
             yield batch
 
+    async def close(self) -> None:
+        """Stay open: a restarted control plane uses the same line."""
+
     async def _pass_on(self) -> None:
         """Hold an event back while the line is silent."""
         while self.mode == "hang":
@@ -350,18 +353,18 @@ class World:
 
     async def describe(self) -> str:
         """Return what one needs to see when a scenario fails."""
-        told: Object = {"seed": self.seed, "elapsed_s": round(self.clock.monotonic(), 2)}
-        for obj in (await self.user.list(FEDERATED_OBJECTS)).items:
+        lines = [f"seed {self.seed}, after {self.clock.monotonic():.2f} s"]
+        for obj in (await self.user.list(FEDERATED_OBJECTS)).items[:5]:
             annotations = {key.rpartition("/")[2]: value for key, value in obj["metadata"]["annotations"].items()}
-            told[obj["metadata"]["name"]] = {
-                "annotations": {k: v for k, v in annotations.items() if k != "scheduling-triggers"},
-                "placements": obj["spec"].get("placements"),
-                "status": obj.get("status"),
-            }
+            annotations.pop("scheduling-triggers", None)
+            facts = {"placed": obj["spec"].get("placements"), "status": obj.get("status"), "annotations": annotations}
+            lines.append(f"{obj['metadata']['name']}: {json.dumps(facts)}")
         for cluster in (await self.user.list(FEDERATED_CLUSTERS)).items:
-            told[cluster["metadata"]["name"]] = (cluster.get("status") or {}).get("conditions")
-        told["events"] = [(e["reason"], e["message"]) for e in (await self.user.list(EVENTS)).items]
-        return json.dumps(told, indent=1)
+            held = (cluster.get("status") or {}).get("conditions")
+            lines.append(f"{cluster['metadata']['name']}: Ready={_status(held, names.CLUSTER_READY)}")
+        for event in (await self.user.list(EVENTS)).items[-20:]:
+            lines.append(f"event {event['reason']}: {event['message']}")
+        return "\n".join(lines)
 
 
 async def find(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:

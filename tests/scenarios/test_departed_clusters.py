@@ -1,0 +1,105 @@
+"""A placement that moves leaves nothing behind: not across a restart, not in a cluster that was away at that moment."""
+
+import orjson
+import pytest
+from tests.support.world import World, a_deployment, a_policy, a_world
+
+from federation.api import names
+from federation.api.resources import DEPLOYMENTS, PROPAGATION_POLICIES
+
+
+async def _departed(world: World) -> list[str]:
+    annotations = (await world.federated("web"))["metadata"].get("annotations") or {}
+    found: list[str] = orjson.loads(annotations.get(names.DEPARTED_CLUSTERS, "[]"))
+    return found
+
+
+async def _in_east(world: World) -> None:
+    await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+    await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+    await world.until_replicas("web", {"east": 3})
+    await world.until_available("web", 3)
+
+
+async def _move_to_north(world: World) -> None:
+    placement = [{"cluster": "north", "preferences": {"weight": 1}}]
+    await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"placement": placement}})
+
+
+async def test_a_move_cleans_the_cluster_it_leaves() -> None:
+    async with a_world() as world:
+        await _in_east(world)
+        await _move_to_north(world)
+        await world.until_replicas("web", {"north": 3})
+        await world.until_equal(lambda: _departed(world), [])
+        await world.until_available("web", 3)
+
+
+@pytest.mark.parametrize("mode", ["down", "hang"])
+async def test_a_cluster_that_is_away_is_cleaned_when_it_is_back_also_across_restarts(mode: str) -> None:
+    async with a_world() as world:
+        await _in_east(world)
+        world.members["east"].line.mode = mode
+        await _move_to_north(world)
+        await world.until_replicas("web", {"east": 3, "north": 3})
+        await world.until_equal(lambda: _departed(world), ["east"])
+
+        for _ in range(2):
+            await world.restart()
+            await world.pass_time(60)  # long enough to be published as not ready
+            assert await _departed(world) == ["east"]
+            assert await world.replicas("web") == {"east": 3, "north": 3}
+
+        world.members["east"].line.mend()
+        await world.until_replicas("web", {"north": 3})
+        await world.until_equal(lambda: _departed(world), [])
+
+
+async def test_a_control_plane_that_stops_right_after_the_decision_cleans_up_when_it_starts() -> None:
+    async with a_world() as world:
+        await _in_east(world)
+        # East does not take the deletion before the stop.
+        world.members["east"].line.mode = "hang"
+        await _move_to_north(world)
+        await world.until_equal(lambda: _departed(world), ["east"])
+        await world.stop()
+        world.members["east"].line.mend()
+        assert (await world.replicas("web"))["east"] == 3
+
+        await world.restart()
+
+        await world.until_replicas("web", {"north": 3})
+
+
+async def test_a_move_back_before_the_cleanup_keeps_the_copy() -> None:
+    async with a_world() as world:
+        await _in_east(world)
+        east = world.members["east"]
+        uid = (await east.admin.get(DEPLOYMENTS, "web", "default"))["metadata"]["uid"]
+        east.line.mode = "down"
+        await _move_to_north(world)
+        await world.until_replicas("web", {"east": 3, "north": 3})
+        placement = [{"cluster": "east", "preferences": {"weight": 1}}]
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"placement": placement}})
+        await world.until_replicas("web", {"east": 3})
+        east.line.mend()
+        await world.settle()
+
+        assert (await east.admin.get(DEPLOYMENTS, "web", "default"))["metadata"]["uid"] == uid
+
+
+async def test_an_object_deleted_while_a_departed_cluster_is_away_waits_for_it() -> None:
+    async with a_world() as world:
+        await _in_east(world)
+        world.members["east"].line.mode = "down"
+        await _move_to_north(world)
+        await world.until_replicas("web", {"east": 3, "north": 3})
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.until_replicas("web", {"east": 3})
+        await world.restart()
+        await world.pass_time(30)
+        assert await world.find(DEPLOYMENTS, "web") is not None
+
+        world.members["east"].line.mend()
+        await world.until_gone(DEPLOYMENTS, "web")
+        assert await world.replicas("web") == {}

@@ -1,0 +1,100 @@
+"""What the federation set stays as it set it, what others set stays theirs, and nothing is written without need."""
+
+from tests.support.world import World, a_deployment, a_policy, a_world
+
+from federation.api.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, PROPAGATION_POLICIES, Object
+
+
+async def _running(world: World) -> None:
+    await world.create(PROPAGATION_POLICIES, a_policy({"east": 2, "north": 1, "west": 1}))
+    await world.create(DEPLOYMENTS, a_deployment("web", replicas=4))
+    await world.until_available("web", 4)
+    await world.settle()
+
+
+async def _copy(world: World, member: str = "east") -> Object:
+    return await world.members[member].admin.get(DEPLOYMENTS, "web", "default")
+
+
+async def test_a_manual_edit_of_a_federated_field_is_reverted() -> None:
+    async with a_world() as world:
+        await _running(world)
+        before = await _copy(world)
+        container = {"name": "web", "image": "hacked:1"}
+        edit = {"spec": {"replicas": 9, "template": {"spec": {"containers": [container]}}}}
+        await world.members["east"].merge(DEPLOYMENTS, "web", edit)
+
+        async def spec() -> Object:
+            return (await _copy(world))["spec"]
+
+        await world.until_equal(spec, before["spec"])
+
+
+async def test_a_copy_that_was_deleted_in_a_member_comes_back() -> None:
+    async with a_world() as world:
+        await _running(world)
+        await world.members["west"].admin.delete(DEPLOYMENTS, "web", "default")
+        await world.until_replicas("web", {"east": 2, "north": 1, "west": 1})
+        await world.until_available("web", 4)
+
+
+async def test_fields_of_others_are_left_alone() -> None:
+    async with a_world() as world:
+        await _running(world)
+        theirs = {
+            "metadata": {"labels": {"team": "blue"}, "annotations": {"note": "by hand"}},
+            "spec": {"template": {"metadata": {"annotations": {"injected": "sidecar"}}}},
+        }
+        await world.members["east"].merge(DEPLOYMENTS, "web", theirs)
+        await world.settle()
+        # A write of ours for another reason must not take them away either.
+        await world.scale("web", 8)
+        await world.until_replicas("web", {"east": 4, "north": 2, "west": 2})
+        await world.settle()
+
+        copy = await _copy(world)
+        assert copy["metadata"]["labels"]["team"] == "blue"
+        assert copy["metadata"]["annotations"]["note"] == "by hand"
+        assert copy["spec"]["template"]["metadata"]["annotations"] == {"injected": "sidecar"}
+        assert "team" not in (await _copy(world, "north"))["metadata"]["labels"]
+
+
+async def test_a_field_that_leaves_the_manifest_leaves_the_members() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
+        deployment = a_deployment("web", replicas=3, tier="gold")
+        deployment["spec"]["minReadySeconds"] = 1
+        await world.create(DEPLOYMENTS, deployment)
+        await world.until_available("web", 3)
+
+        await world.merge(
+            DEPLOYMENTS, "web", {"metadata": {"labels": {"tier": None}}, "spec": {"minReadySeconds": None}}
+        )
+        await world.settle()
+
+        copy = await _copy(world)
+        assert "tier" not in copy["metadata"]["labels"]
+        assert copy["spec"].get("minReadySeconds", 0) == 0
+
+
+async def test_after_convergence_a_restart_writes_nothing_anywhere() -> None:
+    async with a_world() as world:
+        policy = a_policy({"east": 2, "north": 1, "west": 1})
+        policy["spec"]["resourceSelectors"].append({"apiVersion": "v1", "kind": "ConfigMap"})
+        await world.create(PROPAGATION_POLICIES, policy)
+        for number in range(10):
+            await world.create(DEPLOYMENTS, a_deployment(f"web-{number}", replicas=number))
+        settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "default"}}
+        await world.create(CONFIGMAPS, {**settings, "data": {"a": "1"}})
+        await world.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+        await world.settle()
+        before = await world.revisions()
+
+        for _ in range(2):
+            await world.restart()
+            await world.settle()
+            assert [member.line.writes() for member in world.members.values()] == [[], [], []]
+        after = await world.revisions()
+
+        assert {name: after[name] for name in world.members} == {name: before[name] for name in world.members}
+        assert after[""] == before[""]

@@ -1,0 +1,116 @@
+"""A member accepts calls and never answers: everybody else gets everything as if nothing were, and it catches up later.
+
+Proved by counting: what reached the others and when (in virtual time, the same as without the hang), what reached the
+silent one, how many calls waited for it at once, and how often its silence was tried.
+"""
+
+from tests.support.world import World, a_deployment, a_policy, a_world, reconciles
+
+from federation.api import names
+from federation.api.resources import DEPLOYMENTS, PROPAGATION_POLICIES
+
+COUNT = 30
+IN_FLIGHT_MAX = 4
+DEPLOYMENTS_ALL = {f"web-{number}" for number in range(COUNT)}
+
+
+async def _held(world: World, member: str) -> set[str]:
+    found = (await world.members[member].admin.list(DEPLOYMENTS, "default")).items
+    return {deployment["metadata"]["name"] for deployment in found}
+
+
+async def _roll_out(world: World) -> float:
+    """Create all Deployments and return after how many virtual seconds east and north have every one of them."""
+    started_s = world.clock.monotonic()
+    for name in sorted(DEPLOYMENTS_ALL):
+        await world.create(DEPLOYMENTS, a_deployment(name, replicas=3))
+
+    async def others() -> tuple[set[str], set[str]]:
+        return await _held(world, "east"), await _held(world, "north")
+
+    await world.until_equal(others, (DEPLOYMENTS_ALL, DEPLOYMENTS_ALL))
+    return world.clock.monotonic() - started_s
+
+
+async def test_the_others_get_everything_in_the_same_time_and_the_silent_one_catches_up() -> None:
+    async with a_world(in_flight_max=IN_FLIGHT_MAX) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
+        undisturbed_s = await _roll_out(world)
+        for name in DEPLOYMENTS_ALL:
+            await world.user.delete(DEPLOYMENTS, name, "default")
+        for name in DEPLOYMENTS_ALL:
+            await world.until_gone(DEPLOYMENTS, name)
+        await world.settle()
+
+        west = world.members["west"]
+        before, synced = await west.store.revision(), reconciles(controller="sync")
+        west.line.in_flight_seen_max = 0
+        west.line.calls.clear()
+        west.line.mode = "hang"
+        disturbed_s = await _roll_out(world)
+
+        assert disturbed_s <= 1.2 * undisturbed_s + 0.1  # one step of the clock
+        assert await west.store.revision() == before
+        await world.pass_time(20)
+        assert await west.store.revision() == before
+        assert await _held(world, "west") == set()
+        assert 0 < west.line.in_flight_seen_max <= IN_FLIGHT_MAX
+        # Silence is not hammered: few calls, and few looks at each object.
+        assert len(west.line.writes("deployments")) <= 3 * IN_FLIGHT_MAX
+        assert reconciles(controller="sync") - synced <= 12 * COUNT
+        message = (await world.condition("web-0", names.PROPAGATED))["message"]
+        assert "west" in message
+        assert "east" not in message
+
+        west.line.mend()
+        await world.until_equal(lambda: _held(world, "west"), DEPLOYMENTS_ALL)
+        for name in DEPLOYMENTS_ALL:
+            await world.until_available(name, 3)
+        assert (await world.condition("web-0", names.PROPAGATED))["status"] == "True"
+
+
+async def test_deletion_waits_for_the_silent_member_and_names_it() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.until_available("web", 3)
+        world.members["west"].line.mode = "hang"
+
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.until_replicas("web", {"west": 1})
+
+        async def waits() -> bool:
+            condition = await world.condition("web", names.PROPAGATED)
+            is_named = condition.get("message", "").startswith("deletion waits for clusters [west]")
+            return is_named and condition["reason"] == names.REASON_ENSURE_DELETION_FAILED
+
+        await world.until(waits)
+        assert await world.find(DEPLOYMENTS, "web") is not None
+        warned = [message for reason, message in await world.events() if reason == names.EVENT_ENSURE_DELETION_FAILED]
+        assert warned
+        assert "[west]" in warned[0]
+
+        world.members["west"].line.mend()
+        await world.until_gone(DEPLOYMENTS, "web")
+        assert await world.replicas("web") == {}
+
+
+async def test_a_restart_beside_a_silent_member_does_not_wait_for_it() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.until_available("web", 3)
+        world.members["west"].line.mode = "hang"
+
+        await world.restart()
+        await world.create(DEPLOYMENTS, a_deployment("late", replicas=2))
+        await world.scale("web", 6)
+
+        await world.until_equal(lambda: world.replicas("web"), {"east": 2, "north": 2, "west": 1})
+
+        async def late() -> set[str]:
+            return set(await world.replicas("late"))
+
+        await world.until(late)
+        world.members["west"].line.mend()
+        await world.until_replicas("web", {"east": 2, "north": 2, "west": 2})

@@ -1,0 +1,51 @@
+"""Zero is a number of replicas: the object stays in its clusters with none, and comes back from there."""
+
+from tests.support.world import a_deployment, a_policy, a_world
+
+from federation.api.resources import DEPLOYMENTS, PODS, PROPAGATION_POLICIES
+
+
+async def test_scaling_to_zero_keeps_the_object_everywhere_and_back_again() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 2, "north": 1, "west": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=4))
+        await world.until_available("web", 4)
+        uids = {
+            name: (await m.admin.get(DEPLOYMENTS, "web", "default"))["metadata"]["uid"]
+            for name, m in world.members.items()
+        }
+
+        await world.scale("web", 0)
+        await world.until_replicas("web", {"east": 0, "north": 0, "west": 0})
+        await world.until_available("web", 0)
+
+        async def pods() -> int:
+            return sum([len((await m.admin.list(PODS, "default")).items) for m in world.members.values()])
+
+        await world.until_equal(pods, 0)
+        status = await world.status("web")
+        assert status.get("replicas", 0) == 0
+        told = {c["type"]: c["status"] for c in status["conditions"]}
+        assert told["Available"] == "True"
+
+        await world.restart()
+        await world.settle()
+        assert await world.replicas("web") == {"east": 0, "north": 0, "west": 0}
+
+        await world.scale("web", 4)
+        await world.until_replicas("web", {"east": 2, "north": 1, "west": 1})
+        await world.until_available("web", 4)
+        again = {
+            name: (await m.admin.get(DEPLOYMENTS, "web", "default"))["metadata"]["uid"]
+            for name, m in world.members.items()
+        }
+        assert again == uids
+
+
+async def test_an_object_that_is_born_with_zero_is_placed_too() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=0))
+        await world.until_replicas("web", {"east": 0, "north": 0, "west": 0})
+        await world.scale("web", 3)
+        await world.until_available("web", 3)

@@ -1,0 +1,66 @@
+"""A member that cannot be reached keeps counting with what was seen last: a lost line is not a lost workload."""
+
+from tests.support.world import World, a_deployment, a_policy, a_world
+
+from federation.api.resources import COLLECTED_STATUSES, DEPLOYMENTS, PROPAGATION_POLICIES
+from federation.planning.naming import federated_object_name
+
+
+async def _collected(world: World) -> dict[str, int]:
+    name = federated_object_name("web", "deployments.apps")
+    found = await world.find(COLLECTED_STATUSES, name) or {"clusters": []}
+    return {
+        entry["cluster"]: entry["collectedFields"]["status"].get("availableReplicas", 0) for entry in found["clusters"]
+    }
+
+
+async def test_the_last_known_contribution_stays_while_the_member_is_away() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 2, "north": 1, "west": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=4))
+        await world.until_available("web", 4)
+        await world.until_equal(lambda: _collected(world), {"east": 2, "north": 1, "west": 1})
+
+        world.members["west"].line.mode = "down"
+        await world.until_ready("west", status="Unknown")
+        await world.pass_time(30)
+        assert (await world.status("web"))["availableReplicas"] == 4
+        assert await _collected(world) == {"east": 2, "north": 1, "west": 1}
+
+        # A control plane that has never seen the member takes what is written down.
+        await world.restart()
+        await world.pass_time(60)
+        assert (await world.status("web"))["availableReplicas"] == 4
+        assert await _collected(world) == {"east": 2, "north": 1, "west": 1}
+
+        # What changes elsewhere is still merged, and the workload is not moved away from the member.
+        await world.scale("web", 8)
+        await world.until_equal(lambda: world.replicas("web"), {"east": 4, "north": 2, "west": 1})
+
+        async def available() -> int:
+            return int((await world.status("web")).get("availableReplicas", 0))
+
+        await world.until_equal(available, 4 + 2 + 1)
+
+        world.members["west"].line.mend()
+        await world.until_ready("west")
+        await world.until_replicas("web", {"east": 4, "north": 2, "west": 2})
+        await world.until_available("web", 8)
+
+
+async def test_what_happened_meanwhile_is_seen_when_it_is_back() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.until_available("web", 3)
+        west = world.members["west"]
+        west.line.mode = "down"
+        await world.until_ready("west", status="Unknown")
+        await west.merge(DEPLOYMENTS, "web", {"spec": {"replicas": 5}})  # somebody works there by hand
+        await world.pass_time(10)
+        assert (await world.status("web"))["availableReplicas"] == 3
+
+        west.line.mend()
+        await world.until_ready("west")
+        await world.until_replicas("web", {"east": 1, "north": 1, "west": 1})
+        await world.until_available("web", 3)
