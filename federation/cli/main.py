@@ -14,7 +14,7 @@ import typer
 import uvloop
 
 from federation import __version__
-from federation.base import logs
+from federation.base import logs, memory
 from federation.base.errors import ApiError, FederationError
 from federation.cli import clusters, demo, run, why
 from federation.cli.session import Session
@@ -45,6 +45,7 @@ WaitS = Annotated[float, typer.Option("--timeout", min=1, help="Seconds to wait.
 
 def _execute(work: Coroutine[Any, Any, int | None]) -> None:
     """Run the command; expected errors become one line and exit code 1."""
+    memory.tune_collector()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         code = runner.run(work)
     if code:

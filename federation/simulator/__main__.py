@@ -7,7 +7,7 @@ from pathlib import Path
 
 import uvloop
 
-from federation.base import logs
+from federation.base import logs, memory
 from federation.base.clock import SystemClock
 from federation.base.errors import FederationError
 from federation.simulator.fleet import run_fleet
@@ -25,6 +25,7 @@ def main() -> None:
     parser.add_argument("--log-level", default="warning")
     options = parser.parse_args()
     logs.configure(options.log_format, options.log_level)
+    memory.tune_collector()
     members = describe_members(options.members, pod_start_s=options.pod_start, pods_per_node=options.pods_per_node)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
