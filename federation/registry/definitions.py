@@ -35,7 +35,8 @@ class Definitions:
         self._access = access
         self._writer = writer
         self._deleter = deleter
-        self._served: dict[str, tuple[str, bool]] = {}
+        self._served: dict[str, tuple[int, bool]] = {}
+        """By uid: the generation that is served, and whether it is terminating."""
         access.hooks[_PREFIX] = self
 
     async def load(self) -> int:
@@ -88,12 +89,10 @@ class Definitions:
         metadata, spec = obj["metadata"], obj["spec"]
         group, plural = spec["group"], spec["names"]["plural"]
         terminating = bool(metadata.get("deletionTimestamp"))
-        served = repr(spec)
-        if self._served.get(metadata["uid"]) == (served, terminating):
+        state = (metadata.get("generation", 0), terminating)
+        if self._served.get(metadata["uid"]) == state or not _is_true(obj, "Established"):
             return
-        if not _is_true(obj, "Established"):
-            return
-        self._served[metadata["uid"]] = (served, terminating)
+        self._served[metadata["uid"]] = state
         self._access.kinds.replace(group, plural, kind_infos(obj, is_terminating=terminating))
 
     def removed(self, obj: Object) -> None:

@@ -29,6 +29,7 @@ class EventExpiry:
         ages = [(_last_seen(entry.value, access.clock.now()), entry.key, entry.revision) for entry in page.entries]
         self._due.extend(sorted(ages))
         since = page.revision
+        del page, ages  # a loop that never ends must not hold on to old bytes
         while True:
             await access.clock.sleep(access.options.event_sweep_interval_s)
             since = await self._note_writes(since)

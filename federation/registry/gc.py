@@ -59,12 +59,14 @@ class GarbageCollector:
         page = await self._access.store.list("/")
         for entry in page.entries:
             self._enqueue(self._index.note(entry.key, entry.value))
+        revision = page.revision
+        del page  # a loop that never ends must not hold on to what the world once was
         async with asyncio.TaskGroup() as group:
             for number in range(_WORKERS):
                 group.create_task(self._work(), name=f"gc worker {number}")
             group.create_task(self._look_again(), name="gc retries")
             group.create_task(self._judge_unsure(), name="gc unsure")
-            async for batch in self._access.store.watch("/", page.revision):
+            async for batch in self._access.store.watch("/", revision):
                 for event in batch:
                     if event.type is EventType.DELETED:
                         self._enqueue(self._index.forget(event.key, event.value))

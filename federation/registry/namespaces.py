@@ -41,10 +41,12 @@ class Namespaces:
     async def run(self) -> None:
         """Serve every namespace until cancelled."""
         page = await self._access.store.list(_PREFIX)
+        revision, found = page.revision, [encoding.decode(entry.value) for entry in page.entries]
+        del page  # a loop that never ends must not hold on to old bytes
         try:
-            for entry in page.entries:
-                await self._serve(encoding.decode(entry.value))
-            async for batch in self._access.store.watch(_PREFIX, page.revision):
+            while found:
+                await self._serve(found.pop())
+            async for batch in self._access.store.watch(_PREFIX, revision):
                 for event in batch:
                     if event.type is EventType.DELETED:
                         await self._delete_content(event.key.removeprefix(_PREFIX))

@@ -23,7 +23,7 @@ class RegistryOptions:
     """How often a write without a resourceVersion is tried again when another writer was faster."""
     list_limit_max: int = 0
     """The largest page that is served (0: as large as the caller asks)."""
-    label_cache_entries: int = 20_000
+    label_cache_entries: int = 10_000
     """How many parsed label sets are kept for selectors."""
     service_network: str = "10.96.0.0/12"
     """Where Services get their clusterIP from."""

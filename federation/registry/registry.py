@@ -6,11 +6,13 @@ owner-reference garbage collection, CustomResourceDefinitions, Event expiry. Rea
 `watches.py` and `deletes.py` for the verbs, `strategies/` for what differs by kind.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import wraps
+from typing import ParamSpec, TypeVar
 
 from federation.api.resources import Object
 from federation.base.clock import Clock
-from federation.base.errors import MethodNotAllowed, NotFound
+from federation.base.errors import MethodNotAllowed, NotFound, ServiceUnavailable, StoreError
 from federation.base.tasks import Supervisor
 from federation.registry.access import Access
 from federation.registry.addresses import ServiceAddresses
@@ -29,6 +31,22 @@ from federation.registry.subresources import Subresources
 from federation.registry.watches import WatchBatch, Watcher
 from federation.registry.writes import Writer
 from federation.store.interface import Store
+
+_Parameters = ParamSpec("_Parameters")
+_Answer = TypeVar("_Answer")
+
+
+def _answering(verb: Callable[_Parameters, Awaitable[_Answer]]) -> Callable[_Parameters, Awaitable[_Answer]]:
+    """Translate what the store could not do into the 503 that a Kubernetes client retries."""
+
+    @wraps(verb)
+    async def answering(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Answer:
+        try:
+            return await verb(*args, **kwargs)
+        except StoreError as error:
+            raise ServiceUnavailable(f"the store does not answer: {error}") from error
+
+    return answering
 
 
 class Registry:
@@ -77,6 +95,7 @@ class Registry:
         await self.start()
         await self._definitions.install(manifests)
 
+    @_answering
     async def get(self, info: KindInfo, namespace: str, name: str, *, subresource: str = "") -> bytes:
         """Return an object, or its subresource (status, scale); NotFound."""
         _check_verb(info, "get", subresource)
@@ -84,11 +103,13 @@ class Registry:
             return await self._subresources.get_scale(info, namespace, name)
         return await self._reader.get(info, namespace, name)
 
+    @_answering
     async def list(self, info: KindInfo, namespace: str, options: ListOptions) -> ListResult:
         """Return a page of a namespace's objects, of all namespaces when it is "". BadRequest, Expired."""
         _check_verb(info, "list", "")
         return await self._reader.list_page(info, namespace, options)
 
+    @_answering
     async def create(
         self,
         info: KindInfo,
@@ -105,6 +126,7 @@ class Registry:
             return await self._subresources.create(info, namespace, name, subresource, obj, options)
         return await self._writer.create(info, namespace, obj, options)
 
+    @_answering
     async def update(
         self, info: KindInfo, namespace: str, name: str, obj: Object, options: WriteOptions, *, subresource: str = ""
     ) -> tuple[bytes, bool]:
@@ -114,6 +136,7 @@ class Registry:
             return await self._writer.update(info, namespace, name, obj, options, subresource=subresource)
         return await self._subresources.update(info, namespace, name, subresource, obj, options), False
 
+    @_answering
     async def patch(
         self,
         info: KindInfo,
@@ -132,11 +155,13 @@ class Registry:
             return await self._writer.patch(info, namespace, name, parsed, options, subresource=subresource)
         return await self._subresources.patch(info, namespace, name, subresource, parsed, options), False
 
+    @_answering
     async def delete(self, info: KindInfo, namespace: str, name: str, options: DeleteOptions) -> tuple[bytes, bool]:
         """Delete an object: its last state or a Status, and whether it is gone already."""
         _check_verb(info, "delete", "")
         return await self._deleter.delete(info, namespace, name, options)
 
+    @_answering
     async def delete_collection(
         self, info: KindInfo, namespace: str, list_options: ListOptions, options: DeleteOptions
     ) -> ListResult:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from federation.base.errors import BadRequest, Expired, RevisionCompacted, StoreError
+from federation.base.errors import BadRequest, Expired, RevisionCompacted, ServiceUnavailable, StoreError
 from federation.registry import encoding
 from federation.registry.access import Access
 from federation.registry.filters import Filter
@@ -45,12 +45,15 @@ class Watcher:
                 initial.append(("BOOKMARK", _bookmark(info, since, initial_events_end=True)))
             if initial:
                 yield initial
+            del initial  # a watch lives for hours and must not hold on to old bytes
         try:
             async for batch in stream.follow(prefix, since):
                 yield batch
         except RevisionCompacted as error:
             newest = await self._access.store.revision()
             raise Expired(f"too old resource version: {since} ({newest})") from error
+        except StoreError as error:
+            raise ServiceUnavailable(f"the store does not answer: {error}") from error
 
     async def _initial(self, info: KindInfo, prefix: str, wanted: Filter) -> tuple[int, WatchBatch]:
         page = await self._access.store.list(prefix)

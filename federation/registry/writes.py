@@ -18,6 +18,7 @@ from federation.base.errors import (
     MethodNotAllowed,
     NotFound,
     RevisionConflict,
+    StoreError,
     cause,
     invalid,
 )
@@ -179,6 +180,10 @@ class Writer:
                 if hook is not None:
                     hook.removed(obj)
                 raise already_exists(info, metadata["name"]) from error
+            except StoreError:
+                if hook is not None:
+                    hook.removed(obj)
+                raise
             if hook is not None:
                 hook.written(obj)
             return info.to_version(entry.value)
