@@ -145,7 +145,7 @@ def prepare_update(
         causes += strategy.validate_update(new, old)
         options.warnings.extend(strategy.warnings(new))
     if causes:
-        raise _invalid(info, new["metadata"]["name"], causes)
+        raise _invalid(info, new["metadata"].get("name", ""), causes)
     return new if is_apply else _track(info, new, old, options, now=now, subresource=subresource)
 
 

@@ -62,7 +62,7 @@ class Subresources:
             return await self._finalize(info, name, obj, options)
         if subresource != "scale":
             raise MethodNotAllowed(f"update is not supported on {info.resource.plural}/{subresource}")
-        revision = (obj.get("metadata") or {}).get("resourceVersion") or ""
+        revision = _part("Scale", obj, "metadata").get("resourceVersion") or ""
 
         def replaced(live: Object) -> tuple[Object, bool]:
             if revision not in {"", live["metadata"]["resourceVersion"]}:
@@ -81,7 +81,7 @@ class Subresources:
         def patched(live: Object) -> tuple[Object, bool]:
             scale = to_scale(info, live)
             wanted = _patched_scale(scale, patch)
-            if wanted["metadata"].get("resourceVersion") != scale["metadata"]["resourceVersion"]:
+            if _part("Scale", wanted, "metadata").get("resourceVersion") != scale["metadata"]["resourceVersion"]:
                 raise modified(info, name)
             return with_replicas(info, live, _wanted_replicas(name, wanted)), patch.pins_revision
 
@@ -94,19 +94,19 @@ class Subresources:
         return orjson.dumps(to_scale(info, encoding.decode(value)))
 
     async def _finalize(self, info: KindInfo, name: str, obj: Object, options: WriteOptions) -> bytes:
-        revision = (obj.get("metadata") or {}).get("resourceVersion") or ""
+        revision = _part("Namespace", obj, "metadata").get("resourceVersion") or ""
 
         def finalized(live: Object) -> tuple[Object, bool]:
             if revision not in {"", live["metadata"]["resourceVersion"]}:
                 raise modified(info, name)
-            live["spec"] = {"finalizers": (obj.get("spec") or {}).get("finalizers") or []}
+            live["spec"] = {"finalizers": _part("Namespace", obj, "spec").get("finalizers") or []}
             return live, bool(revision)
 
         return await self._writer.change(info, "", name, finalized, options, subresource="finalize")
 
     async def _bind(self, info: KindInfo, namespace: str, name: str, obj: Object, options: WriteOptions) -> bytes:
         """Assign a pod to a node, once: the scheduler's write."""
-        node = ((obj.get("target") or {}).get("name")) or ""
+        node = _part("Binding", obj, "target").get("name") or ""
         if not node:
             raise invalid("Binding", "", name, [cause("FieldValueRequired", "Required value", "target.name")])
         now = self._access.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -203,6 +203,16 @@ def to_scale(info: KindInfo, obj: Object) -> Object:
     }
 
 
+def _part(kind: str, obj: Object, name: str) -> dict[str, Any]:
+    """Return a part of a virtual object that must be an object itself, empty when it is absent; BadRequest."""
+    part = obj.get(name)
+    if part is None:
+        return {}
+    if not isinstance(part, dict):
+        raise BadRequest(f'{kind} in version "v1" cannot be handled as a {kind}: {name}: must be an object')
+    return part
+
+
 def with_replicas(info: KindInfo, obj: Object, replicas: int) -> Object:
     """Set the number of replicas where the kind keeps it, in place."""
     steps = (info.scale or ScalePaths()).spec_replicas.strip(".").split(".")
@@ -225,7 +235,7 @@ def _patched_scale(scale: Object, patch: Patch) -> Object:
 
 
 def _wanted_replicas(name: str, scale: Object) -> int:
-    replicas = (scale.get("spec") or {}).get("replicas", 0) or 0
+    replicas = _part("Scale", scale, "spec").get("replicas", 0) or 0
     if not isinstance(replicas, int) or isinstance(replicas, bool):
         raise BadRequest('Scale in version "v1" cannot be handled as a Scale: spec.replicas: must be an integer')
     if replicas < 0:

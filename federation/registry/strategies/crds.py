@@ -91,6 +91,15 @@ class CustomStrategy(Strategy):
         return not self._has_status and new.get("status") != old.get("status")
 
 
+def _validate_columns(columns: list[dict[str, Any]], at: str) -> Causes:
+    return [
+        required(f"{at}.additionalPrinterColumns[{index}].{field}")
+        for index, column in enumerate(columns)
+        for field in ("name", "type", "jsonPath")
+        if not column.get(field)
+    ]
+
+
 def _validate_versions(versions: list[dict[str, Any]]) -> Causes:
     if not versions:
         return [required("spec.versions")]
@@ -105,6 +114,11 @@ def _validate_versions(versions: list[dict[str, Any]]) -> Causes:
         seen.add(name)
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
             causes.append(required(f"{at}.schema.openAPIV3Schema", "schemas are required"))
+        causes += _validate_columns(version.get("additionalPrinterColumns") or [], at)
+        scale = (version.get("subresources") or {}).get("scale")
+        for field in ("specReplicasPath", "statusReplicasPath") if scale is not None else ():
+            if not scale.get(field):
+                causes.append(required(f"{at}.subresources.scale.{field}"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
         causes.append(invalid("spec.versions", [], "must have exactly one version marked as storage version"))
     return causes

@@ -85,7 +85,7 @@ def _validate_container(container: Fields, field: str, seen: set[str], volumes: 
     if resources := container.get("resources"):
         causes += _validate_resources(resources, f"{field}.resources")
     for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
-        if found := container.get(probe):
+        if (found := container.get(probe)) is not None:
             causes += _validate_probe(found, f"{field}.{probe}", may_repeat=probe == "readinessProbe")
     return causes
 
