@@ -161,7 +161,9 @@ def _shown(entry: Entry) -> str:
 
 
 def _not_typed(applied: Object, api_version: str, errors: list[str]) -> ApiError:
-    metadata = applied.get("metadata") or {}
+    metadata = applied.get("metadata")
+    if not isinstance(metadata, dict):
+        metadata = {}
     name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
     listed = errors[0] if len(errors) == 1 else "errors:\n" + "".join(f"  {error}\n" for error in errors)
     return ApiError(

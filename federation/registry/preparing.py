@@ -49,7 +49,7 @@ def check_envelope(info: KindInfo, namespace: str, name: str, obj: Object) -> No
     if not isinstance(metadata, dict):
         raise BadRequest("metadata must be an object")
     for field in _TEXTS:
-        if not isinstance(metadata.get(field) or "", str):
+        if not isinstance(metadata.get(field), str | None):
             raise BadRequest(
                 f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: json: cannot'
                 f" unmarshal into Go struct field ObjectMeta.metadata.{field} of type string"

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from federation.base.errors import BadRequest
 from federation.registry.schema.builtin import object_meta
 from federation.registry.schema.model import ANYTHING, NO_DEFAULT, Schema
 
@@ -58,7 +59,37 @@ def _add_envelope(schema: Schema) -> None:
     schema.properties["metadata"] = object_meta()
 
 
+_SHAPES: dict[str, type | tuple[type, ...]] = {
+    "type": str,
+    "format": str,
+    "description": str,
+    "pattern": str,
+    "required": list,
+    "enum": list,
+    "properties": Mapping,
+    "allOf": list,
+    "anyOf": list,
+    "oneOf": list,
+    "x-kubernetes-list-map-keys": list,
+    "x-kubernetes-list-type": str,
+    "x-kubernetes-map-type": str,
+}
+
+
+def _check_shape(raw: Any) -> None:
+    """Refuse what is no schema at all; BadRequest."""
+    if not isinstance(raw, Mapping):
+        raise BadRequest(f"a schema must be an object, not {raw!r:.40}")
+    for key, kind in _SHAPES.items():
+        if raw.get(key) is not None and not isinstance(raw[key], kind):
+            raise BadRequest(f"a schema's {key} is of the wrong type: {raw[key]!r:.40}")
+    for name in (*(raw.get("required") or ()), *(raw.get("x-kubernetes-list-map-keys") or ())):
+        if not isinstance(name, str):
+            raise BadRequest(f"a schema names fields by text, not {name!r:.40}")
+
+
 def _compile(raw: Mapping[str, Any]) -> Schema:
+    _check_shape(raw)
     schema = Schema(raw.get("type") or "")
     schema.format = raw.get("format") or ""
     schema.description = raw.get("description") or ""

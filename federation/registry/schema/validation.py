@@ -63,7 +63,7 @@ def conforms(schema: Schema, value: Any) -> bool:
         items = schema.items
         if items is not None:
             for inner in value:
-                if not conforms(items, inner):
+                if not conforms(items, inner) or (inner is None and _is_missing(items)):
                     return False
     elif kind != ANY and not checks.has_type(schema, value):
         return False
@@ -94,6 +94,8 @@ def _validate(schema: Schema, value: Any, path: str, causes: Causes, place: _Pla
         _validate_fields(schema, value, path, causes, place)
     elif isinstance(value, list) and schema.items is not None:
         for index, inner in enumerate(value):
+            if inner is None and _is_missing(schema.items):
+                causes.append(cause(TYPE_INVALID, _decoder_says(schema.items, None, place), f"{path}[{index}]"))
             _validate(schema.items, inner, f"{path}[{index}]", causes, place)
     if value is not None:
         causes += checks.constraints(schema, value, path)
@@ -113,6 +115,11 @@ def _validate_fields(schema: Schema, value: dict[str, Any], path: str, causes: C
         if field is not None:
             below = (schema.name, _below(place[1], name)) if schema.kind == STRUCT else place
             _validate(field, inner, _below(path, name), causes, below)
+
+
+def _is_missing(items: Schema) -> bool:
+    """Tell whether a null in a list of a built-in kind is refused: nothing that reads such lists expects one."""
+    return items.native and items.kind != ANY
 
 
 def _below(path: str, name: str) -> str:

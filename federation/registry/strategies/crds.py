@@ -115,10 +115,9 @@ def _validate_versions(versions: list[dict[str, Any]]) -> Causes:
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
             causes.append(required(f"{at}.schema.openAPIV3Schema", "schemas are required"))
         causes += _validate_columns(version.get("additionalPrinterColumns") or [], at)
-        scale = (version.get("subresources") or {}).get("scale")
-        for field in ("specReplicasPath", "statusReplicasPath") if scale is not None else ():
-            if not scale.get(field):
-                causes.append(required(f"{at}.subresources.scale.{field}"))
+        if (scale := (version.get("subresources") or {}).get("scale")) is not None:
+            paths = ("specReplicasPath", "statusReplicasPath")
+            causes += [required(f"{at}.subresources.scale.{path}") for path in paths if not scale.get(path)]
     if sum(bool(version.get("storage")) for version in versions) != 1:
         causes.append(invalid("spec.versions", [], "must have exactly one version marked as storage version"))
     return causes
