@@ -25,6 +25,7 @@ from federation.server.watching import Watches
 
 _APPLY = "application/apply-patch+yaml"
 _CREATED_BY_POST = frozenset({"binding", "eviction"})
+_NAMES_LENGTH_MAX = 1500
 _OPTIONS_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
 
 
@@ -198,6 +199,8 @@ def _check_scope(info: KindInfo, path: ResourcePath, verb: str) -> None:
     """Refuse paths that kube-apiserver does not have: wrong scope, unknown subresource, unnamed writes."""
     if path.subresource and path.subresource not in info.subresources:
         raise _not_found()
+    if len(path.namespace) + len(path.name) > _NAMES_LENGTH_MAX or "\0" in path.namespace or "\0" in path.name:
+        raise _not_found()  # nothing can have such a name
     if info.resource.namespaced:
         if not path.namespace:
             if path.name:

@@ -59,11 +59,17 @@ def dns1035_label(name: str) -> list[str]:
     return _check(name, 63, _dns1035_re, _DNS1035_TEXT)
 
 
+_SEGMENT_LENGTH_MAX = 1024
+"""Kubernetes has no limit here but that of etcd's requests; ours keeps the store's keys short."""
+
+
 def path_segment(name: str) -> list[str]:
     """Return what is wrong with a name that must only fit into a URL path, as RBAC names do."""
     if name in {".", ".."}:
         return [f"may not be '{name}'"]
-    return [f"may not contain '{sign}'" for sign in ("/", "%") if sign in name]
+    if len(name) > _SEGMENT_LENGTH_MAX:
+        return [f"must be no more than {_SEGMENT_LENGTH_MAX} characters"]
+    return [f"may not contain '{sign}'" for sign in ("/", "%", "\0") if sign in name]
 
 
 def qualified_name(key: str) -> list[str]:
