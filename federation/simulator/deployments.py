@@ -89,8 +89,11 @@ class DeploymentController:
         if new is None:
             await self._create_set(deployment, owned, template_hash)
             return _DONE
-        await self._scale(deployment, new, [s for s in owned if s is not new])
-        await self._write_status(deployment, new, owned)
+        try:
+            await self._scale(deployment, new, [s for s in owned if s is not new])
+            await self._write_status(deployment, new, owned)
+        except NotFound:
+            return _DONE  # deleted meanwhile; the event says so
         return _DONE
 
     async def _create_set(self, deployment: Object, owned: list[Object], template_hash: str) -> None:

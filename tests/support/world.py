@@ -140,6 +140,8 @@ class World:
         self.user = LocalClient(self.registry, user_agent="kubectl")
         self.members: dict[str, Member] = {}
         self.journal = MemoryJournal()
+        self.notes: list[str] = []
+        """What a failure prints besides the state."""
         self.in_flight_max = in_flight_max
         self._plugins = plugins
         self._has_workloads = has_workloads
@@ -353,7 +355,7 @@ class World:
 
     async def describe(self) -> str:
         """Return what one needs to see when a scenario fails."""
-        lines = [f"seed {self.seed}, after {self.clock.monotonic():.2f} s"]
+        lines = [f"seed {self.seed}, after {self.clock.monotonic():.2f} s", *self.notes]
         for obj in (await self.user.list(FEDERATED_OBJECTS)).items[:5]:
             annotations = {key.rpartition("/")[2]: value for key, value in obj["metadata"]["annotations"].items()}
             annotations.pop("scheduling-triggers", None)
@@ -473,7 +475,8 @@ async def a_world(
         await world.begin({name: (labels or {}).get(name, {}) for name in members})
         yield world
         await world.settle()
-        assert await violations(world) == []
+        found = await violations(world)
+        assert not found, "\n".join(found)
     except BaseException as error:
         error.add_note(await world.describe())
         raise
