@@ -20,7 +20,12 @@ from federation.base.errors import StoreUnavailable
 _PROGRAM = """
 import os, sys
 sync = getattr(os, "fdatasync", os.fsync)
-while os.read(0, 1):
+while True:
+    try:
+        if not os.read(0, 1):
+            break
+    except OSError:
+        break  # the parent is gone
     try:
         file = os.open(sys.argv[1], os.O_RDWR)
         try:
