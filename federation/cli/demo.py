@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import typer
 import yaml
 from rich.console import Console
 from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from federation.api import names
 from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, Object, Resource
 from federation.base.clock import SystemClock
 from federation.base.errors import ClusterError, ConfigurationError, FederationError, NotFound
@@ -84,9 +86,20 @@ async def demo(directory: Path, *, port: int, once: bool, timeout_s: float) -> i
             for client in (host, *members.values()):
                 await client.close()
         _print_next(console, kubeconfig, once=once)
-        if not once:
-            await process.wait()
-    return 0
+        return 0 if once else await _until_interrupted(process)
+
+
+async def _until_interrupted(process: asyncio.subprocess.Process) -> int:
+    """Return 0 after Ctrl-C, and the exit code of the federation when it ends by itself."""
+    interrupted = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupted.set)
+    waits = [asyncio.ensure_future(interrupted.wait()), asyncio.ensure_future(process.wait())]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
+    return 0 if interrupted.is_set() else process.returncode or 0
 
 
 @contextlib.asynccontextmanager
@@ -104,8 +117,9 @@ async def _running_federation(
             while not line.startswith(b"ready"):
                 line = await process.stdout.readline()
                 if not line:
-                    raise FederationError(f"the federation did not start (exit code {await process.wait()})")
-        console.print(f"[green]✓[/green] {line.decode().strip()}")
+                    raise typer.Exit(await process.wait() or 1)  # it has said why on standard error, which is ours too
+        address = line.decode().split(";")[0].removeprefix("ready ")
+        console.print(f"[green]✓[/green] the host API serves at {address}, all of them Ready")
         yield process
     finally:
         if process.returncode is None:
@@ -198,6 +212,9 @@ async def _explain_stall(host: HTTPClient, view: _View, timeout_s: float) -> str
         f"deployment/{_DEPLOYMENT} did not converge in {timeout_s:g} s:"
         f" {status.get('readyReplicas', 0)} of {view.desired} replicas ready, placed {placed}"
     )
+    for condition in status.get("conditions", ()):
+        if condition["type"] == names.SCHEDULED and condition["status"] != "True":
+            text += f"; {condition.get('message') or condition.get('reason')}"
     return text + (f"; not ready: {', '.join(unready)}" if unready else "")
 
 

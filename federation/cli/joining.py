@@ -8,7 +8,7 @@ already here, or one that belongs to another federation is refused with one line
 import asyncio
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from federation.api import names
@@ -26,8 +26,9 @@ from federation.base.errors import (
     RequestTimeout,
     Unauthorized,
 )
+from federation.client.connection import Connection, connection_from_secret
 from federation.client.http import HTTPClient
-from federation.client.kubeconfig import Connection
+from federation.client.kubeconfig import ask_plugin
 from federation.client.protocol import Client, PatchType
 
 _PROBE_TIMEOUT_S = 10.0
@@ -73,6 +74,7 @@ def parse_taints(text: str) -> tuple[dict[str, str], ...]:
 async def join(host: Client, request: JoinRequest) -> None:
     """Check the member and write its Secret and FederatedCluster; ConfigurationError when it must not join."""
     await _refuse_duplicates(host, request)
+    request = await _to_storable(request)
     await _probe(host, request)
     await _write_secret(host, request)
     try:
@@ -109,11 +111,48 @@ async def _refuse_duplicates(host: Client, request: JoinRequest) -> None:
             )
 
 
+async def _to_storable(request: JoinRequest) -> JoinRequest:
+    """Return the request with credentials that a Secret can hold; ConfigurationError names the field that it cannot.
+
+    Credentials that a program gives out end soon and the control plane cannot run the program. They are enough to make
+    a service account of our own with them, so with `use_service_account` the program is run here, once.
+    """
+    connection = request.connection
+    if connection.plugin is not None:
+        if not request.use_service_account:
+            raise ConfigurationError(
+                f"users[].user.{connection.plugin.kind}: the control plane cannot run the program that gives out these"
+                " credentials; add --use-service-account to swap them for a service account's in the member"
+            )
+        connection = (await ask_plugin(connection)).connection
+    for value, field_name, remedy in (
+        (connection.username, "users[].user.username", "use a client certificate or a token"),
+        (connection.impersonate_user, "users[].user.as", "use the credentials of the account itself"),
+        (connection.tls_server_name, "clusters[].cluster.tls-server-name", "use an address that the certificate names"),
+        (connection.proxy_url, "clusters[].cluster.proxy-url", "the control plane has to reach the member directly"),
+    ):
+        if value:
+            raise ConfigurationError(f"{field_name} is not supported for a member; {remedy}")
+    storable = replace(request, connection=connection)
+    if connection.server.startswith("https://") and not connection.ca_data and not connection.insecure:
+        raise ConfigurationError(
+            f"the kubeconfig for {connection.server} has no certificate-authority; add the CA of its certificate"
+        )
+    if not connection.token and not connection.client_cert_data:
+        raise ConfigurationError(
+            f"the kubeconfig's user for {connection.server} has no credentials; use a client certificate or a token"
+        )
+    connection_from_secret(_to_cluster(storable), _to_secret(storable), bootstrap=True)
+    return storable
+
+
 async def _probe(host: Client, request: JoinRequest) -> None:
     server = request.connection.server
     member = HTTPClient(request.connection)
     try:
         code, _ = await member.raw("GET", "/version", timeout_s=_PROBE_TIMEOUT_S)
+        if code in (401, 403):
+            raise ConfigurationError(f"{server} refuses the kubeconfig's credentials (it answers {code})")
         if code != 200:
             raise ConfigurationError(f"{server} answers {code} to GET /version; is it a Kubernetes API server?")
         async with asyncio.timeout(_PROBE_TIMEOUT_S):
@@ -130,6 +169,8 @@ async def _probe(host: Client, request: JoinRequest) -> None:
         raise ConfigurationError(f"{server} gives no usable answer: {error}") from None
     finally:
         await member.close()
+    if namespace["metadata"].get("deletionTimestamp"):
+        return  # An earlier membership is being cleaned up; the controller waits for that.
     uid = (namespace["metadata"].get("annotations") or {}).get(names.FEDERATED_CLUSTER_UID)
     if uid is None:
         return
@@ -148,7 +189,7 @@ def _to_cluster(request: JoinRequest) -> Object:
         "apiEndpoint": request.connection.server,
         "secretRef": {"name": _secret_name(request.name)},
     }
-    if request.connection.insecure:
+    if request.connection.insecure or request.connection.server.startswith("http://"):
         spec["insecure"] = True
     if request.use_service_account:
         spec["useServiceAccount"] = True
@@ -166,7 +207,7 @@ def _secret_name(cluster: str) -> str:
     return f"{cluster}-credentials"
 
 
-async def _write_secret(host: Client, request: JoinRequest) -> None:
+def _to_secret(request: JoinRequest) -> Object:
     connection = request.connection
     values = {
         names.SECRET_CA: connection.ca_data,
@@ -174,17 +215,20 @@ async def _write_secret(host: Client, request: JoinRequest) -> None:
         names.SECRET_CLIENT_KEY: connection.client_key_data,
         names.SECRET_BOOTSTRAP_TOKEN: connection.token.encode() if connection.token else None,
     }
-    secret = {
+    return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": _secret_name(request.name), "namespace": names.SYSTEM_NAMESPACE},
         "type": "Opaque",
         "data": {key: base64.b64encode(value).decode() for key, value in values.items() if value},
     }
+
+
+async def _write_secret(host: Client, request: JoinRequest) -> None:
     await host.patch(
         SECRETS,
         _secret_name(request.name),
-        secret,
+        _to_secret(request),
         patch_type=PatchType.APPLY,
         namespace=names.SYSTEM_NAMESPACE,
         field_manager="fedctl",

@@ -21,7 +21,10 @@ from federation.cli.session import Session
 from federation.settings import from_environment
 
 app = typer.Typer(
-    help="One Kubernetes API in front of many clusters.",
+    help=(
+        "One Kubernetes API in front of many clusters.\n\n"
+        "First minutes: `fedctl demo`. A federation of your own: `fedctl serve --dir DIR`, then `fedctl join`."
+    ),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -60,6 +63,21 @@ def _configure_logs(log_format: str, log_level: str) -> None:
     logs.configure("json" if log_format == "json" else "text", log_level)
 
 
+@app.command("demo")
+def demo_command(
+    directory: Annotated[Path, typer.Option("--dir", help="Directory for the demo's state.")] = Path(".demo"),
+    once: Annotated[bool, typer.Option("--once", help="Exit after convergence (non-zero when there is none).")] = False,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of the API; 0 picks a free one.")] = 0,
+    timeout: WaitS = 60,
+) -> None:
+    """Show a federation at work.
+
+    Starts a control plane with three simulated members, applies the quickstart and shows replicas arriving in every
+    member and the merged status coming back.
+    """
+    _execute(demo.demo(directory, port=port, once=once, timeout_s=timeout))
+
+
 @app.command()
 def up(
     directory: Dir,
@@ -70,10 +88,14 @@ def up(
     log_format: LogFormat = "text",
     log_level: LogLevel = "warning",
 ) -> None:
-    """Run a control plane with simulated member clusters, in the foreground."""
+    """Run a control plane with simulated members.
+
+    Runs in the foreground until Ctrl-C. State is kept under DIR: a second start continues where the first stopped.
+    """
     _configure_logs(log_format, log_level)
     settings = from_environment({"directory": directory, "port": port, "host": host})
-    _execute(run.up(settings, members=members, pod_start_s=pod_start))
+    fleet = run.FleetOptions(members, pod_start_s=pod_start, log_format=log_format, log_level=log_level)
+    _execute(run.up(settings, fleet))
 
 
 @app.command()
@@ -84,25 +106,17 @@ def serve(
     log_format: LogFormat = "text",
     log_level: LogLevel = "info",
 ) -> None:
-    """Run a control plane for clusters that you join."""
+    """Run a control plane for your own clusters.
+
+    Runs in the foreground until Ctrl-C. Clusters are added with `fedctl join`.
+    """
     _configure_logs(log_format, log_level)
     _execute(run.serve(from_environment({"directory": directory, "port": port, "host": host})))
 
 
-@app.command("demo")
-def demo_command(
-    directory: Annotated[Path, typer.Option("--dir", help="Directory for the demo's state.")] = Path(".demo"),
-    once: Annotated[bool, typer.Option("--once", help="Exit after convergence (non-zero when there is none).")] = False,
-    port: Port = 0,
-    timeout: WaitS = 60,
-) -> None:
-    """Start a federation, apply the quickstart, and show replicas arriving in every member."""
-    _execute(demo.demo(directory, port=port or 0, once=once, timeout_s=timeout))
-
-
 @app.command()
 def join(
-    name: Annotated[str, typer.Argument(help="Name of the new member.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new member.")],
     member_kubeconfig: Annotated[
         Path, typer.Option("--kubeconfig", help="The member's kubeconfig; the federation's is --host-kubeconfig.")
     ],
@@ -118,7 +132,10 @@ def join(
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the member is Ready.")] = True,
     timeout: WaitS = 60,
 ) -> None:
-    """Join a Kubernetes cluster to the federation."""
+    """Add a cluster to the federation.
+
+    Works with any Kubernetes API server whose kubeconfig holds a client certificate or a token.
+    """
     request = clusters.to_join_request(
         name, member_kubeconfig, member_context, labels, taints, use_service_account=use_service_account
     )
@@ -128,12 +145,15 @@ def join(
 
 @app.command()
 def unjoin(
-    name: Annotated[str, typer.Argument(help="Name of the member.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the member.")],
     kubeconfig: Kubeconfig = None,
     context: Context = "",
     timeout: WaitS = 60,
 ) -> None:
-    """Remove a member; its workloads stay unless the cluster is annotated for cascading deletion."""
+    """Remove a cluster from the federation.
+
+    Its workloads stay where they are, unless the FederatedCluster is annotated for cascading deletion.
+    """
     _execute(clusters.unjoin(Session(kubeconfig, context), name, timeout_s=timeout))
 
 
@@ -143,27 +163,34 @@ def clusters_command(
     context: Context = "",
     output: Annotated[str, typer.Option("-o", "--output", help="table or json.")] = "table",
 ) -> None:
-    """List the members, their state and what they have free."""
+    """List the members and what they have free."""
     _check_output(output)
     _execute(clusters.show(Session(kubeconfig, context), output))
 
 
 @app.command("why")
 def why_command(
-    target: Annotated[str, typer.Argument(help="KIND/NAME, e.g. deployment/nginx.")],
+    target: Annotated[str, typer.Argument(metavar="KIND/NAME", help="For example deployment/nginx.")],
     namespace: Annotated[str, typer.Option("-n", "--namespace", help="Namespace of the object.")] = "default",
     kubeconfig: Kubeconfig = None,
     context: Context = "",
     output: Annotated[str, typer.Option("-o", "--output", help="table or json.")] = "table",
 ) -> None:
-    """Explain the last scheduling decision of an object."""
+    """Explain where an object runs, and why.
+
+    For every cluster: how many replicas and by which scores, or which plugin rejected it and the reason; then the
+    division step by step.
+    """
     _check_output(output)
     _execute(why.why(Session(kubeconfig, context), target, namespace, output))
 
 
 @app.command("kubeconfig")
 def kubeconfig_command(directory: Dir) -> None:
-    """Print the path of the federation's kubeconfig, for `export KUBECONFIG=$(fedctl kubeconfig --dir DIR)`."""
+    """Print the kubeconfig's path.
+
+    For: export KUBECONFIG=$(fedctl kubeconfig --dir DIR)
+    """
     clusters.print_kubeconfig(directory)
 
 

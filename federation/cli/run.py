@@ -11,7 +11,10 @@ import json
 import signal
 import sys
 from collections.abc import AsyncIterator, Coroutine
+from dataclasses import dataclass
 from pathlib import Path
+
+import structlog
 
 from federation.assembly import ControlPlane
 from federation.base.clock import SystemClock
@@ -24,6 +27,18 @@ from federation.client.protocol import Client
 from federation.settings import Settings
 
 _READY_S = 60.0
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetOptions:
+    """The simulated members of `fedctl up`."""
+
+    members: int
+    pod_start_s: float
+    """From binding to Running."""
+    log_format: str = "text"
+    log_level: str = "warning"
 
 
 async def serve(settings: Settings) -> int:
@@ -31,9 +46,9 @@ async def serve(settings: Settings) -> int:
     return await _until_signal(_serve(settings))
 
 
-async def up(settings: Settings, *, members: int, pod_start_s: float) -> int:
+async def up(settings: Settings, fleet: FleetOptions) -> int:
     """Run a control plane and simulated members until a signal; returns the exit code."""
-    return await _until_signal(_up(settings, members, pod_start_s))
+    return await _until_signal(_up(settings, fleet))
 
 
 async def _until_signal(work: Coroutine[None, None, None]) -> int:
@@ -55,16 +70,16 @@ async def _serve(settings: Settings) -> None:
         await task
 
 
-async def _up(settings: Settings, members: int, pod_start_s: float) -> None:
+async def _up(settings: Settings, fleet: FleetOptions) -> None:
     async with (
         _control_plane(settings) as (plane, url, task),
-        _fleet(settings.directory / "members", members, pod_start_s) as (process, described),
+        _fleet(settings.directory / "members", fleet) as (process, described),
     ):
         async with asyncio.TaskGroup() as group:
             for member in described:
                 group.create_task(_join(plane.client, member))
-        word = "member" if members == 1 else "members"
-        _announce(url, plane.kubeconfig, f" with {members} simulated {word}")
+        word = "member" if fleet.members == 1 else "members"
+        _announce(url, plane.kubeconfig, f" with {fleet.members} simulated {word}")
         died = asyncio.ensure_future(process.wait())
         await asyncio.wait((task, died), return_when=asyncio.FIRST_COMPLETED)
         if died.done():
@@ -86,23 +101,26 @@ async def _control_plane(settings: Settings) -> AsyncIterator[tuple[ControlPlane
         await asyncio.wait((started, task), return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             task.result()
+        _log.info("control plane serves", url=started.result(), directory=str(directory.path))
         yield plane, started.result(), task
     finally:
         task.cancel()
         await asyncio.wait((task,))
         directory.close()
+        if started.done():
+            _log.info("control plane stopped")
 
 
 @contextlib.asynccontextmanager
 async def _fleet(
-    directory: Path, members: int, pod_start_s: float
+    directory: Path, options: FleetOptions
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, list[dict[str, object]]]]:
-    command = ["-m", "federation.simulator", "--dir", str(directory), "--members", str(members)]
+    command = ["-m", "federation.simulator", "--dir", str(directory), "--members", str(options.members)]
+    command += ["--pod-start", str(options.pod_start_s)]
+    command += ["--log-format", options.log_format, "--log-level", options.log_level]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *command,
-        "--pod-start",
-        str(pod_start_s),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         start_new_session=True,  # Ctrl-C in the terminal is ours to handle; the pipe ends the members

@@ -83,13 +83,19 @@ def _facts(explanation: Mapping[str, Any]) -> list[tuple[str, str]]:
     unit = explanation.get("unit") or {}
     facts = []
     if policy := explanation.get("policy"):
-        facts.append(("policy", policy if isinstance(policy, str) else " ".join(str(v) for v in policy.values() if v)))
+        facts.append(("policy", _policy(policy)))
     if explanation.get("profile"):
         facts.append(("profile", str(explanation["profile"])))
     if unit.get("mode"):
         wanted = unit.get("desiredReplicas")
         facts.append(("mode", str(unit["mode"]) + (f", {wanted} replicas" if wanted is not None else "")))
     return facts
+
+
+def _policy(policy: Mapping[str, str]) -> str:
+    if policy.get("namespace"):
+        return f"PropagationPolicy {policy['namespace']}/{policy['name']}"
+    return f"ClusterPropagationPolicy {policy['name']}"
 
 
 def _table(listed: list[ClusterRow], explanation: Mapping[str, Any]) -> Table:

@@ -23,8 +23,15 @@ class UnjoinableError(FederationError):
     """The member belongs to somebody else; the message says to whom. Trying again is of no use."""
 
 
+class NotYetError(FederationError):
+    """The member has not done its part yet; asking again soon helps."""
+
+
 async def claim(member: Client, uid: str) -> Object:
-    """Make the member's system namespace ours and return it; UnjoinableError when it is another's."""
+    """Make the member's system namespace ours and return it.
+
+    UnjoinableError when it is another's; NotYetError while it goes away, as it does after an earlier membership.
+    """
     wanted = {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -37,6 +44,8 @@ async def claim(member: Client, uid: str) -> Object:
             return await member.create(NAMESPACES, wanted, field_manager=names.FIELD_MANAGER)
         except AlreadyExists:
             namespace = await member.get(NAMESPACES, names.SYSTEM_NAMESPACE)
+    if namespace["metadata"].get("deletionTimestamp"):
+        raise NotYetError(f"the member is still removing its namespace {names.SYSTEM_NAMESPACE}")
     owner = (namespace["metadata"].get("annotations") or {}).get(names.FEDERATED_CLUSTER_UID)
     if owner == uid:
         return namespace

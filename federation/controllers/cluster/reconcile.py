@@ -26,7 +26,7 @@ _FINAL_REASONS = frozenset({names.REASON_CLUSTER_UNJOINABLE, names.REASON_JOIN_T
 _OURS = (names.FEDERATED_CLUSTER_FINALIZER, names.CASCADING_DELETE_FINALIZER)
 _RETRY_S_MIN = 0.5
 _RETRY_S_MAX = 30.0
-_TOKEN_RETRY_S = 0.5
+_NOT_YET_RETRY_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,6 @@ class JoinOptions:
 
     timeout_s: float = 600.0
     """How long joining may fail before it is given up for good."""
-
-
-class NotYetError(ConfigurationError):
-    """The member has not made our token yet; asking again helps."""
 
 
 class Reconciler:
@@ -134,7 +130,7 @@ class Reconciler:
             event = names.EVENT_CLUSTER_UNJOINABLE
             await self._refuse(name, cluster, names.REASON_CLUSTER_UNJOINABLE, event, str(error))
             return DONE
-        except (ConfigurationError, ApiError, ClusterError) as error:
+        except (membership.NotYetError, ConfigurationError, ApiError, ClusterError) as error:
             return await self._fail(name, cluster, error)
         condition = ConditionWanted(names.CLUSTER_JOINED, "True", names.REASON_CLUSTER_JOINED, "cluster is joined")
         await self._publisher.publish(name, [condition], {"joinPerformed": True})
@@ -161,7 +157,7 @@ class Reconciler:
             return
         token = await membership.ensure_service_account(member, namespace)
         if not token:
-            raise NotYetError("the member has not issued the service account's token yet")
+            raise membership.NotYetError("the member has not issued the service account's token yet")
         await self._patch_secret(cluster, {names.SECRET_SERVICE_ACCOUNT_TOKEN: token})
 
     async def _patch_secret(self, cluster: Object, data: dict[str, str | None]) -> None:
@@ -180,8 +176,8 @@ class Reconciler:
         self._failures[name] = count + 1
         condition = ConditionWanted(names.CLUSTER_JOINED, "False", names.REASON_TOKEN_NOT_OBTAINED, str(error))
         await self._publisher.publish(name, [condition])
-        if isinstance(error, NotYetError):
-            return Result(requeue_after_s=_TOKEN_RETRY_S)
+        if isinstance(error, membership.NotYetError):
+            return Result(requeue_after_s=_NOT_YET_RETRY_S)
         self._recorder.event(cluster, WARNING, names.EVENT_JOIN_CLUSTER_ERROR, str(error))
         return Result(requeue_after_s=min(_RETRY_S_MIN * 2**count, _RETRY_S_MAX))
 
