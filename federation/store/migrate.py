@@ -18,9 +18,9 @@ _alembic = threading.Lock()
 """Alembic keeps its environment in a module, so that one process migrates one database at a time."""
 
 
-def migrations_folder() -> Path:
+def migrations_folder(package: Path | None = None) -> Path:
     """Return the folder of the Alembic scripts: inside the installed package, else at the top of the checkout."""
-    package = Path(federation.__file__).resolve().parent
+    package = package or Path(federation.__file__).resolve().parent
     for folder in (package / "_migrations", package.parent / "migrations"):
         if (folder / "env.py").is_file():
             return folder

@@ -9,7 +9,8 @@ import random
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.support.world import NAMES, World, a_deployment, a_policy, a_world
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import NAMES, World, a_world
 
 from federation.api.resources import DEPLOYMENTS, PROPAGATION_POLICIES
 from federation.base.errors import ApiError, NotFound

@@ -2,7 +2,8 @@
 
 import orjson
 import pytest
-from tests.support.world import World, a_deployment, a_policy, a_world
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import World, a_world
 
 from federation.api import names
 from federation.api.resources import DEPLOYMENTS, PROPAGATION_POLICIES

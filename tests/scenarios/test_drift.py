@@ -1,6 +1,7 @@
 """What the federation set stays as it set it, what others set stays theirs, and nothing is written without need."""
 
-from tests.support.world import World, a_deployment, a_policy, a_world
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import World, a_world
 
 from federation.api.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, PROPAGATION_POLICIES, Object
 

@@ -4,7 +4,8 @@ Everything moves here: the API's semantics, all controllers, the scheduler and i
 workload controllers of their own. Read it top to bottom; `tests/support/world.py` is the stage.
 """
 
-from tests.support.world import a_deployment, a_policy, a_world, an_override
+from tests.support.manifests import a_deployment, a_policy, an_override
+from tests.support.world import a_world
 
 from federation.api import names
 from federation.api.resources import (

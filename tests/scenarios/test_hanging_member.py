@@ -4,7 +4,8 @@ Proved by counting: what reached the others and when (in virtual time, the same 
 silent one, how many calls waited for it at once, and how often its silence was tried.
 """
 
-from tests.support.world import World, a_deployment, a_policy, a_world, reconciles
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import World, a_world, reconciles
 
 from federation.api import names
 from federation.api.resources import DEPLOYMENTS, PROPAGATION_POLICIES

@@ -1,6 +1,7 @@
 """Namespaces go to every cluster by themselves, before what is in them, and leave after it."""
 
-from tests.support.world import World, a_deployment, a_policy, a_world
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import World, a_world
 
 from federation.api import names
 from federation.api.resources import DEPLOYMENTS, NAMESPACES, PROPAGATION_POLICIES, Object

@@ -3,7 +3,8 @@
 from typing import Any, ClassVar
 
 import orjson
-from tests.support.world import World, a_deployment, a_policy, a_world
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import World, a_world
 
 from federation.api import names
 from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, PROPAGATION_POLICIES, SCHEDULING_PROFILES, Object

@@ -1,6 +1,7 @@
 """Zero is a number of replicas: the object stays in its clusters with none, and comes back from there."""
 
-from tests.support.world import a_deployment, a_policy, a_world
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import a_world
 
 from federation.api.resources import DEPLOYMENTS, PODS, PROPAGATION_POLICIES
 

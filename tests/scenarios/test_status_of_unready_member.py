@@ -1,6 +1,7 @@
 """A member that cannot be reached keeps counting with what was seen last: a lost line is not a lost workload."""
 
-from tests.support.world import World, a_deployment, a_policy, a_world
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import World, a_world
 
 from federation.api.resources import COLLECTED_STATUSES, DEPLOYMENTS, PROPAGATION_POLICIES
 from federation.planning.naming import federated_object_name

@@ -113,17 +113,12 @@ def test_every_migration_says_whether_the_previous_version_may_run_meanwhile() -
         assert "Safe while the previous version runs?" in path.read_text(), path.name
 
 
-def test_migrations_are_found_in_a_checkout_and_in_an_installed_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import federation
-
+def test_migrations_are_found_in_a_checkout_and_in_an_installed_package(tmp_path: Path) -> None:
     assert migrations_folder() == FOLDER
     package = tmp_path / "federation"
     (package / "_migrations").mkdir(parents=True)
     (package / "_migrations" / "env.py").touch()
-    monkeypatch.setattr(federation, "__file__", str(package / "__init__.py"))
-    assert migrations_folder() == package / "_migrations"
+    assert migrations_folder(package) == package / "_migrations"
     (package / "_migrations" / "env.py").unlink()
     with pytest.raises(ConfigurationError, match="install the package again"):
-        migrations_folder()
+        migrations_folder(package)

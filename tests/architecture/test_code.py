@@ -1,0 +1,206 @@
+"""House rules that a linter cannot hold, held against the syntax tree of every module. A failure lists each place."""
+
+import ast
+import re
+from collections.abc import Iterable
+
+from tests.support.sources import Source, product, sources, suite
+
+PURE = ("federation/api", "federation/planning", "federation/scheduling", "plugins/federation_plugins")
+
+MAY_CATCH_EVERYTHING = {
+    "federation/base/tasks.py": "a loop that broke is logged, counted and started again",
+    "federation/runtime/controller.py": "a reconcile that broke is logged, counted and tried again",
+    "federation/runtime/informer.py": "one listener that broke must not keep the others from hearing of changes",
+    "federation/scheduling/engine.py": "whatever a stranger's plugin raises is that plugin's failure",
+    "federation/server/app.py": "a handler that broke is answered with a 500 Status, logged and counted",
+}
+"""Where `except Exception` is right, and why."""
+
+LINES_MAX = 450
+TEST_LINES_MAX = 650
+"""A test module is a list of cases: it may be longer than code, but not without end."""
+FUNCTION_LINES_MAX = 80
+RECONCILE_LINES_MAX = 60
+
+
+def _none(found: Iterable[str]) -> None:
+    listed = sorted(set(found))
+    assert not listed, "\n" + "\n".join(listed)
+
+
+def _at(source: Source, line: int, what: str) -> str:
+    return f"{source.name}:{line} {what}"
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    def sentences() -> Iterable[str]:
+        for source in product():
+            docstring = ast.get_docstring(source.tree)
+            if docstring is None and source.text.strip():
+                yield f"{source.name} has no docstring"
+            elif docstring is not None and not re.search(r"\w[^.]*[.!?:)]", docstring):
+                yield f"{source.name}'s docstring is no sentence: {docstring!r}"
+
+    _none(sentences())
+
+
+def test_wire_names_are_spelled_in_one_place() -> None:
+    """Labels, annotations and finalizers are constants of api/names.py; groups are in api/resources.py (STYLE 14)."""
+    allowed = {"federation/api/names.py", "federation/api/resources.py"}
+    _none(
+        _at(source, line, repr(text[:80]))
+        for source in sources("federation", "plugins/federation_plugins")
+        if source.name not in allowed
+        for line, text in source.strings()
+        if "kubeadmiral.io/" in text and not _is_api_version(text)
+    )
+
+
+def _is_api_version(text: str) -> bool:
+    return re.fullmatch(r"[a-z.]*kubeadmiral\.io/v\d+(alpha\d+|beta\d+)?", text) is not None
+
+
+def test_pure_layers_read_no_clock_no_randomness_and_no_files() -> None:
+    forbidden = re.compile(
+        r"(datetime\.(datetime\.)?(now|utcnow|today)|date\.today|time\.\w+|random\.\w+|secrets\.\w+|uuid\.uuid[14]"
+        r"|os\.\w+|open|input|print|asyncio\.\w+|subprocess\.\w+|socket\.\w+|Path)$"
+    )
+    generated = {"federation/api/crds.py": "reads the generated CRD manifests that are shipped beside it"}
+    _none(
+        _at(source, line, f"calls {name}")
+        for source in sources(*PURE)
+        if source.name not in generated
+        for line, name in source.calls()
+        if forbidden.match(name)
+    )
+
+
+def test_pure_layers_do_not_log() -> None:
+    _none(
+        _at(source, node.lineno, "imports a logger")
+        for source in sources(*PURE)
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and any("structlog" in alias.name or alias.name == "logging" for alias in node.names)
+    )
+
+
+def test_only_a_few_known_places_catch_everything() -> None:
+    def catches(handler: ast.ExceptHandler) -> bool:
+        named = ast.walk(handler.type) if handler.type is not None else ()
+        return handler.type is None or any(
+            isinstance(node, ast.Name) and node.id in ("Exception", "BaseException") for node in named
+        )
+
+    def reraises(handler: ast.ExceptHandler) -> bool:
+        return isinstance(handler.body[-1], ast.Raise) and handler.body[-1].exc is None
+
+    handlers = [
+        (source, node)
+        for source in product()
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ExceptHandler) and catches(node) and not reraises(node)
+    ]
+    _none(
+        _at(source, node.lineno, "catches everything")
+        for source, node in handlers
+        if source.name not in MAY_CATCH_EVERYTHING
+    )
+    gone = set(MAY_CATCH_EVERYTHING) - {source.name for source, _ in handlers}
+    assert not gone, f"allowed to catch everything, and does not: {sorted(gone)}"
+
+
+def test_exceptions_to_the_tools_name_what_they_except() -> None:
+    """`# noqa` and `# type: ignore` carry a code; in the product also a reason, once per block of equal lines."""
+
+    def unspecific() -> Iterable[str]:
+        for source in (*product(), *suite()):
+            for line, comment in source.comments():
+                if re.search(r"#\s*noqa(?!:\s*[A-Z]+\d+)", comment):
+                    yield _at(source, line, f"{comment}: which rule?")
+                if re.search(r"#\s*type:\s*ignore(?!\[[a-z-]+)", comment):
+                    yield _at(source, line, f"{comment}: which error?")
+                if re.search(r"#\s*(mypy|ruff):\s*(ignore-errors|noqa)", comment):
+                    yield _at(source, line, f"{comment}: a whole file")
+
+    _none(unspecific())
+
+
+def test_nothing_is_left_for_later() -> None:
+    words = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+
+    def left() -> Iterable[str]:
+        for source in (*product(), *suite(), *sources("tools", "benchmarks", "migrations")):
+            if source.name == "tests/architecture/test_code.py":
+                continue
+            for line, comment in source.comments():
+                if words.search(comment):
+                    yield _at(source, line, comment)
+            for node in ast.walk(source.tree):
+                if isinstance(node, ast.Name) and node.id == "NotImplementedError":
+                    yield _at(source, node.lineno, "NotImplementedError")
+
+    _none(left())
+
+
+def test_tests_use_real_parts_and_no_mocks() -> None:
+    def mocked() -> Iterable[str]:
+        for source in suite():
+            for node in ast.walk(source.tree):
+                names = []
+                if isinstance(node, ast.Import):
+                    names = [alias.name for alias in node.names]
+                elif isinstance(node, ast.ImportFrom):
+                    names = [f"{node.module}.{alias.name}" for alias in node.names]
+                if any(name.startswith(("unittest.mock", "mock", "pytest_mock")) for name in names):
+                    yield _at(source, node.lineno, "imports a mock")
+                elif isinstance(node, ast.Call) and ast.unparse(node.func).startswith("monkeypatch."):
+                    verb, target = ast.unparse(node.func), ast.unparse(node.args[0]) if node.args else ""
+                    is_foreign = target.startswith(("'", '"')) and "federation" not in target
+                    if verb.endswith("attr") and not is_foreign:
+                        yield _at(source, node.lineno, f"{verb} of {target}: seams of ours are parameters")
+
+    _none(mocked())
+
+
+def test_the_product_never_imports_tests_or_the_test_harness_of_plugins() -> None:
+    _none(
+        _at(source, node.lineno, f"imports {node.module}")
+        for source in product()
+        if not source.name.startswith("plugins/examples")
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.ImportFrom)
+        and node.module is not None
+        and (node.module.split(".")[0] == "tests" or node.module == "federation.scheduling.framework.testing")
+    )
+
+
+def test_tests_that_really_sleep_say_so() -> None:
+    """Time is virtual; whoever waits on the wall clock carries the marker `real_time`, `slow` or `e2e` (STYLE 38)."""
+    _none(
+        _at(source, line, "sleeps")
+        for source in suite()
+        if not source.name.startswith(("tests/e2e/", "tests/support/"))
+        for line, call in source.calls()
+        if call == "time.sleep"
+    )
+
+
+def test_reconciles_and_functions_stay_short() -> None:
+    def long() -> Iterable[str]:
+        for source in product():
+            for function in source.functions():
+                length = (function.end_lineno or function.lineno) - function.lineno + 1
+                limit = RECONCILE_LINES_MAX if "reconcile" in function.name else FUNCTION_LINES_MAX
+                if length > limit:
+                    yield _at(source, function.lineno, f"{function.name} has {length} lines, at most {limit}")
+
+    _none(long())
+
+
+def test_modules_stay_short() -> None:
+    limits = [(source, LINES_MAX) for source in product()] + [(source, TEST_LINES_MAX) for source in suite()]
+    _none(
+        f"{source.name} has {source.lines} lines, at most {limit}" for source, limit in limits if source.lines > limit
+    )
