@@ -105,9 +105,26 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self.lifespan = config.lifespan_class(config)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop, without waiting for idle clients to answer the end of TLS, which some never do."""
+        self._abort(_is_idle)
+        await super().shutdown(sockets)
+        self._abort(lambda _: True)
+        await asyncio.sleep(0)
+
+    def _abort(self, is_wanted: Callable[[HttpToolsProtocol], bool]) -> None:
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, HttpToolsProtocol) and is_wanted(connection):
+                connection.transport.abort()
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+
+def _is_idle(connection: HttpToolsProtocol) -> bool:
+    """Return whether a connection has no request in progress."""
+    return connection.cycle is None or connection.cycle.response_complete
 
 
 class _RequestHeadTooLarge(Exception):

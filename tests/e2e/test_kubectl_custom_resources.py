@@ -1,0 +1,76 @@
+"""Custom resources with the real kubectl: defined, served, validated, scaled, explained, gone."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.apiserver import Parts, api_server
+from tests.support.kubectl import Kubectl
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.real_time]
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
+    with api_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
+
+
+@pytest.fixture
+def kubectl(parts: Parts, request: pytest.FixtureRequest) -> Kubectl:
+    return Kubectl.in_namespace_of(request.node.name, parts, parts.kubeconfig.parent)
+
+
+def test_custom_resources(kubectl: Kubectl) -> None:
+    definition = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: crontabs.stable.example.com}
+spec:
+  group: stable.example.com
+  scope: Namespaced
+  names: {plural: crontabs, singular: crontab, kind: CronTab, shortNames: [ct], categories: [all]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}
+    additionalPrinterColumns:
+    - {name: Spec, type: string, jsonPath: .spec.cronSpec}
+    - {name: Replicas, type: integer, jsonPath: .spec.replicas}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [cronSpec]
+            properties:
+              cronSpec: {type: string, description: "When it runs."}
+              replicas: {type: integer, minimum: 1, default: 1}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+"""
+    kubectl("apply", "-f", "-", stdin=definition)
+    kubectl("wait", "--for=condition=Established", "crd/crontabs.stable.example.com", "--timeout=20s")
+    resource = "apiVersion: stable.example.com/v1\nkind: CronTab\nmetadata: {name: a}\nspec: {cronSpec: '* * *'}\n"
+    assert kubectl("apply", "-f", "-", stdin=resource) == "crontab.stable.example.com/a created\n"
+    assert kubectl("apply", "-f", "-", stdin=resource) == "crontab.stable.example.com/a unchanged\n"
+    table = kubectl("get", "ct").splitlines()
+    assert table[0].split() == ["NAME", "SPEC", "REPLICAS"]
+    assert table[1].split() == ["a", "*", "*", "*", "1"]
+    kubectl("scale", "ct", "a", "--replicas=3")
+    assert kubectl("get", "ct", "a", "-o", "jsonpath={.spec.replicas}") == "3"
+    kubectl("patch", "ct", "a", "--type=merge", "-p", '{"spec":{"cronSpec":"1"}}')
+    assert "When it runs." in kubectl("explain", "crontab.spec.cronSpec")
+    assert "spec.replicas in body should be greater than or equal to 1" in kubectl.fails(
+        "apply", "-f", "-", stdin=resource.replace("cronSpec:", "replicas: 0, cronSpec:")
+    )
+    assert 'unknown field "spec.nope"' in kubectl.fails(
+        "apply", "-f", "-", stdin=resource.replace("cronSpec:", "nope: 0, cronSpec:")
+    )
+    assert "spec.cronSpec: Required value" in kubectl.fails(
+        "create", "-f", "-", stdin=resource.replace("cronSpec: '* * *'", "replicas: 1").replace("name: a", "name: b")
+    )
+    kubectl("describe", "ct", "a")
+    kubectl.run("delete", "crd", "crontabs.stable.example.com", "--timeout=30s")
+    assert "NotFound" in kubectl.fails("get", "ct")
