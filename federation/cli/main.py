@@ -1,7 +1,8 @@
 """The entry point of `fedctl` (also installed as `kubectl-fed`): commands, and errors as one line.
 
 Every error of `FederationError`'s tree becomes `fedctl: …` on standard error and exit code 1 (2 for wrong usage, which
-typer prints itself). Each command's work is in a module of its own.
+typer prints itself). Each command's work is in a module of its own; those that run a control plane
+are imported when they are called, because that takes a second which the others need not wait for.
 """
 
 import asyncio
@@ -16,7 +17,7 @@ import uvloop
 from federation import __version__
 from federation.base import logs, memory
 from federation.base.errors import ApiError, FederationError
-from federation.cli import clusters, demo, run, why
+from federation.cli import clusters, demo, why
 from federation.cli.session import Session
 from federation.settings import from_environment
 
@@ -92,6 +93,8 @@ def up(
 
     Runs in the foreground until Ctrl-C. State is kept under DIR: a second start continues where the first stopped.
     """
+    from federation.cli import run  # noqa: PLC0415  # see the module's docstring
+
     _configure_logs(log_format, log_level)
     settings = from_environment({"directory": directory, "port": port, "host": host})
     fleet = run.FleetOptions(members, pod_start_s=pod_start, log_format=log_format, log_level=log_level)
@@ -110,6 +113,8 @@ def serve(
 
     Runs in the foreground until Ctrl-C. Clusters are added with `fedctl join`.
     """
+    from federation.cli import run  # noqa: PLC0415  # see the module's docstring
+
     _configure_logs(log_format, log_level)
     _execute(run.serve(from_environment({"directory": directory, "port": port, "host": host})))
 

@@ -1,10 +1,13 @@
-"""Kill -9 at a random moment: every acknowledged object survives and members converge to the scheduled replicas."""
+"""Kill -9 at a random moment: every acknowledged object survives and members converge to the scheduled replicas.
+
+The moment is drawn from a seed that a failure prints; FEDERATION_TEST_SEED repeats it.
+"""
 
 import json
+import os
 import random
-import subprocess
 import threading
-import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,14 +16,21 @@ from tests.support.federation import Federation, eventually, start_federation
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("crash")]
 DEPLOYMENTS = 200
+BATCH = 20
+WRITES = DEPLOYMENTS + (DEPLOYMENTS - BATCH) // 2
+PROBE = "probe"
 
 
-def manifest(index: int, replicas: int) -> dict[str, object]:
-    labels = {"app": f"app-{index}"}
+def name_of(index: int) -> str:
+    return f"app-{index:03d}"
+
+
+def manifest(name: str, replicas: int) -> dict[str, object]:
+    labels = {"app": name}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
-        "metadata": {"name": f"app-{index:03d}", "namespace": "default"},
+        "metadata": {"name": name, "namespace": "default"},
         "spec": {
             "replicas": replicas,
             "selector": {"matchLabels": labels},
@@ -43,34 +53,40 @@ def policy() -> dict[str, object]:
 
 
 class Writer(threading.Thread):
-    """Creates Deployments in small batches and scales the earlier ones, noting what was acknowledged."""
+    """Creates Deployments in small batches and scales half of them, noting what was acknowledged.
+
+    kubectl prints a line per object when the server has acknowledged it, so lines are counted as they arrive.
+    """
 
     def __init__(self, fed: Federation) -> None:
         super().__init__(daemon=True)
         self._fed = fed
+        self.writes = 0
         self.acknowledged: dict[str, int] = {}
-        self.attempted: dict[str, set[int]] = {}
+        self.attempted: dict[str, int] = {}
 
     def run(self) -> None:
-        for start in range(0, DEPLOYMENTS, 10):
-            created = [manifest(i, 3) for i in range(start, start + 10)]
-            scaled = [manifest(i, 7) for i in range(max(0, start - 20), max(0, start - 10))]
-            self._apply(created, 3)
-            self._apply(scaled, 7)
+        for start in range(0, DEPLOYMENTS, BATCH):
+            created = [name_of(i) for i in range(start, start + BATCH)]
+            scaled = [name_of(i) for i in range(start - BATCH, start) if i >= 0 and i % 2]
+            if not (self._apply(created, 3) and self._apply(scaled, 7)):
+                return
 
-    def _apply(self, manifests: list[dict[str, object]], replicas: int) -> None:
-        if not manifests:
-            return
-        for item in manifests:
-            self.attempted.setdefault(item["metadata"]["name"], set()).add(replicas)  # type: ignore[index]
-        stdin = "\n---\n".join(json.dumps(m) for m in manifests)
-        try:
-            done = self._fed.kubectl.run("apply", "--server-side", "-f", "-", stdin=stdin, timeout_s=30)
-        except subprocess.TimeoutExpired:
-            return
-        for line in done.stdout.splitlines():
-            if line.startswith("deployment.apps/"):
+    def _apply(self, names: list[str], replicas: int) -> bool:
+        """Apply and return whether all was acknowledged."""
+        if not names:
+            return True
+        self.attempted |= dict.fromkeys(names, replicas)
+        stdin = "\n---\n".join(json.dumps(manifest(name, replicas)) for name in names)
+        with self._fed.kubectl.popen("apply", "--server-side", "-f", "-") as kubectl:
+            assert kubectl.stdin is not None
+            assert kubectl.stdout is not None
+            kubectl.stdin.write(stdin)
+            kubectl.stdin.close()
+            for line in kubectl.stdout:
                 self.acknowledged[line.split("/")[1].split()[0]] = replicas
+                self.writes += 1
+        return kubectl.returncode == 0
 
 
 def host_replicas(fed: Federation) -> dict[str, int]:
@@ -104,45 +120,45 @@ def in_members(fed: Federation) -> dict[str, dict[str, int]]:
     return found
 
 
-def member_versions(fed: Federation) -> dict[str, dict[str, tuple[int, str]]]:
-    """What would change if the federation wrote to a member: generation and the federation's own managed-fields time."""
+def member_versions(fed: Federation) -> dict[str, dict[str, str]]:
+    """The resourceVersion of everything that the federation keeps in a member: it changes with any write whatsoever."""
     found = {}
     for member in fed.members:
-        items = fed.member(member).json("get", "deploy", "-n", "default", "--show-managed-fields")["items"]
+        items = fed.member(member).json("get", "ns,deploy", "-A", "-l", "kubeadmiral.io/managed=true")["items"]
         found[member] = {
-            d["metadata"]["name"]: (
-                d["metadata"]["generation"],
-                next(m["time"] for m in d["metadata"]["managedFields"] if m["manager"] == "federation"),
-            )
-            for d in items
+            f"{item['kind']} {item['metadata']['name']}": item["metadata"]["resourceVersion"]
+            for item in items
+            if item["metadata"]["name"] != PROBE
         }
     return found
 
 
-def test_nothing_acknowledged_is_lost_and_members_converge(tmp_path: Path) -> None:
-    seed = random.randrange(1 << 30)
-    directory = tmp_path / "fed"
-    fed = start_federation(directory)
-    try:
+def kill_while_writing(directory: Path, seed: int) -> Writer:
+    """Start a federation, kill it at a moment of the seed's choice while the writer writes, and return the writer."""
+    with closing(start_federation(directory)) as fed:
         fed.kubectl.apply(policy())
         writer = Writer(fed)
         writer.start()
-        delay_s = random.Random(seed).uniform(0.5, 6)
-        time.sleep(delay_s)  # the random moment is the point of this test
+        wanted = random.Random(seed).randrange(10, WRITES - 20)
+        eventually(lambda: writer.writes, lambda seen: seen >= wanted, timeout_s=60, what="writes", pause_s=0.005)
         fed.kill()
-        writer.join(120)
-    finally:
-        if fed.process.poll() is None:
-            fed.kill()
-        fed.process.stdout.close()  # type: ignore[union-attr]
-    print(f"seed {seed}: killed after {delay_s:.2f} s with {len(writer.acknowledged)} acknowledged")
+        writer.join(60)
+    print(f"seed {seed}: killed after {wanted} of {WRITES} writes, {writer.writes} were acknowledged")
+    assert wanted <= writer.writes < WRITES, "killed in the middle"
+    return writer
 
-    fed = start_federation(directory)
-    try:
+
+@pytest.mark.real_time
+def test_nothing_acknowledged_is_lost_and_members_converge(tmp_path: Path) -> None:
+    seed = int(os.environ.get("FEDERATION_TEST_SEED") or random.randrange(1 << 30))
+    directory = tmp_path / "fed"
+    writer = kill_while_writing(directory, seed)
+
+    with closing(start_federation(directory)) as fed:
         found = host_replicas(fed)
         for name, replicas in writer.acknowledged.items():
             assert name in found, f"{name} was acknowledged and is gone (seed {seed})"
-            assert found[name] == replicas or found[name] in writer.attempted[name], f"{name} (seed {seed})"
+            assert found[name] in (replicas, writer.attempted[name]), f"{name} (seed {seed})"
         Writer(fed).run()
         wanted = host_replicas(fed)
         assert len(wanted) == DEPLOYMENTS
@@ -150,33 +166,28 @@ def test_nothing_acknowledged_is_lost_and_members_converge(tmp_path: Path) -> No
             lambda: {n: sum(p.values()) for n, p in scheduled(fed).items()},
             lambda seen: seen == wanted,
             timeout_s=60,
-            what="scheduling",
+            what=f"scheduling (seed {seed})",
         )
         plan = scheduled(fed)
-        eventually(lambda: in_members(fed), lambda seen: seen == plan, timeout_s=60, what="members")
+        eventually(lambda: in_members(fed), lambda seen: seen == plan, timeout_s=60, what=f"members (seed {seed})")
         eventually(
-            lambda: fed.kubectl.json("get", "deploy")["items"],
-            lambda items: all(d["status"].get("readyReplicas") == d["spec"]["replicas"] for d in items),
+            lambda: [
+                d["metadata"]["name"]
+                for d in fed.kubectl.json("get", "deploy")["items"]
+                if d.get("status", {}).get("readyReplicas") != d["spec"]["replicas"]
+            ],
+            lambda late: not late,
             timeout_s=90,
-            what="merged status",
+            what=f"merged status (seed {seed})",
         )
         before = member_versions(fed)
-        fed.stop()
-    finally:
-        if fed.process.poll() is None:
-            fed.kill()
-        fed.process.stdout.close()  # type: ignore[union-attr]
+        assert sum(map(len, before.values())) >= DEPLOYMENTS
+        assert fed.stop() == 0
 
-    fed = start_federation(directory)
-    try:
-        # Something new has to arrive, so that the restarted controllers have been through their whole queue.
-        fed.kubectl.apply(manifest(999, 3))
-        eventually(lambda: in_members(fed), lambda seen: "app-999" in seen, timeout_s=60, what="a new Deployment")
-        after = member_versions(fed)
-        for versions in after.values():
-            versions.pop("app-999", None)
-        assert after == before, "a restart after convergence wrote to a member"
-    finally:
-        if fed.process.poll() is None:
-            fed.stop()
-        fed.process.stdout.close()  # type: ignore[union-attr]
+    with closing(start_federation(directory)) as fed:
+        # Something new has to arrive in every member, so that the restarted controllers have been through their queues.
+        fed.kubectl.apply(manifest(PROBE, 3))
+        eventually(
+            lambda: in_members(fed).get(PROBE, {}), lambda seen: sum(seen.values()) == 3, timeout_s=60, what="a new one"
+        )
+        assert member_versions(fed) == before, f"a restart after convergence wrote to a member (seed {seed})"

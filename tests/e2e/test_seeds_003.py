@@ -1,86 +1,151 @@
-"""The manifests that document 003 prints, applied unchanged with kubectl, with the outcome that its text says."""
+"""The manifests that document 003 prints, applied unchanged with kubectl, with the outcome that its text says.
 
-from collections.abc import Iterator
+Two federations, because the document's two policies name different clusters: the PropagationPolicy is for `Cluster-01` …
+`Cluster-03`, the OverridePolicy for `member1` and `member2`.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.support.federation import Federation, eventually, fedctl, federation
+from tests.support.federation import Kubectl, eventually, fedctl, free_clusters, start_serve
 from tests.support.vectors import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("seeds")]
 SEEDS = ROOT / "examples" / "seeds" / "003"
 
 
-@pytest.fixture(scope="module")
-def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
-    """A control plane without members of its own; a second one lends its simulated members under the seed's names."""
-    root = tmp_path_factory.mktemp("seeds")
-    with federation(root / "lender", members=3) as lender, federation(root / "host", members=0) as host:
-        for number, member in enumerate(lender.members, 1):
-            lender_config = lender.directory / "members" / f"{member}.kubeconfig"
-            fedctl("unjoin", member, "--kubeconfig", str(lender.kubectl.kubeconfig))
+@dataclass(frozen=True)
+class Federated:
+    """A host, and its members by the names that they joined with."""
+
+    host: Kubectl
+    members: Mapping[str, Kubectl]
+
+    def apply(self, *files: str) -> None:
+        for file in files:
+            self.host("apply", "-f", str(SEEDS / file))
+
+    def in_members(self, deployment: str, path: str) -> dict[str, str]:
+        """Return what is at a JSONPath of the Deployment, by member; members without it are left out."""
+        found = {}
+        for name, kubectl in self.members.items():
+            text = kubectl("get", "deploy", deployment, "--ignore-not-found", "-o", f"jsonpath={path}")
+            if text:
+                found[name] = text
+        return found
+
+    def replicas(self, deployment: str) -> dict[str, int]:
+        return {name: int(text) for name, text in self.in_members(deployment, "{.spec.replicas}").items()}
+
+    def why(self, deployment: str) -> str:
+        return fedctl("why", f"deployment/{deployment}", "--kubeconfig", str(self.host.kubeconfig)).stdout
+
+
+@contextmanager
+def joined(root: Path, clusters: Sequence[tuple[str, str, str]]) -> Iterator[Federated]:
+    """Run a federation with a simulated cluster per (name, labels, taints)."""
+    with free_clusters(root / "clusters", len(clusters)) as free, closing(start_serve(root / "host")) as host:
+        for (name, labels, taints), kubeconfig in zip(clusters, free, strict=True):
             fedctl(
-                "join",
-                f"cluster-0{number}",
-                "--kubeconfig",
-                str(lender_config),
-                "--host-kubeconfig",
-                str(host.kubectl.kubeconfig),
-                "--labels",
-                "IPv6=true,region=beijing" + (",az=zone1,provider=volcengine" if number == 1 else ",az=zone2"),
+                *("join", name, "--kubeconfig", str(kubeconfig), "--labels", labels, "--taints", taints),
+                KUBECONFIG=str(host.kubectl.kubeconfig),
             )
-        host.lender = lender  # type: ignore[attr-defined]  # kept beside, for the members' kubeconfigs
-        yield host
+        members = {name: Kubectl(kubeconfig) for (name, _, _), kubeconfig in zip(clusters, free, strict=True)}
+        yield Federated(host.kubectl, members)
 
 
-def member_replicas(fed: Federation, name: str, namespace: str = "default") -> dict[str, int]:
-    found = {}
-    lender: Federation = fed.lender  # type: ignore[attr-defined]
-    for number, member in enumerate(lender.members, 1):
-        text = lender.member(member)(
-            "get", "deploy", name, "-n", namespace, "--ignore-not-found", "-o", "jsonpath={.spec.replicas}"
-        )
-        if text:
-            found[f"cluster-0{number}"] = int(text)
-    return found
+IN_BEIJING = "IPv6=true,region=beijing"
 
 
-def apply(fed: Federation, *files: str) -> None:
-    for file in files:
-        fed.kubectl("apply", "-f", str(SEEDS / file))
+@pytest.fixture(scope="module")
+def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
+    """Three clusters that satisfy all of the printed PropagationPolicy, and one that it does not name."""
+    clusters = [f"cluster-0{number}" for number in (1, 2, 3, 4)]
+    with joined(tmp_path_factory.mktemp("seeds"), [(name, IN_BEIJING, "") for name in clusters]) as running:
+        yield running
 
 
-def test_the_printed_policy_puts_the_deployment_into_one_of_its_clusters(fed: Federation) -> None:
-    apply(fed, "propagationpolicy.yaml", "deployment.yaml")
-    placed = eventually(lambda: member_replicas(fed, "nginx"), lambda seen: sum(seen.values()) == 30, what="placement")
+def test_the_printed_policy_puts_the_deployment_into_one_of_its_clusters(fed: Federated) -> None:
+    fed.apply("propagationpolicy.yaml", "deployment.yaml")
+    placed = eventually(lambda: fed.replicas("nginx"), lambda seen: sum(seen.values()) == 30, what="placement")
     assert len(placed) == 1, "maxClusters: 1"
-    assert (
-        "policy mypolicy"
-        in fedctl("why", "deployment/nginx", "--kubeconfig", str(fed.kubectl.kubeconfig)).stdout.lower()
-    )
+    told = fed.why("nginx")
+    assert "policy    PropagationPolicy default/mypolicy" in told
+    assert why_of(told, "cluster-04").startswith("rejected by PlacementFilter")
 
 
-def test_weights_40_30_40_divide_the_replicas(fed: Federation) -> None:
-    apply(fed, "weights-40-30-40.yaml")
-    placed = eventually(
-        lambda: member_replicas(fed, "weighted"), lambda seen: sum(seen.values()) == 110, what="division"
-    )
+def test_weights_40_30_40_divide_the_replicas(fed: Federated) -> None:
+    fed.apply("weights-40-30-40.yaml")
+    placed = eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == 110, what="division")
     assert placed == {"cluster-01": 40, "cluster-02": 30, "cluster-03": 40}
+    told = fed.why("weighted")
+    assert "cluster-01 40" in told
 
 
-def test_the_printed_override_changes_the_image_where_every_rule_matches(fed: Federation) -> None:
-    apply(fed, "overridepolicy.yaml")
-    manifests = list(Path(SEEDS).glob("*.yaml"))
-    assert manifests
+def test_scaling_from_30_to_15_turns_15_15_0_into_8_7_0(fed: Federated) -> None:
+    fed.apply("scale-down.yaml")
+    before = {"cluster-01": 15, "cluster-02": 15}
+    eventually(lambda: fed.replicas("scaled"), lambda seen: seen == before, what="15, 15")
+    fed.apply("scale-down-third-cluster.yaml")
+    fed.host("scale", "deploy/scaled", "--replicas=15")
+    placed = eventually(lambda: fed.replicas("scaled"), lambda seen: sum(seen.values()) == 15, what="15 replicas")
+    assert placed == {"cluster-01": 8, "cluster-02": 7}
+    fed.host("rollout", "status", "deploy/scaled", "--timeout=60s")
+    assert fed.replicas("scaled") == placed, "and it stays there"
 
 
-def test_scaling_from_30_to_15_keeps_the_distribution(fed: Federation) -> None:
-    apply(fed, "scale-down.yaml")
-    kubectl = fed.kubectl
-    eventually(lambda: member_replicas(fed, "scaled"), lambda seen: sum(seen.values()) == 30, what="30 replicas")
-    kubectl("scale", "deploy/scaled", "--replicas=15")
-    placed = eventually(
-        lambda: member_replicas(fed, "scaled"), lambda seen: sum(seen.values()) == 15, what="15 replicas"
-    )
-    assert sorted(placed.values()) == [7, 8]
+def why_of(told: str, cluster: str) -> str:
+    """Return the WHY column of one cluster's row."""
+    row = next(line for line in told.splitlines() if line.startswith(cluster))
+    return row.split(maxsplit=4)[4]
+
+
+def test_every_part_of_the_printed_policy_narrows_the_choice(tmp_path: Path) -> None:
+    """The comment on the printed policy says: several ways to choose clusters, the result is their intersection."""
+    clusters = [
+        ("cluster-01", "IPv6=true,region=shanghai", ""),
+        ("cluster-02", "region=beijing", ""),
+        ("cluster-03", IN_BEIJING, "key1=value1:NoSchedule"),
+        ("cluster-04", IN_BEIJING, ""),
+    ]
+    with joined(tmp_path, clusters) as fed:
+        fed.apply("propagationpolicy.yaml", "deployment.yaml")
+        placed = eventually(lambda: fed.replicas("nginx"), lambda seen: sum(seen.values()) == 30, what="placement")
+        assert placed == {"cluster-03": 30}
+        told = fed.why("nginx")
+        assert why_of(told, "cluster-01").startswith("rejected by ClusterAffinity")
+        assert why_of(told, "cluster-02").startswith("rejected by ClusterAffinity")
+        assert why_of(told, "cluster-04").startswith("rejected by PlacementFilter")
+
+
+def test_the_printed_override_changes_the_image_in_the_intersection_only(tmp_path: Path) -> None:
+    matching = "region=beijing,az=zone1,provider=volcengine"
+    clusters = [
+        ("member1", matching, ""),
+        ("member2", "region=beijing,az=zone2,provider=volcengine", ""),  # named, but its zone does not match
+        ("member3", matching, ""),  # matches every selector, but is not named
+    ]
+    image = "{.spec.template.spec.containers[0].image}"
+    with joined(tmp_path, clusters) as fed:
+        fed.apply("overridden.yaml")
+        waiting = eventually(
+            lambda: fed.host.json("get", "fo")["items"],
+            lambda items: any(
+                c["type"] == "OverridesApplied" and c["status"] == "False"
+                for item in items
+                for c in (item.get("status") or {}).get("conditions", ())
+            ),
+            what="a condition that names the missing policy",
+        )
+        assert fed.replicas("overridden") == {}, "it waits for the policy that its label names"
+        assert "example" in str(waiting)
+        fed.apply("overridepolicy.yaml")
+        images = eventually(lambda: fed.in_members("overridden", image), lambda seen: len(seen) == 3, what="images")
+        assert images == {"member1": "nginx:test", "member2": "nginx:1.25", "member3": "nginx:1.25"}
+        fed.host("label", "fcluster", "member2", "az=zone1", "--overwrite")
+        wanted = {"member1": "nginx:test", "member2": "nginx:test", "member3": "nginx:1.25"}
+        eventually(lambda: fed.in_members("overridden", image), lambda seen: seen == wanted, what="the relabelled one")

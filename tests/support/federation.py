@@ -12,10 +12,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+import psutil  # type: ignore[import-untyped]  # it has no stubs of its own
 
 T = TypeVar("T")
 BIN = Path(sys.executable).parent
@@ -61,9 +63,25 @@ class Kubectl:
             capture_output=True,
             text=True,
             timeout=timeout_s,
-            env={**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.kubeconfig.parent)},
+            env=self._environment,
             check=False,
         )
+
+    def popen(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start kubectl and return it running, with pipes for standard input and output."""
+        return subprocess.Popen(
+            [str(BIN / "kubectl"), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=self._environment,
+        )
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        path = f"{BIN}{os.pathsep}{os.environ['PATH']}"  # kubectl finds its plugin kubectl-fed there
+        return {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.kubeconfig.parent), "PATH": path}
 
     def json(self, *arguments: str) -> Any:
         """Return the parsed output of `kubectl … -o json`."""
@@ -75,7 +93,7 @@ class Kubectl:
 
 
 class Federation:
-    """A running `fedctl up`."""
+    """A running `fedctl up` or `fedctl serve`."""
 
     def __init__(self, directory: Path, process: subprocess.Popen[str], ready_line: str) -> None:
         self.directory = directory
@@ -92,26 +110,67 @@ class Federation:
         """The names of the simulated members."""
         return sorted(p.name.removesuffix(".kubeconfig") for p in (self.directory / "members").glob("*.kubeconfig"))
 
+    @property
+    def log(self) -> str:
+        """What the processes wrote on standard error so far, all starts on this directory together."""
+        return log_of(self.directory).read_text()
+
+    def processes(self) -> list[psutil.Process]:
+        """The control plane and the members' process, as far as they run."""
+        if self.process.poll() is not None:
+            return []
+        parent = psutil.Process(self.process.pid)
+        return [parent, *parent.children(recursive=True)]
+
     def kill(self) -> None:
-        """Kill the control plane as a power cut would (SIGKILL)."""
+        """Kill the control plane as a power cut would (SIGKILL); AssertionError when the members outlive it."""
+        running = self.processes()
         self.process.kill()
         self.process.wait(30)
+        _, alive = psutil.wait_procs(running[1:], timeout=30)
+        assert not alive, f"processes outlive the control plane: {alive}"
 
     def stop(self) -> int:
         """Stop as Ctrl-C does and return the exit code."""
+        running = self.processes()
         self.process.send_signal(signal.SIGINT)
         try:
-            return self.process.wait(30)
+            code = self.process.wait(30)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait(30)
             raise
+        _, alive = psutil.wait_procs(running[1:], timeout=10)
+        assert not alive, f"processes outlive the control plane: {alive}"
+        return code
+
+    def close(self) -> None:
+        """Stop when it runs, and give back what the process held here."""
+        if self.process.poll() is None:
+            self.stop()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+def log_of(directory: Path) -> Path:
+    """Where the processes on a state directory write their standard error: beside it."""
+    return directory.parent / f"{directory.name}.log"
 
 
 def start_federation(directory: Path, *, members: int = 3, arguments: Sequence[str] = ()) -> Federation:
     """Start `fedctl up` and return when it printed its ready line."""
-    command = [*FEDCTL, "up", "--dir", str(directory), "--members", str(members), "--port", "0", *arguments]
-    with (directory.parent / f"{directory.name}.log").open("a") as log:
+    return _start(directory, ["up", "--members", str(members), *arguments])
+
+
+def start_serve(directory: Path, *, arguments: Sequence[str] = ()) -> Federation:
+    """Start `fedctl serve` and return when it printed its ready line."""
+    return _start(directory, ["serve", *arguments])
+
+
+def _start(directory: Path, arguments: Sequence[str]) -> Federation:
+    port = [] if "--port" in arguments else ["--port", "0"]
+    command = [*FEDCTL, *arguments, "--dir", str(directory), *port]
+    with log_of(directory).open("a") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
     assert process.stdout is not None
     deadline = time.monotonic() + _START_S
@@ -123,25 +182,37 @@ def start_federation(directory: Path, *, members: int = 3, arguments: Sequence[s
             process.kill()
             process.wait(30)
             process.stdout.close()
-            log_text = (directory.parent / f"{directory.name}.log").read_text()[-3000:]
-            raise AssertionError(f"fedctl up did not become ready:\n{log_text}")
+            raise AssertionError(f"fedctl did not become ready:\n{log_of(directory).read_text()[-3000:]}")
     return Federation(directory, process, line)
 
 
 @contextmanager
 def federation(directory: Path, *, members: int = 3, arguments: Sequence[str] = ()) -> Iterator[Federation]:
-    """Run a federation for the block."""
-    running = start_federation(directory, members=members, arguments=arguments)
-    try:
+    """Run a federation with simulated members for the block."""
+    with closing(start_federation(directory, members=members, arguments=arguments)) as running:
         yield running
-    finally:
-        if running.process.poll() is None:
-            running.stop()
-        assert running.process.stdout is not None
-        running.process.stdout.close()
 
 
-def eventually(look: Callable[[], T], accept: Callable[[T], bool], *, timeout_s: float = 30, what: str = "") -> T:
+@contextmanager
+def free_clusters(directory: Path, count: int) -> Iterator[list[Path]]:
+    """Run `count` simulated clusters that belong to no federation, for the block; yields their kubeconfigs."""
+    command = [sys.executable, "-m", "federation.simulator", "--dir", str(directory), "--members", str(count)]
+    with log_of(directory).open("a") as log:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+    with process:  # closing its standard input ends it
+        assert process.stdout is not None
+        lines = [json.loads(process.stdout.readline()) for _ in range(count)]
+        yield sorted(Path(line["kubeconfig"]) for line in lines)
+
+
+def eventually(
+    look: Callable[[], T],
+    accept: Callable[[T], bool],
+    *,
+    timeout_s: float = 30,
+    pause_s: float = 0.1,
+    what: str = "",
+) -> T:
     """Return what `look` sees once `accept` holds; AssertionError with the last sight when it takes too long."""
     deadline = time.monotonic() + timeout_s
     while True:
@@ -150,4 +221,4 @@ def eventually(look: Callable[[], T], accept: Callable[[T], bool], *, timeout_s:
             return seen
         if time.monotonic() > deadline:
             raise AssertionError(f"{what or 'the condition'} did not hold within {timeout_s:g} s; last seen: {seen!r}")
-        time.sleep(0.1)  # polling a real process: there is no condition to wait on
+        time.sleep(pause_s)  # polling a real process: there is no condition to wait on
