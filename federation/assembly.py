@@ -35,6 +35,7 @@ from federation.runtime.events import EventRecorder
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
 from federation.runtime.members import Members
+from federation.runtime.slim import drop_managed_fields
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.server.apiserver import APIServer, APIServerOptions
@@ -60,7 +61,7 @@ class Wiring:
     ) -> None:
         self.client = client
         self.pool = pool
-        self.informers = Informers(client, clock=clock)
+        self.informers = Informers(client, clock=clock, transform=drop_managed_fields)
         self.types = FederatedTypes(self.informers, from_config)
         self.members = Members(pool, clock=clock)
         self.recorder = EventRecorder(client, clock=clock)

@@ -47,7 +47,7 @@ Clients = Callable[[str], Client | None]
 class ExecutorOptions:
     """Limits of each member's lane."""
 
-    in_flight_max: int = 32
+    in_flight_max: int = 12
     """Operations on one member at the same time."""
     queue_length_max: int = 50_000
     """Operations that wait for one member; more are refused and tried again later."""

@@ -97,11 +97,18 @@ class Ledger:
         """Remember a successful apply; `is_subset` says whether the result holds all that was sent."""
         self._failures.pop(key, None)
         self._deleted.pop(key, None)
-        _bound(self._written)[key] = obj
+        metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+        _bound(self._written)[key] = {**obj, "metadata": metadata}
         if is_subset:
             self._accepted.pop(key, None)
         else:
             _bound(self._accepted)[key] = (digest, _state_of(obj))
+
+    def note_seen(self, key: MemberKey, revision: int) -> None:
+        """Forget our write when the cache has reached it."""
+        written = self._written.get(key)
+        if written is not None and revision_of(written) <= revision:
+            del self._written[key]
 
     def note_deletion_asked(self, key: MemberKey, uid: str) -> None:
         """Remember that a deletion was asked for."""

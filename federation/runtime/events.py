@@ -108,27 +108,23 @@ class EventRecorder:
         self._sequence = itertools.count()
 
     def event(self, obj: Object, type_: str, reason: str, message: str) -> None:
-        """Report about the object, and about its source when it is a federated object."""
+        """Report about the object; what is said of a federated object is said of its source.
+
+        Warnings stand on both. What went well is told to users only: it is the common case, and every event is a write.
+        """
         text = message if len(message) <= MESSAGE_LENGTH_MAX else message[: MESSAGE_LENGTH_MAX - 1] + "…"
-        metadata = obj.get("metadata") or {}
-        api_version, kind = str(obj.get("apiVersion", "")), str(obj.get("kind", ""))
-        namespace, version = str(metadata.get("namespace", "")), str(metadata.get("resourceVersion", ""))
-        name, uid = str(metadata.get("name", "")), str(metadata.get("uid", ""))
-        self._put(_Report(api_version, kind, namespace, name, uid, type_, reason, text), version)
-        if kind in _FEDERATED_KINDS and (source := source_of(obj)) is not None:
-            self._put(
-                _Report(
-                    str(source.get("apiVersion", "")),
-                    str(source.get("kind", "")),
-                    namespace,
-                    str(source.get("name", "")),
-                    str(source.get("uid", "")),
-                    type_,
-                    reason,
-                    text,
-                ),
-                "",
-            )
+        namespace = str((obj.get("metadata") or {}).get("namespace", ""))
+        source = source_of(obj) if str(obj.get("kind", "")) in _FEDERATED_KINDS else None
+        if source is not None:
+            api_version, kind = str(source.get("apiVersion", "")), str(source.get("kind", ""))
+            name, uid = str(source.get("name", "")), str(source.get("uid", ""))
+            self._put(_Report(api_version, kind, namespace, name, uid, type_, reason, text), "")
+        if source is None or type_ == WARNING:
+            metadata = obj.get("metadata") or {}
+            api_version, kind = str(obj.get("apiVersion", "")), str(obj.get("kind", ""))
+            name, uid = str(metadata.get("name", "")), str(metadata.get("uid", ""))
+            version = str(metadata.get("resourceVersion", ""))
+            self._put(_Report(api_version, kind, namespace, name, uid, type_, reason, text), version)
 
     async def wait_idle(self) -> None:
         """Return once everything reported so far is written or dropped."""

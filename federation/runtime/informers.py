@@ -28,7 +28,10 @@ class _Shared:
 
 
 class Informers:
-    """The shared informers of one client; `cluster` names it in metrics and logs ("" is the host)."""
+    """The shared informers of one client; `cluster` names it in metrics and logs ("" is the host).
+
+    `transform` is for everybody who asks for a resource without one of their own.
+    """
 
     def __init__(
         self,
@@ -37,9 +40,11 @@ class Informers:
         clock: Clock | None = None,
         cluster: str = "",
         options: InformerOptions | None = None,
+        transform: Transform | None = None,
         jitter: Jitter = random.random,
     ) -> None:
         self.client = client
+        self._transform = transform
         self.cluster = cluster
         self._clock = clock or SystemClock()
         self._options = options
@@ -61,6 +66,7 @@ class Informers:
         The first user's `transform` holds; users with different transforms (compared by identity) get different
         informers.
         """
+        transform = transform or self._transform
         key = (resource, namespace, label_selector, field_selector, transform)
         shared = self._shared.get(key)
         if shared is None:

@@ -165,13 +165,7 @@ class DeploymentController:
         patch: Object = {"status": {**{k: None for k in live if k not in status}, **status}}
         revision = new["metadata"]["annotations"][names.DEPLOYMENT_REVISION]
         if (meta.get("annotations") or {}).get(names.DEPLOYMENT_REVISION) != revision:
-            await self._client.patch(
-                DEPLOYMENTS,
-                meta["name"],
-                {"metadata": {"annotations": {names.DEPLOYMENT_REVISION: revision}}},
-                patch_type=PatchType.MERGE,
-                namespace=meta["namespace"],
-            )
+            patch["metadata"] = {"annotations": {names.DEPLOYMENT_REVISION: revision}}
         written = await self._client.patch(
             DEPLOYMENTS,
             meta["name"],

@@ -28,10 +28,10 @@ class StoreOptions:
     writes_pending_max: int = 20_000
     """How many writes may wait for their commit; beyond it a write is refused with StoreUnavailable."""
 
-    recent_events_max: int = 8_192
+    recent_events_max: int = 4_096
     """How many of the newest changes stay in memory, so that a watch that reconnects soon costs no SQL."""
 
-    recent_bytes_max: int = 32 * MEBIBYTE
+    recent_bytes_max: int = 16 * MEBIBYTE
     """How many bytes of values those changes may hold."""
 
     watcher_events_max: int = 10_000

@@ -231,8 +231,11 @@ class SyncController:
         key = MemberKey(cluster, resource, metadata.get("namespace", ""), metadata["name"])
         if new is None:
             self._ledger.note_gone(key)
-        elif self._is_own_write(key, new) or (old is not None and not _is_touched(old, new)):
-            return
+        else:
+            is_own = self._is_own_write(key, new)
+            self._ledger.note_seen(key, revision_of(new))
+            if is_own or (old is not None and not _is_touched(old, new)):
+                return
         self.controller.enqueue(federated_key(type_, obj), priority=_URGENT)
 
     def _is_own_write(self, key: MemberKey, new: Object) -> bool:

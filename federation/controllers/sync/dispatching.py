@@ -266,6 +266,7 @@ class Dispatcher:
             if operation in (Operation.CREATE, Operation.UPDATE) and outcome.object is not None:
                 self._ledger.note_written(key, outcome.object, digest, is_subset=outcome.is_complete)
                 self._look_again_if_overtaken(round_, key, outcome.object)
+                self._forget_if_seen(key, outcome.object)
             else:
                 self._ledger.note_deletion_asked(key, digest)
             round_.resources_updated = True
@@ -276,6 +277,12 @@ class Dispatcher:
         round_.recheck(max(failure.retry_at_s - self._clock.monotonic(), 0.0))
         reason = names.EVENT_OPERATION_IN_CLUSTER_FAILED.format(operation=operation.value)
         self._recorder.event(round_.federated, WARNING, reason, _event_text(operation, key, failure.message))
+
+    def _forget_if_seen(self, key: MemberKey, written: Object) -> None:
+        """Leave nothing in the ledger when the cache was faster than the answer to our write."""
+        informer = self._members.informer(key.cluster, key.resource)
+        if informer is not None and informer.has_seen(str(written["metadata"].get("resourceVersion", ""))):
+            self._ledger.note_seen(key, revision_of(written))
 
     def _look_again_if_overtaken(self, round_: Round, key: MemberKey, written: Object) -> None:
         """Reconcile once more when somebody else wrote right after us: such events are not told apart from our own."""

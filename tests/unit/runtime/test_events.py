@@ -88,10 +88,18 @@ async def test_an_event_that_the_server_forgot_is_written_anew(recorder, server,
 
 async def test_what_happens_to_a_federated_object_is_told_of_its_source_too(recorder, server, start) -> None:
     start(recorder.run())
-    recorder.event(FEDERATED, NORMAL, "Scheduled", "to m1")
+    recorder.event(FEDERATED, WARNING, "NoFeasibleCluster", "0/3 clusters are available")
     await recorder.wait_idle()
     involved = {(e["involvedObject"]["kind"], e["involvedObject"]["name"]) for e in await events(server)}
     assert involved == {("FederatedObject", "web-deployments.apps"), ("Deployment", "web")}
+
+
+async def test_success_is_told_to_the_user_only(recorder, server, start) -> None:
+    start(recorder.run())
+    recorder.event(FEDERATED, NORMAL, "Scheduled", "to m1")
+    await recorder.wait_idle()
+    (event,) = await events(server)
+    assert event["involvedObject"]["kind"] == "Deployment"
 
 
 async def test_a_cluster_scoped_object_has_its_events_in_default(recorder, server, start) -> None:
