@@ -1,0 +1,154 @@
+"""Commands against a real API server: what is printed, and which exit code."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import orjson
+import pytest
+from click.testing import Result
+from tests.support.apiserver import Parts, api_server
+from typer.testing import CliRunner
+
+from federation import __version__
+from federation.api.crds import crd_manifests
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.assembly import ensure_types
+from federation.base.clock import to_rfc3339
+from federation.base.errors import ConfigurationError
+from federation.cli.clusters import to_age
+from federation.cli.main import app
+from federation.client.local import LocalClient
+from federation.client.protocol import PatchType
+from federation.store.journal import DecisionRecord
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
+    with api_server(tmp_path_factory.mktemp("cli")) as parts:
+        parts.run(_prepare(parts))
+        yield parts
+
+
+async def _prepare(parts: Parts) -> None:
+    await parts.registry.install_crds(crd_manifests())
+    client = LocalClient(parts.registry)
+    await ensure_types(client)
+    spec = {
+        "apiEndpoint": "https://east",
+        "secretRef": {"name": "east"},
+        "taints": [{"key": "gpu", "value": "true", "effect": "NoSchedule"}],
+    }
+    metadata = {"name": "east", "labels": {"region": "eu"}}
+    cluster = {"apiVersion": FEDERATED_CLUSTERS.api_version, "kind": "FederatedCluster", "metadata": metadata}
+    await client.create(FEDERATED_CLUSTERS, {**cluster, "spec": spec})
+    times = {"message": "", "lastProbeTime": to_rfc3339(NOW), "lastTransitionTime": to_rfc3339(NOW)}
+    status = {
+        "conditions": [
+            {"type": "Ready", "status": "False", "reason": "HealthzNotOK", **times},
+            {"type": "Joined", "status": "True", "reason": "ClusterJoined", **times},
+        ],
+        "resources": {
+            "schedulableNodes": 3,
+            "allocatable": {"cpu": "48", "memory": "192Gi"},
+            "available": {"cpu": "47500m", "memory": "191Gi"},
+        },
+    }
+    await client.patch(FEDERATED_CLUSTERS, "east", {"status": status}, patch_type=PatchType.MERGE, subresource="status")
+    await parts.journal.append(
+        DecisionRecord(NOW, "apps", "Deployment", "default", "web", "Scheduled", 1.5, orjson.dumps(_EXPLANATION))
+    )
+
+
+_EXPLANATION = {
+    "policy": {"namespace": "default", "name": "divide"},
+    "outcome": "Scheduled",
+    "reason": "2/3 clusters are available: 1 cluster(s) had untolerated taint",
+    "profile": "default",
+    "unit": {"kind": "Deployment", "mode": "Divide", "desiredReplicas": 4},
+    "clusters": ["east", "north", "west"],
+    "previous": {"east": 1},
+    "placements": {"east": 3, "north": 1},
+    "rejected": {"west": {"plugin": "TaintToleration", "reasons": ["had untolerated taint [gpu]"]}},
+    "division": {"weights": {"by": "policy", "values": {"east": 3, "north": 1}}, "steps": [{"step": "fill"}]},
+}
+
+
+def fedctl(server: Parts | None, *arguments: str) -> Result:
+    more = ["--kubeconfig", str(server.kubeconfig)] if server is not None else []
+    return CliRunner().invoke(app, [*arguments, *more])
+
+
+def test_clusters_are_listed_with_what_they_have(server: Parts) -> None:
+    result = fedctl(server, "clusters")
+    assert result.exit_code == 0
+    heading, row = result.stdout.splitlines()
+    assert heading.split()[:3] == ["NAME", "READY", "JOINED"]
+    for text in ("east", "False (HealthzNotOK)", "True", "47.5/48", "191Gi/192Gi", "gpu=true:NoSchedule", "region=eu"):
+        assert text in row
+
+
+def test_clusters_are_also_json(server: Parts) -> None:
+    (cluster,) = orjson.loads(fedctl(server, "clusters", "-o", "json").stdout)
+    assert cluster["metadata"]["name"] == "east"
+
+
+@pytest.mark.parametrize("target", ["deployment/web", "deploy/web", "deployments/web", "Deployment.apps/web"])
+def test_why_answers_for_every_cluster(server: Parts, target: str) -> None:
+    result = fedctl(server, "why", target)
+    assert result.exit_code == 0, result.output
+    text = result.stdout
+    assert "deployment/web in default: Scheduled" in text
+    assert "PropagationPolicy default/divide" in text
+    rows = {line.split()[0]: line for line in text.splitlines() if line.split()}
+    assert rows["east"].split()[1:3] == ["3", "1"]
+    assert "rejected by TaintToleration: had untolerated taint [gpu]" in rows["west"]
+    assert "east 3, north 1" in text
+
+
+def test_why_is_also_json(server: Parts) -> None:
+    record = orjson.loads(fedctl(server, "why", "deploy/web", "-o", "json").stdout)
+    assert record["explanation"] == _EXPLANATION
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("web", "write KIND/NAME"),
+        ("deployment/", "write KIND/NAME"),
+        ("deployment/other", "no decision about deployment/other in namespace default"),
+        ("gadget/web", "'gadget' is no federated kind"),
+    ],
+)
+def test_why_says_what_is_wrong_with_the_question(server: Parts, target: str, message: str) -> None:
+    result = fedctl(server, "why", target)
+    assert isinstance(result.exception, ConfigurationError)  # `main` makes one line of it
+    assert message in str(result.exception)
+
+
+def test_wrong_usage_exits_with_two(tmp_path: Path) -> None:
+    assert fedctl(None, "clusters", "-o", "yaml").exit_code == 2
+    assert fedctl(None, "up", "--dir", str(tmp_path), "--log-format", "xml").exit_code == 2
+    assert fedctl(None, "nonsense").exit_code == 2
+
+
+def test_the_version_is_printed() -> None:
+    assert fedctl(None, "version").stdout == f"{__version__}\n"
+
+
+def test_the_kubeconfig_of_a_directory_is_printed_or_missed(server: Parts) -> None:
+    folder = str(server.kubeconfig.parent)
+    assert fedctl(None, "kubeconfig", "--dir", folder).stdout == f"{server.kubeconfig}\n"
+    missed = fedctl(None, "kubeconfig", "--dir", f"{folder}/none").exception
+    assert isinstance(missed, ConfigurationError)
+    assert "does not exist" in str(missed)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0s"), (119, "119s"), (120, "2m"), (3599, "59m"), (3600, "1h"), (86399, "23h"), (86400, "1d"), (200000, "2d")],
+)
+def test_ages_are_short(seconds: int, text: str) -> None:
+    assert to_age(NOW + timedelta(seconds=seconds), NOW) == text
