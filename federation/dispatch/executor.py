@@ -58,7 +58,7 @@ class ExecutorOptions:
     pause_s_min: float = 1.0
     """Pause before the first sign of life is asked for; it doubles."""
     pause_s_max: float = 15.0
-    slow_after_s: float = 0.5
+    slow_after_s: float = 0.7
     """A lane whose oldest operation is in flight for longer is not waited for."""
 
 

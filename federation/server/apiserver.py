@@ -22,6 +22,7 @@ from federation.server.health import Check
 from federation.server.kubeconfig import write_kubeconfig
 from federation.server.pki import PKI, ensure_pki
 from federation.server.serving import serve
+from federation.server.tokencontroller import TokenController
 from federation.server.tokens import ServiceAccountTokens, TokenFile
 from federation.store.interface import Store
 from federation.store.journal import Journal
@@ -71,10 +72,12 @@ class APIServer:
         """Serve until cancelled; `on_started` gets the URL after the kubeconfig was written."""
         assert self._pki is not None, "prepare() comes first"
         pki, options = self._pki, self._options
+        tokens = ServiceAccountTokens(pki.token_key)
+        token_secrets = TokenController(self.registry, tokens, ca=pki.ca_certificate.read_bytes, clock=self._clock)
         authenticator = Authenticator(
             self.registry,
             clock=self._clock,
-            service_account_tokens=ServiceAccountTokens(pki.token_key),
+            service_account_tokens=tokens,
             token_file=TokenFile(options.directory / "pki" / "tokens.json"),
         )
         app = create_app(
@@ -93,7 +96,12 @@ class APIServer:
             on_started(url)
 
         loops = Supervisor(self._clock)
-        for name, loop in (("store", self._store.run), ("registry", self.registry.run), ("rbac", self.authorizer.run)):
+        for name, loop in (
+            ("store", self._store.run),
+            ("registry", self.registry.run),
+            ("rbac", self.authorizer.run),
+            ("token-secrets", token_secrets.run),
+        ):
             loops.add(name, loop)
         async with asyncio.TaskGroup() as group:
             background = group.create_task(loops.run(), name="apiserver-loops")

@@ -28,7 +28,7 @@ class StatusAggregateOptions:
 
     workers: int = 8
     """Objects at a time; each waits for the host's group commit."""
-    pace: Pace = field(default_factory=lambda: Pace(quiet_s=0.2, wait_s_max=1.0, interval_s_min=0.5))
+    pace: Pace = field(default_factory=lambda: Pace(quiet_s=0.4, wait_s_max=2.0, interval_s_min=1.0))
 
 
 def build(

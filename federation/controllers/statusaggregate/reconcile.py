@@ -1,9 +1,11 @@
 """The steps of status aggregation for one federated object: read the caches, merge, write what differs.
 
 Copies in clusters that do not answer keep counting with what was seen last: their cache stays, and after a restart the
-CollectedStatus stands in for it. A copy without a status counts as zero. The merged status and the feedback annotations
-go in one patch where the server takes annotations with a status, as Kubernetes does for its workloads; where it does
-not, the annotations follow in a second one.
+CollectedStatus stands in for it. That one is written less often than a source's status, so for the first seconds after
+a start nothing is told about a copy that may still be read. A copy without a status counts as zero.
+
+The merged status and the feedback annotations go in one patch where the server takes annotations with a status, as
+Kubernetes does for its workloads; where it does not, the annotations follow in a second one.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,6 +31,8 @@ from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.members import Members
 
+_SETTLE_S = 5.0
+"""After a start: how long a source's status stays as it is while a cluster that has a copy was not read yet."""
 _OPEN_CONDITIONS = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
 """Kinds of group apps: their condition lists are open, so that Scheduled may stand among them."""
 
@@ -116,6 +120,7 @@ class Reconciler:
         self._own: OwnWrites[tuple[Resource, Key]] = OwnWrites()
         self._collected: dict[Key, dict[str, Object]] = {}
         self._takes_annotations: dict[Resource, bool] = {}
+        self._started_s: float | None = None
 
     def forget(self, key: Key) -> None:
         """Forget a federated object that is gone."""
@@ -142,10 +147,23 @@ class Reconciler:
         source = self._own.newest(where, self._source(type_.resource, *where[1]))
         if source is None or not _is_source_of(source, federated):
             return DONE
+        if (remaining_s := self._settling_s(source, federated, type_)) > 0:
+            return Result(requeue_after_s=remaining_s)
         status = await self._merge(key, source, federated, type_)
         if status is not None and await self._write(where, source, federated, status):
             self._pace.wrote(key, self._clock.monotonic())
         return DONE
+
+    def _settling_s(self, source: Object, federated: Object, type_: FederatedType) -> float:
+        """Return for how long to wait for clusters whose copies were not read since the start, 0 for not at all."""
+        now_s = self._clock.monotonic()
+        if self._started_s is None:
+            self._started_s = now_s
+        remaining_s = self._started_s + _SETTLE_S - now_s
+        if remaining_s <= 0 or not source.get("status"):
+            return 0.0
+        is_read = all(self._members.is_synced(cluster, type_.resource) for cluster in clusters_of(federated))
+        return 0.0 if is_read else remaining_s
 
     async def _merge(self, key: Key, source: Object, federated: Object, type_: FederatedType) -> Object | None:
         """Return the patch of the status, None when it is too early to write anything to the source."""
@@ -174,7 +192,7 @@ class Reconciler:
         annotations = federated["metadata"].get("annotations") or {}
         found: dict[str, Object] = {}
         unsynced = []
-        for cluster in self._members.clusters:
+        for cluster in sorted({*self._members.clusters, *clusters_of(federated)}):
             if not self._members.is_synced(cluster, type_.resource):
                 unsynced.append(cluster)
                 continue

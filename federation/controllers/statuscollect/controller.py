@@ -26,7 +26,7 @@ class StatusCollectOptions:
 
     workers: int = 4
     """Objects at a time; each waits for the host's group commit."""
-    pace: Pace = field(default_factory=lambda: Pace(quiet_s=1.0, wait_s_max=5.0, interval_s_min=5.0))
+    pace: Pace = field(default_factory=lambda: Pace(quiet_s=2.0, wait_s_max=10.0, interval_s_min=10.0))
 
 
 def build(

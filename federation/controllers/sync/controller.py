@@ -47,9 +47,9 @@ _URGENT, _BULK = 0, 1
 class SyncOptions:
     """Limits of sync."""
 
-    workers: int = 128
+    workers: int = 512
     """Federated objects at a time; each waits for members most of its time, so that many cost little."""
-    grace_s: float = 1.0
+    grace_s: float = 5.0
     """How long a reconcile waits for members before it publishes what is known and leaves the rest for later."""
     cascade_workers: int = 2
     """Leaving clusters at a time."""

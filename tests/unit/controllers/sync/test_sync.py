@@ -59,8 +59,9 @@ async def test_all_fields_belong_to_the_federation_from_the_first_write_on() -> 
 async def test_a_restart_after_convergence_writes_nothing_anywhere() -> None:
     async with member_world(2) as world:
         await _converged(world, {"m1": 2, "m2": 1})
+        await world.pass_time(15)
         await world.restart()
-        await world.pass_time(5)
+        await world.pass_time(15)
         assert _member_writes(world) == []
         assert world.plane.client.writes() == []
         assert await world.statuses() == {"m1": "OK", "m2": "OK"}
