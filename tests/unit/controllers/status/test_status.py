@@ -102,7 +102,7 @@ async def test_a_restart_tells_nothing_old_while_it_reads_the_members() -> None:
         await _run(world, "m1", 2)
         await _run(world, "m2", 1)
         await _until_available(world, 3)
-        await world.pass_time(3)
+        await world.pass_time(15)
         await world.stop()
         # The CollectedStatus is written less often: this one was not up to date when the process ended.
         collected = await world.host.get(COLLECTED_STATUSES, "web-deployments.apps", "default")
