@@ -56,7 +56,8 @@ class Connection:
 
     def at(self, server: str) -> "Connection":
         """Return the same identity at another address, where the server still shows this one's certificate."""
-        name = self.tls_server_name or urlsplit(self.server).hostname or ""
+        host = urlsplit(self.server).hostname or ""
+        name = self.tls_server_name or ("" if host == urlsplit(server).hostname else host)
         return replace(self, server=server, tls_server_name=name)
 
     def to_tls(self) -> ssl.SSLContext | None:
