@@ -1,7 +1,7 @@
 """Every layer's options composed, and the one reader of environment and files that hold settings.
 
-`Settings` is made by the command line (flags win), from `FEDERATION_*` environment variables, and from defaults, in that
-order. Only `assembly` and `cli` know it; each layer knows its own options dataclass.
+`Settings` is made by the command line (flags win), from `FEDERATION_*` environment variables, and from defaults, in
+that order. Only `assembly` and `cli` know it; each layer knows its own options dataclass.
 """
 
 import os

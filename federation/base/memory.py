@@ -1,8 +1,9 @@
 """Garbage collection for long-running processes that keep large caches of plain JSON values.
 
-Caches of parsed objects are millions of small containers without cycles. CPython's default thresholds walk them again and
-again while objects are parsed; that took a quarter of the control plane's CPU under load. Fewer, larger collections find
-the same garbage (almost everything here dies by reference count), at the cost of a few megabytes that live longer.
+Caches of parsed objects are millions of small containers without cycles. CPython's default thresholds walk them again
+and again while objects are parsed; that took a quarter of the control plane's CPU under load. Fewer, larger
+collections find the same garbage (almost everything here dies by reference count), at the cost of a few megabytes that
+live longer.
 """
 
 import gc

@@ -19,7 +19,9 @@ def load(name: str) -> list[dict[str, Any]]:
     """Return the cases of one vector file; skips the calling module when the folder is missing."""
     path = FOLDER / f"{name}.json"
     if not path.exists():
-        pytest.skip(f"behaviour vectors are missing: {path} (set FEDERATION_VECTORS to their folder)", allow_module_level=True)
+        pytest.skip(
+            f"behaviour vectors are missing: {path} (set FEDERATION_VECTORS to their folder)", allow_module_level=True
+        )
     cases: list[dict[str, Any]] = json.loads(path.read_text())["cases"]
     return cases
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
+from tests.support.vectors import case_id, load
 
 from federation.planning import naming
-from tests.support.vectors import case_id, load
 
 
 def _run(case: dict[str, Any]) -> dict[str, Any]:

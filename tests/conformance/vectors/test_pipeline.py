@@ -4,9 +4,9 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.support.vectors import case_id, load
 
 from federation.planning import pipeline
-from tests.support.vectors import case_id, load
 
 
 @pytest.mark.parametrize("case", load("pending_controllers"), ids=case_id)
