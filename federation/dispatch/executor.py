@@ -156,6 +156,9 @@ class Executor:
         else:
             entry = _Entry(key, action, owner, future)
             lane.entries[key] = entry
+            # It counts as under way until its callbacks run, this one right before those that take the result down:
+            # whoever looked in between would see neither the operation nor what it did.
+            future.add_done_callback(partial(_leave, lane, entry))
             lane.waiting.append(entry)
             self._advance(lane)
         return future
@@ -229,7 +232,6 @@ class Executor:
         """End an operation and draw the conclusions for the lane; the first end counts."""
         if lane.in_flight.pop(entry.key, None) is not None:
             lane.durations.observe(self._clock.monotonic() - entry.started_s)
-        lane.entries.pop(entry.key, None)
         if entry.future.done():
             return
         if isinstance(result, BaseException):
@@ -295,6 +297,11 @@ class Executor:
             if entry.task is not None:
                 entry.task.cancel()
         self._advance(lane)
+
+
+def _leave(lane: _Lane, entry: _Entry, _: "asyncio.Future[Outcome]") -> None:
+    if lane.entries.get(entry.key) is entry:
+        del lane.entries[entry.key]
 
 
 async def _call(action: Action, client: Client) -> Outcome:

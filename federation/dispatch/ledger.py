@@ -1,4 +1,5 @@
-"""What dispatch knows of members beyond their caches: writes that the cache has not seen yet, and recent failures.
+"""What dispatch knows of members beyond their caches: writes that the cache has not seen yet, writes that were never
+answered and may still take effect, and recent failures.
 
 A cache lags behind our own writes. Without this memory a reconcile that runs in between would write the same again, or
 ask for the deletion of what is being deleted. Entries are hints only: they may be lost at any time (a restart begins
@@ -57,6 +58,7 @@ class Ledger:
         self._deleted: dict[MemberKey, str] = {}
         self._accepted: dict[MemberKey, tuple[str, str]] = {}
         self._failures: dict[MemberKey, Failure] = {}
+        self._doubts: dict[MemberKey, bool] = {}
 
     def newest(self, key: MemberKey, cached: Object | None, *, cache_revision: int) -> Object | None:
         """Return what the member holds as far as we know: the cache's object, or our own write when that is newer.
@@ -93,10 +95,19 @@ class Ledger:
         found = self._failures.get(key)
         return found if found is not None and found.hash == digest else None
 
+    def is_in_doubt(self, key: MemberKey) -> bool:
+        """Say whether a write of ours was never answered, so that the object may be there or still appear."""
+        return key in self._doubts
+
+    def note_doubt(self, key: MemberKey) -> None:
+        """Remember that a write was not answered."""
+        _bound(self._doubts)[key] = True
+
     def note_written(self, key: MemberKey, obj: Object, digest: str, *, is_subset: bool) -> None:
         """Remember a successful apply; `is_subset` says whether the result holds all that was sent."""
         self._failures.pop(key, None)
         self._deleted.pop(key, None)
+        self._doubts.pop(key, None)
         metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
         _bound(self._written)[key] = {**obj, "metadata": metadata}
         if is_subset:
@@ -139,13 +150,25 @@ class Ledger:
         for entries in (self._written, self._deleted, self._accepted):
             entries.pop(key, None)
 
+    def note_confirmed_gone(self, key: MemberKey) -> None:
+        """Take down that the member itself said that it has no such object."""
+        self.note_gone(key)
+        self._failures.pop(key, None)
+        self._doubts.pop(key, None)
+
     def forget_failure(self, key: MemberKey) -> None:
         """Let the next attempt happen at once."""
         self._failures.pop(key, None)
 
     def forget_cluster(self, cluster: str) -> None:
         """Forget everything of a cluster that left or came back."""
-        tables: tuple[dict[MemberKey, Any], ...] = (self._written, self._deleted, self._accepted, self._failures)
+        tables: tuple[dict[MemberKey, Any], ...] = (
+            self._written,
+            self._deleted,
+            self._accepted,
+            self._failures,
+            self._doubts,
+        )
         for entries in tables:
             for key in [key for key in entries if key.cluster == cluster]:
                 del entries[key]

@@ -72,6 +72,35 @@ async def test_a_control_plane_that_stops_right_after_the_decision_cleans_up_whe
         await world.until_replicas("web", {"north": 3})
 
 
+@pytest.mark.parametrize("waited_s", [0.5, 15.0], ids=["under way", "given up"])
+async def test_a_copy_that_is_made_after_the_move_is_taken_away_again(waited_s: float) -> None:
+    """A creation hangs while the placement moves on, and takes effect afterwards: all the same nothing is left."""
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("earlier", replicas=1))  # from now on Deployments are followed
+        await world.until_available("earlier", 1)
+        east = world.members["east"]
+        east.line.mode, east.line.is_late = "hang", True
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+
+        async def is_asked() -> bool:
+            return ("patch", "deployments", "web") in east.line.calls
+
+        await world.until(is_asked)
+        await world.pass_time(waited_s)
+        await _move_to_north(world)
+        await world.until_replicas("web", {"north": 3})
+        await world.pass_time(5)
+        assert await _departed(world) == ["east"]
+
+        revision = await east.store.revision()
+        east.line.mend()
+        await world.until_equal(lambda: _departed(world), [])
+        await world.settle()
+        assert await east.store.revision() > revision  # it was made
+        assert await world.replicas("web") == {"north": 3}
+
+
 async def test_a_move_back_before_the_cleanup_keeps_the_copy() -> None:
     async with a_world() as world:
         await _in_east(world)

@@ -4,6 +4,7 @@ Proved by counting: what reached the others and when (in virtual time, the same 
 silent one, how many calls waited for it at once, and how often its silence was tried.
 """
 
+import pytest
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world, reconciles
 
@@ -93,6 +94,30 @@ async def test_deletion_waits_for_the_silent_member_and_names_it() -> None:
 
         world.members["west"].line.mend()
         await world.until_gone(DEPLOYMENTS, "web")
+        assert await world.replicas("web") == {}
+
+
+@pytest.mark.parametrize("waited_s", [0.5, 15.0], ids=["under way", "given up"])
+async def test_an_object_deleted_while_its_creation_hangs_leaves_nothing_behind(waited_s: float) -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "west": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("earlier", replicas=2))  # from now on Deployments are followed
+        await world.until_available("earlier", 2)
+        west = world.members["west"]
+        west.line.mode, west.line.is_late = "hang", True
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=2))
+        await world.until_replicas("web", {"east": 1})
+        assert ("patch", "deployments", "web") in west.line.calls
+        await world.pass_time(waited_s)
+
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.until_replicas("web", {})
+        await world.pass_time(2)  # with 0.5 s before, that is less than the deadline of a write
+        assert await world.find(DEPLOYMENTS, "web") is not None  # it waits for west
+
+        west.line.mend()
+        await world.until_gone(DEPLOYMENTS, "web")
+        await world.settle()
         assert await world.replicas("web") == {}
 
 

@@ -9,10 +9,10 @@ state. Nothing sleeps for real.
 
 import asyncio
 import base64
+import contextlib
 import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,7 +31,7 @@ from federation.api.resources import (
 )
 from federation.assembly import Wiring, ensure_types
 from federation.base.clock import ManualClock
-from federation.base.errors import NotFound
+from federation.base.errors import AlreadyExists, NotFound
 from federation.client.connection import Connection
 from federation.client.guard import GuardOptions
 from federation.client.local import LocalClient
@@ -63,6 +63,22 @@ class MemberLine(Line):
         super().__init__(registry, clock)
         self.in_flight = 0
         self.in_flight_seen_max = 0
+        self.is_late = False
+        """Whether writes that hang take effect when the line is mended, also when their caller has given up."""
+        self._late: set[asyncio.Task[Object]] = set()
+
+    async def patch(self, resource: Resource, name: str, body: Any, **options: Any) -> Object:
+        if self.mode != "hang" or not self.is_late:
+            return await super().patch(resource, name, body, **options)
+        doing = asyncio.create_task(self._patch_when_mended(resource, name, body, options))
+        self._late.add(doing)
+        doing.add_done_callback(self._late.discard)
+        return await asyncio.shield(doing)
+
+    async def _patch_when_mended(self, resource: Resource, name: str, body: Any, options: dict[str, Any]) -> Object:
+        self.calls.append(("patch", resource.plural, name))
+        await self._mended.wait()
+        return await LocalClient.patch(self, resource, name, body, **options)
 
     async def _pass(self, verb: str, what: str, name: str, timeout_s: float = 10.0) -> None:
         if verb == "raw":  # health is asked beside the limit of calls
@@ -202,7 +218,8 @@ class World:
             "metadata": {"name": name, "labels": self.members[name].labels},
             "spec": {"apiEndpoint": f"https://{name}", "insecure": True, "secretRef": {"name": name}},
         }
-        await self.user.create(SECRETS, secret)
+        with contextlib.suppress(AlreadyExists):  # of an earlier membership
+            await self.user.create(SECRETS, secret)
         await self.user.create(FEDERATED_CLUSTERS, cluster)
 
     def start(self) -> None:
@@ -404,7 +421,7 @@ def _raise_failures(outcomes: Sequence[BaseException | None]) -> None:
             raise outcome
 
 
-@asynccontextmanager
+@contextlib.asynccontextmanager
 async def a_world(
     *,
     members: Sequence[str] = NAMES,

@@ -53,6 +53,8 @@ _UNANSWERED = {
     Operation.RELEASE: ClusterStatus.LABEL_REMOVAL_TIMED_OUT,
 }
 
+_CONFIRMATION = "confirmation"
+"""Stands for the content in the ledger's failures when a member was only asked."""
 _LOOK_AGAIN_S = 0.1
 """How often a wait looks whether a member has become slow meanwhile."""
 
@@ -172,7 +174,44 @@ class Dispatcher:
             self.remove(round_, cluster.name, live, Removal.DELETE)
         elif decision.status is not None:
             round_.record(cluster.name, decision.status, live)
+        elif self._may_appear(round_, cluster.name):
+            return Decision(None, ClusterStatus.WAITING_FOR_REMOVAL)
         return decision
+
+    def _may_appear(self, round_: Round, cluster: str) -> bool:
+        """Say whether a copy that nobody wants any more may still be made by an earlier write of ours.
+
+        A write under way is waited for. One that was never answered may have taken effect, or still do so, and the
+        cache of a member that does not answer says nothing about it: the member itself is asked.
+        """
+        key = self.key_for(round_, cluster)
+        if self._executor.is_under_way(key):
+            round_.record(cluster, ClusterStatus.WAITING_FOR_REMOVAL)
+            return True
+        if not self._ledger.is_in_doubt(key):
+            return False
+        failure = self._ledger.failure(key, _CONFIRMATION)
+        if failure is not None and (wait_s := failure.retry_at_s - self._clock.monotonic()) > 0:
+            round_.record(cluster, failure.status, message=failure.message)
+            round_.recheck(wait_s)
+            return True
+        round_.record(cluster, ClusterStatus.WAITING_FOR_REMOVAL)
+        self.confirm_gone(round_, cluster).add_done_callback(partial(self._confirmed, round_, key))
+        return True
+
+    def _confirmed(self, round_: Round, key: MemberKey, future: "asyncio.Future[Outcome]") -> None:
+        """Take down what the member said about a copy that was in doubt, and look at the object again."""
+        if future.cancelled() or future.exception() is not None:
+            return
+        outcome = future.result()
+        if outcome.is_ok:
+            self._ledger.note_confirmed_gone(key)
+        elif outcome.object is not None:
+            self._ledger.note_written(key, outcome.object, "", is_subset=True)
+        else:
+            status = ClusterStatus.RETRIEVAL_FAILED
+            self._ledger.note_failed(key, status, outcome.message, _CONFIRMATION, self._clock.monotonic())
+        self._enqueue(round_.key)
 
     def _ensure(self, round_: Round, cluster: str, live: Object | None) -> None:
         key = self.key_for(round_, cluster)
@@ -215,8 +254,15 @@ class Dispatcher:
             self._submit(round_, key, operation, uid, lambda client: self._writer.release(client, key, uid), live)
 
     def confirm_gone(self, round_: Round, cluster: str) -> "asyncio.Future[Outcome]":
-        """Ask the member itself whether the copy is gone; the outcome is OK when it is."""
+        """Ask the member itself whether the copy is gone; the outcome is OK when it is.
+
+        While an operation on it is under way the answer would mean nothing: then it is not gone.
+        """
         key = self.key_for(round_, cluster)
+        if self._executor.is_under_way(key):
+            waiting: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+            waiting.set_result(Outcome(ClusterStatus.WAITING_FOR_REMOVAL, message="an operation is under way"))
+            return waiting
 
         async def ask(client: Client) -> Outcome:
             return await self._writer.confirm(client, key)
@@ -272,6 +318,8 @@ class Dispatcher:
             round_.resources_updated = True
             round_.record(key.cluster, outcome.status, outcome.object)
             return
+        if outcome.is_unanswered and operation in (Operation.CREATE, Operation.UPDATE):
+            self._ledger.note_doubt(key)
         failure = self._fail(key, operation, digest, outcome)
         round_.record(key.cluster, failure.status, outcome.object, failure.message)
         round_.recheck(max(failure.retry_at_s - self._clock.monotonic(), 0.0))

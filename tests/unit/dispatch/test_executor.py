@@ -69,6 +69,19 @@ async def test_an_operation_ends_with_its_outcome() -> None:
         assert not s.executor.is_under_way(key())
 
 
+async def test_nobody_can_look_between_an_operation_and_its_result() -> None:
+    """A reconcile that sees it neither under way nor taken down would believe that nothing was done."""
+    taken_down: list[Outcome] = []
+    gaps = 0
+    async with running() as s:
+        s.submit(succeed).add_done_callback(lambda future: taken_down.append(future.result()))
+        while not taken_down:
+            gaps += not s.executor.is_under_way(key())
+            await asyncio.sleep(0)
+        assert not s.executor.is_under_way(key())
+    assert gaps == 0
+
+
 async def test_what_is_submitted_before_the_start_waits_for_it() -> None:
     setting = Setting()
     future = setting.submit(succeed)
