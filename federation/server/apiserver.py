@@ -7,12 +7,13 @@ calls it, is `assembly`'s or the simulator's matter.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from federation.api.resources import Object
 from federation.base.clock import Clock
 from federation.base.tasks import Supervisor
+from federation.registry.options import RegistryOptions
 from federation.registry.registry import Registry
 from federation.server.app import create_app
 from federation.server.authn import Authenticator
@@ -40,6 +41,7 @@ class APIServerOptions:
     """Name of cluster and context in the kubeconfig, and of the CA."""
     host: str = "127.0.0.1"
     port: int = 0
+    registry: RegistryOptions = field(default_factory=RegistryOptions)
 
 
 class APIServer:
@@ -51,7 +53,7 @@ class APIServer:
         self._options = options
         self._clock = clock
         self._pki: PKI | None = None
-        self.registry = Registry(store, clock=clock)
+        self.registry = Registry(store, clock=clock, options=options.registry)
         self.authorizer = RBACAuthorizer(self.registry, clock=clock)
 
     async def prepare(self, crds: Sequence[Object] = ()) -> None:

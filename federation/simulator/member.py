@@ -9,11 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from federation.base.clock import Clock
+from federation.registry.options import RegistryOptions
 from federation.server.apiserver import APIServer, APIServerOptions
 from federation.simulator.options import MemberOptions
 from federation.simulator.workloads import Workloads
 from federation.store.journal import MemoryJournal
 from federation.store.sql import SQLStore
+
+_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+"""Those of any cluster: what a federation needs in a member, joining makes."""
 
 
 class SimulatedMember:
@@ -24,7 +28,13 @@ class SimulatedMember:
         self._server = APIServer(
             self._store,
             MemoryJournal(),
-            options=APIServerOptions(directory, kubeconfig, name=options.name, port=port),
+            options=APIServerOptions(
+                directory,
+                kubeconfig,
+                name=options.name,
+                port=port,
+                registry=RegistryOptions(system_namespaces=_NAMESPACES),
+            ),
             clock=clock,
         )
         self._workloads = Workloads(self._server.registry, options, clock)

@@ -26,7 +26,7 @@ _START_S = 60.0
 
 
 def fedctl(
-    *arguments: str, check: bool = True, timeout_s: float = 60, **environment: str
+    *arguments: str, check: bool = True, timeout_s: float = 30, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Run fedctl to its end."""
     done = subprocess.run(

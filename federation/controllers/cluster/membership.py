@@ -76,36 +76,41 @@ async def unclaim(member: Client, uid: str) -> None:
     if annotations.get(names.ADOPTED) != "true":
         await member.delete(NAMESPACES, names.SYSTEM_NAMESPACE, uid=namespace["metadata"]["uid"])
         return
-    # What an owned namespace takes along with it is removed by name here; the account last, as we may be using it.
-    for resource, name, space in (
-        (CLUSTER_ROLE_BINDINGS, names.MEMBER_CLUSTER_ROLE, ""),
-        (CLUSTER_ROLES, names.MEMBER_CLUSTER_ROLE, ""),
-        (SECRETS, names.MEMBER_SERVICE_ACCOUNT, names.SYSTEM_NAMESPACE),
-    ):
-        await _delete_if_any(member, resource, name, space)
     patch = {"metadata": {"annotations": {names.FEDERATED_CLUSTER_UID: None, names.ADOPTED: None}}}
     await _merge(member, NAMESPACES, names.SYSTEM_NAMESPACE, patch)
-    await _delete_if_any(member, SERVICE_ACCOUNTS, names.MEMBER_SERVICE_ACCOUNT, names.SYSTEM_NAMESPACE)
+    # The last request, as it takes the account along that we may be using: all its parts belong to the role.
+    try:
+        await member.delete(CLUSTER_ROLES, names.MEMBER_CLUSTER_ROLE, propagation_policy="Background")
+    except NotFound:
+        return
 
 
 async def ensure_service_account(member: Client, namespace: Object) -> str:
     """Make our account with all rights in the member and return its token in base64, "" while there is none yet."""
-    owner = {"apiVersion": "v1", "kind": "Namespace", "name": namespace["metadata"]["name"]}
-    owner["uid"] = namespace["metadata"]["uid"]
+    rules: list[dict[str, Any]] = [
+        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+        {"nonResourceURLs": ["*"], "verbs": ["get"]},
+    ]
+    metadata = {"name": names.MEMBER_CLUSTER_ROLE, "ownerReferences": [_owner("v1", "Namespace", namespace)]}
+    version = CLUSTER_ROLES.api_version
+    wanted = {"apiVersion": version, "kind": "ClusterRole", "metadata": metadata, "rules": rules}
+    role = await _create(member, CLUSTER_ROLES, wanted)
     # In this order: a token Secret whose account does not exist is removed by the member at once.
-    for resource, obj in _account_objects(owner):
+    for resource, obj in _account_objects(_owner(version, "ClusterRole", role)):
         await _create(member, resource, obj)
     secret = await member.get(SECRETS, names.MEMBER_SERVICE_ACCOUNT, names.SYSTEM_NAMESPACE)
     return str((secret.get("data") or {}).get("token") or "")
 
 
+def _owner(api_version: str, kind: str, obj: Object) -> Object:
+    metadata = obj["metadata"]
+    return {"apiVersion": api_version, "kind": kind, "name": metadata["name"], "uid": metadata["uid"]}
+
+
 def _account_objects(owner: Object) -> list[tuple[Resource, Object]]:
-    local: Object = {"name": names.MEMBER_SERVICE_ACCOUNT, "namespace": names.SYSTEM_NAMESPACE}
-    role: Object = {"name": names.MEMBER_CLUSTER_ROLE, "ownerReferences": [owner]}
-    rules: list[dict[str, Any]] = [
-        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-        {"nonResourceURLs": ["*"], "verbs": ["get"]},
-    ]
+    """Return the account and what gives it its rights; all belong to the role, so that they leave together."""
+    account: Object = {"name": names.MEMBER_SERVICE_ACCOUNT, "namespace": names.SYSTEM_NAMESPACE}
+    local: Object = {**account, "ownerReferences": [owner]}
     rbac = CLUSTER_ROLES.group
     return [
         (
@@ -122,39 +127,30 @@ def _account_objects(owner: Object) -> list[tuple[Resource, Object]]:
             {
                 "apiVersion": "v1",
                 "kind": "Secret",
-                "metadata": {**local, "annotations": {"kubernetes.io/service-account.name": local["name"]}},
+                "metadata": {**local, "annotations": {"kubernetes.io/service-account.name": account["name"]}},
                 "type": _TOKEN_TYPE,
             },
-        ),
-        (
-            CLUSTER_ROLES,
-            {"apiVersion": CLUSTER_ROLES.api_version, "kind": "ClusterRole", "metadata": role, "rules": rules},
         ),
         (
             CLUSTER_ROLE_BINDINGS,
             {
                 "apiVersion": CLUSTER_ROLES.api_version,
                 "kind": "ClusterRoleBinding",
-                "metadata": role,
+                "metadata": {"name": names.MEMBER_CLUSTER_ROLE, "ownerReferences": [owner]},
                 "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": names.MEMBER_CLUSTER_ROLE},
-                "subjects": [{"kind": "ServiceAccount", **local}],
+                "subjects": [{"kind": "ServiceAccount", **account}],
             },
         ),
     ]
 
 
-async def _create(member: Client, resource: Resource, obj: Object) -> None:
+async def _create(member: Client, resource: Resource, obj: Object) -> Object:
+    """Create the object, or return the one that is there."""
     try:
-        await member.create(resource, obj, field_manager=names.FIELD_MANAGER)
+        return await member.create(resource, obj, field_manager=names.FIELD_MANAGER)
     except AlreadyExists:
-        return
-
-
-async def _delete_if_any(member: Client, resource: Resource, name: str, namespace: str) -> None:
-    try:
-        await member.delete(resource, name, namespace)
-    except NotFound:
-        return
+        metadata = obj["metadata"]
+        return await member.get(resource, metadata["name"], metadata.get("namespace", ""))
 
 
 async def _merge(member: Client, resource: Resource, name: str, patch: Object) -> Object:

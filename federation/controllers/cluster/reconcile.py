@@ -13,7 +13,7 @@ from typing import Any
 from federation.api import conditions, names
 from federation.api.resources import SECRETS, Object
 from federation.base.clock import Clock, from_rfc3339
-from federation.base.errors import ApiError, ClusterError, ConfigurationError, NotFound
+from federation.base.errors import ApiError, ClusterError, ConfigurationError, Forbidden, NotFound, Unauthorized
 from federation.client.pool import ClusterPool
 from federation.client.protocol import Client, PatchType
 from federation.controllers.cluster import membership
@@ -197,15 +197,26 @@ class Reconciler:
             # Others still work on the member, so it has to be reachable: after a restart it is connected here.
             return await self._follow(name, cluster) if (cluster.get("status") or {}).get("joinPerformed") else DONE
         if (cluster.get("status") or {}).get("joinPerformed"):
-            self._connect(cluster)
             try:
-                await membership.unclaim(self._pool.client(name), cluster["metadata"]["uid"])
+                await self._unclaim(name, cluster)
                 await self._drop_token(cluster)
-            except (ApiError, ClusterError) as error:
+            except (ApiError, ClusterError, ConfigurationError) as error:
                 return self._blocked(name, cluster, error)
         await self._publisher.set_finalizers(cluster, [])
         self._forget(name)
         return DONE
+
+    async def _unclaim(self, name: str, cluster: Object) -> None:
+        """Clean the member up, with the credentials that joined it when an earlier try has removed our account."""
+        uid = cluster["metadata"]["uid"]
+        self._connect(cluster)
+        try:
+            await membership.unclaim(self._pool.client(name), uid)
+        except (Unauthorized, Forbidden):
+            if not (cluster.get("spec") or {}).get("useServiceAccount"):
+                raise
+            self._connect(cluster, bootstrap=True)
+            await membership.unclaim(self._pool.client(name), uid)
 
     async def _drop_token(self, cluster: Object) -> None:
         if (cluster.get("spec") or {}).get("useServiceAccount"):

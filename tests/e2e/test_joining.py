@@ -1,0 +1,329 @@
+"""Clusters join and leave: every kind of credentials that a kubeconfig can hold, and what is left behind in a member."""
+
+import base64
+import json
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.federation import Federation, Kubectl, eventually, fedctl, free_clusters, start_serve
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("joining")]
+NAMESPACE = "kube-admiral-system"
+
+
+@pytest.fixture(scope="module")
+def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
+    with closing(start_serve(tmp_path_factory.mktemp("joining") / "host")) as running:
+        running.kubectl.apply(POLICY, DEPLOYMENT)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Path]]:
+    with free_clusters(tmp_path_factory.mktemp("joining") / "clusters", 2) as running:
+        yield running
+
+
+class Member:
+    """A cluster that joins as `name` and leaves at the end of a test."""
+
+    def __init__(self, fed: Federation, name: str, kubeconfig: Path) -> None:
+        self.fed = fed
+        self.name = name
+        self.kubectl = Kubectl(kubeconfig)
+        self.document: dict[str, Any] = yaml.safe_load(kubeconfig.read_text())
+
+    def fedctl(self, *arguments: str, check: bool = True) -> str:
+        done = fedctl(*arguments, check=check, KUBECONFIG=str(self.fed.kubectl.kubeconfig))
+        return done.stdout if check else done.stderr
+
+    def join(self, kubeconfig: Path, *more: str, check: bool = True) -> str:
+        return self.fedctl("join", self.name, "--kubeconfig", str(kubeconfig), *more, check=check)
+
+    def unjoin(self) -> str:
+        return self.fedctl("unjoin", self.name)
+
+    def variant(self, path: Path, user: dict[str, Any], cluster: dict[str, Any] | None = None) -> Path:
+        """Write the cluster's kubeconfig with another user, and another cluster entry when given."""
+        document = json.loads(json.dumps(self.document))
+        document["users"][0]["user"] = user
+        if cluster is not None:
+            document["clusters"][0]["cluster"] = {"server": document["clusters"][0]["cluster"]["server"], **cluster}
+        path.write_text(yaml.safe_dump(document))
+        return path
+
+    def token(self) -> str:
+        """Make an administrator's service account in the cluster and return its token."""
+        self.kubectl.apply(
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "admin", "namespace": "default"}},
+            {
+                "apiVersion": "rbac.authorization.k8s.io/v1",
+                "kind": "ClusterRoleBinding",
+                "metadata": {"name": "test-admin"},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+                "subjects": [{"kind": "ServiceAccount", "name": "admin", "namespace": "default"}],
+            },
+        )
+        return self.kubectl("create", "token", "admin", "-n", "default").strip()
+
+    def system_namespace(self) -> dict[str, Any] | None:
+        text = self.kubectl("get", "ns", NAMESPACE, "--ignore-not-found", "-o", "json")
+        found: dict[str, Any] | None = json.loads(text) if text else None
+        return found
+
+    def runs_web(self) -> bool:
+        path = "jsonpath={.status.readyReplicas}"
+        return self.kubectl("get", "deploy", "web", "-n", "default", "--ignore-not-found", "-o", path) == "3"
+
+
+@pytest.fixture
+def member(fed: Federation, clusters: list[Path]) -> Iterator[Member]:
+    one = Member(fed, "frankfurt", clusters[0])
+    yield one
+    if fed.kubectl("get", "fcluster", one.name, "--ignore-not-found"):
+        one.unjoin()
+
+
+def assert_works(member: Member) -> None:
+    eventually(member.runs_web, bool, what="web in the member")
+
+
+def test_client_certificates(member: Member) -> None:
+    assert (
+        member.join(member.kubectl.kubeconfig, "--labels", "region=eu") == 'cluster "frankfurt" joined and is ready\n'
+    )
+    assert_works(member)
+    rows = member.fedctl("clusters").splitlines()
+    assert rows[0].split()[:3] == ["NAME", "READY", "JOINED"]
+    assert rows[1].split()[:4] == ["frankfurt", "True", "True", "3"]
+    assert "region=eu" in rows[1]
+
+
+def test_a_token_and_a_ca(member: Member, tmp_path: Path) -> None:
+    member.join(member.variant(tmp_path / "token", {"token": member.token()}))
+    assert_works(member)
+
+
+def test_a_token_in_a_file_beside_the_kubeconfig(member: Member, tmp_path: Path) -> None:
+    (tmp_path / "the-token").write_text(member.token() + "\n")
+    member.join(member.variant(tmp_path / "config", {"tokenFile": "the-token"}))
+    assert_works(member)
+
+
+def test_certificates_in_files_beside_the_kubeconfig(member: Member, tmp_path: Path) -> None:
+    user = member.document["users"][0]["user"]
+    cluster = member.document["clusters"][0]["cluster"]
+    for name, data in (
+        ("ca.crt", cluster["certificate-authority-data"]),
+        ("tls.crt", user["client-certificate-data"]),
+        ("tls.key", user["client-key-data"]),
+    ):
+        (tmp_path / name).write_bytes(base64.b64decode(data))
+    named = {"client-certificate": "tls.crt", "client-key": "tls.key"}
+    member.join(member.variant(tmp_path / "config", named, {"certificate-authority": "ca.crt"}))
+    assert_works(member)
+
+
+def test_without_verification_when_the_kubeconfig_says_so(member: Member, tmp_path: Path) -> None:
+    user = member.document["users"][0]["user"]
+    member.join(member.variant(tmp_path / "insecure", user, {"insecure-skip-tls-verify": True}))
+    assert member.fed.kubectl("get", "fcluster", "frankfurt", "-o", "jsonpath={.spec.insecure}") == "true"
+    assert_works(member)
+
+
+def test_credentials_are_swapped_for_a_service_account(member: Member, tmp_path: Path) -> None:
+    member.join(member.kubectl.kubeconfig, "--use-service-account")
+    assert_works(member)
+    secret = member.fed.kubectl.json("get", "secret", "frankfurt-credentials", "-n", NAMESPACE)["data"]
+    account = member.kubectl.json("get", "secret", "kubeadmiral-member", "-n", NAMESPACE)["data"]
+    assert secret["service-account-token-data"] == account["token"]
+    told = Kubectl(member.variant(tmp_path / "account", {"token": base64.b64decode(account["token"]).decode()}))
+    assert "kubeadmiral-member" in told("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
+    assert told("auth", "can-i", "delete", "nodes").strip() == "yes"
+    managers = member.kubectl("get", "deploy", "web", "-n", "default", "-o", "yaml", "--show-managed-fields")
+    assert "manager: federation" in managers
+
+
+def test_a_program_that_gives_out_credentials(member: Member, tmp_path: Path) -> None:
+    answer = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": member.token()},
+    }
+    script = tmp_path / "plugin.py"
+    script.write_text(f"print({json.dumps(json.dumps(answer))})\n")
+    user = {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": sys.executable,
+            "args": [str(script)],
+            "interactiveMode": "Never",
+        }
+    }
+    kubeconfig = member.variant(tmp_path / "exec", user)
+    refusal = member.join(kubeconfig, check=False)
+    assert "users[].user.exec" in refusal
+    assert "--use-service-account" in refusal
+    member.join(kubeconfig, "--use-service-account")
+    assert_works(member)
+
+
+@pytest.mark.parametrize(
+    ("user", "field"),
+    [
+        ({"username": "admin", "password": "secret"}, "users[].user.username"),
+        ({"token": "t", "as": "somebody"}, "users[].user.as"),
+        ({}, "has no credentials"),
+    ],
+)
+def test_credentials_that_cannot_be_kept_are_refused(
+    member: Member, tmp_path: Path, user: dict[str, Any], field: str
+) -> None:
+    refusal = member.join(member.variant(tmp_path / "config", user), check=False)
+    assert len(refusal.splitlines()) == 1
+    assert field in refusal
+    assert "secret" not in refusal
+    assert member.system_namespace() is None
+
+
+def test_unjoining_cleans_the_member_and_leaves_its_workloads(member: Member) -> None:
+    member.join(member.kubectl.kubeconfig, "--use-service-account")
+    assert_works(member)
+    assert member.system_namespace() is not None
+    assert member.unjoin() == 'cluster "frankfurt" left the federation\n'
+    eventually(member.system_namespace, lambda seen: seen is None, what="the system namespace gone")
+    assert member.runs_web()
+    left = member.kubectl("get", "clusterrole,clusterrolebinding", "-o", "name")
+    assert "kubeadmiral" not in left
+    assert member.fed.kubectl("get", "secret", "frankfurt-credentials", "-n", NAMESPACE, "--ignore-not-found") == ""
+    status = eventually(
+        lambda: member.fed.kubectl.json("get", "fo", "web-deployments.apps").get("status", {}).get("clusters", []),
+        lambda seen: not seen,
+        what="no trace of the cluster in the federated object",
+    )
+    assert status == []
+
+
+def test_a_namespace_that_was_there_before_is_given_back(member: Member) -> None:
+    member.kubectl("create", "namespace", NAMESPACE)
+    try:
+        member.join(member.kubectl.kubeconfig, "--use-service-account")
+        assert_works(member)
+        member.unjoin()
+        namespace = member.system_namespace()
+        assert namespace is not None
+        assert not namespace["metadata"].get("annotations")
+        eventually(
+            lambda: member.kubectl.run("get", "serviceaccounts,secrets", "-n", NAMESPACE, "-o", "name").stdout,
+            lambda seen: "kubeadmiral-member" not in seen,
+            what="account and token gone",
+        )
+        eventually(
+            lambda: member.kubectl("get", "clusterrole,clusterrolebinding", "-o", "name"),
+            lambda seen: "kubeadmiral" not in seen,
+            what="its rights gone",
+        )
+    finally:
+        member.kubectl("delete", "namespace", NAMESPACE)
+
+
+def test_unjoining_succeeds_when_the_account_has_lost_its_rights(member: Member) -> None:
+    member.join(member.kubectl.kubeconfig, "--use-service-account")
+    assert_works(member)
+    member.fed.kubectl("delete", "deploy", "web", "--wait")  # nothing else waits for the member
+    try:
+        member.kubectl("delete", "clusterrolebinding", "kubeadmiral-controller-manager:kubeadmiral-member")
+        member.unjoin()
+        eventually(member.system_namespace, lambda seen: seen is None, what="the system namespace gone")
+    finally:
+        member.fed.kubectl.apply(DEPLOYMENT)
+
+
+def test_a_cluster_can_come_back_at_once(member: Member, clusters: list[Path]) -> None:
+    member.join(member.kubectl.kubeconfig)
+    assert_works(member)
+    generation = member.kubectl("get", "deploy", "web", "-n", "default", "-o", "jsonpath={.metadata.generation}")
+    for _ in range(2):
+        member.unjoin()
+        member.join(member.kubectl.kubeconfig)
+    assert_works(member)
+    again = member.kubectl("get", "deploy", "web", "-n", "default", "-o", "jsonpath={.metadata.generation}")
+    assert again == generation, "what runs there is taken over as it is"
+    assert [p.stem for p in clusters]
+
+
+def test_a_taint_keeps_workloads_away_until_it_goes(fed: Federation, clusters: list[Path]) -> None:
+    member = Member(fed, "oslo", clusters[1])
+    member.join(clusters[1], "--taints", "maintenance=yes:NoSchedule")
+    try:
+        rows = member.fedctl("clusters").splitlines()
+        assert "maintenance=yes:NoSchedule" in next(row for row in rows if row.startswith("oslo"))
+        told = eventually(
+            lambda: member.fedctl("why", "deploy/web"), lambda seen: "oslo" in seen, what="oslo in the explanation"
+        )
+        assert "rejected by TaintToleration" in next(row for row in told.splitlines() if row.startswith("oslo"))
+        record = json.loads(member.fedctl("why", "deployment/web", "-o", "json"))
+        assert record["explanation"]["rejected"]["oslo"]["plugin"] == "TaintToleration"
+        fed.kubectl("patch", "fcluster", "oslo", "--type=merge", "-p", '{"spec": {"taints": null}}')
+        assert_works(member)
+    finally:
+        member.unjoin()
+
+
+def test_the_plugin_for_kubectl(member: Member) -> None:
+    assert "no member clusters" in member.fed.kubectl("fed", "clusters")
+    member.join(member.kubectl.kubeconfig, "--no-wait")
+    assert "frankfurt" in member.fed.kubectl("fed", "clusters")
+    assert json.loads(member.fed.kubectl("fed", "clusters", "-o", "json"))[0]["metadata"]["name"] == "frankfurt"
+
+
+def test_health_and_metrics(fed: Federation) -> None:
+    assert fed.kubectl("get", "--raw", "/livez") == "ok"
+    assert fed.kubectl("get", "--raw", "/readyz") == "ok"
+    assert "readyz check passed" in fed.kubectl("get", "--raw", "/readyz?verbose")
+    metrics = fed.kubectl("get", "--raw", "/metrics")
+    for name in ("federation_runtime_", "federation_store_", "federation_server_", "process_resident_memory_bytes"):
+        assert name in metrics
+    import ssl
+
+    url = fed.ready_line.split()[1].rstrip(";")
+    context = ssl._create_unverified_context()
+    for path in ("/livez", "/readyz"):
+        with urllib.request.urlopen(f"{url}{path}", context=context, timeout=5) as answer:
+            assert answer.read() == b"ok", "a load balancer needs no credentials"
+
+
+def test_where_the_kubeconfig_is(fed: Federation) -> None:
+    done = fedctl("kubeconfig", "--dir", str(fed.directory))
+    assert done.stdout == f"{fed.directory / 'kubeconfig'}\n"
+
+
+POLICY = {
+    "apiVersion": "core.kubeadmiral.io/v1alpha1",
+    "kind": "PropagationPolicy",
+    "metadata": {"name": "everything", "namespace": "default"},
+    "spec": {
+        "schedulingMode": "Duplicate",
+        "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+    },
+}
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "namespace": "default"},
+    "spec": {
+        "replicas": 3,
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {"containers": [{"name": "web", "image": "nginx:1.27"}]},
+        },
+    },
+}
