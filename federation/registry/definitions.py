@@ -13,14 +13,16 @@ import orjson
 
 from federation.api.resources import CRDS, Object, Resource
 from federation.base.clock import to_rfc3339
-from federation.base.errors import AlreadyExists, ApiError, NotFound
+from federation.base.errors import AlreadyExists, ApiError, NotFound, invalid
 from federation.registry import encoding
 from federation.registry.access import Access
+from federation.registry.cel.rules import definition_problems
 from federation.registry.deletes import Deleter
 from federation.registry.kinds import ALL_VERBS, KindInfo, PrinterColumn, ScalePaths
 from federation.registry.options import DeleteOptions, WriteOptions
 from federation.registry.schema.structural import from_openapi
 from federation.registry.strategies.crds import CLEANUP_FINALIZER, CustomStrategy
+from federation.registry.validation.fields import Causes
 from federation.registry.writes import Writer
 from federation.store.interface import EventType
 
@@ -101,10 +103,15 @@ class Definitions:
             self._access.kinds.replace(obj["spec"]["group"], obj["spec"]["names"]["plural"], [])
 
     def _complete(self, obj: Object) -> None:
-        """Compile the schemas (Invalid when one is not structural) and write names and conditions into the status."""
+        """Compile schemas and rules (Invalid when one cannot be) and write names and conditions into the status."""
         spec, now = obj["spec"], to_rfc3339(self._access.clock.now())
-        for version in spec["versions"]:
-            from_openapi(version["schema"]["openAPIV3Schema"])
+        causes: Causes = []
+        for index, version in enumerate(spec["versions"]):
+            structural = version["schema"]["openAPIV3Schema"]
+            from_openapi(structural)
+            causes += definition_problems(structural, f"spec.versions[{index}].schema.openAPIV3Schema")
+        if causes:
+            raise invalid("CustomResourceDefinition", CRDS.group, obj["metadata"]["name"], causes)
         status = dict(obj.get("status") or {})
         conflict = self._name_conflict(obj)
         stored = list(status.get("storedVersions") or ())

@@ -11,6 +11,7 @@ from functools import cached_property
 from federation.api.resources import Resource
 from federation.base.errors import NotFound
 from federation.registry import encoding
+from federation.registry.cel.rules import Rules, compile_rules
 from federation.registry.schema.model import Schema
 from federation.registry.strategies.base import Strategy
 
@@ -65,6 +66,11 @@ class KindInfo:
     def schema(self) -> Schema:
         """The compiled schema, built when it is needed first."""
         return self.schema_source()
+
+    @cached_property
+    def rules(self) -> Rules | None:
+        """The schema's rules in CEL, compiled at the first write of a custom resource; None when it has none."""
+        return compile_rules(self.schema) if self.is_custom else None
 
     @cached_property
     def head(self) -> bytes:

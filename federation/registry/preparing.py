@@ -82,6 +82,8 @@ def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: d
     if "status" in info.subresources and not strategy.keeps_status_on_create:
         obj.pop("status", None)
     causes = check_fields(info, obj, options)
+    if info.rules is not None:
+        causes += info.rules.check(obj, None, causes)
     strategy.default(obj)
     strategy.prepare_create(obj)
     if strategy.has_generation:
@@ -213,7 +215,10 @@ def _carry_over(info: KindInfo, new: Object, old: Object, subresource: str, *, i
 def _check_changes(info: KindInfo, new: Object, old: Object, options: WriteOptions) -> Causes:
     """Check the fields of what differs; a custom resource is validated whole, because its rules may cross fields."""
     if info.is_custom:
-        return check_fields(info, new, options) if _differs(new, old) else []
+        if not _differs(new, old):
+            return []
+        causes = check_fields(info, new, options)
+        return causes if info.rules is None else causes + info.rules.check(new, old, causes)
     changed = {key: value for key, value in new.items() if key == "kind" or value != old.get(key)}
     if len(changed) == 1:
         return []

@@ -3,7 +3,7 @@
 The common answer is "yes" and costs one pass without building paths (`conforms`); only a "no" walks again and collects
 causes. For custom resources the texts are those of the structural schema's validation; for built-in kinds a wrong type
 is what Go's decoder says, with reason FieldValueTypeInvalid as well, and answered as a 400 by the caller. Rules in CEL
-(`x-kubernetes-validations`) are not evaluated. Unknown fields are `defaulting.py`'s matter, single values
+(`x-kubernetes-validations`) are checked by `cel/rules.py`. Unknown fields are `defaulting.py`'s matter, single values
 `checks.py`'s.
 """
 

@@ -293,3 +293,48 @@ async def test_a_conflict_names_the_custom_resource(api: Api) -> None:
     await api.patch("widgets", "w", {"spec": {"size": 5}})
     with pytest.raises(Conflict, match=r'Operation cannot be fulfilled on widgets\.example\.com "w"'):
         await api.update("widgets", made | {"spec": {"size": 6}})
+
+
+def a_ruled_definition() -> dict:
+    definition = a_definition(subresources={"status": {}})
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    schema["spec"]["x-kubernetes-validations"] = [
+        {"rule": "!has(self.replicas) || self.replicas <= self.size", "message": "more replicas than size"},
+        {"rule": "self.color == oldSelf.color", "message": "color is immutable", "fieldPath": ".color"},
+    ]
+    schema["status"]["x-kubernetes-validations"] = [{"rule": "self.replicas >= 0", "message": "negative"}]
+    return definition
+
+
+async def test_rules_of_a_definition_are_checked_on_every_kind_of_write(api: Api) -> None:
+    await api.create("customresourcedefinitions", a_ruled_definition())
+    with pytest.raises(Invalid) as caught:
+        await api.create("widgets", a_widget(size=1, replicas=2))
+    assert caught.value.message == (
+        'Widget.example.com "w" is invalid: spec: Invalid value: "object": more replicas than size'
+    )
+    made = await api.create("widgets", a_widget())
+    with pytest.raises(Invalid, match="more replicas than size"):
+        await api.patch("widgets", "w", {"spec": {"replicas": 9}})
+    with pytest.raises(Invalid) as caught:
+        await api.update("widgets", {**made, "spec": {"size": 3, "color": "blue"}})
+    assert [found["field"] for found in caught.value.details["causes"]] == ["spec.color"]
+    with pytest.raises(Invalid, match="color is immutable"):
+        await api.patch("widgets", "w", a_widget(color="blue"), type_=APPLY, field_manager="me", force=True)
+    with pytest.raises(Invalid, match="more replicas than size"):
+        await api.patch("widgets", "v", a_widget("v", replicas=9), type_=APPLY, field_manager="me")
+    with pytest.raises(Invalid, match="negative"):
+        await api.update("widgets", {**made, "status": {"replicas": -1}}, subresource="status")
+    changed = await api.patch("widgets", "w", {"spec": {"size": 9}})
+    assert changed["spec"] == {"size": 9, "color": "red"}
+
+
+async def test_a_definition_with_a_broken_rule_is_refused(api: Api) -> None:
+    definition = a_ruled_definition()
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["x-kubernetes-validations"] = [{"rule": "self.("}]
+    with pytest.raises(Invalid) as caught:
+        await api.create("customresourcedefinitions", definition)
+    (found,) = caught.value.details["causes"]
+    assert found["field"] == "spec.versions[0].schema.openAPIV3Schema.x-kubernetes-validations[0].rule"
+    assert "compilation failed: ERROR" in found["message"]

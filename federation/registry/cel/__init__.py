@@ -1,0 +1,1 @@
+"""Common Expression Language as Kubernetes uses it: expressions, its function library, rules of custom resources."""

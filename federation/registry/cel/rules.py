@@ -1,0 +1,270 @@
+"""`x-kubernetes-validations`: a custom resource's rules, compiled once per version and checked on every write. Pure.
+
+A tree of the schema's nodes that have rules at or below them mirrors the object, so the rest of it is never visited.
+A rule that uses `oldSelf` is a transition rule: it runs where an old value is known (fields, map entries, items of
+list-maps). Other rules are not asked again about a value that did not change. `programs.py` evaluates.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from federation.base.errors import cause
+from federation.registry.cel.programs import CompileError, EvaluationError, Program, compile_expression
+from federation.registry.schema.model import LIST, MAP, NUMBER, STRING, STRUCT, Schema
+from federation.registry.validation.fields import Causes, invalid, not_supported, required
+
+_KEY: Final = "x-kubernetes-validations"
+_NOTHING: Final = object()
+_REASONS: Final = ("FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate")
+_BLOCKING: Final = frozenset({"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"})
+_KEYWORDS: Final = frozenset(
+    {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"}
+    | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
+)
+_UNCHECKED: Final = (
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete"
+    " validation"
+)
+_ESCAPES: Final = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"), ("/", "__slash__"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    text: str
+    program: Program
+    is_transition: bool
+    takes_absent: bool
+    """Whether `oldSelf` is an optional value, so that the rule also runs where there is no old one."""
+    message: str
+    message_program: Program | None
+    reason: str
+    field_path: str
+
+
+@dataclass(slots=True)
+class Rules:
+    """The rules at one place of the schema and below."""
+
+    schema: Schema
+    rules: tuple[_Rule, ...] = ()
+    broken: str = ""
+    """Why the rules here cannot be run at all (only a definition stored unchecked has such), else ""."""
+    fields: dict[str, "Rules"] = field(default_factory=dict)
+    items: "Rules | None" = None
+    additional: "Rules | None" = None
+    is_converted: bool = False
+
+    def check(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None, found: Causes) -> Causes:
+        """Return what the rules refuse in `obj`; `found` are the schema's complaints, some of which end the check."""
+        if any(known["reason"] in _BLOCKING for known in found):
+            return [cause("FieldValueInvalid", f"Invalid value: null: {_UNCHECKED}", "<nil>")]
+        causes: Causes = []
+        self._check(obj, _NOTHING if old is None else old, "", causes)
+        return causes
+
+    def _check(self, value: Any, old: Any, path: str, causes: Causes) -> None:
+        if value is None:
+            return
+        if old is None:
+            old = _NOTHING
+        if self.broken:
+            causes.append(_refusal(self.schema, "FieldValueInvalid", self.broken, path))
+        if self.rules:
+            self._run(value, old, path, causes)
+        if value.__class__ is dict:
+            related = old if isinstance(old, dict) and self.schema.map_type != "atomic" else {}
+            for name, inner in value.items():
+                below = self.fields.get(name)
+                if below is not None:
+                    below._check(inner, related.get(name, _NOTHING), f"{path}.{name}" if path else name, causes)
+                elif self.additional is not None and name not in self.schema.properties:
+                    self.additional._check(inner, related.get(name, _NOTHING), f"{path}[{name}]", causes)
+        elif self.items is not None and value.__class__ is list:
+            before = self._by_key(old)
+            for index, inner in enumerate(value):
+                known = before.get(self._key(inner), _NOTHING) if before else _NOTHING
+                self.items._check(inner, known, f"{path}[{index}]", causes)
+
+    def _run(self, value: Any, old: Any, path: str, causes: Causes) -> None:
+        is_unchanged = old is not _NOTHING and old == value
+        data: dict[str, Any] = {}
+        for rule in self.rules:
+            if rule.is_transition:
+                if old is _NOTHING and not rule.takes_absent:
+                    continue
+            elif is_unchanged:
+                continue
+            if not data:
+                data = self._data(value, old)
+            if refused := _evaluate(rule, data):
+                where = path if not rule.field_path else f"{path}.{rule.field_path}" if path else rule.field_path
+                causes.append(_refusal(self.schema, rule.reason, refused, where))
+
+    def _data(self, value: Any, old: Any) -> dict[str, Any]:
+        if self.is_converted:
+            value = _converted(self.schema, value)
+            old = old if old is _NOTHING else _converted(self.schema, old)
+        if old is _NOTHING:
+            return {"self": value, "oldSelf": None, "knownOld": []}
+        return {"self": value, "oldSelf": old, "knownOld": [old]}
+
+    def _by_key(self, old: Any) -> dict[tuple[Any, ...], Any]:
+        if self.schema.list_type != "map" or not isinstance(old, list):
+            return {}
+        return {self._key(item): item for item in old}
+
+    def _key(self, item: Any) -> tuple[Any, ...]:
+        return tuple(str(item.get(key)) for key in self.schema.list_map_keys) if isinstance(item, dict) else ()
+
+
+def compile_rules(schema: Schema) -> Rules | None:
+    """Return the rules of a custom resource's schema, None when it has none at all."""
+    if schema.native:
+        return None
+    below = {name: rules for name, child in schema.properties.items() if (rules := compile_rules(child))}
+    items = compile_rules(schema.items) if schema.items is not None else None
+    additional = compile_rules(schema.additional) if schema.additional is not None else None
+    if not (schema.validations or below or items or additional):
+        return None
+    node = Rules(schema, fields=below, items=items, additional=additional)
+    if schema.validations:
+        try:
+            node.rules = tuple(_compile(raw) for raw in schema.validations)
+        except CompileError as error:
+            node.broken = str(error)
+        node.is_converted = _needs_conversion(schema)
+    return node
+
+
+def definition_problems(raw: Any, path: str) -> Causes:
+    """Return what is wrong with the rules anywhere in an openAPIV3Schema at `path` of its definition."""
+    if not isinstance(raw, Mapping):
+        return []
+    causes: Causes = []
+    for index, rule in enumerate(raw.get(_KEY) or ()):
+        causes += _rule_problems(rule, f"{path}.{_KEY}[{index}]")
+    for name, child in (raw.get("properties") or {}).items():
+        causes += definition_problems(child, f"{path}.properties[{name}]")
+    for name in ("items", "additionalProperties"):
+        causes += definition_problems(raw.get(name), f"{path}.{name}")
+    return causes
+
+
+def _rule_problems(rule: Mapping[str, Any], path: str) -> Causes:
+    if not str(rule.get("rule") or "").strip():
+        return [required(f"{path}.rule", "rule is not specified")]
+    reason = rule.get("reason") or _REASONS[0]
+    if reason not in _REASONS:
+        return [not_supported(f"{path}.reason", reason, _REASONS)]
+    try:
+        _compile({**rule, "messageExpression": ""})
+    except CompileError as error:
+        return [invalid(f"{path}.rule", dict(rule), str(error))]
+    try:
+        _compile(rule)
+    except CompileError as error:
+        return [invalid(f"{path}.messageExpression", dict(rule), str(error))]
+    return []
+
+
+def _compile(raw: Mapping[str, Any]) -> _Rule:
+    text = str(raw["rule"])
+    takes_absent = bool(raw.get("optionalOldSelf"))
+    try:
+        program, is_transition = compile_expression(text, ("self",), returns="BOOL"), False
+    except CompileError:
+        program, is_transition = _with_old(text, "BOOL", takes_absent=takes_absent), True
+    expression = raw.get("messageExpression") or ""
+    return _Rule(
+        text=text.strip(),
+        program=program,
+        is_transition=is_transition,
+        takes_absent=takes_absent,
+        message=raw.get("message") or "",
+        message_program=_with_old(expression, "STRING", takes_absent=takes_absent) if expression else None,
+        reason=raw.get("reason") or _REASONS[0],
+        field_path=str(raw.get("fieldPath") or "").removeprefix("."),
+    )
+
+
+def _with_old(text: str, returns: str, *, takes_absent: bool) -> Program:
+    if not takes_absent:
+        return compile_expression(text, ("self", "oldSelf"), returns=returns)
+    # Data cannot hold an optional value: it is made where the expression begins, whose lines keep their numbers.
+    known = "size(knownOld) == 0 ? optional.none() : optional.of(knownOld[0])"
+    return compile_expression(f"cel.bind(oldSelf, {known}, {text}\n)", ("self", "knownOld"), returns=returns)
+
+
+def _evaluate(rule: _Rule, data: Mapping[str, Any]) -> str:
+    """Return why the rule refuses the value, "" when it does not."""
+    try:
+        answer = rule.program.evaluate(data)
+    except EvaluationError as error:
+        return f"{error} evaluating rule: {rule.message or rule.text}"
+    if answer is True:
+        return ""
+    if answer is not False:
+        return f"the rule's value is not a bool: {rule.text}"
+    if rule.message_program is not None:
+        try:
+            message = rule.message_program.evaluate(data)
+        except EvaluationError:
+            message = ""  # as in kube-apiserver: the fixed message stands in
+        if isinstance(message, str) and message.strip() and "\n" not in message:
+            return message
+    return rule.message or f"failed rule: {rule.text}"
+
+
+def _refusal(schema: Schema, reason: str, message: str, path: str) -> dict[str, str]:
+    kind = f'"{schema.type or "object"}"'
+    text = {
+        "FieldValueForbidden": f"Forbidden: {message}",
+        "FieldValueRequired": f"Required value: {message}",
+        "FieldValueDuplicate": f"Duplicate value: {kind}",
+    }.get(reason, f"Invalid value: {kind}: {message}")
+    return cause(reason, text, path or "<nil>")
+
+
+def _needs_conversion(schema: Schema) -> bool:
+    if schema.native:
+        return False
+    if schema.kind == NUMBER or (schema.kind == STRING and schema.format == "byte"):
+        return True
+    if any(_escaped(name) != name for name in schema.properties):
+        return True
+    return any(_needs_conversion(child) for child in schema.children())
+
+
+def _converted(schema: Schema, value: Any) -> Any:
+    """Return a value as rules see it: field names that CEL can write, numbers as doubles, base64 as bytes."""
+    if value is None or schema.native:
+        return value
+    if schema.kind in (STRUCT, MAP) and isinstance(value, dict):
+        converted = {}
+        for name, inner in value.items():
+            child = schema.child(name)
+            key = _escaped(name) if name in schema.properties else name
+            converted[key] = inner if child is None else _converted(child, inner)
+        return converted
+    if schema.kind == LIST and schema.items is not None and isinstance(value, list):
+        return [_converted(schema.items, inner) for inner in value]
+    if schema.kind == NUMBER and isinstance(value, int):
+        return float(value)
+    if schema.kind == STRING and schema.format == "byte" and isinstance(value, str):
+        try:
+            return base64.b64decode(value)
+        except (binascii.Error, ValueError):
+            return value
+    return value
+
+
+def _escaped(name: str) -> str:
+    if name in _KEYWORDS:
+        return f"__{name}__"
+    if not re.search(r"__|[./-]", name):
+        return name
+    return re.sub(r"__|[./-]", lambda found: dict(_ESCAPES)[found.group()], name)
