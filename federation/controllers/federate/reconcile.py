@@ -168,11 +168,28 @@ class Reconciler:
             federated = None
         if federated is not None and self._is_owned_by(federated, source):
             if not federated["metadata"].get("deletionTimestamp"):
+                if _is_orphaning(source, federated):
+                    await self._release(resource, federated)
                 await self._delete(resource, federated)
             return
         remaining = [finalizer for finalizer in finalizers if finalizer != names.FEDERATE_FINALIZER]
         try:
             await self._set_finalizers(type_, source, remaining)
+        except NotFound:
+            return
+
+    async def _release(self, resource: Resource, federated: Object) -> None:
+        """Have the members keep their objects: for them the federated object's deletion is only a letting go."""
+        metadata = federated["metadata"]
+        try:
+            await self._client.patch(
+                resource,
+                metadata["name"],
+                {"metadata": {"annotations": {names.INTERNAL_ORPHAN: "all"}}},
+                patch_type=PatchType.MERGE,
+                namespace=metadata.get("namespace", ""),
+                field_manager=names.FIELD_MANAGER,
+            )
         except NotFound:
             return
 
@@ -195,3 +212,13 @@ class Reconciler:
 
     def _warn(self, source: Object, reason: str, verb: str, error: Exception) -> None:
         self._recorder.event(source, "Warning", reason, f"failed to {verb} the federated object: {error}")
+
+
+def _is_orphaning(source: Object, federated: Object) -> bool:
+    """Say whether the source is deleted with --cascade=orphan.
+
+    The finalizer says so until the garbage collector has taken the owner reference away; from then on its absence does,
+    as every federated object is created with one.
+    """
+    finalizers = source["metadata"].get("finalizers") or ()
+    return names.ORPHAN_FINALIZER in finalizers or federation.controller_of(federated) is None

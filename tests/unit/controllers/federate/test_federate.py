@@ -137,6 +137,18 @@ async def test_a_deleted_source_waits_for_its_federated_object(host: Host) -> No
     await host.gone(DEPLOYMENTS, "web", "default")
 
 
+async def test_a_source_that_is_deleted_as_an_orphan_lets_its_copies_stay(host: Host) -> None:
+    federate = await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.settle(federate)
+    await host.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Orphan")
+    await host.settle(federate)
+    federated = await host.user.get(FEDERATED_OBJECTS, FED, "default")
+    assert federated["metadata"]["deletionTimestamp"]
+    assert federated["metadata"]["annotations"][names.INTERNAL_ORPHAN] == "all"
+
+
 async def test_a_federated_object_that_somebody_deletes_comes_back(host: Host) -> None:
     await started(host)
     await host.user.create(DEPLOYMENTS, a_deployment())

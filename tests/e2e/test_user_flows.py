@@ -1,0 +1,286 @@
+"""What a user of a Kubernetes cluster does all day, done to a federation with the real kubectl.
+
+One federation with three members for the module, one namespace per test.
+"""
+
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.federation import Federation, eventually, fedctl, federation
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("user-flows")]
+NUMBERS = itertools.count(1)
+IMAGE = "{.spec.template.spec.containers[0].image}"
+
+
+@pytest.fixture(scope="module")
+def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
+    with federation(tmp_path_factory.mktemp("flows") / "fed") as running:
+        yield running
+
+
+class User:
+    """Works in one namespace of the host and looks into the members."""
+
+    def __init__(self, fed: Federation, namespace: str) -> None:
+        self.fed = fed
+        self.namespace = namespace
+        self.members = fed.members
+
+    def kubectl(self, *arguments: str, stdin: str | None = None) -> str:
+        return self.fed.kubectl(*arguments, "-n", self.namespace, stdin=stdin)
+
+    def apply(self, *manifests: dict[str, Any]) -> str:
+        return self.kubectl("apply", "-f", "-", stdin="\n---\n".join(map(json.dumps, manifests)))
+
+    def why(self, target: str) -> str:
+        host = str(self.fed.kubectl.kubeconfig)
+        return fedctl("why", target, "-n", self.namespace, "--kubeconfig", host).stdout
+
+    def look(self, target: str, path: str = "{.spec.replicas}") -> dict[str, str]:
+        """Return what is at a JSONPath of an object, by member; members without the object are left out."""
+        found = {}
+        for member in self.members:
+            done = self.fed.member(member).run("get", target, "-n", self.namespace, "-o", f"jsonpath={path}")
+            if done.returncode == 0:
+                found[member] = done.stdout
+        return found
+
+    def replicas(self, name: str = "web") -> dict[str, int]:
+        return {member: int(text) for member, text in self.look(f"deploy/{name}").items()}
+
+    def until_replicas(self, *numbers: int, name: str = "web") -> None:
+        wanted = {f"member-{place}": count for place, count in enumerate(numbers, 1) if count}
+        eventually(lambda: self.replicas(name), lambda seen: seen == wanted, what=f"{name} as {wanted}")
+
+    def until_rolled_out(self, name: str = "web") -> str:
+        return self.kubectl("rollout", "status", f"deploy/{name}", "--timeout=30s")
+
+
+@pytest.fixture
+def user(fed: Federation) -> Iterator[User]:
+    namespace = f"user-{next(NUMBERS)}"
+    fed.kubectl("create", "namespace", namespace)
+    yield User(fed, namespace)
+    fed.kubectl("delete", "namespace", namespace, "--wait=false")
+
+
+def a_policy(name: str = "spread", mode: str = "Divide", **spec: Any) -> dict[str, Any]:
+    """A policy for everything in its namespace."""
+    kinds = [("apps/v1", "Deployment"), ("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "Service")]
+    selectors = [{"apiVersion": version, "kind": kind} for version, kind in kinds]
+    return {
+        "apiVersion": "core.kubeadmiral.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": name},
+        "spec": {"schedulingMode": mode, "resourceSelectors": selectors, **spec},
+    }
+
+
+def weighted(*weights: int) -> list[dict[str, Any]]:
+    return [
+        {"cluster": f"member-{place}", "preferences": {"weight": weight}}
+        for place, weight in enumerate(weights, 1)
+        if weight
+    ]
+
+
+def a_deployment(replicas: int = 4, **labels: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "labels": {"app": "web", **labels}},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "web", "image": "nginx:1.27"}]},
+            },
+        },
+    }
+
+
+def test_rollout_status_and_wait_return_when_all_members_are_available(user: User) -> None:
+    user.apply(a_policy(placement=weighted(2, 1, 1)), a_deployment(8))
+    assert "successfully rolled out" in user.until_rolled_out()
+    user.kubectl("wait", "--for=condition=Available", "deploy/web", "--timeout=10s")
+    ready = user.look("deploy/web", "{.status.readyReplicas}")
+    assert ready == {"member-1": "4", "member-2": "2", "member-3": "2"}
+    assert "8/8" in user.kubectl("get", "deploy", "web")
+
+
+def test_scaling_divides_again_and_down_to_zero_stays_in_place(user: User) -> None:
+    user.apply(a_policy(placement=weighted(2, 1, 1)), a_deployment(4))
+    user.until_replicas(2, 1, 1)
+    user.kubectl("scale", "deploy/web", "--replicas=12")
+    user.until_rolled_out()
+    assert user.replicas() == {"member-1": 6, "member-2": 3, "member-3": 3}
+    user.kubectl("scale", "deploy/web", "--replicas=0")
+    eventually(user.replicas, lambda seen: seen == dict.fromkeys(user.members, 0), what="no replicas, but Deployments")
+    user.kubectl("scale", "deploy/web", "--replicas=4")
+    user.until_rolled_out()
+    assert sum(user.replicas().values()) == 4
+
+
+def test_a_new_image_rolls_out_in_every_member(user: User) -> None:
+    user.apply(a_policy(), a_deployment(6))
+    user.until_rolled_out()
+    before = user.replicas()
+    user.kubectl("set", "image", "deploy/web", "web=nginx:1.28")
+    user.until_rolled_out()
+    assert user.look("deploy/web", IMAGE) == dict.fromkeys(user.members, "nginx:1.28")
+    images = user.look("pods", "{.items[*].spec.containers[*].image}")
+    eventually(
+        lambda: user.look("pods", "{.items[*].spec.containers[*].image}"),
+        lambda seen: "nginx:1.27" not in " ".join(seen.values()),
+        what=f"no old pods ({images})",
+    )
+    assert user.replicas() == before, "a new image moves nothing"
+
+
+def test_deleting_waits_until_the_members_are_clean(user: User) -> None:
+    user.apply(a_policy(), a_deployment())
+    user.until_rolled_out()
+    user.kubectl("delete", "deploy/web", "--timeout=20s")
+    assert user.look("deploy/web") == {}
+    assert user.kubectl("get", "fo,collectedstatuses", "-o", "name") == ""
+
+
+def test_orphaned_workloads_go_on_running_in_the_members(user: User) -> None:
+    user.apply(a_policy(), a_deployment(3))
+    user.until_rolled_out()
+    user.kubectl("delete", "deploy/web", "--cascade=orphan", "--timeout=20s")
+    assert user.kubectl("get", "deploy", "--ignore-not-found") == ""
+    assert sum(user.replicas().values()) == 3
+    managed = user.look("deploy/web", "{.metadata.labels.kubeadmiral\\.io/managed}")
+    assert set(managed.values()) == {""}, "nobody manages them any more"
+
+
+def test_a_namespace_reaches_every_member_and_leaves_them(fed: Federation) -> None:
+    fed.kubectl("create", "namespace", "team-a")
+    fed.kubectl("label", "namespace", "team-a", "owner=someone")
+    for member in fed.members:
+        eventually(
+            lambda m=member: fed.member(m)("get", "ns", "team-a", "--ignore-not-found", "--show-labels"),  # type: ignore[misc]  # bound now
+            lambda seen: "owner=someone" in seen,
+            what=f"the namespace in {member}",
+        )
+    fed.kubectl("delete", "namespace", "team-a", "--timeout=20s")
+    for member in fed.members:
+        eventually(
+            lambda m=member: fed.member(m)("get", "ns", "team-a", "--ignore-not-found"),  # type: ignore[misc]  # bound now
+            lambda seen: seen == "",
+            what=f"no namespace in {member}",
+        )
+
+
+def test_a_namespace_with_workloads_can_be_deleted(fed: Federation) -> None:
+    user = User(fed, "team-b")
+    fed.kubectl("create", "namespace", "team-b")
+    user.apply(a_policy(), a_deployment())
+    user.until_rolled_out()
+    fed.kubectl("delete", "namespace", "team-b", "--timeout=30s")
+    for member in fed.members:
+        eventually(
+            lambda m=member: fed.member(m)("get", "ns", "team-b", "--ignore-not-found"),  # type: ignore[misc]  # bound now
+            lambda seen: seen == "",
+            what=f"no namespace in {member}",
+        )
+
+
+def test_configuration_and_services_are_copied_to_every_member(user: User) -> None:
+    user.apply(a_policy(mode="Duplicate"))
+    user.kubectl("create", "configmap", "settings", "--from-literal=colour=blue")
+    user.kubectl("create", "secret", "generic", "password", "--from-literal=p=1234")
+    user.kubectl("create", "service", "clusterip", "web", "--tcp=80:8080")
+    for target, path, value in (
+        ("configmap/settings", "{.data.colour}", "blue"),
+        ("secret/password", "{.data.p}", "MTIzNA=="),
+        ("service/web", "{.spec.ports[0].targetPort}", "8080"),
+    ):
+        wanted = dict.fromkeys(user.members, value)
+        eventually(lambda t=target, p=path: user.look(t, p), lambda seen, w=wanted: seen == w, what=target)  # type: ignore[misc]  # bound now
+    addresses = user.look("service/web", "{.spec.clusterIP}")
+    assert all(addresses.values()), "each member gives its own address"
+    user.kubectl("patch", "configmap", "settings", "--type=merge", "-p", '{"data": {"colour": null, "size": "xl"}}')
+    eventually(
+        lambda: user.look("configmap/settings", "{.data}"),
+        lambda seen: set(seen.values()) == {'{"size":"xl"}'},
+        what="a key that goes and one that comes",
+    )
+    user.kubectl("delete", "configmap/settings", "--timeout=20s")
+    assert user.look("configmap/settings", "{.data}") == {}
+
+
+def test_changing_a_policy_moves_replicas(user: User) -> None:
+    user.apply(a_policy(placement=weighted(1, 1)), a_deployment(6))
+    user.until_replicas(3, 3, 0)
+    user.apply(a_policy(placement=weighted(0, 2, 1)))
+    user.until_replicas(0, 4, 2)
+    user.until_rolled_out()
+    events = user.kubectl("get", "events", "--field-selector", "involvedObject.kind=Deployment")
+    assert f"-member-1, member-2 3 → 4, +member-3 2 (PropagationPolicy {user.namespace}/spread)" in events
+    told = user.why("deployment/web")
+    assert "rejected by PlacementFilter" in next(row for row in told.splitlines() if row.startswith("member-1"))
+
+
+def test_the_label_wins_over_a_policy_that_selects(user: User) -> None:
+    user.apply(a_policy("selects", placement=weighted(1)), a_policy("labelled", placement=weighted(0, 0, 1)))
+    labelled = user.fed.kubectl.json("get", "pp", "labelled", "-n", user.namespace)
+    assert labelled["spec"]["resourceSelectors"]
+    user.kubectl("patch", "pp", "labelled", "--type=merge", "-p", '{"spec": {"resourceSelectors": null}}')
+    user.apply(a_deployment(3))
+    user.until_replicas(3)
+    user.kubectl("label", "deploy/web", "kubeadmiral.io/propagation-policy-name=labelled")
+    user.until_replicas(0, 0, 3)
+    user.kubectl("label", "deploy/web", "kubeadmiral.io/propagation-policy-name-")
+    user.until_replicas(3)
+
+
+def test_what_has_no_place_to_go_says_so(user: User) -> None:
+    user.apply(a_policy(clusterSelector={"region": "atlantis"}), a_deployment())
+
+    def scheduled() -> dict[str, Any]:
+        status = user.fed.kubectl.json("get", "deploy", "web", "-n", user.namespace).get("status", {})
+        conditions = status.get("conditions", [])
+        found: dict[str, Any] = next((c for c in conditions if c["type"] == "Scheduled"), {})
+        return found
+
+    condition = eventually(scheduled, lambda seen: seen.get("status") == "False", what="Scheduled=False")
+    assert "member-1" in condition["message"] or "cluster" in condition["message"]
+    described = user.kubectl("describe", "deploy", "web")
+    assert "Scheduled" in described
+    assert "Warning" in described, "an event as well"
+    assert "rejected by ClusterAffinity" in user.why("deploy/web")
+    user.apply(a_policy(clusterSelector={"region": "shanghai"}))
+    user.until_replicas(0, 0, 4)
+    user.until_rolled_out()
+
+
+def test_a_deployment_without_a_policy_stays_on_the_host(user: User) -> None:
+    user.apply(a_deployment())
+    user.kubectl("label", "deploy/web", "kubeadmiral.io/propagation-policy-name=later")
+    told = eventually(lambda: user.kubectl("describe", "deploy/web"), lambda seen: "later" in seen.split("Events:")[1])
+    assert "Warning" in told
+    user.apply({**a_policy("later"), "spec": {"schedulingMode": "Divide"}})
+    user.until_rolled_out()
+    assert sum(user.replicas().values()) == 4
+
+
+def test_what_somebody_changes_in_a_member_is_put_right(user: User) -> None:
+    user.apply(a_policy(placement=weighted(1, 1)), a_deployment(4))
+    user.until_rolled_out()
+    member = user.fed.member("member-1")
+    member("scale", "deploy/web", "--replicas=9", "-n", user.namespace)
+    user.until_replicas(2, 2)
+    member("delete", "deploy", "web", "-n", user.namespace)
+    user.until_replicas(2, 2)
+    member("annotate", "deploy", "web", "mine=stays", "-n", user.namespace)
+    user.kubectl("set", "image", "deploy/web", "web=nginx:1.28")
+    user.until_rolled_out()
+    assert user.look("deploy/web", "{.metadata.annotations.mine}")["member-1"] == "stays"
