@@ -72,8 +72,13 @@ class MemberLine(Line):
             return await super().patch(resource, name, body, **options)
         doing = asyncio.create_task(self._patch_when_mended(resource, name, body, options))
         self._late.add(doing)
-        doing.add_done_callback(self._late.discard)
+        doing.add_done_callback(self._forget)
         return await asyncio.shield(doing)
+
+    def _forget(self, done: asyncio.Task[Object]) -> None:
+        self._late.discard(done)
+        if not done.cancelled():
+            done.exception()  # often there is nobody left who would hear of it
 
     async def _patch_when_mended(self, resource: Resource, name: str, body: Any, options: dict[str, Any]) -> Object:
         self.calls.append(("patch", resource.plural, name))
