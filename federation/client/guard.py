@@ -241,9 +241,9 @@ class GuardedClient:
             self._duration(verb).observe(self._clock.monotonic() - started_s)
 
     def _check(self) -> None:
-        wait_s = self.breaker.wait_s()
-        if wait_s > 0:
-            raise ClusterUnreachable(f"cluster {self.cluster} does not answer; it is asked again in {wait_s:.1f} s")
+        if self.breaker.wait_s() > 0:
+            # The same words every time: they become conditions, and a number that runs would be a write each time.
+            raise ClusterUnreachable(f"cluster {self.cluster} does not answer; it is left alone for a while")
 
     async def _wait_for_slot(self) -> None:
         acquiring = asyncio.ensure_future(self._slots.acquire())

@@ -323,6 +323,10 @@ class Dispatcher:
         failure = self._fail(key, operation, digest, outcome)
         round_.record(key.cluster, failure.status, outcome.object, failure.message)
         round_.recheck(max(failure.retry_at_s - self._clock.monotonic(), 0.0))
+        if outcome.is_unanswered and (failure.count > 1 or self._executor.is_slow(key.cluster)):
+            # That a cluster is silent is no news about each of its thousand objects: their conditions name it, and
+            # events would cost the host more writes than all the other clusters' objects together.
+            return
         reason = names.EVENT_OPERATION_IN_CLUSTER_FAILED.format(operation=operation.value)
         self._recorder.event(round_.federated, WARNING, reason, _event_text(operation, key, failure.message))
 
