@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from federation.api.resources import Object
-from federation.base.errors import ApiError, Conflict, cause
+from federation.base.errors import BadRequest, Conflict, cause
 from federation.registry.fielddiff import added_object, changes, named
 from federation.registry.fieldtrie import Trie, difference, overlap, paths
 from federation.registry.managedfields import (
@@ -160,16 +160,15 @@ def _shown(entry: Entry) -> str:
     return shown
 
 
-def _not_typed(applied: Object, api_version: str, errors: list[str]) -> ApiError:
+def _not_typed(applied: Object, api_version: str, errors: list[str]) -> BadRequest:
     metadata = applied.get("metadata")
     if not isinstance(metadata, dict):
         metadata = {}
     name = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
     listed = errors[0] if len(errors) == 1 else "errors:\n" + "".join(f"  {error}\n" for error in errors)
-    return ApiError(
-        f"failed to create typed patch object ({name}; {api_version}, Kind={applied.get('kind', '')}): {listed}",
-        code=500,
-        reason="",
+    # kube-apiserver says this with a 500; what a client did wrong is never our internal error.
+    return BadRequest(
+        f"failed to create typed patch object ({name}; {api_version}, Kind={applied.get('kind', '')}): {listed}"
     )
 
 

@@ -148,6 +148,8 @@ class GarbageCollector:
         has_dependents = bool(self._index.dependents(obj["metadata"]["uid"]))
         if _Verdict.WAITING in found and has_dependents:
             policy = "Foreground"
+            if self._index.is_in_circle(obj["metadata"]["uid"]):
+                obj = await self._unblock_owners(info, obj)
         else:
             present = obj["metadata"].get("finalizers") or ()
             policy = (
@@ -212,6 +214,23 @@ class GarbageCollector:
             return live, False
 
         await self._change(info, obj, dropped)
+
+    async def _unblock_owners(self, info: KindInfo, obj: Object) -> Object:
+        """Let owners go before `obj`, as each would wait for the other; return the object as it is now."""
+
+        def unblocked(live: Object) -> tuple[Object, bool]:
+            for owner in live["metadata"].get("ownerReferences") or ():
+                owner["blockOwnerDeletion"] = False
+            return live, False
+
+        await self._change(info, obj, unblocked)
+        metadata = obj["metadata"]
+        key = info.key(metadata.get("namespace", ""), metadata["name"])
+        self._enqueue(self._index.waiting_owners(key))
+        entry = await self._access.store.get(key)
+        if entry is None:
+            raise NotFound(f"{metadata['name']} is gone")
+        return encoding.decode(info.to_version(entry.value))
 
     async def _take_finalizer(self, info: KindInfo, obj: Object, finalizer: str) -> None:
         def taken(live: Object) -> tuple[Object, bool]:

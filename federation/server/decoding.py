@@ -66,7 +66,7 @@ def decode_json(body: bytes) -> Any:
 
 
 def find_duplicates(body: bytes, value: dict[str, Any]) -> list[str]:
-    r"""Return the names of fields that occur twice in the JSON `body` which was parsed to `value`.
+    r"""Return the paths of fields that occur twice in the JSON `body` which was parsed to `value`.
 
     Every key ends in `":` when there is no space before the colon, and inside a string that text reads `\":`. When the
     two counts agree there is no duplicate; otherwise (duplicates, or unusual white space) Python's parser decides.
@@ -74,21 +74,29 @@ def find_duplicates(body: bytes, value: dict[str, Any]) -> list[str]:
     is_compact = not any(gap in body for gap in (b'" :', b'"\t:', b'"\n:', b'"\r:'))
     if is_compact and body.count(b'":') - body.count(b'\\":') == _count_keys(value):
         return []
-    found: list[str] = []
-
-    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                found.append(key)
-            seen.add(key)
-        return dict(pairs)
-
     try:
-        json.loads(body, object_pairs_hook=collect)
+        pairs = json.loads(body, object_pairs_hook=_Pairs)
+        return list(dict.fromkeys(_duplicates(pairs, "")))
     except (ValueError, RecursionError):
         return []
-    return list(dict.fromkeys(found))
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object with its keys as often as they were written."""
+
+
+def _duplicates(value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, _Pairs):
+        seen: set[str] = set()
+        for key, child in value:
+            at = f"{path}.{key}" if path else key
+            if key in seen:
+                yield at
+            seen.add(key)
+            yield from _duplicates(child, at)
+    elif isinstance(value, list):
+        for index, child in enumerate(value):
+            yield from _duplicates(child, f"{path}[{index}]")
 
 
 def decode_yaml(body: bytes) -> tuple[Any, list[str]]:

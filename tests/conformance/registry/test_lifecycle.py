@@ -146,6 +146,17 @@ async def test_foreground_deletion_without_dependents_ends_at_once(running: Api)
     await running.eventually(gone(running, "owner"))
 
 
+async def test_foreground_deletion_is_not_blocked_by_a_circle(running: Api) -> None:
+    owner = await running.create("configmaps", a_config_map("owner"))
+    child = await running.create("configmaps", owned_by(owner, block=True))
+    circle = owned_by(child, block=True)["metadata"]["ownerReferences"]
+    await running.patch("configmaps", "owner", {"metadata": {"ownerReferences": circle}})
+    await settled(running)
+    await running.delete("configmaps", "owner", propagation_policy="Foreground")
+    await running.eventually(gone(running, "owner"))
+    await running.eventually(gone(running, "child"))
+
+
 async def test_orphans_live_on_without_the_reference(running: Api) -> None:
     owner = await running.create("configmaps", a_config_map("owner"))
     await running.create("configmaps", owned_by(owner))

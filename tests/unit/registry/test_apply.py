@@ -196,7 +196,7 @@ def test_kubectl_takes_over_what_its_client_side_apply_had_set():
 def test_an_unknown_field_is_named():
     with pytest.raises(ApiError) as caught:
         applied(None, a_deployment(replcas=1))
-    assert caught.value.code == 500
+    assert caught.value.code == 400
     assert caught.value.message == (
         "failed to create typed patch object (default/web; apps/v1, Kind=Deployment):"
         " .spec.replcas: field not declared in schema"

@@ -1,0 +1,131 @@
+"""Conformance area: chunking and consistent lists."""
+
+import pytest
+from tests.conformance.apiserver.objects import a_config_map, a_pod
+from tests.support.rest import Api, refused
+
+
+@pytest.fixture
+def ten(api: Api) -> Api:
+    for number in range(10):
+        parity = "even" if number % 2 == 0 else "odd"
+        api.create("configmaps", a_config_map(f"cm-{number}", {"test": "1", "parity": parity}))
+    return api
+
+
+def test_pages_add_up_to_the_list(ten: Api) -> None:
+    """[sig-api-machinery] Servers with support for API chunking should return chunks of results for list calls."""
+    names, token = [], ""
+    while True:
+        page = ten.list("configmaps", limit=3, labelSelector="test", **{"continue": token})
+        names += [item["metadata"]["name"] for item in page["items"]]
+        token = page["metadata"].get("continue", "")
+        if not token:
+            break
+        assert len(page["items"]) == 3
+    assert names == [f"cm-{number}" for number in range(10)]
+
+
+def test_pages_are_of_one_revision(ten: Api) -> None:
+    first = ten.list("configmaps", limit=4, fieldSelector="metadata.name!=kube-root-ca.crt")
+    ten.delete("configmaps", "cm-7")
+    ten.create("configmaps", a_config_map("cm-55"))
+    query = {"fieldSelector": "metadata.name!=kube-root-ca.crt", "continue": first["metadata"]["continue"]}
+    rest = ten.list("configmaps", **query)
+    assert [item["metadata"]["name"] for item in rest["items"]] == [f"cm-{number}" for number in range(4, 10)]
+    assert rest["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+
+
+def test_the_remaining_count_is_told_without_a_selector(ten: Api) -> None:
+    total = len(ten.names("configmaps"))
+    assert ten.list("configmaps", limit=4)["metadata"]["remainingItemCount"] == total - 4
+
+
+def test_the_last_page_has_neither_token_nor_count(ten: Api) -> None:
+    metadata = ten.list("configmaps", limit=100)["metadata"]
+    assert not metadata.get("continue")
+    assert "remainingItemCount" not in metadata
+
+
+def test_a_page_with_a_selector_is_filled(ten: Api) -> None:
+    page = ten.list("configmaps", limit=3, labelSelector="parity=odd")
+    assert [item["metadata"]["name"] for item in page["items"]] == ["cm-1", "cm-3", "cm-5"]
+
+
+def test_a_broken_token_is_refused(ten: Api) -> None:
+    with refused(400, "BadRequest", "continue"):
+        ten.list("configmaps", limit=3, **{"continue": "nonsense"})
+
+
+def test_a_token_and_a_revision_exclude_each_other(ten: Api) -> None:
+    token = ten.list("configmaps", limit=3)["metadata"]["continue"]
+    with refused(400, "BadRequest"):
+        ten.list("configmaps", resourceVersion="1", **{"continue": token})
+
+
+def test_a_list_has_kind_and_revision(api: Api) -> None:
+    listed = api.list("secrets")
+    assert (listed["kind"], listed["apiVersion"]) == ("SecretList", "v1")
+    assert listed["metadata"]["resourceVersion"].isdecimal()
+
+
+def test_an_exact_revision_shows_the_past(ten: Api) -> None:
+    before = ten.list("configmaps")["metadata"]["resourceVersion"]
+    ten.delete("configmaps", "cm-3")
+    query = {"resourceVersion": before, "resourceVersionMatch": "Exact", "labelSelector": "test"}
+    past = ten.list("configmaps", **query)
+    assert "cm-3" in [item["metadata"]["name"] for item in past["items"]]
+    assert past["metadata"]["resourceVersion"] == before
+
+
+def test_not_older_than_shows_at_least_that(ten: Api) -> None:
+    created = ten.create("configmaps", a_config_map("new"))["metadata"]["resourceVersion"]
+    listed = ten.list("configmaps", resourceVersion=created, resourceVersionMatch="NotOlderThan")
+    assert "new" in [item["metadata"]["name"] for item in listed["items"]]
+    assert int(listed["metadata"]["resourceVersion"]) >= int(created)
+
+
+def test_revision_zero_is_any_revision(ten: Api) -> None:
+    assert ten.list("configmaps", resourceVersion="0")["kind"] == "ConfigMapList"
+
+
+def test_a_match_needs_a_revision(api: Api) -> None:
+    with refused(422, "Invalid", "resourceVersionMatch is forbidden unless resourceVersion is provided"):
+        api.list("configmaps", resourceVersionMatch="Exact")
+
+
+def test_an_unknown_match_is_refused(api: Api) -> None:
+    with refused(422, "Invalid", "resourceVersionMatch"):
+        api.list("configmaps", resourceVersion="1", resourceVersionMatch="Nearly")
+
+
+def test_exact_zero_is_refused(api: Api) -> None:
+    with refused(422, "Invalid"):
+        api.list("configmaps", resourceVersion="0", resourceVersionMatch="Exact")
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("parity=even,test=1", 5),
+        ("parity!=even", 5),
+        ("parity in (even,odd)", 10),
+        ("parity notin (odd),test", 5),
+        ("!parity,test", 0),
+        ("parity,test==1", 10),
+    ],
+)
+def test_label_selectors(ten: Api, selector: str, expected: int) -> None:
+    names = [name for name in ten.names("configmaps", labelSelector=selector) if name.startswith("cm-")]
+    assert len(names) == expected
+
+
+def test_pods_are_selected_by_field(api: Api) -> None:
+    api.create("pods", a_pod("a"))
+    assert api.names("pods", fieldSelector="status.phase=Pending,spec.schedulerName=nobody") == ["a"]
+    assert api.names("pods", fieldSelector="spec.nodeName=elsewhere") == []
+
+
+def test_an_unknown_field_is_refused(api: Api) -> None:
+    with refused(400, "BadRequest", "field label not supported"):
+        api.list("configmaps", fieldSelector="data.k=v")

@@ -1,0 +1,226 @@
+"""Any Kubernetes API server as raw HTTPS requests in one namespace: `Api`, for suites that must hold for every server.
+
+It knows URLs and nothing else: bodies are the parsed JSON of the wire, refusals are `Refused` with the server's Status.
+Nothing here is ours alone, so that the same tests can be run against another implementation.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from federation.client.connection import Connection
+
+Object = dict[str, Any]
+JSON_PATCH = "application/json-patch+json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+METADATA_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+_WAIT_S_MAX = 30.0
+_GROUPS = {
+    "apps/v1": "deployments replicasets statefulsets daemonsets controllerrevisions",
+    "batch/v1": "jobs cronjobs",
+    "coordination.k8s.io/v1": "leases",
+    "policy/v1": "poddisruptionbudgets",
+    "networking.k8s.io/v1": "ingresses networkpolicies",
+    "rbac.authorization.k8s.io/v1": "roles rolebindings clusterroles clusterrolebindings",
+    "apiextensions.k8s.io/v1": "customresourcedefinitions",
+    "scheduling.k8s.io/v1": "priorityclasses",
+}
+_GROUP_OF = {plural: group for group, plurals in _GROUPS.items() for plural in plurals.split()}
+_CLUSTER_SCOPED = {"namespaces", "nodes", "customresourcedefinitions", "clusterroles", "clusterrolebindings"} | {
+    "persistentvolumes",
+    "priorityclasses",
+}
+
+
+class Refused(Exception):  # read as a sentence: pytest.raises(Refused)
+    """An answer of 400 and above: its code, and the Status in its body."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        answer.read()
+        self.code = answer.status_code
+        try:
+            self.status: Object = answer.json()
+        except ValueError:
+            self.status = {"message": answer.text}
+        self.reason = self.status.get("reason", "")
+        self.message = self.status.get("message", "")
+        self.causes = (self.status.get("details") or {}).get("causes") or []
+        super().__init__(f"{self.code} {self.reason}: {self.message}")
+
+    @property
+    def fields(self) -> list[str]:
+        return [cause.get("field", "") for cause in self.causes]
+
+
+@contextlib.contextmanager
+def refused(code: int, reason: str = "", text: str = "") -> Iterator["pytest.ExceptionInfo[Refused]"]:
+    """Expect a refusal with this code, reason and part of the message."""
+    with pytest.raises(Refused) as caught:
+        yield caught
+    assert caught.value.code == code, caught.value
+    if reason:
+        assert caught.value.reason == reason, caught.value
+    assert text in caught.value.message, caught.value
+
+
+def eventually(check: Callable[[], Any], wait_s_max: float = _WAIT_S_MAX) -> Any:
+    """Return what `check` gives once it is true; for what another server does in the background."""
+    deadline = time.monotonic() + wait_s_max
+    pause_s = 0.005
+    while True:
+        found = check()
+        if found:
+            return found
+        assert time.monotonic() < deadline, "it never became so"
+        threading.Event().wait(pause_s)
+        pause_s = min(pause_s * 1.5, 0.25)
+
+
+class Api:
+    """Requests of one identity in one namespace; plural names or GROUP/VERSION/PLURAL say what they are about."""
+
+    def __init__(self, connection: Connection, namespace: str = "") -> None:
+        self.connection = connection
+        self.namespace = namespace
+        headers = {"authorization": f"Bearer {connection.token}"} if connection.token else {}
+        self.http = httpx.Client(
+            base_url=connection.server,
+            verify=connection.to_tls() or True,
+            timeout=_WAIT_S_MAX,
+            headers=headers,
+            trust_env=False,
+        )
+
+    def close(self) -> None:
+        self.http.close()
+
+    def url(self, plural: str, name: str = "", subresource: str = "", namespace: str | None = None) -> str:
+        """Return a path; `namespace` "" is the cluster's."""
+        group, _, plural_ = plural.rpartition("/")
+        group = group or _GROUP_OF.get(plural, "v1")
+        root = f"/apis/{group}" if "/" in group else f"/api/{group}"
+        scope = self.namespace if namespace is None else namespace
+        if plural in _CLUSTER_SCOPED:
+            scope = ""
+        parts = [root, f"namespaces/{scope}" if scope else "", plural_, name, subresource]
+        return "/".join(part for part in parts if part)
+
+    def send(
+        self,
+        method: str,
+        url: str,
+        body: Any = None,
+        *,
+        type_: str = "application/json",
+        accept: str = "application/json",
+        headers: dict[str, str] | None = None,
+        **query: Any,
+    ) -> httpx.Response:
+        """Send a request and return the answer; Refused for codes of 400 and above."""
+        content = body if isinstance(body, (bytes, type(None))) else orjson.dumps(body)
+        given = {"accept": accept, **({"content-type": type_} if content is not None else {}), **(headers or {})}
+        params = {name: _to_text(value) for name, value in query.items()}
+        answer = self.http.request(method, url, content=content, headers=given, params=params)
+        if answer.status_code >= 400:
+            raise Refused(answer)
+        return answer
+
+    def create(self, plural: str, obj: Object, *, subresource: str = "", name: str = "", **query: Any) -> Object:
+        return self.send("POST", self.url(plural, name, subresource), obj, **query).json()
+
+    def get(self, plural: str, name: str, subresource: str = "", **query: Any) -> Object:
+        return self.send("GET", self.url(plural, name, subresource), **query).json()
+
+    def list(self, plural: str, *, namespace: str | None = None, **query: Any) -> Object:
+        return self.send("GET", self.url(plural, namespace=namespace), **query).json()
+
+    def names(self, plural: str, **query: Any) -> "list[str]":
+        return [item["metadata"]["name"] for item in self.list(plural, **query)["items"]]
+
+    def update(self, plural: str, obj: Object, subresource: str = "", **query: Any) -> Object:
+        return self.send("PUT", self.url(plural, obj["metadata"]["name"], subresource), obj, **query).json()
+
+    def patch(
+        self, plural: str, name: str, patch: Any, subresource: str = "", *, type_: str = MERGE, **query: Any
+    ) -> Object:
+        return self.send("PATCH", self.url(plural, name, subresource), patch, type_=type_, **query).json()
+
+    def apply(
+        self,
+        plural: str,
+        obj: Object,
+        manager: str = "one",
+        subresource: str = "",
+        *,
+        force: bool = False,
+        **query: Any,
+    ) -> Object:
+        query |= {"fieldManager": manager} | ({"force": "true"} if force else {})
+        return self.patch(plural, obj["metadata"]["name"], obj, subresource, type_=APPLY, **query)
+
+    def delete(self, plural: str, name: str, options: Object | None = None, **query: Any) -> Object:
+        return self.send("DELETE", self.url(plural, name), options, **query).json()
+
+    def exists(self, plural: str, name: str) -> bool:
+        try:
+            self.get(plural, name)
+        except Refused as refusal:
+            if refusal.code != 404:
+                raise
+            return False
+        return True
+
+    def wait_gone(self, plural: str, name: str) -> None:
+        eventually(lambda: not self.exists(plural, name))
+
+    @contextlib.contextmanager
+    def watch(
+        self,
+        plural: str,
+        *,
+        namespace: str | None = None,
+        name: str = "",
+        accept: str = "application/json",
+        **query: Any,
+    ) -> Iterator["Watch"]:
+        params = {"watch": "true", **{key: _to_text(value) for key, value in query.items()}}
+        url = self.url(plural, name, namespace=namespace)
+        with self.http.stream("GET", url, params=params, headers={"accept": accept}) as answer:
+            if answer.status_code >= 400:
+                raise Refused(answer)
+            yield Watch(answer)
+
+
+class Watch:
+    """The events of one watch, in order."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        self._lines = answer.iter_lines()
+
+    def __iter__(self) -> Iterator[tuple[str, Object]]:
+        """Yield type and object of every event until the server ends the watch."""
+        for line in self._lines:
+            if line:
+                event = orjson.loads(line)
+                yield event["type"], event["object"]
+
+    def next(self) -> tuple[str, Object]:
+        return next(iter(self))
+
+    def said(self, count: int) -> list[tuple[str, str]]:
+        """Return types and names of the next `count` events."""
+        return [(type_, obj["metadata"].get("name", "")) for type_, obj in (self.next() for _ in range(count))]
+
+
+def _to_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
