@@ -39,7 +39,11 @@ def test_the_demo_shows_replicas_in_every_member_and_what_to_type_next(
 
 def test_make_demo_runs_the_demo_once() -> None:
     done = subprocess.run(
-        ["make", "--dry-run", "demo", "ONCE=1", "DIR=/somewhere"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["make", "--no-print-directory", "--dry-run", "demo", "ONCE=1", "DIR=/somewhere"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.strip().endswith("fedctl demo --once --dir /somewhere")
 
