@@ -22,6 +22,11 @@ from federation.registry.registry import Registry
 _TYPES = {type_.value: type_ for type_ in WatchEventType}
 
 
+def _user() -> dict[str, Any]:
+    """Return whom admission is told about: this process itself, with every right."""
+    return {"username": "system:apiserver", "groups": ["system:masters", "system:authenticated"]}
+
+
 class LocalClient:
     """The registry as a Kubernetes API. `user_agent` names the writer where no field manager is given."""
 
@@ -129,6 +134,7 @@ class LocalClient:
     ) -> None:
         """Ask for deletion, with preconditions."""
         options = DeleteOptions(
+            user=_user,
             propagation_policy=propagation_policy,
             grace_period_s=grace_period_s,
             uid=uid,
@@ -206,7 +212,7 @@ class LocalClient:
         return info
 
     def _writing(self, field_manager: str, *, force: bool = False) -> WriteOptions:
-        return WriteOptions(field_manager=field_manager, force=force, user_agent=self._user_agent)
+        return WriteOptions(field_manager=field_manager, force=force, user_agent=self._user_agent, user=_user)
 
 
 def _parse(value: bytes) -> Object:

@@ -13,7 +13,7 @@ from federation.registry import encoding
 from federation.registry.entropy import Entropy
 from federation.registry.filters import LabelCache
 from federation.registry.kinds import KindInfo, Kinds
-from federation.registry.options import RegistryOptions
+from federation.registry.options import DeleteOptions, RegistryOptions, WriteOptions
 from federation.store.interface import Entry, Store
 
 
@@ -37,6 +37,28 @@ class Hook(Protocol):
         ...
 
 
+class AdmissionChain(Protocol):
+    """Who is asked about writes before they are stored (`admission/chain.py`)."""
+
+    is_active: bool
+
+    async def mutate(
+        self, info: KindInfo, obj: Object, old: Object | None, options: WriteOptions, *, subresource: str = ""
+    ) -> Object:
+        """Return the object as admission leaves it; ApiError refuses it."""
+        ...
+
+    async def validate(
+        self, info: KindInfo, obj: Object, old: Object | None, options: WriteOptions, *, subresource: str = ""
+    ) -> None:
+        """Accept what is going to be stored; ApiError refuses it."""
+        ...
+
+    async def validate_delete(self, info: KindInfo, old: Object, options: DeleteOptions) -> None:
+        """Accept a deletion; ApiError refuses it."""
+        ...
+
+
 @dataclass(slots=True)
 class Access:
     """The registry's surroundings."""
@@ -49,9 +71,17 @@ class Access:
     label_cache: LabelCache = field(init=False)
     hooks: dict[str, Hook] = field(default_factory=dict)
     """By store prefix of the kind."""
+    admission: AdmissionChain | None = None
+    """None until the registry has one; then always there, and mostly idle."""
 
     def __post_init__(self) -> None:
         self.label_cache = LabelCache(self.options.label_cache_entries)
+
+    @property
+    def asks(self) -> AdmissionChain | None:
+        """The admission chain when anybody is configured there."""
+        admission = self.admission
+        return admission if admission is not None and admission.is_active else None
 
     async def entry(self, info: KindInfo, namespace: str, name: str) -> Entry:
         """Return the stored entry of an object; NotFound in Kubernetes' words."""

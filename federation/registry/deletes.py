@@ -50,6 +50,8 @@ class Deleter:
             _check_preconditions(info, obj, options)
             if refusal := info.strategy.deletion_refusal(obj):
                 raise Forbidden(f'{info.group_resource} "{name}" is forbidden: {refusal}', details=details(info, name))
+            if (asked := access.asks) is not None:
+                await asked.validate_delete(info, obj, options)
             try:
                 return await self._delete_entry(info, entry, obj, options)
             except RevisionConflict as error:

@@ -4,9 +4,14 @@ The server makes them from query strings, the in-process client from keyword arg
 Read `registry.py` next for the verbs that take them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from federation.api.names import SYSTEM_NAMESPACE
+
+Requester = Callable[[], dict[str, Any]]
+"""Makes the UserInfo of who asks, when somebody wants to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,8 @@ class WriteOptions:
     field_validation: str = "Warn"
     user_agent: str = ""
     warnings: list[str] = field(default_factory=list)
+    user: Requester | None = None
+    """For admission; None for the registry's own writes, which nobody is asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +87,8 @@ class DeleteOptions:
     resource_version: str = ""
     dry_run: bool = False
     orphan_dependents: bool | None = None
+    warnings: list[str] = field(default_factory=list)
+    user: Requester | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,6 +69,16 @@ def check_envelope(info: KindInfo, namespace: str, name: str, obj: Object) -> No
         raise BadRequest(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
 
 
+def complete(info: KindInfo, obj: Object, old: Object | None, options: WriteOptions) -> None:
+    """Make `obj` what admission expects to see: of the right types, defaulted, with its identity; BadRequest."""
+    check_fields(info, obj, options)
+    info.strategy.default(obj)
+    if old is not None:
+        for field in (*_SYSTEM_FIELDS, "managedFields"):
+            if not obj["metadata"].get(field) and field in old["metadata"]:
+                obj["metadata"][field] = old["metadata"][field]
+
+
 def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: datetime, uid: str) -> None:
     """Make `obj` what is stored as a new object; Invalid and BadRequest when it may not be."""
     strategy = info.strategy

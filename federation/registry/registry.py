@@ -16,6 +16,8 @@ from federation.base.errors import MethodNotAllowed, NotFound, ServiceUnavailabl
 from federation.base.tasks import Supervisor
 from federation.registry.access import Access
 from federation.registry.addresses import ServiceAddresses
+from federation.registry.admission.chain import Admission
+from federation.registry.admission.webhooks import WebhookCaller
 from federation.registry.builtin import builtin_kinds
 from federation.registry.definitions import Definitions
 from federation.registry.deletes import Deleter
@@ -53,7 +55,13 @@ class Registry:
     """All served kinds over one store."""
 
     def __init__(
-        self, store: Store, *, clock: Clock, options: RegistryOptions | None = None, entropy: Entropy | None = None
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        options: RegistryOptions | None = None,
+        entropy: Entropy | None = None,
+        webhooks: WebhookCaller | None = None,
     ) -> None:
         self.kinds = Kinds(builtin_kinds())
         self.options = options or RegistryOptions()
@@ -65,6 +73,7 @@ class Registry:
         self._deleter = Deleter(access, self._reader)
         self._subresources = Subresources(access, self._writer, self._deleter)
         self._definitions = Definitions(access, self._writer, self._deleter)
+        self._admission = Admission(access, webhooks)
         self._addresses = ServiceAddresses(access)
         self._namespaces = Namespaces(access, self._writer, self._deleter)
         self._collector = GarbageCollector(access, self._writer, self._deleter)
@@ -72,6 +81,7 @@ class Registry:
         self._supervisor = Supervisor(clock)
         for name, loop in (
             ("registry-definitions", self._definitions.run),
+            ("registry-admission", self._admission.run),
             ("registry-namespaces", self._namespaces.run),
             ("registry-addresses", self._addresses.run),
             ("registry-gc", self._collector.run),
@@ -85,9 +95,10 @@ class Registry:
         await self._supervisor.run()
 
     async def start(self) -> None:
-        """Load what must be known before the first request: custom kinds and the system namespaces. May be repeated."""
+        """Load what the first request needs: custom kinds, admission, the system namespaces. May be repeated."""
         await self.store.ready()
         await self._definitions.load()
+        await self._admission.load()
         await self._namespaces.ensure_system_namespaces()
 
     async def install_crds(self, manifests: Sequence[Object]) -> None:

@@ -27,7 +27,14 @@ from federation.registry.access import Access, already_exists, details, modified
 from federation.registry.kinds import KindInfo
 from federation.registry.options import WriteOptions
 from federation.registry.patching import Patch
-from federation.registry.preparing import check_envelope, has_to_go, prepare_create, prepare_update, track_create
+from federation.registry.preparing import (
+    check_envelope,
+    complete,
+    has_to_go,
+    prepare_create,
+    prepare_update,
+    track_create,
+)
 from federation.store.interface import Body, Entry
 
 _GENERATED_NAMES_MAX = 8
@@ -57,9 +64,13 @@ class Writer:
             metadata["name"] = prefix[: info.strategy.generate_length_max - 5] + self._access.entropy.suffix()
         if info.resource.namespaced:
             await self._check_namespace(info, namespace, metadata.get("name", ""))
+        if self._access.asks is not None:
+            obj = await self._mutated(info, obj, None, options)
         now = self._access.clock.now()
         prepare_create(info, obj, options, now=now, uid=self._access.entropy.uid())
         obj = track_create(info, obj, options, now=now)
+        if (asked := self._access.asks) is not None:
+            await asked.validate(info, obj, None, options)
         return await self._insert(info, namespace, obj, prefix, options)
 
     async def update(
@@ -141,11 +152,15 @@ class Writer:
             entry = await access.entry(info, namespace, name)
             old = self._decode(info, entry)
             wanted, is_pinned = change(self._decode(info, entry))
+            if access.asks is not None:
+                wanted = await self._mutated(info, wanted, old, options, subresource)
             new = prepare_update(
                 info, wanted, old, options, now=access.clock.now(), subresource=subresource, is_apply=is_apply
             )
             if new is None:
                 return info.to_version(entry.value)
+            if (asked := access.asks) is not None:
+                await asked.validate(info, new, old, options, subresource=subresource)
             if hook := access.hooks.get(info.prefix):
                 await hook.before_update(new, old, dry_run=options.dry_run)
             try:
@@ -156,6 +171,19 @@ class Writer:
             except KeyNotFound as error:
                 raise object_not_found(info, name) from error
         raise modified(info, name)
+
+    async def _mutated(
+        self, info: KindInfo, obj: Object, old: Object | None, options: WriteOptions, subresource: str = ""
+    ) -> Object:
+        """Return what admission makes of an object that nobody has validated yet."""
+        asked = self._access.asks
+        if asked is None or options.user is None:
+            return obj
+        complete(info, obj, old, options)
+        name, namespace = obj["metadata"].get("name", ""), obj["metadata"].get("namespace", "")
+        mutated = await asked.mutate(info, obj, old, options, subresource=subresource)
+        check_envelope(info, namespace, name, mutated)
+        return mutated
 
     async def _insert(
         self, info: KindInfo, namespace: str, obj: Object, generate_name: str, options: WriteOptions
@@ -223,10 +251,14 @@ class Writer:
             await self._check_namespace(info, namespace, name)
         applied = patch.applied_to(info, None, options, now=now, subresource="")
         check_envelope(info, namespace, name, applied)
+        if self._access.asks is not None:
+            applied = await self._mutated(info, applied, None, options)
         managed = applied["metadata"].get("managedFields")
         prepare_create(info, applied, options, now=now, uid=self._access.entropy.uid())
         if managed:
             applied["metadata"]["managedFields"] = managed
+        if (asked := self._access.asks) is not None:
+            await asked.validate(info, applied, None, options)
         return await self._insert(info, namespace, applied, "", options)
 
     async def _check_namespace(self, info: KindInfo, namespace: str, name: str) -> None:

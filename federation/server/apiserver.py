@@ -13,6 +13,8 @@ from pathlib import Path
 from federation.api.resources import Object
 from federation.base.clock import Clock
 from federation.base.tasks import Supervisor
+from federation.client.webhook import HTTPWebhookCaller
+from federation.registry.admission.webhooks import WebhookCaller
 from federation.registry.options import RegistryOptions
 from federation.registry.registry import Registry
 from federation.server.app import create_app
@@ -47,13 +49,21 @@ class APIServerOptions:
 class APIServer:
     """A Kubernetes API over `store`; `prepare` makes it ready for in-process use, `run` serves until cancelled."""
 
-    def __init__(self, store: Store, journal: Journal, *, options: APIServerOptions, clock: Clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        journal: Journal,
+        *,
+        options: APIServerOptions,
+        clock: Clock,
+        webhooks: WebhookCaller | None = None,
+    ) -> None:
         self._store = store
         self._journal = journal
         self._options = options
         self._clock = clock
         self._pki: PKI | None = None
-        self.registry = Registry(store, clock=clock, options=options.registry)
+        self.registry = Registry(store, clock=clock, options=options.registry, webhooks=webhooks or HTTPWebhookCaller())
         self.authorizer = RBACAuthorizer(self.registry, clock=clock)
 
     async def prepare(self, crds: Sequence[Object] = ()) -> None:

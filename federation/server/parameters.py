@@ -5,7 +5,7 @@ from typing import Any
 
 from federation.base import errors
 from federation.base.errors import BadRequest
-from federation.registry.options import DeleteOptions, ListOptions, WriteOptions
+from federation.registry.options import DeleteOptions, ListOptions, Requester, WriteOptions
 from federation.server.asgi import is_true
 
 _FIELD_VALIDATIONS = ("Ignore", "Strict", "Warn")
@@ -69,10 +69,12 @@ def to_list_options(query: Mapping[str, str]) -> ListOptions:
     )
 
 
-def to_write_options(query: Mapping[str, str], user_agent: str, warnings: list[str], kind: str) -> WriteOptions:
+def to_write_options(
+    query: Mapping[str, str], user_agent: str, warnings: list[str], kind: str, user: Requester | None = None
+) -> WriteOptions:
     """Return the options of a create, update or patch; `kind` is CreateOptions, … for the error's text."""
     if not query:
-        return WriteOptions(user_agent=user_agent, warnings=warnings)
+        return WriteOptions(user_agent=user_agent, warnings=warnings, user=user)
     field_validation = query.get("fieldValidation") or "Warn"
     manager = query.get("fieldManager", "")
     causes = _check_dry_run(query.get("dryRun", ""))
@@ -103,10 +105,16 @@ def to_write_options(query: Mapping[str, str], user_agent: str, warnings: list[s
         field_validation=field_validation,
         user_agent=user_agent,
         warnings=warnings,
+        user=user,
     )
 
 
-def to_delete_options(query: Mapping[str, str], body: Mapping[str, Any] | None) -> DeleteOptions:
+def to_delete_options(
+    query: Mapping[str, str],
+    body: Mapping[str, Any] | None,
+    warnings: list[str] | None = None,
+    user: Requester | None = None,
+) -> DeleteOptions:
     """Return the options of a delete: a body (DeleteOptions) wins over query parameters, as in kube-apiserver."""
     given: dict[str, Any] = dict(body) if body else _from_query(query)
     if body and body.get("kind") not in (None, "", "DeleteOptions"):
@@ -136,7 +144,9 @@ def to_delete_options(query: Mapping[str, str], body: Mapping[str, Any] | None) 
         )
     if causes:
         raise errors.invalid("DeleteOptions", "meta.k8s.io", "", causes)
-    return DeleteOptions(policy, grace, uid, resource_version, bool(dry_run), orphan)
+    return DeleteOptions(
+        policy, grace, uid, resource_version, bool(dry_run), orphan, [] if warnings is None else warnings, user
+    )
 
 
 def to_int(query: Mapping[str, str], name: str) -> int:

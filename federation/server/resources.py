@@ -11,7 +11,7 @@ import orjson
 from federation.base.clock import Clock
 from federation.base.errors import BadRequest, MethodNotAllowed, NotFound
 from federation.registry.kinds import KindInfo
-from federation.registry.options import WriteOptions
+from federation.registry.options import DeleteOptions, WriteOptions
 from federation.registry.registry import Registry
 from federation.server import decoding, parameters
 from federation.server.asgi import Request, is_true
@@ -142,7 +142,7 @@ class Resources:
         path = call.path
         if path.subresource:
             raise _not_allowed()
-        options = parameters.to_delete_options(call.request.query, await self._delete_body(call))
+        options = await self._delete_options(call)
         value, is_gone = await self._registry.delete(call.info, path.namespace, path.name, options)
         # 202 only for who asked for cascading in the old way, as in kube-apiserver.
         status = 202 if not is_gone and options.orphan_dependents is False else 200
@@ -152,7 +152,7 @@ class Resources:
         if "deletecollection" not in call.info.verbs:
             raise _not_allowed()
         selection = parameters.to_list_options(call.request.query)
-        options = parameters.to_delete_options(call.request.query, await self._delete_body(call))
+        options = await self._delete_options(call)
         result = await self._registry.delete_collection(call.info, call.path.namespace, selection, options)
         body, content_type = render_list(call.info, result, call.answer, call.request.query, self._clock.now())
         await call.request.respond(200, body, content_type=content_type)
@@ -174,7 +174,11 @@ class Resources:
     def _write_options(self, call: Call, verb: str) -> WriteOptions:
         request = call.request
         return parameters.to_write_options(
-            request.query, request.header(b"user-agent"), request.warnings, _OPTIONS_KINDS[verb]
+            request.query,
+            request.header(b"user-agent"),
+            request.warnings,
+            _OPTIONS_KINDS[verb],
+            request.user.to_info,
         )
 
     async def _object(self, call: Call, options: WriteOptions) -> dict[str, object]:
@@ -187,6 +191,11 @@ class Resources:
                 raise BadRequest("strict decoding error: " + ", ".join(texts))
             options.warnings.extend(texts)
         return obj
+
+    async def _delete_options(self, call: Call) -> DeleteOptions:
+        request = call.request
+        body = await self._delete_body(call)
+        return parameters.to_delete_options(request.query, body, request.warnings, request.user.to_info)
 
     async def _delete_body(self, call: Call) -> dict[str, object] | None:
         body = await call.request.body(self._body_bytes_max)
