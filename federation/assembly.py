@@ -21,6 +21,7 @@ from federation.base.tasks import Supervisor
 from federation.client.guard import GuardOptions
 from federation.client.http import HTTPOptions
 from federation.client.local import LocalClient
+from federation.client.outcalls import Outcalls
 from federation.client.pool import ClusterPool, PoolOptions
 from federation.client.protocol import Client
 from federation.controllers.cluster import controller as cluster
@@ -28,6 +29,7 @@ from federation.controllers.federate import controller as federate
 from federation.controllers.nsautoprop import controller as nsautoprop
 from federation.controllers.override import controller as override
 from federation.controllers.schedule import controller as schedule
+from federation.controllers.schedule.webhooks import RemoteCaller
 from federation.controllers.statusaggregate import controller as statusaggregate
 from federation.controllers.statuscollect import controller as statuscollect
 from federation.controllers.sync import controller as sync
@@ -65,6 +67,7 @@ class Wiring:
         self.types = FederatedTypes(self.informers, from_config)
         self.members = Members(pool, clock=clock)
         self.recorder = EventRecorder(client, clock=clock)
+        self.outcalls = Outcalls()
         self.engine = Engine(plugins or load_plugins(), monotonic=time.perf_counter)
         self.loops: list[tuple[str, Run]] = [
             ("informers", self.informers.run),
@@ -77,6 +80,7 @@ class Wiring:
     def _controllers(self, journal: Journal, settings: Settings, clock: Clock) -> list[tuple[str, Run]]:
         client, informers, types, members = self.client, self.informers, self.types, self.members
         recorder, engine = self.recorder, self.engine
+        caller = RemoteCaller(self.outcalls)
         namespaces = nsautoprop.NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp)
         health = cluster.ClusterOptions(
             health_period_s=settings.health_period_s, health_threshold_s=settings.health_threshold_s
@@ -85,7 +89,10 @@ class Wiring:
             ("cluster", cluster.build(client, informers, self.pool, members, recorder, clock, health).run),
             ("nsautoprop", nsautoprop.build(client, informers, types, clock=clock, options=namespaces).run),
             ("federate", federate.build(client, informers, types, recorder, clock=clock).run),
-            ("schedule", schedule.build(client, informers, types, recorder, journal, engine, clock=clock).run),
+            (
+                "schedule",
+                schedule.build(client, informers, types, recorder, journal, engine, clock=clock, caller=caller).run,
+            ),
             ("override", override.build(client, informers, types, recorder, clock=clock).run),
             ("sync", sync.build(client, informers, types, members, recorder, clock).run),
             ("statuscollect", statuscollect.build(client, informers, types, members, clock).run),
@@ -147,6 +154,7 @@ class ControlPlane:
                     background.cancel()
         finally:
             await self._journal.flush()
+            await self._wiring.outcalls.close()
             await self._pool.close()
             await self._store.close()
 

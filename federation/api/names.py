@@ -184,6 +184,7 @@ EVENT_SCHEDULING_FAILED = "SchedulingFailed"
 EVENT_PARSE_MIGRATION_CONFIGURATION = "ParseMigrationConfiguration"
 EVENT_INVALID_SCHEDULING_ANNOTATION = "InvalidSchedulingAnnotation"
 EVENT_INVALID_PROPAGATION_POLICY = "InvalidPropagationPolicy"
+EVENT_WEBHOOK_CONFIGURATION_ERROR = "WebhookConfigurationError"
 
 # Reasons of the Scheduled condition; those of unsuccessful decisions are their outcomes (scheduling/engine.py)
 REASON_SCHEDULED = "Scheduled"

@@ -7,7 +7,7 @@ Semantics: Kubernetes for LabelSelector and Toleration, spec §6.3 for cluster a
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Labels = Mapping[str, str]
@@ -163,9 +163,13 @@ class ClusterTerm:
 
 @dataclass(frozen=True, slots=True)
 class ClusterTerms:
-    """Affinity terms, ORed in order; an empty list matches nothing (the caller decides what an absent list means)."""
+    """Affinity terms, ORed in order; an empty list matches nothing (the caller decides what an absent list means).
+
+    `source` is what they were written as, for whoever passes them on.
+    """
 
     terms: tuple[ClusterTerm, ...]
+    source: tuple[Mapping[str, Any], ...] = field(default=(), compare=False, repr=False)
 
     def matches(self, name: str, labels: Labels | None) -> bool:
         """Say whether any term matches the cluster; SelectorError when an invalid term is reached before a match."""
@@ -175,7 +179,8 @@ class ClusterTerms:
 
 def compile_cluster_terms(terms: Iterable[Mapping[str, Any]] | None) -> ClusterTerms:
     """Return the compiled form of clusterAffinity or clusterSelectorTerms; invalid terms raise only when asked."""
-    return ClusterTerms(tuple(_cluster_term(term) for term in terms or ()))
+    source = tuple(terms or ())
+    return ClusterTerms(tuple(map(_cluster_term, source)), source)
 
 
 _CLUSTER_OPERATORS = frozenset(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"))

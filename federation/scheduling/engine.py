@@ -77,6 +77,16 @@ class Engine:
         self._instrument = Instrument(monotonic)
         self._frameworks: dict[int, tuple[Profile, Framework]] = {}
 
+    @property
+    def registry(self) -> PluginRegistry:
+        """The plugins that it decides with."""
+        return self._registry
+
+    def use(self, registry: PluginRegistry) -> None:
+        """Decide with these plugins from now on; a decision that is under way ends with those it began with."""
+        self._registry = registry
+        self._frameworks.clear()
+
     def framework(self, profile: Profile) -> Framework:
         """Return the profile's plugins, made once; PluginError when the profile cannot work."""
         known = self._frameworks.get(id(profile))

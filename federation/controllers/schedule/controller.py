@@ -18,6 +18,7 @@ from federation.api.resources import (
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
     PROPAGATION_POLICIES,
+    SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
     Object,
 )
@@ -27,6 +28,7 @@ from federation.client.protocol import Client
 from federation.controllers.schedule.facts import Facts
 from federation.controllers.schedule.reconcile import PluginCaller, Reconciler, UnitOptions
 from federation.controllers.schedule.report import Reporter
+from federation.controllers.schedule.webhooks import WebhookPlugins
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedtypes import FederatedTypes
@@ -51,6 +53,8 @@ class ScheduleOptions:
 
     workers: int = 8
     """Federated objects that are worked on at the same time; decisions themselves run one by one."""
+    plugin_retry_s: float = 10.0
+    """How long after a remote plugin's failure it is asked again."""
     units: UnitOptions = field(default_factory=UnitOptions)
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
@@ -82,6 +86,8 @@ class ScheduleController:
             informers.for_resource(CLUSTER_PROPAGATION_POLICIES),
         ]
         self._profiles = informers.for_resource(SCHEDULING_PROFILES)
+        self._webhooks = informers.for_resource(SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS)
+        self._plugins = WebhookPlugins(engine, recorder, lambda: self._enqueue_many(self._facts.waiting))
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         for informer in (self._namespaced, self._cluster_scoped):
             informer.add_index(_BY_POLICY, _named_policies)
@@ -96,6 +102,7 @@ class ScheduleController:
             clock=clock,
             options=chosen.units,
             caller=caller,
+            plugin_retry_s=chosen.plugin_retry_s,
         )
         self.controller: Controller[Key] = Controller(
             "schedule",
@@ -109,13 +116,15 @@ class ScheduleController:
     async def run(self) -> None:
         """Follow clusters, policies, profiles and objects, and work once all of them have arrived."""
         self._clusters.add_handler(self._on_cluster)
+        self._webhooks.add_handler(self._plugins.on_configuration)
         self._profiles.add_handler(self._on_profile)
         for informer in self._policies:
             informer.add_handler(self._on_policy)
         for informer in (self._namespaced, self._cluster_scoped):
             informer.add_handler(self._on_federated)
         # A cluster or policy that has not arrived yet must not look like one that does not exist.
-        waited = [self._clusters, self._profiles, *self._policies, self._namespaced, self._cluster_scoped]
+        first = [self._clusters, self._webhooks, self._profiles, *self._policies]
+        waited = [*first, self._namespaced, self._cluster_scoped]
         await asyncio.gather(self._types.wait_synced(), *(informer.wait_synced() for informer in waited))
         self._types.add_listener(self._on_type, lambda _: None)
         await self.controller.run()

@@ -22,7 +22,7 @@ from federation.planning import pipeline
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.federatedtypes import FederatedTypes
-from federation.scheduling.engine import Decision, Engine
+from federation.scheduling.engine import Decision, Engine, Outcome
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import PluginRequest, PluginResponse, SchedulingUnit
 from federation.scheduling.migration import MigrationError, applied_annotation
@@ -98,6 +98,7 @@ class Reconciler:
         clock: Clock,
         options: UnitOptions | None = None,
         caller: PluginCaller | None = None,
+        plugin_retry_s: float = 10.0,
     ) -> None:
         self._client = client
         self._objects = objects
@@ -108,6 +109,7 @@ class Reconciler:
         self._clock = clock
         self._options = options or UnitOptions()
         self._caller = caller
+        self._plugin_retry = Result(plugin_retry_s)
 
     async def reconcile(self, key: Key) -> Result:
         """Look at the object when it is our turn; write at most one patch of it, and one of its status on trouble."""
@@ -125,8 +127,7 @@ class Reconciler:
             message = f"SchedulingProfile {case.policy.profile} of {case.ref} does not exist"
             await self._fail(case, names.REASON_PROFILE_NOT_FOUND, message)
             return DONE
-        await self._schedule(case, case.policy, profile)
-        return DONE
+        return await self._schedule(case, case.policy, profile)
 
     # -- the steps
 
@@ -176,7 +177,7 @@ class Reconciler:
             fed_object = await self._keep(case, {})
             await self._reporter.recovered(case.subject, fed_object)
 
-    async def _schedule(self, case: _Case, policy: Policy, profile: Profile) -> None:
+    async def _schedule(self, case: _Case, policy: Policy, profile: Profile) -> Result:
         """Decide when something changed that matters, and put the decision in force."""
         snapshot = self._facts.clusters.snapshot()
         fed_object = _with_annotations(case.fed_object, case.annotations)
@@ -185,7 +186,7 @@ class Reconciler:
         verdict = judge(present.get(names.SCHEDULING_TRIGGERS), triggers, policy)
         if not verdict.is_due and not self._facts.is_waiting(case.key):
             await self._defer(case, verdict)
-            return
+            return DONE
         unit = build_unit(
             fed_object,
             case.subject.federated_type,
@@ -194,11 +195,14 @@ class Reconciler:
             allow_annotations=self._options.allow_annotations,
             counts_cpu_and_memory=self._options.counts_cpu_and_memory,
         )
-        decision = await self._decide(unit, snapshot, profile)
+        decision, has_asked = await self._decide(unit, snapshot, profile)
         if decision.is_success:
             await self._place(case, policy, decision, triggers, verdict)
         else:
             await self._fail(case, decision.outcome, decision.reason, decision)
+            if decision.outcome is Outcome.PLUGIN_FAILED and has_asked:
+                return self._plugin_retry  # Nobody tells us when a service answers again.
+        return DONE
 
     def _triggers(self, case: _Case, fed_object: Object, policy: Policy, snapshot: Snapshot) -> str:
         template = fed_object["spec"]["template"]
@@ -211,16 +215,18 @@ class Reconciler:
         )
         return self._facts.triggers.text(triggers, snapshot)
 
-    async def _decide(self, unit: SchedulingUnit, snapshot: Snapshot, profile: Profile) -> Decision:
-        """Drive the engine, making the calls that remote plugins ask for."""
+    async def _decide(self, unit: SchedulingUnit, snapshot: Snapshot, profile: Profile) -> tuple[Decision, bool]:
+        """Drive the engine, making the calls that remote plugins ask for; say also whether there were any."""
         run = self._engine.run(unit, snapshot, profile, now=self._clock.now())
+        has_asked = False
         try:
             requests = next(run)
             while True:
+                has_asked = True
                 requests = run.send(await self._call(requests))
         except StopIteration as stop:
             decision: Decision = stop.value
-            return decision
+            return decision, has_asked
 
     async def _call(self, requests: Sequence[PluginRequest]) -> Sequence[PluginResponse]:
         if self._caller is None:

@@ -227,6 +227,22 @@ class Division:
 
 
 @dataclass(frozen=True, slots=True)
+class PluginTLS:
+    """How a call over https is secured: PEM texts or b""; without `ca_data` the system's authorities count."""
+
+    ca_data: bytes = field(default=b"", repr=False)
+    cert_data: bytes = field(default=b"", repr=False)
+    key_data: bytes = field(default=b"", repr=False)
+    server_name: str = ""
+    """The name that the certificate is verified against instead of the host."""
+    insecure: bool = False
+    """Do not verify the certificate."""
+
+
+DEFAULT_TLS = PluginTLS()
+
+
+@dataclass(frozen=True, slots=True)
 class PluginRequest:
     """A call that a remote plugin wants made: POST `body` to `url` within `timeout_s` seconds (sans-I/O)."""
 
@@ -234,6 +250,7 @@ class PluginRequest:
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = 5.0
+    tls: PluginTLS = DEFAULT_TLS
 
 
 @dataclass(frozen=True, slots=True)

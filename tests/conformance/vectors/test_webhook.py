@@ -1,0 +1,112 @@
+"""The HTTP plugin protocol v1alpha1 against the vectors: what is sent, and what an answer means."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import pytest
+from tests.support.vectors import case_id, load
+
+from federation.api import quantity
+from federation.api.selectors import compile_cluster_terms
+from federation.scheduling.framework.cyclestate import CycleState
+from federation.scheduling.framework.testing import NOW, a_cluster, a_unit
+from federation.scheduling.framework.types import (
+    SUCCESS,
+    ClusterScore,
+    GroupVersionKind,
+    PluginResponse,
+    SchedulingMode,
+    SchedulingUnit,
+    Status,
+    Toleration,
+)
+from federation.scheduling.webhook import HEADERS, Webhook, compile_webhook
+from federation.scheduling.webhookpayload import unit_payload
+
+WEBHOOK = Webhook(
+    compile_webhook(
+        {
+            "metadata": {"name": "test"},
+            "spec": {
+                "payloadVersions": ["v9", "v1alpha1"],
+                "urlPrefix": "http://plugin/base/",
+                "filterPath": "/filter",
+                "scorePath": "score",
+                "selectPath": "/select",
+            },
+        }
+    )
+)
+
+
+def to_unit(su: Mapping[str, Any]) -> SchedulingUnit:
+    request = su["resourceRequest"]
+    amounts = {"cpu": request.get("millicpu", 0), "memory": request.get("memory", 0)}
+    required = ((su["affinity"] or {}).get("clusterAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    return SchedulingUnit(
+        gvk=GroupVersionKind(su["groupVersion"]["group"], su["groupVersion"]["version"], su["kind"]),
+        plural=su["resource"],
+        namespace=su["namespace"],
+        name=su["name"],
+        labels=su["labels"],
+        annotations=su["annotations"],
+        desired_replicas=su["desiredReplicas"],
+        request=amounts | request.get("scalarResources", {}),
+        current=su["currentClusters"] or {},
+        mode=SchedulingMode(su["schedulingMode"]),
+        cluster_selector=tuple((su["clusterSelector"] or {}).items()),
+        cluster_names=frozenset(su["clusterNames"] or ()),
+        required=compile_cluster_terms(required["clusterSelectorTerms"]) if required else None,
+        tolerations=tuple(Toleration(**toleration) for toleration in su["tolerations"] or ()),
+        max_clusters=su["maxClusters"],
+    )
+
+
+@pytest.mark.parametrize("case", load("webhook_adapter"), ids=case_id)
+def test_the_unit_is_told_as_webhooks_expect(case: dict[str, Any]) -> None:
+    payload = orjson.loads(orjson.dumps(unit_payload(to_unit(case["input"]["su"]))))
+    expected = {key: value for key, value in case["expected"]["schedulingUnit"].items() if value not in (None, [], {})}
+    for quantities in (payload["resourceRequest"], expected["resourceRequest"]):
+        quantities.update({name: quantity.parse(text).nanos for name, text in quantities.items()})
+    assert payload == expected
+
+
+@pytest.mark.parametrize("case", load("webhook_plugin"), ids=case_id)
+def test_an_answer_means_what_the_protocol_says(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    answer = given["response"]
+    body = answer.get("body", "")
+    response = PluginResponse(
+        answer.get("status", 0),
+        body.encode() if isinstance(body, str) else orjson.dumps(body),
+        answer.get("transportError", ""),
+    )
+    state, unit = CycleState(NOW), a_unit()
+    if given["op"] == "select":
+        scored = [ClusterScore(a_cluster(s["cluster"]).built(), s["score"]) for s in given["clusterScores"]]
+        asking: Any = WEBHOOK.select_clusters(unit, scored, state)
+    else:
+        ask = WEBHOOK.filter_clusters if given["op"] == "filter" else WEBHOOK.score_clusters
+        asking = ask(unit, [a_cluster(given["cluster"]).built()], state)
+    (request,) = next(asking)
+    assert request.url == f"http://plugin/base/{given['op']}"
+    assert request.headers == HEADERS
+    with pytest.raises(StopIteration) as stop:
+        asking.send([response])
+    result = stop.value.value
+    if isinstance(result, list) and given["op"] == "filter":
+        (result,) = result
+    if expected["code"] != "Success":
+        assert isinstance(result, Status)
+        assert result.code == expected["code"]
+        if expected.get("message"):
+            assert result.reasons == (expected["message"],)
+    elif given["op"] == "filter":
+        assert result == SUCCESS
+    elif given["op"] == "score":
+        assert result == [expected["score"]]
+    else:
+        assert [entry.cluster.name for entry in result] == expected["selected"]

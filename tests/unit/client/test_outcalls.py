@@ -1,0 +1,93 @@
+"""Calls to configured services over real sockets: trust, deadlines, bounds."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from federation.client.connection import Connection
+from federation.client.outcalls import OutcallOptions, Outcalls
+from federation.server.pki import PKI, ensure_pki
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
+REDIRECT = b"HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture
+async def calls() -> AsyncIterator[Outcalls]:
+    outcalls = Outcalls(OutcallOptions(answer_bytes_max=10))
+    yield outcalls
+    await outcalls.close()
+
+
+@asynccontextmanager
+async def a_server(answer: bytes, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """Serve one fixed answer, b"" for silence; yields `host:port`."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            if not answer:
+                await reader.read()
+            writer.write(answer)
+            await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    async with server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> PKI:
+    return ensure_pki(tmp_path / "pki", now=datetime.now(UTC), names=["plugin.example"])
+
+
+async def test_the_name_and_the_authority_that_are_configured_are_verified(calls: Outcalls, pki: PKI) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(pki.serving.certificate, pki.serving.key)
+    ca = pki.ca_certificate.read_bytes()
+    async with a_server(OK, context) as address:
+        url = f"https://{address}/filter"
+        named = Connection(url, ca_data=ca, tls_server_name="plugin.example")
+        assert await calls.post(named, b"", {}, timeout_s=5) == (200, b"ok", "")
+        for wrong in (
+            Connection(url, ca_data=ca, tls_server_name="other.example"),
+            Connection(url, tls_server_name="plugin.example"),
+            Connection(url, ca_data=b"no certificate"),
+        ):
+            answer = await calls.post(wrong, b"", {}, timeout_s=5)
+            assert answer.status == 0
+            assert answer.error
+        assert (await calls.post(Connection(url, insecure=True), b"", {}, timeout_s=5)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (b"", "no answer within 0.05 s"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + b"x" * 11, "the answer is longer than 10 bytes"),
+    ],
+)
+async def test_silence_and_floods_are_no_answer(calls: Outcalls, answer: bytes, expected: str) -> None:
+    async with a_server(answer) as address:
+        assert await calls.post(Connection(f"http://{address}/"), b"", {}, timeout_s=0.05) == (0, b"", expected)
+
+
+async def test_redirects_are_not_followed(calls: Outcalls) -> None:
+    async with a_server(REDIRECT) as address:
+        assert (await calls.post(Connection(f"http://{address}/"), b"", {}, timeout_s=5)).status == 307
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "http://[/", "ftp://x/"])
+async def test_what_cannot_be_called_is_told(calls: Outcalls, url: str) -> None:
+    answer = await calls.post(Connection(url), b"", {}, timeout_s=5)
+    assert answer.status == 0
+    assert answer.error

@@ -1,0 +1,117 @@
+"""Webhook plugins through the whole schedule controller: configured by objects, asked over HTTP, and when they fail."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from tests.support.schedule_world import API_VERSION, World, schedule_world
+from tests.support.vectors import ROOT
+
+from federation.api.resources import PROPAGATION_POLICIES
+from federation.api.resources import SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS as CONFIGURATIONS
+from federation.client.outcalls import Outcalls
+from federation.controllers.schedule.webhooks import RemoteCaller
+
+
+@asynccontextmanager
+async def business_rules(port: int = 0) -> AsyncIterator[int]:
+    """Run the example with its one command; yields its port."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(ROOT / "plugins" / "examples" / "business_rules.py"),
+        "--port",
+        str(port),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    try:
+        yield int((await process.stdout.readline()).decode().rpartition(":")[2])
+    finally:
+        process.kill()
+        await process.wait()
+
+
+@asynccontextmanager
+async def a_world() -> AsyncIterator[World]:
+    """A world that calls out, with a cluster for the red and one for the blue team, and a profile with the rules."""
+    outcalls = Outcalls()
+    try:
+        async with schedule_world(caller=RemoteCaller(outcalls)) as world:
+            await world.cluster("blue", labels={"teams": "blue"})
+            await world.cluster("red", labels={"teams": "green_red"})
+            await world.profile("r", plugins={"filter": {"enabled": [{"type": "Webhook", "name": "business-rules"}]}})
+            await world.policy("p", schedulingProfile="r")
+            yield world
+    finally:
+        await outcalls.close()
+
+
+async def configure(world: World, port: int, **spec: Any) -> None:
+    chosen = {"payloadVersions": ["v1alpha1"], "urlPrefix": f"http://127.0.0.1:{port}", "filterPath": "/filter", **spec}
+    metadata = {"name": "business-rules"}
+    await world.client.create(
+        CONFIGURATIONS, {"apiVersion": API_VERSION, "kind": CONFIGURATIONS.kind, "metadata": metadata, "spec": chosen}
+    )
+
+
+async def test_the_example_decides_and_when_it_is_gone_the_placement_stays_until_it_is_back() -> None:
+    async with a_world() as world:
+        async with business_rules() as port:
+            await configure(world, port)
+            await world.deployment(policy="p", labels={"team": "red"})
+            await world.becomes({"red": None})
+        await world.patch_object("web", {"spec": {"template": {"metadata": {"labels": {"team": "blue"}}}}})
+        await world.patch(PROPAGATION_POLICIES, "p", {"spec": {"maxClusters": 2}}, namespace="default")
+        condition = await world.condition("False", "PluginFailed")
+        assert condition["message"].startswith("business-rules failed in filter: request failed: ")
+        assert await world.placed() == {"red": None}
+        async with business_rules(port):
+            await world.becomes({"blue": None})
+            await world.condition("True")
+
+
+async def test_a_configuration_that_is_edited_or_deleted_counts_at_once() -> None:
+    async with business_rules() as port, a_world() as world:
+        await configure(world, port, filterPath="/wrong", payloadVersions=["v7"])
+        await world.deployment(policy="p", labels={"team": "red"})
+        assert "is not registered" in (await world.condition("False", "PluginFailed"))["message"]
+        told = [(reason, message) for _, reason, message in await world.events() if "payloadVersions" in message]
+        assert [reason for reason, _ in told] == ["WebhookConfigurationError"]
+
+        async def failing_with(text: str) -> None:
+            async def look() -> bool:
+                return text in (await world.condition("False", "PluginFailed"))["message"]
+
+            await world.until(look, text)
+
+        await world.patch(CONFIGURATIONS, "business-rules", {"spec": {"payloadVersions": ["v1alpha1"]}})
+        await failing_with("unexpected status code: 404")
+        await world.patch(CONFIGURATIONS, "business-rules", {"spec": {"filterPath": ""}})
+        await failing_with("filter is not supported by the webhook")
+        await world.patch(CONFIGURATIONS, "business-rules", {"spec": {"filterPath": "filter"}})
+        await world.becomes({"red": None})
+        await world.client.delete(CONFIGURATIONS, "business-rules")
+        await world.patch(PROPAGATION_POLICIES, "p", {"spec": {"maxClusters": 2}}, namespace="default")
+        await failing_with("is not registered")
+        assert await world.placed() == {"red": None}
+
+
+@pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", b"garbage\r\n\r\n", b""])
+async def test_a_broken_answer_is_a_failure(answer: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+        await writer.wait_closed()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server, a_world() as world:
+        await configure(world, server.sockets[0].getsockname()[1])
+        await world.deployment(policy="p")
+        condition = await world.condition("False", "PluginFailed")
+        assert "business-rules failed in filter" in condition["message"]
+        assert await world.placed() == {}
