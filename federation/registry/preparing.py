@@ -5,10 +5,11 @@ generation and track field managers. They change the object they are given, neve
 `writes.py` reads before and writes after.
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Any
 
 from federation.api.resources import Object
-from federation.base.clock import to_rfc3339
+from federation.base.clock import from_rfc3339, to_rfc3339
 from federation.base.errors import BadRequest, Conflict, invalid
 from federation.registry.access import details
 from federation.registry.decoding import check_fields
@@ -206,12 +207,18 @@ def _carry_over(info: KindInfo, new: Object, old: Object, subresource: str, *, i
     for field in _SYSTEM_FIELDS:
         if not metadata.get(field) and field in live:
             metadata[field] = live[field]
+    created = metadata.get("creationTimestamp")
+    if created != live.get("creationTimestamp") and _as_written(created) == live.get("creationTimestamp"):
+        metadata["creationTimestamp"] = live["creationTimestamp"]
     metadata["generation"] = live.get("generation")
     for field in _DELETION_FIELDS:
         metadata[field] = live.get(field)
     metadata["resourceVersion"] = live["resourceVersion"]
     if not is_apply and not metadata.get("managedFields"):
         metadata["managedFields"] = live.get("managedFields")
+    for entry in metadata.get("managedFields") or ():
+        if isinstance(entry, dict) and "time" in entry:
+            entry["time"] = _as_written(entry["time"])
     metadata.pop("selfLink", None)
     for field in [key for key, value in metadata.items() if value is None]:
         del metadata[field]
@@ -220,6 +227,16 @@ def _carry_over(info: KindInfo, new: Object, old: Object, subresource: str, *, i
             new["status"] = old["status"]
         else:
             new.pop("status", None)
+
+
+def _as_written(time: Any) -> Any:
+    """Return a time as the server writes it; clients that parse times send them back in a form of their own."""
+    if not isinstance(time, str) or time.endswith("Z"):
+        return time
+    try:
+        return to_rfc3339(from_rfc3339(time).astimezone(UTC))
+    except ValueError:
+        return time
 
 
 def _check_changes(info: KindInfo, new: Object, old: Object, options: WriteOptions) -> Causes:

@@ -115,6 +115,18 @@ async def test_creation_time_is_immutable(api: Api) -> None:
         await api.update("configmaps", made)
 
 
+@pytest.mark.parametrize("zone", ["+00:00", ".000000+00:00"])
+async def test_times_come_back_as_clients_write_them(api: Api, zone: str) -> None:
+    """The Python clients parse times and send `+00:00` where the server said `Z`."""
+    made = await api.create("configmaps", a_config_map(), field_manager="one")
+    written = made["metadata"]["creationTimestamp"]
+    made["metadata"]["creationTimestamp"] = written.replace("Z", zone)
+    made["metadata"]["managedFields"][0]["time"] = written.replace("Z", zone)
+    updated = await api.update("configmaps", made)
+    assert updated["metadata"]["creationTimestamp"] == written
+    assert updated["metadata"]["managedFields"][0]["time"] == written
+
+
 async def test_the_name_must_be_that_of_the_url(api: Api) -> None:
     await api.create("configmaps", a_config_map())
     info = api.info("configmaps")
