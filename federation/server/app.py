@@ -23,6 +23,7 @@ from federation.base.errors import (
     BadRequest,
     InternalError,
     MethodNotAllowed,
+    NotAcceptable,
     NotFound,
     ServiceUnavailable,
     StoreError,
@@ -38,7 +39,7 @@ from federation.server.discovery import Discovery
 from federation.server.health import ENDPOINTS, Check, Health
 from federation.server.identity import ANONYMOUS, Attributes
 from federation.server.limits import Limiter, LimitOptions
-from federation.server.negotiation import negotiate
+from federation.server.negotiation import Answer, Shape, negotiate
 from federation.server.openapi import OpenAPI
 from federation.server.paths import ResourcePath, parse
 from federation.server.requestmetrics import observe
@@ -227,7 +228,7 @@ class App:
         if verb != "create" or path.name:
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
         obj = await self._body(request)
-        answer = negotiate(request.headers.get(b"accept", b""))
+        answer = _untransformed(request)
         value = await self._reviews.create(request.user, path.group, path.plural, path.namespace, obj)
         await request.respond_json(201, value, content_type=answer.content_type)
 
@@ -235,7 +236,7 @@ class App:
         if verb != "create" or not path.namespace:
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
         obj = await self._body(request)
-        answer = negotiate(request.headers.get(b"accept", b""))
+        answer = _untransformed(request)
         value = await self._reviews.issue_token(path.namespace, path.name, obj)
         await request.respond_json(201, value, content_type=answer.content_type)
 
@@ -290,6 +291,14 @@ def version_info() -> dict[str, str]:
         "compiler": platform.python_implementation().lower(),
         "platform": f"{platform.system().lower()}/{os.uname().machine}",
     }
+
+
+def _untransformed(request: Request) -> Answer:
+    """Return how to serialise what has neither a table nor metadata of its own; NotAcceptable for another form."""
+    answer = negotiate(request.headers.get(b"accept", b""))
+    if answer.shape is not Shape.OBJECT:
+        raise NotAcceptable("only the following media types are accepted: application/json, application/yaml")
+    return answer
 
 
 def _verb(request: Request, path: ResourcePath) -> str:

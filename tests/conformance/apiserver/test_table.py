@@ -64,6 +64,13 @@ def test_tables_come_in_chunks(api: Api) -> None:
     assert [row["cells"][0] for row in rest["rows"]] == ["c"]
 
 
+def test_a_table_alone_is_refused_for_what_has_none(api: Api) -> None:
+    """[sig-api-machinery] Servers should return a 406 for a backend which does not implement metadata."""
+    review = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
+    with refused(406, "NotAcceptable"):
+        api.send("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review, accept=TABLE.split(",")[0])
+
+
 def test_an_unknown_transformation_is_refused(api: Api) -> None:
     with refused(406, "NotAcceptable"):
         api.list("configmaps", accept="application/json;as=Poem;v=v1;g=meta.k8s.io")
