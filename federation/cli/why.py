@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.api import names
+from federation.api.resources import FEDERATED_TYPE_CONFIGS, Resource
 from federation.base.clock import SystemClock, from_rfc3339
-from federation.base.errors import ConfigurationError
+from federation.base.errors import ConfigurationError, NotFound
 from federation.cli.clusters import to_age, to_console
 from federation.cli.session import Session, get_json
 from federation.client.http import HTTPClient
@@ -32,15 +33,28 @@ async def why(session: Session, target: str, namespace: str, output: str) -> Non
         if served["namespaced"]:
             query["namespace"] = namespace
         answer = await get_json(host, "/federation/v1/decisions", query)
-    assert isinstance(answer, dict)
-    if not answer["items"]:
-        where = f" in namespace {namespace}" if served["namespaced"] else ""
-        raise ConfigurationError(f"no decision about {served['kind'].lower()}/{name}{where} is known; does it exist?")
+        assert isinstance(answer, dict)
+        if not answer["items"]:
+            raise ConfigurationError(await _say_nothing_decided(host, served, namespace, name))
     record = answer["items"][0]
     if output == "json":
         print(orjson.dumps(record, option=orjson.OPT_INDENT_2).decode())
         return
     _print(record)
+
+
+async def _say_nothing_decided(host: HTTPClient, served: Mapping[str, Any], namespace: str, name: str) -> str:
+    target = f"{served['kind'].lower()}/{name}"
+    where = f" in namespace {namespace}" if served["namespaced"] else ""
+    resource = Resource(served["group"], served["version"], served["kind"], served["plural"], served["namespaced"])
+    try:
+        await host.get(resource, name, namespace if resource.namespaced else "")
+    except NotFound:
+        return f"{target}{where} does not exist, and no decision about it is kept"
+    return (
+        f"{target}{where} was never scheduled: no existing policy applies to it; name one in its label"
+        f" {names.PROPAGATION_POLICY_LABEL}, or select it in a policy's spec.resourceSelectors"
+    )
 
 
 async def _resolve(host: HTTPClient, text: str) -> dict[str, Any]:
@@ -56,7 +70,7 @@ async def _resolve(host: HTTPClient, text: str) -> dict[str, Any]:
         for served in listed["resources"]:
             known = {served["kind"].lower(), served["name"], served.get("singularName"), *served.get("shortNames", ())}
             if "/" not in served["name"] and wanted in known:
-                return {"kind": served["kind"], "group": group, "namespaced": served["namespaced"]}
+                return {**served, "group": group, "version": version, "plural": served["name"]}
     raise ConfigurationError(f"{text!r} is no federated kind; `kubectl get federatedtypeconfigs` lists those that are")
 
 

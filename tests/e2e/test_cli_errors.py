@@ -127,6 +127,13 @@ def test_why_names_an_unknown_object(fed: Federation) -> None:
     assert "none" in line
 
 
+def test_why_tells_that_no_policy_applies(fed: Federation) -> None:
+    fed.kubectl("create", "deployment", "lonely", "--image=nginx")
+    line = refused("why", "deploy/lonely", "--kubeconfig", str(fed.kubectl.kubeconfig))
+    assert "no existing policy applies" in line
+    assert "kubeadmiral.io/propagation-policy-name" in line
+
+
 def test_why_rejects_a_target_without_a_name(fed: Federation) -> None:
     assert "KIND/NAME" in refused("why", "deployment", "--kubeconfig", str(fed.kubectl.kubeconfig))
 

@@ -118,7 +118,7 @@ def test_why_is_also_json(server: Parts) -> None:
     [
         ("web", "write KIND/NAME"),
         ("deployment/", "write KIND/NAME"),
-        ("deployment/other", "no decision about deployment/other in namespace default"),
+        ("deployment/other", "deployment/other in namespace default does not exist"),
         ("gadget/web", "'gadget' is no federated kind"),
     ],
 )
