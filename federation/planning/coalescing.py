@@ -54,6 +54,11 @@ class Coalescer(Generic[K]):
             due_s = max(due_s, written_s + self._pace.interval_s_min)
         return max(due_s - now_s, 0.0)
 
+    def open_s(self, key: K, now_s: float) -> float:
+        """Return for how long the key has had open changes, 0 when it has none."""
+        changes = self._open.get(key)
+        return now_s - changes.first_s if changes is not None else 0.0
+
     def take(self, key: K) -> None:
         """Close the key's changes: they are being looked at."""
         self._open.pop(key, None)

@@ -31,6 +31,10 @@ from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.members import Members
 
+_PROGRESS_S = 4.0
+"""How long a status that says "not yet" may wait for one that says "done": most rollouts then cost one write."""
+_PROGRESS_LOOK_S = 0.2
+"""How often it is looked whether it is done."""
 _SETTLE_S = 5.0
 """After a start: how long a source's status stays as it is while a cluster that has a copy was not read yet."""
 _OPEN_CONDITIONS = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
@@ -58,6 +62,13 @@ def is_fully_observed(source: Object, federated: Object, members: Mapping[str, M
         and _observed(members.get(name)) >= int(entry.get("lastObservedGeneration") or 0)
         for name, entry in clusters.items()
     )
+
+
+def _is_in_progress(source: Object, status: Object) -> bool:
+    """Tell whether a status that is about to be written says that replicas are still missing."""
+    wanted = (source.get("spec") or {}).get("replicas")
+    ready = status.get("readyReplicas", (source.get("status") or {}).get("readyReplicas"))
+    return isinstance(wanted, int) and (ready or 0) < wanted
 
 
 def _observed(member: Mapping[str, Any] | None) -> int:
@@ -142,14 +153,18 @@ class Reconciler:
             return DONE
         if (remaining_s := self._pace.remaining_s(key, self._clock.monotonic())) > 0:
             return Result(requeue_after_s=remaining_s)
-        self._pace.take(key)
         where = (type_.resource, Key(key.namespace, template["metadata"]["name"]))
         source = self._own.newest(where, self._source(type_.resource, *where[1]))
         if source is None or not _is_source_of(source, federated):
+            self._pace.take(key)
             return DONE
         if (remaining_s := self._settling_s(source, federated, type_)) > 0:
             return Result(requeue_after_s=remaining_s)
+        open_s = self._pace.open_s(key, self._clock.monotonic())
         status = await self._merge(key, source, federated, type_)
+        if status and 0 < open_s < _PROGRESS_S and _is_in_progress(source, status):
+            return Result(requeue_after_s=_PROGRESS_LOOK_S)
+        self._pace.take(key)
         if status is not None and await self._write(where, source, federated, status):
             self._pace.wrote(key, self._clock.monotonic())
         return DONE
