@@ -26,7 +26,7 @@ class StatusCollectOptions:
 
     workers: int = 4
     """Objects at a time; each waits for the host's group commit."""
-    pace: Pace = field(default_factory=lambda: Pace(quiet_s=2.0, wait_s_max=10.0, interval_s_min=10.0))
+    pace: Pace = field(default_factory=lambda: Pace(quiet_s=5.0, wait_s_max=15.0, interval_s_min=15.0))
 
 
 def build(
