@@ -24,8 +24,6 @@ class Settings:
     """TCP port; 0 picks a free one."""
     store_url: str = ""
     """SQLAlchemy URL of the store; empty: SQLite in `directory`."""
-    workers: int = 8
-    """Concurrent reconciles per controller."""
     member_requests_in_flight_max: int = 16
     """Requests to one member at the same time."""
     member_request_timeout_s: float = 10.0
