@@ -65,7 +65,13 @@ def is_fully_observed(source: Object, federated: Object, members: Mapping[str, M
 
 
 def _is_in_progress(source: Object, status: Object) -> bool:
-    """Tell whether a status that is about to be written says that replicas are still missing."""
+    """Tell whether a status that is about to be written says that replicas are still missing.
+
+    Not when it also says that the object was not scheduled: that is news, and waiting brings nothing better.
+    """
+    scheduled = conditions.find(status.get("conditions"), names.SCHEDULED)
+    if scheduled is not None and scheduled.get("status") != "True":
+        return False
     wanted = (source.get("spec") or {}).get("replicas")
     ready = status.get("readyReplicas", (source.get("status") or {}).get("readyReplicas"))
     return isinstance(wanted, int) and (ready or 0) < wanted
