@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from federation.api import names
 from federation.base.clock import Clock
 from federation.base.errors import ApiError, Expired, NotFound, StoreError
 from federation.base.tasks import Supervisor
@@ -18,7 +19,6 @@ from federation.registry.options import ListOptions, WriteOptions
 from federation.registry.registry import Registry
 from federation.server.tokens import ServiceAccountTokens
 
-SECRET_TYPE = "kubernetes.io/service-account-token"  # noqa: S105  # a type, not a secret
 _NAME = "kubernetes.io/service-account.name"
 _UID = "kubernetes.io/service-account.uid"
 _MERGE = "application/merge-patch+json"
@@ -48,7 +48,7 @@ class TokenController:
     async def _follow(self) -> None:
         info = self._registry.kinds.lookup("", "v1", "secrets")
         while True:
-            selector = f"type={SECRET_TYPE}"
+            selector = f"type={names.SERVICE_ACCOUNT_TOKEN_TYPE}"
             found = await self._registry.list(info, "", ListOptions(field_selector=selector))
             for value in found.items:
                 await self._fill(orjson.loads(value))

@@ -16,7 +16,6 @@ CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clus
 CLUSTER_ROLE_BINDINGS = Resource(
     "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
 )
-_TOKEN_TYPE = "kubernetes.io/service-account-token"  # noqa: S105  # a type, not a token
 
 
 class UnjoinableError(FederationError):
@@ -128,7 +127,7 @@ def _account_objects(owner: Object) -> list[tuple[Resource, Object]]:
                 "apiVersion": "v1",
                 "kind": "Secret",
                 "metadata": {**local, "annotations": {"kubernetes.io/service-account.name": account["name"]}},
-                "type": _TOKEN_TYPE,
+                "type": names.SERVICE_ACCOUNT_TOKEN_TYPE,
             },
         ),
         (

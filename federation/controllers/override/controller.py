@@ -23,6 +23,7 @@ from federation.api.resources import (
 from federation.base.clock import Clock
 from federation.client.protocol import Client
 from federation.controllers.override.reconcile import Reconciler
+from federation.planning.fedindex import policies_named, type_of_template
 from federation.planning.overrides.bindings import Bindings, selected_types, subject_of_federated
 from federation.planning.overrides.storage import stored_overrides
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
@@ -66,7 +67,7 @@ class OverrideController:
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         for informer in (self._namespaced, self._cluster_scoped):
             informer.add_index(_BY_POLICY, _named_policies)
-            informer.add_index(_BY_TYPE, _type_of_template)
+            informer.add_index(_BY_TYPE, type_of_template)
         reconciler = Reconciler(client, self, self._bindings, recorder, clock=clock)
         self.controller: Controller[Key] = Controller(
             "override",
@@ -155,17 +156,7 @@ class OverrideController:
 
 
 def _named_policies(federated: Mapping[str, Any]) -> Iterator[str]:
-    """Index: the policies that the object's labels name, as `namespace/name` or `/name`."""
-    labels = federated["metadata"].get("labels") or {}
-    if name := labels.get(names.OVERRIDE_POLICY_LABEL):
-        yield f"{federated['metadata'].get('namespace', '')}/{name}"
-    if name := labels.get(names.CLUSTER_OVERRIDE_POLICY_LABEL):
-        yield f"/{name}"
-
-
-def _type_of_template(federated: Mapping[str, Any]) -> Iterator[str]:
-    template = (federated.get("spec") or {}).get("template") or {}
-    yield f"{template.get('apiVersion', '')}/{template.get('kind', '')}"
+    return policies_named(federated, names.OVERRIDE_POLICY_LABEL, names.CLUSTER_OVERRIDE_POLICY_LABEL)
 
 
 def _is_relevant_change(old: Object, new: Object) -> bool:

@@ -29,6 +29,7 @@ from federation.controllers.schedule.facts import Facts
 from federation.controllers.schedule.reconcile import PluginCaller, Reconciler, UnitOptions
 from federation.controllers.schedule.report import Reporter
 from federation.controllers.schedule.webhooks import WebhookPlugins
+from federation.planning.fedindex import policies_named, type_of_template
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedtypes import FederatedTypes
@@ -91,7 +92,7 @@ class ScheduleController:
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         for informer in (self._namespaced, self._cluster_scoped):
             informer.add_index(_BY_POLICY, _named_policies)
-            informer.add_index(_BY_TYPE, _type_of_template)
+            informer.add_index(_BY_TYPE, type_of_template)
         reconciler = Reconciler(
             client,
             self,
@@ -207,17 +208,7 @@ class ScheduleController:
 
 
 def _named_policies(fed_object: Mapping[str, Any]) -> Iterator[str]:
-    """Index: the policies that the object's labels name, as `namespace/name` or `/name`."""
-    labels = fed_object["metadata"].get("labels") or {}
-    if name := labels.get(names.PROPAGATION_POLICY_LABEL):
-        yield f"{fed_object['metadata'].get('namespace', '')}/{name}"
-    if name := labels.get(names.CLUSTER_PROPAGATION_POLICY_LABEL):
-        yield f"/{name}"
-
-
-def _type_of_template(fed_object: Mapping[str, Any]) -> Iterator[str]:
-    template = (fed_object.get("spec") or {}).get("template") or {}
-    yield f"{template.get('apiVersion', '')}/{template.get('kind', '')}"
+    return policies_named(fed_object, names.PROPAGATION_POLICY_LABEL, names.CLUSTER_PROPAGATION_POLICY_LABEL)
 
 
 def _is_relevant_change(old: Object, new: Object) -> bool:

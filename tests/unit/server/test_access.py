@@ -10,11 +10,12 @@ import pytest
 from tests.support.apiserver import Parts
 from tests.unit.server.conftest import connect, eventually
 
+from federation.api import names
 from federation.base.clock import SystemClock
 from federation.server.access import duration_s
 from federation.server.identity import Attributes, User
 from federation.server.peers import Peer
-from federation.server.tokencontroller import SECRET_TYPE, TokenController
+from federation.server.tokencontroller import TokenController
 
 BOB = Peer("bob", ("devs",))
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -365,7 +366,7 @@ async def test_token_secrets_are_filled(parts: Parts, admin: httpx.AsyncClient) 
     account = await service_account(admin)
     secret = {
         "metadata": {"name": "s", "annotations": {"kubernetes.io/service-account.name": "robot"}},
-        "type": SECRET_TYPE,
+        "type": names.SERVICE_ACCOUNT_TOKEN_TYPE,
     }
     await admin.post("/api/v1/namespaces/default/secrets", json=secret)
     found: dict[str, Any] = {}
