@@ -78,6 +78,19 @@ def may_act(stages: Stages, controller: str) -> bool:
     return not stages or controller in stages[0]
 
 
+def is_turn_of(obj: Mapping[str, Any], controller: str, pipeline: Sequence[Sequence[str]]) -> bool:
+    """Say whether the type's pipeline has the controller and it may act on the federated object now.
+
+    An annotation that somebody broke is nobody's turn: the federate controller's next write cures it.
+    """
+    if not any(controller in stage for stage in pipeline):
+        return False
+    try:
+        return may_act(pending(obj), controller)
+    except PipelineError:
+        return False
+
+
 def may_dispatch(stages: Stages) -> bool:
     """Say whether nothing is pending any more, so that the object may go to its clusters."""
     return not stages

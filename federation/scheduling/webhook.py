@@ -8,14 +8,17 @@ whatever is not exactly what the protocol says is this plugin's failure, and the
 
 import base64
 import binascii
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import orjson
 
 from federation.api.durations import parse_duration
 from federation.base.errors import PluginError
+from federation.scheduling.framework.interfaces import Arguments
+from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.scores import normalise_to_max
 from federation.scheduling.framework.types import (
     SUCCESS,
@@ -78,6 +81,26 @@ def compile_webhook(source: Mapping[str, Any]) -> WebhookOptions:
         timeout_s if timeout_s > 0 else TIMEOUT_S,
         _tls(name, spec.get("tlsConfig") or {}),
     )
+
+
+def compile_for(installed: PluginRegistry, source: Mapping[str, Any]) -> WebhookOptions:
+    """Return what a configuration says; PluginError also when an installed plugin has its name: none is replaced."""
+    name = str(source["metadata"]["name"])
+    if name in installed.names:
+        raise PluginError(f"webhook {name!r}: an installed plugin has this name")
+    return compile_webhook(source)
+
+
+def with_webhooks(installed: PluginRegistry, webhooks: Iterable[WebhookOptions]) -> PluginRegistry:
+    """Return the installed plugins and these."""
+    registry = installed
+    for options in webhooks:
+        registry = registry.with_plugin(options.name, partial(_make, options))
+    return registry
+
+
+def _make(options: WebhookOptions, _: Arguments) -> "Webhook":
+    return Webhook(options)
 
 
 def _tls(name: str, config: Mapping[str, Any]) -> PluginTLS:

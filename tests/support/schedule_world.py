@@ -26,7 +26,7 @@ from federation.client.local import LocalClient
 from federation.client.protocol import PatchType
 from federation.controllers.override import controller as override
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions, build
-from federation.controllers.schedule.reconcile import PluginCaller
+from federation.controllers.schedule.driving import PluginCaller
 from federation.registry.registry import Registry
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedtypes import FederatedTypes

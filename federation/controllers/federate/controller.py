@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import (
     CLUSTER_FEDERATED_OBJECTS,
@@ -23,7 +22,7 @@ from federation.base.clock import Clock
 from federation.client.protocol import Client
 from federation.controllers.federate.reconcile import Reconciler, SourceKey
 from federation.planning import federation
-from federation.planning.overrides.bindings import Bindings, subject_of_source
+from federation.planning.overrides.bindings import Bindings, idle_controllers
 from federation.runtime.controller import Controller, ControllerOptions
 from federation.runtime.events import Recorder
 from federation.runtime.federatedtypes import FederatedTypes
@@ -113,13 +112,13 @@ class FederateController:
         """Return the cached federated object."""
         return self._federated[resource].get(namespace, name)
 
-    def _idle(self, source: Mapping[str, Any]) -> Collection[str]:
-        """Return the pipeline controllers that have nothing to do for the source: override, when no policy applies.
+    def _idle(self, source: Mapping[str, Any], federated: Mapping[str, Any] | None) -> Collection[str]:
+        """Return the pipeline controllers that have nothing to do for the source.
 
         A policy that appears right now may be missed here; the override controller looks at every federated object by
         itself when it sees the policy, so the only cost is that the object may go out once before it is overridden.
         """
-        return () if self._bindings.may_apply(subject_of_source(source)) else (names.OVERRIDE_CONTROLLER,)
+        return idle_controllers(self._bindings, source, federated)
 
     # -- events
 

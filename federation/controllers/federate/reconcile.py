@@ -55,7 +55,7 @@ class Reconciler:
         caches: Caches,
         recorder: Recorder,
         *,
-        idle: Callable[[Mapping[str, Any]], Collection[str]],
+        idle: Callable[[Mapping[str, Any], Mapping[str, Any] | None], Collection[str]],
     ) -> None:
         self._client = client
         self._caches = caches
@@ -123,20 +123,14 @@ class Reconciler:
         )
 
     async def _create(self, type_: FederatedType, source: Object) -> None:
-        federated = federation.build(source, type_, idle=self._idle(source))
+        federated = federation.build(source, type_, idle=self._idle(source, None))
         try:
             await self._client.create(type_.federated_resource, federated, field_manager=names.FIELD_MANAGER)
         except Invalid as error:
             self._warn(source, names.EVENT_CREATE_FEDERATED_OBJECT, "create", error)
 
     async def _update(self, type_: FederatedType, source: Object, federated: Object) -> None:
-        # Stored overrides have to be looked at again, also when no policy wants them any more.
-        has_overrides = any(
-            entry.get("controller") == names.OVERRIDE_CONTROLLER
-            for entry in (federated.get("spec") or {}).get("overrides") or ()
-        )
-        idle = () if has_overrides else self._idle(source)
-        patch = federation.plan_update(source, federated, type_, idle=idle)
+        patch = federation.plan_update(source, federated, type_, idle=self._idle(source, federated))
         if patch is None:
             return
         metadata = federated["metadata"]

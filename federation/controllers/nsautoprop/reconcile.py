@@ -36,13 +36,8 @@ class Reconciler:
         if federated is None or federated["metadata"].get("deletionTimestamp"):
             return DONE
         type_ = self._type_of(federated)
-        if type_ is None or not any(names.NSAUTOPROP_CONTROLLER in stage for stage in type_.controllers):
+        if type_ is None or not pipeline.is_turn_of(federated, names.NSAUTOPROP_CONTROLLER, type_.controllers):
             return DONE
-        try:
-            if not pipeline.may_act(pipeline.pending(federated), names.NSAUTOPROP_CONTROLLER):
-                return DONE
-        except pipeline.PipelineError:
-            return DONE  # The federate controller's next write brings us back.
         patch = namespaces.plan_namespace(federated, self._clusters(), type_.controllers, self._exclude)
         if patch is None:
             return DONE

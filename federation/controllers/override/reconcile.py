@@ -18,8 +18,8 @@ from federation.client.protocol import Client, PatchType
 from federation.planning import pipeline
 from federation.planning.overrides.bindings import Bindings, PolicyNotFoundError, subject_of_federated
 from federation.planning.overrides.errors import OverrideError
-from federation.planning.overrides.policies import Cluster, Policy, compute_overrides
-from federation.planning.overrides.storage import plan_overrides
+from federation.planning.overrides.policies import Policy
+from federation.planning.overrides.storage import plan_turn
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import Recorder
 
@@ -63,37 +63,18 @@ class Reconciler:
         if federated is None or federated["metadata"].get("deletionTimestamp"):
             return DONE
         type_ = self._caches.type_of(federated)
-        if type_ is None or not any(names.OVERRIDE_CONTROLLER in stage for stage in type_.controllers):
+        if type_ is None or not pipeline.is_turn_of(federated, names.OVERRIDE_CONTROLLER, type_.controllers):
             return DONE
         try:
-            if not pipeline.may_act(pipeline.pending(federated), names.OVERRIDE_CONTROLLER):
-                return DONE
-        except pipeline.PipelineError:
-            return DONE  # Somebody broke it; the federate controller's next write brings us back.
-        try:
             policies = self._bindings.resolve(subject_of_federated(federated))
-            overrides = compute_overrides(federated["spec"]["template"], policies, self._placed_clusters(federated))
+            patch = plan_turn(federated, type_.controllers, policies, self._caches.cluster)
         except OverrideError as error:
             await self._report_failure(key, federated, error)
             return DONE
-        patch = plan_overrides(federated, names.OVERRIDE_CONTROLLER, overrides, type_.controllers)
         if patch is not None and not await self._store(key, federated, patch, policies):
             return DONE
         await self._report_success(key, federated)
         return DONE
-
-    def _placed_clusters(self, federated: Object) -> list[Cluster]:
-        placed = {
-            reference["cluster"]
-            for entry in federated["spec"].get("placements") or ()
-            for reference in entry.get("placement") or ()
-        }
-        found = (self._caches.cluster(name) for name in sorted(placed))
-        return [
-            Cluster(cluster["metadata"]["name"], cluster["metadata"].get("labels") or {})
-            for cluster in found
-            if cluster is not None
-        ]
 
     async def _store(self, key: Key, federated: Object, patch: Object, policies: list[Policy]) -> bool:
         """Write the patch; False when the object is gone or does not take it."""

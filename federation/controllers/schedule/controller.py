@@ -25,8 +25,9 @@ from federation.api.resources import (
 from federation.api.selectors import SelectorError
 from federation.base.clock import Clock
 from federation.client.protocol import Client
+from federation.controllers.schedule.driving import PluginCaller
 from federation.controllers.schedule.facts import Facts
-from federation.controllers.schedule.reconcile import PluginCaller, Reconciler, UnitOptions
+from federation.controllers.schedule.reconcile import Reconciler
 from federation.controllers.schedule.report import Reporter
 from federation.controllers.schedule.webhooks import WebhookPlugins
 from federation.planning.fedindex import policies_named, type_of_template
@@ -37,6 +38,7 @@ from federation.runtime.informers import Informers
 from federation.scheduling.engine import Engine
 from federation.scheduling.policy import Policy, PolicyRef, compile_policy
 from federation.scheduling.snapshot import Change
+from federation.scheduling.turn import UnitOptions
 from federation.store.journal import Journal
 
 _BY_POLICY = "schedule/policy"

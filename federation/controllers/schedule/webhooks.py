@@ -16,9 +16,9 @@ from federation.client.connection import Connection
 from federation.client.outcalls import Answer
 from federation.runtime.events import WARNING, Recorder
 from federation.scheduling.engine import Engine
-from federation.scheduling.framework.registry import Factory, PluginRegistry
+from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import PluginRequest, PluginResponse
-from federation.scheduling.webhook import Webhook, WebhookOptions, compile_webhook
+from federation.scheduling.webhook import WebhookOptions, compile_for, with_webhooks
 
 
 class Poster(Protocol):
@@ -73,19 +73,10 @@ class WebhookPlugins:
         before = self._webhooks.pop(name, None)
         if new is not None:
             try:
-                if name in self._installed.names:
-                    raise PluginError(f"webhook {name!r}: an installed plugin has this name")
-                self._webhooks[name] = compile_webhook(new)
+                self._webhooks[name] = compile_for(self._installed, new)
             except PluginError as error:
                 self._recorder.event(new, WARNING, names.EVENT_WEBHOOK_CONFIGURATION_ERROR, str(error))
         if before == self._webhooks.get(name):
             return
-        registry = self._installed
-        for webhook in self._webhooks.values():
-            registry = registry.with_plugin(webhook.name, _factory(webhook))
-        self._engine.use(registry)
+        self._engine.use(with_webhooks(self._installed, self._webhooks.values()))
         self._on_change()
-
-
-def _factory(options: WebhookOptions) -> Factory:
-    return lambda _: Webhook(options)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from federation.api import names
 from federation.api.selectors import Labels, ResourceSelectors, SelectorError, compile_resource_selectors
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policies import Policy, PolicyReference, compile_policy, labelled_policies
@@ -134,6 +135,18 @@ def subject_of_federated(federated: Mapping[str, Any]) -> Subject:
         inner.get("name", ""),
         {**(inner.get("labels") or {}), **(metadata.get("labels") or {})},
     )
+
+
+def idle_controllers(
+    bindings: Bindings, source: Mapping[str, Any], federated: Mapping[str, Any] | None = None
+) -> tuple[str, ...]:
+    """Return the pipeline controllers that have nothing to do for the source: override, when no policy applies.
+
+    Stored overrides have to be looked at again, also when no policy wants them any more.
+    """
+    stored = ((federated or {}).get("spec") or {}).get("overrides") or ()
+    has_overrides = any(entry.get("controller") == names.OVERRIDE_CONTROLLER for entry in stored)
+    return () if has_overrides or bindings.may_apply(subject_of_source(source)) else (names.OVERRIDE_CONTROLLER,)
 
 
 def selected_types(policies: Iterable[Mapping[str, Any] | None]) -> set[tuple[str, str]]:

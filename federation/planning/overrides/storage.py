@@ -3,14 +3,15 @@
 Pure. `policies.py` computes what the entry holds; `controllers/override` sends the patch that is planned here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from federation.api import names
 from federation.api.resources import Object
 from federation.planning import pipeline
 from federation.planning.overrides.jsonpatch import is_json_equal
-from federation.planning.overrides.policies import Patches, from_list, to_list
+from federation.planning.overrides.policies import Cluster, Patches, Policy, compute_overrides, from_list, to_list
+from federation.planning.placements import effective_placement
 
 
 def stored_overrides(federated: Mapping[str, Any], controller: str) -> dict[str, Patches]:
@@ -19,6 +20,26 @@ def stored_overrides(federated: Mapping[str, Any], controller: str) -> dict[str,
         if entry.get("controller") == controller:
             return from_list(entry.get("clusters"))
     return {}
+
+
+def plan_turn(
+    federated: Mapping[str, Any],
+    stages: Sequence[Sequence[str]],
+    policies: Sequence[Policy],
+    find_cluster: Callable[[str], Mapping[str, Any] | None],
+) -> Object | None:
+    """Return the merge patch of the override controller's turn, None when nothing changes.
+
+    `find_cluster` returns the FederatedCluster of a name; OverrideError when the policies do not fit the object.
+    """
+    found = (find_cluster(name) for name in sorted(effective_placement(federated)))
+    clusters = [
+        Cluster(cluster["metadata"]["name"], cluster["metadata"].get("labels") or {})
+        for cluster in found
+        if cluster is not None
+    ]
+    overrides = compute_overrides(federated["spec"]["template"], policies, clusters)
+    return plan_overrides(federated, names.OVERRIDE_CONTROLLER, overrides, stages)
 
 
 def plan_overrides(

@@ -7,7 +7,7 @@ import pytest
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import CONFIGMAPS
-from federation.controllers.schedule import persist
+from federation.scheduling import persist
 from federation.scheduling.policy import compile_policy
 
 CONFIGMAP_TYPE = FederatedType("configmaps", CONFIGMAPS, ((names.GLOBAL_SCHEDULER,), ("later",)))

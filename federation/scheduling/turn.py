@@ -1,0 +1,202 @@
+"""One federated object's turn with the scheduler: what has to be done about it, and what is written then (spec §5.3).
+
+In order: is it our turn, which policy applies, did anything change that matters. `assess` answers with one of four
+findings; for `Due` the caller drives the engine (`engine.py`), and `placed` or `kept` (`persist.py`) return the patch.
+Pure: `controllers/schedule` acts on it for real, `whatif/` for `fedctl plan`, so that both come to the same result.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.planning import pipeline
+from federation.planning.placements import Part
+from federation.scheduling import persist
+from federation.scheduling.engine import Placements
+from federation.scheduling.framework.profile import Profile
+from federation.scheduling.framework.types import SchedulingUnit
+from federation.scheduling.matching import PolicyIndex
+from federation.scheduling.migration import MigrationError, applied_annotation
+from federation.scheduling.policy import Policy, PolicyRef
+from federation.scheduling.profiles import Profiles
+from federation.scheduling.request import request_of
+from federation.scheduling.snapshot import Snapshot
+from federation.scheduling.triggers import ObjectTriggers, TriggerSource, Verdict, judge
+from federation.scheduling.unit import build_unit, current_clusters
+
+Annotations = dict[str, str | None]
+"""Annotations to write; None removes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitOptions:
+    """How units are built."""
+
+    allow_annotations: bool = True
+    """Whether annotations on an object override its policy, as in KubeAdmiral."""
+    counts_cpu_and_memory: bool = True
+    """Whether cpu and memory requests count for scheduling; KubeAdmiral counts only GPUs."""
+
+
+class Inputs(Protocol):
+    """What a turn depends on besides the object and the clusters."""
+
+    policies: PolicyIndex
+    profiles: Profiles
+    triggers: TriggerSource
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """An object at its turn, with the policy that applies to it.
+
+    `policy` is None with a `ref` when the policy does not exist. `problem` says what is wrong with the migration that
+    the user asks for, "" when nothing is.
+    """
+
+    fed_object: Mapping[str, Any]
+    federated_type: FederatedType
+    ref: PolicyRef | None
+    policy: Policy | None
+    annotations: Annotations
+    problem: str = ""
+
+    def current(self) -> dict[str, int | None]:
+        """Return the scheduler's own placement so far."""
+        return current_clusters(self.fed_object, self.federated_type)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """It is to be scheduled: everything that the engine needs, and what the decision will be based on."""
+
+    unit: SchedulingUnit
+    profile: Profile
+    policy: Policy
+    triggers: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """It stays: nothing changed, or only what its policy says not to follow."""
+
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """It stays because no decision is possible; `reason` is a constant, `message` for people."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Untouched:
+    """The scheduler has nothing to do with it."""
+
+    message: str
+
+
+Finding = Due | Deferred | Stuck | Untouched
+
+
+def open_turn(fed_object: Mapping[str, Any], federated_type: FederatedType, policies: PolicyIndex) -> Turn | None:
+    """Return the object with its policy, None when it is not the scheduler's, or not its turn."""
+    if not pipeline.is_turn_of(fed_object, names.GLOBAL_SCHEDULER, federated_type.controllers):
+        return None
+    ref = policies.match(fed_object)
+    policy = None if ref is None else policies.get(ref)
+    annotations, problem = _migration(fed_object, federated_type)
+    return Turn(fed_object, federated_type, ref, policy, annotations, problem)
+
+
+def assess(
+    turn: Turn, inputs: Inputs, snapshot: Snapshot, *, is_waiting: bool, options: UnitOptions | None = None
+) -> Finding:
+    """Return what has to be done about the object. `is_waiting`: its last decision was unsuccessful."""
+    present = turn.fed_object["metadata"].get("annotations") or {}
+    if present.get(names.NO_SCHEDULING):
+        return Untouched(f"it has the annotation {names.NO_SCHEDULING}")
+    if turn.policy is None:
+        return _without_policy(turn)
+    policy = turn.policy
+    profile = inputs.profiles.get(policy.profile, policy.strategy)
+    if profile is None:
+        message = f"SchedulingProfile {policy.profile} of {turn.ref} does not exist"
+        return Stuck(names.REASON_PROFILE_NOT_FOUND, message)
+    fed_object = _with_annotations(turn.fed_object, turn.annotations)
+    template = fed_object["spec"]["template"]
+    triggers = inputs.triggers.text(
+        ObjectTriggers(
+            annotations=fed_object["metadata"].get("annotations") or {},
+            replicas=turn.federated_type.replicas(template),
+            request=request_of(template),
+            policy=policy,
+            profile_hash=inputs.profiles.hash(policy.profile),
+        ),
+        snapshot,
+    )
+    verdict = judge(present.get(names.SCHEDULING_TRIGGERS), triggers, policy)
+    if not verdict.is_due and not is_waiting:
+        return Deferred(verdict)
+    chosen = options or UnitOptions()
+    unit = build_unit(
+        fed_object,
+        turn.federated_type,
+        policy,
+        snapshot,
+        allow_annotations=chosen.allow_annotations,
+        counts_cpu_and_memory=chosen.counts_cpu_and_memory,
+    )
+    return Due(unit, profile, policy, triggers, verdict)
+
+
+def placed(turn: Turn, due: Due, placements: Placements) -> tuple[Part | None, bool]:
+    """Return the patch that puts a decision in force, and whether clusters or replicas change by it."""
+    decided: Annotations = {names.SCHEDULING_TRIGGERS: due.triggers, names.SCHEDULING_DEFERRED_REASONS: None}
+    return persist.place(turn.fed_object, turn.federated_type, due.policy, placements, turn.annotations | decided)
+
+
+def kept(turn: Turn, finding: Finding) -> Part | None:
+    """Return the patch that leaves the object where it is and passes the turn on; None when there is none to write."""
+    more: Annotations = {}
+    if isinstance(finding, Deferred):
+        more = {names.SCHEDULING_DEFERRED_REASONS: finding.verdict.deferred_reasons or None}
+    return persist.keep(turn.fed_object, turn.federated_type, turn.annotations | more)
+
+
+def _without_policy(turn: Turn) -> Finding:
+    """Leave the object where it is; that nothing applies to one that was never placed is no news."""
+    if turn.ref is not None:
+        return Stuck(names.REASON_POLICY_NOT_FOUND, f"{turn.ref} does not exist")
+    if turn.current():
+        return Stuck(names.REASON_NO_POLICY, "no policy applies to it any more")
+    return Untouched("no policy applies to it")
+
+
+def _migration(fed_object: Mapping[str, Any], federated_type: FederatedType) -> tuple[Annotations, str]:
+    """Return the annotation that says which of the user's migrations is in force (spec §5.3 step 1), and a problem."""
+    present = fed_object["metadata"].get("annotations") or {}
+    text = present.get(names.MIGRATION_CONFIGURATION)
+    if text is None:
+        has_old = names.APPLIED_MIGRATION_CONFIGURATION in present
+        return ({names.APPLIED_MIGRATION_CONFIGURATION: None} if has_old else {}), ""
+    has_replicas = federated_type.replicas(fed_object["spec"]["template"]) is not None
+    try:
+        return {names.APPLIED_MIGRATION_CONFIGURATION: applied_annotation(text, has_replicas=has_replicas)}, ""
+    except MigrationError as error:
+        return {}, str(error)
+
+
+def _with_annotations(fed_object: Mapping[str, Any], changes: Annotations) -> Mapping[str, Any]:
+    """Return the object as it will be with these annotations; the same object when there are none."""
+    if not changes:
+        return fed_object
+    metadata = fed_object["metadata"]
+    merged = {**(metadata.get("annotations") or {}), **changes}
+    annotations = {key: value for key, value in merged.items() if value is not None}
+    return {**fed_object, "metadata": {**metadata, "annotations": annotations}}
