@@ -128,7 +128,9 @@ class ControlPlane:
         self._server = APIServer(
             self._store,
             self._journal,
-            options=APIServerOptions(self.kubeconfig.parent, self.kubeconfig, host=settings.host, port=settings.port),
+            options=APIServerOptions(
+                self.kubeconfig.parent, self.kubeconfig, host=settings.host, port=settings.port, oidc=settings.oidc
+            ),
             clock=clock,
         )
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from federation.base.errors import ConfigurationError
+from federation.server.oidcclaims import OIDCOptions, to_required_claims
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +36,50 @@ class Settings:
     namespace_exclude_regexp: str = ""
     """Namespaces that are not propagated automatically, besides the built-in ones."""
 
+    oidc_issuer_url: str = ""
+    """OIDC issuer whose ID tokens are accepted as bearer tokens; empty: none. The names are kube-apiserver's flags."""
+    oidc_client_id: str = ""
+    """The audience that ID tokens must have."""
+    oidc_username_claim: str = "sub"
+    oidc_username_prefix: str = ""
+    """Empty: the issuer's URL and `#`, unless the claim is `email`; `-`: none."""
+    oidc_groups_claim: str = ""
+    oidc_groups_prefix: str = ""
+    oidc_required_claim: tuple[str, ...] = ()
+    """key=value entries that ID tokens must hold."""
+    oidc_ca_file: str = ""
+    """PEM file to verify the issuer's certificate with; empty: the system's authorities."""
+    oidc_signing_algs: tuple[str, ...] = ("RS256",)
+
     @property
     def database_url(self) -> str:
         """The store's URL with the default filled in."""
         return self.store_url or f"sqlite:///{self.directory / 'state.db'}"
 
+    @property
+    def oidc(self) -> OIDCOptions | None:
+        """The trusted OIDC issuer; ConfigurationError names what is wrong with it."""
+        if not self.oidc_issuer_url:
+            if self.oidc_client_id:
+                raise ConfigurationError("oidc-client-id is set without oidc-issuer-url")
+            return None
+        return OIDCOptions(
+            self.oidc_issuer_url,
+            self.oidc_client_id,
+            username_claim=self.oidc_username_claim,
+            username_prefix=self.oidc_username_prefix,
+            groups_claim=self.oidc_groups_claim,
+            groups_prefix=self.oidc_groups_prefix,
+            required_claims=to_required_claims(self.oidc_required_claim),
+            ca_file=Path(self.oidc_ca_file) if self.oidc_ca_file else None,
+            signing_algs=self.oidc_signing_algs,
+        )
+
 
 def from_environment(overrides: Mapping[str, object], environ: Mapping[str, str] | None = None) -> Settings:
-    """Return settings: `overrides` (None means not given), then FEDERATION_<FIELD>, then the default.
+    """Return settings: `overrides` (None or an empty list means not given), then FEDERATION_<FIELD>, then the default.
 
+    A list as one text, in a variable or an override, separates its entries by commas.
     ConfigurationError names the variable when its value is not of the field's type.
     """
     environ = os.environ if environ is None else environ
@@ -51,14 +87,16 @@ def from_environment(overrides: Mapping[str, object], environ: Mapping[str, str]
     for field in fields(Settings):
         given = overrides.get(field.name)
         text = environ.get(f"FEDERATION_{field.name.upper()}")
-        if given is not None:
-            values[field.name] = given
+        if given is not None and given != []:
+            values[field.name] = _convert(field.name, field.type, given) if isinstance(given, (str, list)) else given
         elif text is not None:
             values[field.name] = _convert(field.name, field.type, text)
     return Settings(**values)  # type: ignore[arg-type]  # each value has its field's type by _convert or by the caller
 
 
-def _convert(name: str, kind: object, text: str) -> object:
+def _convert(name: str, kind: object, text: str | list[str]) -> object:
+    if isinstance(text, list):
+        return tuple(text)
     try:
         if kind is int:
             return int(text)
@@ -67,4 +105,6 @@ def _convert(name: str, kind: object, text: str) -> object:
     except ValueError:
         expected = "a whole number" if kind is int else "a number"
         raise ConfigurationError(f"FEDERATION_{name.upper()}={text!r} is not {expected}") from None
+    if kind == tuple[str, ...]:
+        return tuple(entry.strip() for entry in text.split(",") if entry.strip())
     return Path(text) if kind is Path else text

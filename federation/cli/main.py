@@ -17,7 +17,7 @@ import uvloop
 from federation import __version__
 from federation.base import logs, memory
 from federation.base.errors import ApiError, FederationError
-from federation.cli import clusters, demo, why
+from federation.cli import apioptions, clusters, demo, why
 from federation.cli.session import Session
 from federation.settings import from_environment
 
@@ -106,6 +106,15 @@ def serve(
     directory: Dir,
     port: Port = None,
     host: Host = None,
+    oidc_issuer_url: apioptions.IssuerURL = None,
+    oidc_client_id: apioptions.ClientID = None,
+    oidc_username_claim: apioptions.UsernameClaim = None,
+    oidc_username_prefix: apioptions.UsernamePrefix = None,
+    oidc_groups_claim: apioptions.GroupsClaim = None,
+    oidc_groups_prefix: apioptions.GroupsPrefix = None,
+    oidc_required_claim: apioptions.RequiredClaim = None,
+    oidc_ca_file: apioptions.CAFile = None,
+    oidc_signing_algs: apioptions.SigningAlgs = None,
     log_format: LogFormat = "text",
     log_level: LogLevel = "info",
 ) -> None:
@@ -113,10 +122,11 @@ def serve(
 
     Runs in the foreground until Ctrl-C. Clusters are added with `fedctl join`.
     """
+    given = dict(locals())
     from federation.cli import run  # noqa: PLC0415  # see the module's docstring
 
     _configure_logs(log_format, log_level)
-    _execute(run.serve(from_environment({"directory": directory, "port": port, "host": host})))
+    _execute(run.serve(from_environment(given)))
 
 
 @app.command()

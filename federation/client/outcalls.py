@@ -1,4 +1,4 @@
-"""Calls to HTTP services that administrators configure: POST, one deadline for all of it, a bounded answer.
+"""Calls to HTTP services that administrators configure: POST and GET, one deadline for all of it, a bounded answer.
 
 Nothing is retried, redirected or cached, and no proxy of the environment is used: what is configured is what is called.
 Connections are kept and reused per address and TLS identity. It does not know what is asked; the schedule controller
@@ -48,11 +48,21 @@ class Outcalls:
         self, connection: Connection, body: bytes, headers: Mapping[str, str], *, timeout_s: float
     ) -> Answer:
         """POST to `connection.server`, a whole URL; never raises but for cancellation."""
+        return await self._call("POST", connection, body, headers, timeout_s)
+
+    async def get(self, connection: Connection, headers: Mapping[str, str], *, timeout_s: float) -> Answer:
+        """GET `connection.server`, a whole URL; never raises but for cancellation."""
+        return await self._call("GET", connection, None, headers, timeout_s)
+
+    async def _call(
+        self, method: str, connection: Connection, body: bytes | None, headers: Mapping[str, str], timeout_s: float
+    ) -> Answer:
         try:
             context = self._context(connection)
             async with (
                 asyncio.timeout(timeout_s),
-                self._opened().post(
+                self._opened().request(
+                    method,
                     connection.server,
                     data=body,
                     headers=headers,

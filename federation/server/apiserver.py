@@ -13,6 +13,7 @@ from pathlib import Path
 from federation.api.resources import Object
 from federation.base.clock import Clock
 from federation.base.tasks import Supervisor
+from federation.client.outcalls import Outcalls
 from federation.client.webhook import HTTPWebhookCaller
 from federation.registry.admission.webhooks import WebhookCaller
 from federation.registry.options import RegistryOptions
@@ -23,6 +24,8 @@ from federation.server.authz import RBACAuthorizer
 from federation.server.bootstrap import ensure_default_rbac
 from federation.server.health import Check
 from federation.server.kubeconfig import write_kubeconfig
+from federation.server.oidc import OIDCAuthenticator, SigningKeys
+from federation.server.oidcclaims import OIDCOptions
 from federation.server.pki import PKI, ensure_pki
 from federation.server.serving import serve
 from federation.server.tokencontroller import TokenController
@@ -44,6 +47,8 @@ class APIServerOptions:
     host: str = "127.0.0.1"
     port: int = 0
     registry: RegistryOptions = field(default_factory=RegistryOptions)
+    oidc: OIDCOptions | None = None
+    """The issuer whose ID tokens are accepted, if any."""
 
 
 class APIServer:
@@ -63,6 +68,11 @@ class APIServer:
         self._options = options
         self._clock = clock
         self._pki: PKI | None = None
+        self._outcalls = Outcalls()
+        self._oidc: OIDCAuthenticator | None = None
+        if options.oidc is not None:
+            keys = SigningKeys(options.oidc, self._outcalls, clock)
+            self._oidc = OIDCAuthenticator(options.oidc, keys, clock)
         self.registry = Registry(store, clock=clock, options=options.registry, webhooks=webhooks or HTTPWebhookCaller())
         self.authorizer = RBACAuthorizer(self.registry, clock=clock)
 
@@ -91,6 +101,7 @@ class APIServer:
             clock=self._clock,
             service_account_tokens=tokens,
             token_file=TokenFile(options.directory / "pki" / "tokens.json"),
+            oidc=self._oidc,
         )
         app = create_app(
             self.registry,
@@ -115,6 +126,8 @@ class APIServer:
             ("token-secrets", token_secrets.run),
         ):
             loops.add(name, loop)
+        if self._oidc is not None:
+            loops.add("oidc-keys", self._oidc.run)
         async with asyncio.TaskGroup() as group:
             background = group.create_task(loops.run(), name="apiserver-loops")
             await self.authorizer.wait_synced()
@@ -124,3 +137,4 @@ class APIServer:
                 )
             finally:
                 background.cancel()
+                await self._outcalls.close()

@@ -2,7 +2,7 @@
 
 Order as in kube-apiserver: bearer tokens and certificates are asked in turn, and a token that nobody knows is refused
 even on public paths only when no certificate speaks for the caller. Checked tokens are remembered for a few seconds.
-Who may do what is `authz.py`.
+ID tokens of an OIDC issuer are checked in `oidc.py`. Who may do what is `authz.py`.
 """
 
 import base64
@@ -16,7 +16,8 @@ import orjson
 from federation.base.clock import Clock
 from federation.base.errors import NotFound, Unauthorized
 from federation.registry.registry import Registry
-from federation.server.identity import ANONYMOUS, AUTHENTICATED, User, service_account_user
+from federation.server.identity import ANONYMOUS, AUTHENTICATED, CREDENTIAL_ID, User, service_account_user
+from federation.server.oidc import OIDCAuthenticator
 from federation.server.peers import Peer
 from federation.server.tokens import TOKEN_BYTES_MAX, Claims, ServiceAccountTokens, TokenFile
 
@@ -39,7 +40,7 @@ class TokenReviewed:
 
 
 class Authenticator:
-    """Asks client certificate, static tokens and ServiceAccount tokens; without any of them the user is anonymous."""
+    """Asks client certificate, static, OIDC and ServiceAccount tokens; without any of them the user is anonymous."""
 
     def __init__(
         self,
@@ -48,12 +49,14 @@ class Authenticator:
         clock: Clock,
         service_account_tokens: ServiceAccountTokens | None = None,
         token_file: TokenFile | None = None,
+        oidc: OIDCAuthenticator | None = None,
         options: AuthenticatorOptions | None = None,
     ) -> None:
         self._registry = registry
         self._clock = clock
         self._signed = service_account_tokens
         self._static = token_file
+        self._oidc = oidc
         self._options = options or AuthenticatorOptions()
         self._cache: dict[bytes, tuple[float, User]] = {}
         self._peers: dict[Peer, User] = {}
@@ -93,18 +96,22 @@ class Authenticator:
 
     async def review(self, token: str, audiences: Sequence[str]) -> TokenReviewed | None:
         """Return whose token this is, when it is valid for one of `audiences` (none: for this API server)."""
-        if self._static is not None and (user := self._static.find(token)) is not None:
-            return TokenReviewed(user, tuple(audiences))
-        if self._signed is None:
-            return None
-        claims = self._signed.verify(token, now=self._clock.now())
+        own = () if self._signed is None else (self._signed.issuer,)
+        wanted = tuple(audiences) or own
+        user = None if self._static is None else self._static.find(token)
+        if user is None and self._oidc is not None:
+            user = await self._oidc.authenticate(token)
+        if user is not None:
+            # Such tokens name no audience of ours: they are for this API server, whatever it is called.
+            accepted = tuple(audience for audience in wanted if audience in own)
+            return TokenReviewed(user, accepted) if accepted or not wanted else None
+        claims = None if self._signed is None else self._signed.verify(token, now=self._clock.now())
         if claims is None:
             return None
-        wanted = tuple(audiences) or (self._signed.issuer,)
         accepted = tuple(audience for audience in wanted if audience in claims.audiences)
         if not accepted or not await self._is_alive(claims, token):
             return None
-        extra = {"authentication.kubernetes.io/credential-id": (f"JTI={claims.token_id}",)} if claims.token_id else {}
+        extra = {CREDENTIAL_ID: (f"JTI={claims.token_id}",)} if claims.token_id else {}
         if claims.bound_kind == "Pod":
             extra["authentication.kubernetes.io/pod-name"] = (claims.bound_name,)
             extra["authentication.kubernetes.io/pod-uid"] = (claims.bound_uid,)

@@ -9,6 +9,8 @@ UNAUTHENTICATED = "system:unauthenticated"
 MASTERS = "system:masters"
 SERVICE_ACCOUNT_PREFIX = "system:serviceaccount:"
 SERVICE_ACCOUNTS_GROUP = "system:serviceaccounts"
+CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+"""Key in a user's extra: which of their credentials was shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,106 @@
+"""A small OIDC issuer over HTTPS on a free port: discovery document, key set, ID tokens signed with real keys.
+
+Runs in a thread, so that an API server in another one, or a process, can ask it. `hold` makes it accept requests and
+not answer; `is_broken` makes it answer 503.
+"""
+
+import contextlib
+import http.server
+import json
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+from federation.server.pki import ensure_pki
+
+
+class Issuer:
+    """Signs with the newest key; older ones are still published until `keys` loses them."""
+
+    def __init__(self, url: str, ca_file: Path) -> None:
+        self.url = url
+        self.ca_file = ca_file
+        self.keys: dict[str, Any] = {}
+        self.asked: list[str] = []
+        self.is_broken = False
+        self.hold = threading.Event()
+        self.hold.set()
+        self.rotate("first")
+
+    def rotate(self, key_id: str, *, is_rsa: bool = False) -> None:
+        """Make a new key and sign with it from now on."""
+        self.keys[key_id] = rsa.generate_private_key(65537, 2048) if is_rsa else ec.generate_private_key(ec.SECP256R1())
+
+    def token(self, key: Any = None, key_id: str | None = None, **claims: Any) -> str:
+        """Return an ID token for the client `federation` and the subject `jane`, valid for an hour."""
+        newest = list(self.keys)[-1]
+        key, key_id = key or self.keys[newest], newest if key_id is None else key_id
+        now = int(time.time())
+        defaults = {"iss": self.url, "aud": "federation", "sub": "jane", "iat": now, "exp": now + 3600}
+        algorithm = "RS256" if isinstance(key, rsa.RSAPrivateKey) else "ES256"
+        payload = {name: value for name, value in (defaults | claims).items() if value is not None}
+        return jwt.encode(payload, key, algorithm=algorithm, headers={"kid": key_id} if key_id else {})
+
+    def answer(self, path: str) -> dict[str, Any] | None:
+        if path == "/.well-known/openid-configuration":
+            return {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
+        if path != "/keys":
+            return None
+        published = []
+        for key_id, key in self.keys.items():
+            kind = jwt.algorithms.RSAAlgorithm if isinstance(key, rsa.RSAPrivateKey) else jwt.algorithms.ECAlgorithm
+            published.append(json.loads(kind.to_jwk(key.public_key())) | {"kid": key_id, "use": "sig"})
+        return {"keys": [{"kty": "oct", "kid": "symmetric", "k": "AAAA"}, {"kty": "EC"}, *published]}
+
+
+@contextmanager
+def an_issuer(directory: Path) -> Iterator[Issuer]:
+    """Run an issuer while the context is open."""
+    pki = ensure_pki(directory / "issuer", now=datetime.now(UTC))
+    held: dict[str, Issuer] = {}
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            issuer = held["issuer"]
+            issuer.asked.append(self.path)
+            issuer.hold.wait()
+            found = None if issuer.is_broken else issuer.answer(self.path)
+            body = json.dumps(found or {}).encode()
+            self.send_response(503 if issuer.is_broken else 404 if found is None else 200)
+            self.send_header("content-length", str(len(body)))
+            self.send_header("connection", "close")
+            self.end_headers()
+            self.wfile.write(body)
+            self.close_connection = True
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # as in the base class
+            pass
+
+        def handle(self) -> None:
+            with contextlib.suppress(OSError):  # the caller may go away
+                super().handle()
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pki.serving.certificate, pki.serving.key)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    issuer = held["issuer"] = Issuer(f"https://127.0.0.1:{server.server_address[1]}", pki.ca_certificate)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield issuer
+    finally:
+        issuer.hold.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
