@@ -137,6 +137,11 @@ def _replicas(count: int | None, *, present: bool, mode: str | None) -> str:
 
 
 def _reason(row: ClusterRow) -> str:
+    remarks = (f"{plugin}: {'; '.join(said)}" for plugin, said in row.remarks.items())
+    return "; ".join(filter(None, (_verdict(row), *remarks)))
+
+
+def _verdict(row: ClusterRow) -> str:
     if row.rejected_by:
         return f"rejected by {row.rejected_by}: {'; '.join(row.reasons)}"
     scores = ", ".join(f"{plugin} {normalised}" for plugin, (_, normalised) in row.scores.items())

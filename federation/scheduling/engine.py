@@ -23,6 +23,7 @@ from federation.scheduling.framework.runner import (
     Exchange,
     Filtered,
     Framework,
+    Ignored,
     PluginFailed,
     Scored,
     Selection,
@@ -35,6 +36,8 @@ Placements = Mapping[str, int | None]
 """Cluster → replicas; None where the object goes as it is."""
 
 _FRAMEWORKS_MAX = 64
+_REASONS_MAX = 10
+"""Different reasons that one line for people names; the explanation has them all."""
 
 
 class Outcome(StrEnum):
@@ -63,6 +66,9 @@ class Decision:
     division: Division | None = None
     failure: Status | None = None
     unplaced: int = 0
+    ignored: Sequence[Ignored] = ()
+    remarks: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """What plugins said about clusters, by plugin and cluster."""
 
     @property
     def is_success(self) -> bool:
@@ -193,6 +199,8 @@ class _Trail:
     def end(
         self, outcome: Outcome, reason: str, placements: Placements | None = None, failure: Status | None = None
     ) -> Decision:
+        for ignored in self.cycle.ignored:
+            reason += f"; {ignored.plugin} was ignored in {ignored.point} because {'; '.join(ignored.reasons)}"
         return Decision(
             outcome=outcome,
             reason=reason,
@@ -206,6 +214,8 @@ class _Trail:
             division=self.division,
             failure=failure,
             unplaced=self.unplaced,
+            ignored=self.cycle.ignored,
+            remarks=self.cycle.state.remarks,
         )
 
     def failed(self, status: Status) -> Decision:
@@ -221,5 +231,7 @@ def availability(snapshot: Snapshot, filtered: Filtered | None) -> str:
             counts[reason] = counts.get(reason, 0) + 1
     available = len(filtered.feasible) if filtered else 0
     text = f"{available}/{len(snapshot.clusters)} clusters are available"
-    reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-    return f"{text}: {reasons}" if reasons else text
+    reasons = sorted(f"{count} {reason}" for reason, count in counts.items())
+    if len(reasons) > _REASONS_MAX:
+        reasons[_REASONS_MAX:] = [f"and {len(reasons) - _REASONS_MAX} other reasons"]
+    return f"{text}: {', '.join(reasons)}" if reasons else text

@@ -28,6 +28,7 @@ class ClusterRow:
     replicas: int | None = None
     previous: int | None = None
     was_selected: bool = False
+    remarks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def to_json(decision: Decision, context: Mapping[str, Any] | None = None) -> bytes:
@@ -74,6 +75,13 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
         explanation["division"] = decision.division.explanation
     if decision.unplaced:
         explanation["unplaced"] = decision.unplaced
+    if decision.ignored:
+        explanation["ignored"] = [
+            {"plugin": ignored.plugin, "point": ignored.point, "reasons": ignored.reasons}
+            for ignored in decision.ignored
+        ]
+    if decision.remarks:
+        explanation["remarks"] = decision.remarks
     if decision.failure is not None:
         explanation["failed"] = {"plugin": decision.failure.plugin, "reasons": decision.failure.reasons}
     return explanation
@@ -83,7 +91,7 @@ def rows(explanation: Mapping[str, Any]) -> list[ClusterRow]:
     """Return one row per cluster of a parsed explanation, selected ones first, then available, then rejected ones."""
     rejected = explanation.get("rejected") or {}
     placements, previous = explanation.get("placements") or {}, explanation.get("previous") or {}
-    scores = explanation.get("scores") or {}
+    scores, remarks = explanation.get("scores") or {}, explanation.get("remarks") or {}
     index = {name: position for position, name in enumerate(scores.get("clusters") or ())}
     result = []
     for name in dict.fromkeys((*explanation.get("clusters", ()), *previous)):
@@ -99,6 +107,7 @@ def rows(explanation: Mapping[str, Any]) -> list[ClusterRow]:
                 replicas=placements.get(name),
                 previous=previous.get(name),
                 was_selected=name in previous,
+                remarks={plugin: tuple(said[name]) for plugin, said in remarks.items() if name in said},
             )
         )
     return sorted(result, key=lambda row: (not row.is_selected, bool(row.rejected_by), -(row.total or 0), row.name))

@@ -1,5 +1,6 @@
 """SchedulerPluginWebhookConfiguration: a scheduler plugin that is reached over HTTP (spec §1.6, §6.7)."""
 
+from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from pydantic import Field
@@ -23,15 +24,61 @@ class WebhookTLSConfig(Model):
     """The name that the plugin's certificate is verified against."""
 
 
+class WebhookFailurePolicy(StrEnum):
+    """What becomes of a decision when the plugin fails."""
+
+    FAIL = "Fail"
+    IGNORE = "Ignore"
+
+
+class WebhookUnitField(StrEnum):
+    """A part of the object that is placed."""
+
+    ANNOTATIONS = "annotations"
+    CURRENT = "current"
+    LABELS = "labels"
+    POLICY = "policy"
+    RESOURCE_REQUEST = "resourceRequest"
+    TEMPLATE = "template"
+
+
+class WebhookClusterField(StrEnum):
+    """A part of a cluster."""
+
+    ANNOTATIONS = "annotations"
+    API_RESOURCE_TYPES = "apiResourceTypes"
+    CONDITIONS = "conditions"
+    LABELS = "labels"
+    RESOURCES = "resources"
+    TAINTS = "taints"
+
+
+class WebhookFields(Model):
+    """What the plugin is told besides names, mode and replicas."""
+
+    cluster: list[WebhookClusterField] | None = None
+    """The parts of each cluster."""
+    unit: list[WebhookUnitField] | None = None
+    """The parts of the object that is placed."""
+
+
 class SchedulerPluginWebhookConfigurationSpec(Model):
     """Where the plugin is, and what it implements."""
 
+    failure_policy: WebhookFailurePolicy | None = None
+    """Fail, the default: a failure delays decisions, placements stay. Ignore: decisions go on without the plugin. An
+    extension of this project, for payload version v1beta1."""
+    fields: WebhookFields | None = None
+    """What the plugin is told. An extension of this project, for payload version v1beta1."""
     filter_path: str | None = None
     """The path of the filter call; empty when the plugin does not filter."""
     http_timeout: Duration = "5s"
-    """How long one call may take."""
+    """How long one call may take; in payload version v1beta1 with all attempts."""
     payload_versions: Annotated[list[str], Field(min_length=1)]
     """The payload versions that the plugin understands, preferred first."""
+    replicas_path: str | None = None
+    """The path of the replicas call; empty when the plugin does not divide replicas. An extension of this project, for
+    payload version v1beta1."""
     score_path: str | None = None
     """The path of the score call; empty when the plugin does not score."""
     select_path: str | None = None

@@ -20,8 +20,10 @@ class Plugin(Model):
     """The name of the plugin; in a list of disabled plugins * means all."""
     type: PluginType | None = None
     """The type of the plugin; absent for built-in plugins."""
+    weight: NonNegative | None = None
+    """What the plugin's scores are multiplied with, 1 by default. An extension of this project."""
     wait: NonNegative | None = None
-    """The weight of the plugin's score. The name is KubeAdmiral's, and is not used there."""
+    """KubeAdmiral's spelling of weight, which is not used there."""
 
 
 class PluginSet(Model):
@@ -38,6 +40,8 @@ class Plugins(Model):
 
     filter: PluginSet | None = None
     """Plugins that reject clusters."""
+    replicas: PluginSet | None = None
+    """Plugins that divide replicas. The first one does; enabled ones come first. An extension of this project."""
     score: PluginSet | None = None
     """Plugins that prefer clusters."""
     select: PluginSet | None = None

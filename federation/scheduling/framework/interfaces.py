@@ -138,6 +138,17 @@ class ReplicasOfClustersPlugin(Plugin, Protocol):
 
 
 @runtime_checkable
+class MayBeIgnored(Protocol):
+    """An optional addition to every plugin: whether decisions go on without it when it fails (`failurePolicy: Ignore`).
+
+    Then a failing filter lets every cluster pass, a failing score adds nothing, a failing select passes on what it got,
+    and the next replicas plugin divides; the explanation says so. Without it a failure fails the decision.
+    """
+
+    is_optional: bool
+
+
+@runtime_checkable
 class Shaped(Protocol):
     """An optional addition to Filter and Score plugins that lets the engine reuse their answers."""
 

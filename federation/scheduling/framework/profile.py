@@ -1,8 +1,8 @@
 """Which plugins a decision runs, in which order, with which weights and arguments (spec §6.1).
 
 A `Profile` is names only and comparable; `Framework` (runner.py) is the profile with its plugins made. The default
-profile's order is significant: filters stop at the first "no". A SchedulingProfile object changes filter, score and
-select; the replicas plugin follows from the policy's replicasStrategy.
+profile's order is significant: filters stop at the first "no". A SchedulingProfile object changes each extension point;
+unless it names another, the replicas plugin follows from the policy's replicasStrategy.
 """
 
 from collections.abc import Iterable, Mapping
@@ -71,7 +71,8 @@ def apply_profile(base: Profile, profile: Mapping[str, Any]) -> Profile:
     """Return `base` changed by a SchedulingProfile object.
 
     Per extension point: what is `disabled` goes ("*": everything), then what is `enabled` is appended in order.
-    KubeAdmiral spells the weight `wait` and ignores it; here `weight` and `wait` both work, a missing one is 1.
+    Replicas plugins are put in front instead, because the first one divides. KubeAdmiral spells the weight `wait` and
+    ignores it; here `weight` and `wait` both work, a missing one is 1.
     """
     spec = profile.get("spec") or {}
     plugins = spec.get("plugins") or {}
@@ -84,6 +85,7 @@ def apply_profile(base: Profile, profile: Mapping[str, Any]) -> Profile:
         filter=_merge(base.filter, plugins.get("filter")),
         score=_merge(base.score, plugins.get("score")),
         select=_merge(base.select, plugins.get("select")),
+        replicas=_merge_replicas(base.replicas, plugins.get("replicas")),
         arguments=arguments,
     )
 
@@ -92,16 +94,31 @@ def with_strategy(profile: Profile, *, is_binpack: bool) -> Profile:
     """Return the profile with the replicas plugin that the policy's replicasStrategy asks for."""
     if not is_binpack:
         return profile
-    return replace(profile, replicas=refs(BINPACK_PLUGIN))
+    names = (BINPACK_PLUGIN if ref.name == SPREAD_PLUGIN else ref.name for ref in profile.replicas)
+    return replace(profile, replicas=refs(*dict.fromkeys(names)))
 
 
 def _merge(base: Refs, changes: Mapping[str, Any] | None) -> Refs:
     if not changes:
         return base
+    kept, added = _split(base, changes)
+    return (*kept, *added)
+
+
+def _merge_replicas(base: Refs, changes: Mapping[str, Any] | None) -> Refs:
+    if not changes:
+        return base
+    kept, added = _split(base, changes)
+    named = {ref.name for ref in added}
+    return (*added, *(ref for ref in kept if ref.name not in named))
+
+
+def _split(base: Refs, changes: Mapping[str, Any]) -> tuple[Refs, Refs]:
+    """Return what remains of the default and what is added."""
     disabled = {entry.get("name") for entry in changes.get("disabled") or ()}
     kept = () if ALL in disabled else tuple(ref for ref in base if ref.name not in disabled)
     added = (PluginRef(str(entry.get("name") or ""), _weight(entry)) for entry in changes.get("enabled") or ())
-    return (*kept, *added)
+    return kept, tuple(added)
 
 
 def _weight(entry: Mapping[str, Any]) -> int:

@@ -47,6 +47,17 @@ class Enabled:
     plugin: Any
     local: Callable[..., Any] | None
     remote: Callable[..., Any] | None
+    is_optional: bool
+    """Whether decisions go on without it when it fails (`MayBeIgnored`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A plugin that failed and that the decision went on without, where and why."""
+
+    point: str
+    plugin: str
+    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +106,7 @@ class Cycle:
     plugin: str = ""
     filter_key: Hashable = None
     selections: list[Selection] = field(default_factory=list)
+    ignored: list[Ignored] = field(default_factory=list)
 
 
 class PluginFailed(PluginError):
@@ -139,17 +151,20 @@ class Framework:
         for enabled in self._filters:
             if not feasible:
                 break
-            statuses = yield from self._ask_filter(cycle, enabled, feasible)
-            if statuses.count(SUCCESS) == len(statuses):
+            try:
+                statuses = yield from self._ask_filter(cycle, enabled, feasible)
+                if statuses.count(SUCCESS) == len(statuses):
+                    continue
+                _check_answered(enabled, statuses)
+            except PluginFailed as failure:
+                _ignore(cycle, enabled, failure)
                 continue
             passed = []
             for cluster, status in zip(feasible, statuses, strict=True):
                 if status.code is Code.SUCCESS:
                     passed.append(cluster)
-                elif status.code is Code.UNSCHEDULABLE:
-                    rejected[cluster.name] = Status(status.code, status.reasons, enabled.name)
                 else:
-                    raise PluginFailed(Status(status.code, status.reasons, enabled.name))
+                    rejected[cluster.name] = Status(status.code, status.reasons, enabled.name)
             feasible = passed
         outcome = Filtered(tuple(feasible), rejected)
         if cycle.filter_key is not None:
@@ -177,8 +192,10 @@ class Framework:
         cycle.point = "score"
         parts = []
         for enabled in self._scores:
-            part = yield from self._ask_score(cycle, enabled, feasible)
-            parts.append(part)
+            try:
+                parts.append((yield from self._ask_score(cycle, enabled, feasible)))
+            except PluginFailed as failure:
+                _ignore(cycle, enabled, failure)
         sums = [0] * len(feasible)
         for part in parts:
             sums = [total + score * part.weight for total, score in zip(sums, part.normalised, strict=True)]
@@ -210,27 +227,43 @@ class Framework:
         """Return the clusters that the chain of select plugins takes, in order."""
         cycle.point = "select"
         for enabled in self._selects:
-            cycle.plugin, started = enabled.name, self._instrument.now()
-            if enabled.remote is not None:
-                answer = yield from enabled.remote(cycle.unit, scored, cycle.state)
-            else:
-                assert enabled.local is not None
-                answer = enabled.local(cycle.unit, scored, cycle.state)
-            before = {entry.cluster.name for entry in scored}
-            scored = _usable(enabled, answer)
-            names = tuple(entry.cluster.name for entry in scored)
-            if len(set(names)) != len(names) or not before.issuperset(names):
-                raise PluginFailed(_failure(enabled, "it selected a cluster twice, or one that was not offered"))
-            cycle.selections.append(Selection(enabled.name, names))
-            self._instrument.plugin("select", enabled.name, started)
+            try:
+                scored = yield from self._ask_select(cycle, enabled, scored)
+            except PluginFailed as failure:
+                _ignore(cycle, enabled, failure)
         return scored
 
+    def _ask_select(
+        self, cycle: Cycle, enabled: Enabled, scored: Sequence[ClusterScore]
+    ) -> Exchange[Sequence[ClusterScore]]:
+        cycle.plugin, started = enabled.name, self._instrument.now()
+        if enabled.remote is not None:
+            answer = yield from enabled.remote(cycle.unit, scored, cycle.state)
+        else:
+            assert enabled.local is not None
+            answer = enabled.local(cycle.unit, scored, cycle.state)
+        before = {entry.cluster.name for entry in scored}
+        selected: Sequence[ClusterScore] = _usable(enabled, answer)
+        names = tuple(entry.cluster.name for entry in selected)
+        if len(set(names)) != len(names) or not before.issuperset(names):
+            raise PluginFailed(_failure(enabled, "it selected a cluster twice, or one that was not offered"))
+        cycle.selections.append(Selection(enabled.name, names))
+        self._instrument.plugin("select", enabled.name, started)
+        return selected
+
     def run_replicas(self, cycle: Cycle, clusters: Sequence[Cluster]) -> Exchange[Division]:
-        """Return the division by the first replicas plugin."""
-        if not self._replicas:
-            raise PluginFailed(error(f"profile {self.profile.name!r} has no replicas plugin"))
-        enabled = self._replicas[0]
-        cycle.point, cycle.plugin, started = "replicas", enabled.name, self._instrument.now()
+        """Return the division by the first replicas plugin, or by the next one when that is ignored."""
+        cycle.point = "replicas"
+        for enabled in self._replicas:
+            try:
+                return (yield from self._ask_replicas(cycle, enabled, clusters))
+            except PluginFailed as failure:
+                _ignore(cycle, enabled, failure)
+        cycle.plugin = ""
+        raise PluginFailed(error(f"profile {self.profile.name!r} has no replicas plugin"))
+
+    def _ask_replicas(self, cycle: Cycle, enabled: Enabled, clusters: Sequence[Cluster]) -> Exchange[Division]:
+        cycle.plugin, started = enabled.name, self._instrument.now()
         if enabled.remote is not None:
             answer = yield from enabled.remote(cycle.unit, clusters, cycle.state)
         else:
@@ -283,7 +316,8 @@ def _enable(profile: Profile, registry: PluginRegistry, made: dict[str, Any], po
         local, remote = getattr(plugin, point, None), getattr(plugin, _REMOTE[point], None)
         if local is None and remote is None:
             raise PluginError(f"plugin {ref.name!r} cannot be enabled for {point}: it has no {point}()")
-        enabled.append(Enabled(ref.name, ref.weight, plugin, local, remote))
+        is_optional = bool(getattr(plugin, "is_optional", False))
+        enabled.append(Enabled(ref.name, ref.weight, plugin, local, remote, is_optional))
     return tuple(enabled)
 
 
@@ -302,6 +336,19 @@ def _usable(enabled: Enabled, answer: Any) -> Any:
     if answer.code is Code.UNSCHEDULABLE:
         raise Unselectable(named)
     raise PluginFailed(named)
+
+
+def _check_answered(enabled: Enabled, statuses: Sequence[Status]) -> None:
+    for status in statuses:
+        if status.code is Code.ERROR:
+            raise PluginFailed(Status(status.code, status.reasons, enabled.name))
+
+
+def _ignore(cycle: Cycle, enabled: Enabled, failure: PluginFailed) -> None:
+    """Note that the decision goes on without a plugin; raise its failure when it must not."""
+    if not enabled.is_optional:
+        raise failure
+    cycle.ignored.append(Ignored(cycle.point, enabled.name, failure.status.reasons))
 
 
 def _failure(enabled: Enabled, reason: str) -> Status:

@@ -175,6 +175,8 @@ class SchedulingUnit:
     priorities: Mapping[str, int] | None = None
     auto_migration: AutoMigration | None = None
     custom_migration: CustomMigration | None = None
+    template: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """The object's manifest, read-only, for plugins that need a field of their own."""
 
     @property
     def key(self) -> str:
@@ -250,7 +252,12 @@ class PluginRequest:
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     timeout_s: float = 5.0
+    """For all attempts together."""
     tls: PluginTLS = DEFAULT_TLS
+    plugin: str = ""
+    """Whose request it is: a plugin that does not answer is left alone for a while."""
+    retries_max: int = 0
+    """How often it may be repeated when there was no answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,3 +291,11 @@ def test_the_applied_migration_is_read_back() -> None:
     assert migration.unavailable_until["b"].year == 2026
     for broken in (None, "", "{", "[]", '{"unavailableClusters": [{"cluster": "b", "validUntil": "soon"}]}'):
         assert from_annotation(broken) is None
+
+
+def test_plugins_see_the_users_own_labels_and_annotations_and_the_whole_manifest() -> None:
+    fed_object = a_fed_object({"kubeadmiral.io/internal": "x"})
+    fed_object["spec"]["template"]["metadata"] |= {"labels": {"team": "red"}, "annotations": {"budget": "3"}}
+    unit = unit_of(fed_object=fed_object)
+    assert (unit.labels, unit.annotations) == ({"team": "red"}, {"budget": "3"})
+    assert unit.template is fed_object["spec"]["template"]
