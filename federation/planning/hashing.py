@@ -4,7 +4,9 @@ Generated names (planning/naming.py) and the tie break of the spread planner (pl
 with KubeAdmiral's bit for bit, so there is exactly one implementation. It is not for security and not for large inputs.
 """
 
-from collections.abc import Iterable
+import sys
+from array import array
+from collections.abc import Sequence
 from functools import lru_cache
 
 _OFFSET = 2166136261
@@ -21,9 +23,28 @@ def fnv1_32(text: str) -> int:
     return value
 
 
-def fnv1_32_each(prefixes: Iterable[str], suffix: str) -> list[int]:
-    """Return the hash of every prefix followed by the suffix; much cheaper than one by one for many prefixes."""
-    values = [fnv1_32(prefix) for prefix in prefixes]
+def fnv1_32_each(prefixes: Sequence[str], suffix: str) -> list[int]:
+    """Return the hash of every prefix followed by the suffix; much cheaper than one by one for many prefixes.
+
+    All prefixes are hashed at the same time, each in 64 bits of its own of one large integer: a hash has 32 bits and
+    the prime 25, so no product reaches its neighbour.
+    """
+    if not prefixes:
+        return []
+    values, ones = _lanes(tuple(prefixes))
+    mask = ones * _MASK
     for byte in suffix.encode():
-        values = [((value * _PRIME) & _MASK) ^ byte for value in values]
-    return values
+        values = ((values * _PRIME) & mask) ^ (ones * byte)
+    lanes = array("Q", values.to_bytes(8 * len(prefixes), sys.byteorder))
+    return lanes.tolist() if sys.byteorder == "little" else lanes.tolist()[::-1]
+
+
+@lru_cache(maxsize=64)
+def _lanes(prefixes: tuple[str, ...]) -> tuple[int, int]:
+    """Return the prefixes' hashes in lanes of 64 bits, the first one lowest, and a 1 in each of so many lanes."""
+    hashes = array("Q", map(fnv1_32, prefixes))
+    ones = array("Q", [1] * len(prefixes))
+    if sys.byteorder == "big":
+        hashes.byteswap()
+        ones.byteswap()
+    return int.from_bytes(hashes.tobytes(), "little"), int.from_bytes(ones.tobytes(), "little")

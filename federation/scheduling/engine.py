@@ -118,7 +118,7 @@ class Engine:
     def run(self, unit: SchedulingUnit, snapshot: Snapshot, profile: Profile, *, now: datetime) -> Exchange[Decision]:
         """Yield the requests of remote plugins, get their responses sent, return the decision."""
         started = self._instrument.now()
-        cycle = Cycle(unit, snapshot.clusters, snapshot.generation, CycleState(now))
+        cycle = Cycle(unit, snapshot.clusters, CycleState(now))
         trail = _Trail(cycle, snapshot, profile.name)
         try:
             decision = yield from self._steps(trail, profile)

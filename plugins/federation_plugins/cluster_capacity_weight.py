@@ -67,9 +67,7 @@ class ClusterCapacityWeight(ReplicasPlugin):
         demand = Demand(
             total=unit.desired_replicas or 0,
             clusters=names,
-            preferences={
-                name: Preference(weights[name], unit.min_replicas.get(name, 0), bounds.get(name)) for name in names
-            },
+            preferences=_preferences(names, weights, unit.min_replicas, bounds),
             key=unit.key,
             current=current_replicas(unit),
             estimated=estimated,
@@ -82,6 +80,15 @@ class ClusterCapacityWeight(ReplicasPlugin):
             explanation["overflow"] = plan.overflow
         totals = plan.totals()
         return Division({name: totals[name] for name in names if totals.get(name)}, explanation)
+
+
+def _preferences(
+    names: Sequence[str], weights: Mapping[str, int], minimums: Mapping[str, int], maximums: Mapping[str, int]
+) -> dict[str, Preference]:
+    if not minimums and not maximums:
+        of_weight = {weight: Preference(weight) for weight in set(weights.values())}
+        return {name: of_weight[weights[name]] for name in names}
+    return {name: Preference(weights[name], minimums.get(name, 0), maximums.get(name)) for name in names}
 
 
 @lru_cache(maxsize=16)

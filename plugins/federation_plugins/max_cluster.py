@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import SelectPlugin
+from federation.scheduling.framework.scores import best_first
 from federation.scheduling.framework.types import ClusterScore, SchedulingUnit, Status, unschedulable
 
 
@@ -19,5 +20,5 @@ class MaxCluster(SelectPlugin):
         """Return the best clusters."""
         if unit.max_clusters is not None and unit.max_clusters < 0:
             return unschedulable("max cluster is less than 0")
-        best = sorted(scored, key=lambda entry: (-entry.score, entry.cluster.name))
+        best = best_first(scored)
         return best[: unit.max_clusters]

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import SelectPlugin
+from federation.scheduling.framework.scores import best_first
 from federation.scheduling.framework.types import ClusterScore, ReplicasStrategy, SchedulingMode, SchedulingUnit, Status
 
 
@@ -25,4 +26,4 @@ class PrioritySort(SelectPlugin):
         if unit.priorities or is_binpack:
             priorities = unit.priorities or {}
             scored = [ClusterScore(entry.cluster, priorities.get(entry.cluster.name, 0)) for entry in scored]
-        return sorted(scored, key=lambda entry: (-entry.score, entry.cluster.name))
+        return best_first(scored)

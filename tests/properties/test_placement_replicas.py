@@ -125,6 +125,6 @@ def test_a_larger_maximum_gives_a_cluster_no_less(demand: Demand, more: int) -> 
         own = demand.preferences[cluster]
         if own.maximum is None:
             continue
-        wider = {**demand.preferences, cluster: replace(own, maximum=own.maximum + more)}
+        wider = {**demand.preferences, cluster: own._replace(maximum=own.maximum + more)}
         before, after = plan_replicas(demand).replicas, plan_replicas(replace(demand, preferences=wider)).replicas
         assert after[cluster] >= before[cluster]

@@ -10,9 +10,10 @@ different workloads spread their remainders over different clusters. It does not
 resources: the plugin `ClusterCapacityWeight` does.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 from federation.planning.hashing import fnv1_32_each
 
@@ -23,8 +24,7 @@ Steps = list[dict[str, Any]]
 """A trace: one JSON-able mapping per step, in order, for `fedctl why`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Preference:
+class Preference(NamedTuple):
     """What one cluster may get: at least `minimum`, at most `maximum` (None: unbounded), the rest by `weight`."""
 
     weight: int = 0
@@ -70,14 +70,10 @@ class Plan:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Share:
-    """A cluster's preference in the order in which the rounds visit it."""
+_Share = tuple[str, Preference]
+"""A cluster and its preference; lists of them are in the order in which the rounds visit them."""
 
-    cluster: str
-    weight: int
-    minimum: int
-    maximum: int | None
+_Ranks = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,68 +90,69 @@ _NO_CAPS = _Caps({}, {})
 def plan_replicas(demand: Demand, steps: Steps | None = None) -> Plan:
     """Divide `demand.total` replicas; append what was done to `steps` when given."""
     shares = _shares_of(demand)
-    ranks = _ranks(shares, demand.key)
+    names = [cluster for cluster, _ in shares]
+    ranks = dict(zip(names, fnv1_32_each(names, demand.key), strict=True))
     shares = _in_order(shares, ranks)
     keep = demand.keep_unschedulable or not demand.avoid_disruption
     desired = _divide(shares, demand.total, keep, _Caps(demand.estimated, demand.limited), steps)
     if not demand.avoid_disruption:
         return desired
-    current = {share.cluster: _holds(demand, share.cluster) for share in shares}
+    current = _current(demand, shares)
     if not any(current.values()) and all(
-        share.maximum is None or desired.replicas[share.cluster] <= share.maximum for share in shares
+        own.maximum is None or desired.replicas[cluster] <= own.maximum for cluster, own in shares
     ):
         return desired  # Nothing runs yet: going there step by step would arrive at the same.
     return Plan(_approach(demand, ranks, desired.replicas, current, steps), desired.overflow)
 
 
 def _shares_of(demand: Demand) -> list[_Share]:
-    fallback = demand.preferences.get(WILDCARD)
-    shares = []
-    for cluster in demand.clusters:
-        preference = demand.preferences.get(cluster, fallback)
-        if preference is not None:
-            shares.append(_Share(cluster, preference.weight, preference.minimum, preference.maximum))
-    return shares
+    fallback, preferences = demand.preferences.get(WILDCARD), demand.preferences
+    owned = [(cluster, preferences.get(cluster, fallback)) for cluster in demand.clusters]
+    return [(cluster, own) for cluster, own in owned if own is not None]
 
 
-def _ranks(shares: list[_Share], key: str) -> dict[str, tuple[int, str]]:
-    """Return what decides between equal weights: a hash of cluster and workload, the name should two hashes collide."""
-    names = [share.cluster for share in shares]
-    return {name: (value, name) for name, value in zip(names, fnv1_32_each(names, key), strict=True)}
+def _in_order(shares: list[_Share], ranks: _Ranks) -> list[_Share]:
+    """Heaviest first, equal weights by the hash of cluster and workload, and by name should two hashes collide."""
+    keys = [ranks[cluster] - (own[0] << 32) for cluster, own in shares]
+    if len(set(keys)) < len(keys):
+        shares = sorted(shares, key=itemgetter(0))
+        keys = [ranks[cluster] - (own[0] << 32) for cluster, own in shares]
+    return [shares[at] for at in sorted(range(len(shares)), key=keys.__getitem__)]
 
 
-def _in_order(shares: Iterable[_Share], ranks: Mapping[str, tuple[int, str]]) -> list[_Share]:
-    """Heaviest first, equal weights by rank."""
-    return sorted(shares, key=lambda share: (-share.weight, ranks[share.cluster]))
-
-
-def _holds(demand: Demand, cluster: str) -> int:
-    """Return the cluster's current replicas as far as caps and capacity let them count."""
-    held = demand.current.get(cluster, 0)
-    if cluster in demand.limited:
-        held = min(held, demand.limited[cluster])
-    if cluster in demand.estimated:
-        held = min(held, demand.estimated[cluster])
+def _current(demand: Demand, shares: list[_Share]) -> dict[str, int]:
+    """Return what runs per cluster as far as caps and capacity let it count."""
+    current = demand.current
+    held = {cluster: current.get(cluster, 0) for cluster, _ in shares}
+    for caps in (demand.limited, demand.estimated):
+        for cluster, cap in caps.items():
+            if held.get(cluster, 0) > cap:
+                held[cluster] = cap
     return held
 
 
 def _divide(shares: list[_Share], total: int, keep: bool, caps: _Caps, steps: Steps | None) -> Plan:
     """Return the division that weights, bounds and capacities ask for, whatever runs now."""
-    plan: dict[str, int] = {}
+    plan = dict.fromkeys([cluster for cluster, _ in shares], 0)
     overflow: dict[str, int] = {}
     remaining = _give_minimums(shares, total, caps, plan, overflow)
     if steps is not None:
-        steps.append({"step": "minimums", "total": total, "replicas": dict(plan), "remaining": remaining})
+        steps.append({"step": "minimums", "total": total, "replicas": _placed(plan), "remaining": remaining})
     is_changed = True
-    while is_changed and remaining > 0 and any(share.weight > 0 for share in shares):
+    while is_changed and remaining > 0 and any(own[0] for _, own in shares):
         distribute = remaining
         is_changed, shares, remaining = _share_out(shares, remaining, caps, plan, overflow)
         if steps is not None:
-            steps.append({"step": "share", "distribute": distribute, "replicas": dict(plan), "remaining": remaining})
+            steps.append({"step": "share", "distribute": distribute, "replicas": _placed(plan), "remaining": remaining})
     if keep:
         return Plan(plan, overflow)
     trimmed = {cluster: min(extra, remaining) for cluster, extra in overflow.items()}
     return Plan(plan, {cluster: extra for cluster, extra in trimmed.items() if extra > 0})
+
+
+def _placed(replicas: Mapping[str, int]) -> dict[str, int]:
+    """Return only the clusters that get any: with hundreds of clusters most get none."""
+    return {cluster: number for cluster, number in replicas.items() if number}
 
 
 def _give_minimums(
@@ -163,9 +160,10 @@ def _give_minimums(
 ) -> int:
     """Fill in the minimums as far as the total reaches, and what did not fit of them; return what remains."""
     remaining = total
-    for share in shares:
-        cluster = share.cluster
-        given = min(share.minimum, remaining)
+    for cluster, (_, minimum, _) in shares:
+        if not minimum:
+            continue
+        given = min(minimum, remaining)
         if cluster in caps.limited:
             given = min(given, caps.limited[cluster])
         if cluster in caps.estimated and caps.estimated[cluster] < given:
@@ -183,29 +181,35 @@ def _share_out(
 
     Return whether somebody got more, who takes part in the next round (those who hit no bound), and what remains.
     """
-    distribute, weights = remaining, sum(share.weight for share in shares)
+    distribute, weights = remaining, sum([own[0] for _, own in shares])
+    estimated, limited = caps.estimated, caps.limited
+    is_free = not estimated and not limited and all(own[2] is None for _, own in shares)
     is_changed, open_shares = False, []
     for share in shares:
-        cluster, start = share.cluster, plan[share.cluster]
-        wanted = target = start + min(-(-distribute * share.weight // weights), remaining)
-        if share.maximum is not None and target > share.maximum:
-            target = share.maximum
-        if cluster in caps.limited and target > caps.limited[cluster]:
-            target = caps.limited[cluster]
-        if cluster in caps.estimated and target > caps.estimated[cluster]:
-            overflow[cluster] = overflow.get(cluster, 0) + target - caps.estimated[cluster]
-            target = caps.estimated[cluster]
+        if is_free and not remaining:
+            break  # Nothing is left, and without bounds nobody gives anything back.
+        cluster, (weight, _, maximum) = share
+        start = plan[cluster]
+        wanted = target = start + min(-(-distribute * weight // weights), remaining)
+        if maximum is not None and target > maximum:
+            target = maximum
+        if cluster in limited and target > limited[cluster]:
+            target = limited[cluster]
+        if cluster in estimated and target > estimated[cluster]:
+            overflow[cluster] = overflow.get(cluster, 0) + target - estimated[cluster]
+            target = estimated[cluster]
         if target == wanted:
             open_shares.append(share)
-        is_changed = is_changed or target > start
-        remaining -= target - start
-        plan[cluster] = target
+        if target != start:
+            is_changed = is_changed or target > start
+            remaining -= target - start
+            plan[cluster] = target
     return is_changed, open_shares, remaining
 
 
 def _approach(
     demand: Demand,
-    ranks: Mapping[str, tuple[int, str]],
+    ranks: _Ranks,
     desired: dict[str, int],
     current: dict[str, int],
     steps: Steps | None,
@@ -213,7 +217,7 @@ def _approach(
     """Return the division nearest to `desired` that moves no running replica without need."""
     have, want = sum(current.values()), sum(desired.values())
     if steps is not None:
-        steps.append({"step": "desired", "replicas": dict(desired), "current": dict(current)})
+        steps.append({"step": "desired", "replicas": _placed(desired), "current": _placed(current)})
     if have == want:
         result = current
     elif have > want:
@@ -222,33 +226,30 @@ def _approach(
         result = _scale_up(demand, ranks, desired, current)
     if steps is not None and have != want:
         name = "scaleDown" if have > want else "scaleUp"
-        steps.append({"step": name, "difference": want - have, "replicas": dict(result)})
+        steps.append({"step": name, "difference": want - have, "replicas": _placed(result)})
     return result
 
 
-def _scale_down(
-    ranks: Mapping[str, tuple[int, str]], desired: dict[str, int], current: dict[str, int], amount: int
-) -> dict[str, int]:
+def _scale_down(ranks: _Ranks, desired: dict[str, int], current: dict[str, int], amount: int) -> dict[str, int]:
     """Take `amount` from the clusters that have too many, in proportion to how many too many."""
     surplus = [
-        _Share(cluster, current[cluster] - desired[cluster], 0, current[cluster])
-        for cluster in desired
-        if desired[cluster] < current[cluster]
+        (cluster, Preference(held - desired[cluster], 0, held))
+        for cluster, held in current.items()
+        if held > desired[cluster]
     ]
     taken = _divide(_in_order(surplus, ranks), amount, True, _NO_CAPS, None).replicas
-    return {cluster: held - taken.get(cluster, 0) for cluster, held in current.items()}
+    return current | {cluster: current[cluster] - number for cluster, number in taken.items()}
 
 
-def _scale_up(
-    demand: Demand, ranks: Mapping[str, tuple[int, str]], desired: dict[str, int], current: dict[str, int]
-) -> dict[str, int]:
+def _scale_up(demand: Demand, ranks: _Ranks, desired: dict[str, int], current: dict[str, int]) -> dict[str, int]:
     """Give what is missing to the clusters that have too few, in proportion to how many too few."""
     lacking = []
     for cluster, wanted in desired.items():
-        if wanted > current[cluster]:
+        held = current[cluster]
+        if wanted > held:
             own = demand.preferences.get(cluster)
-            room = None if own is None or own.maximum is None else own.maximum - current[cluster]
-            lacking.append(_Share(cluster, wanted - current[cluster], 0, room))
+            room = None if own is None or own.maximum is None else own.maximum - held
+            lacking.append((cluster, Preference(wanted - held, 0, room)))
     amount = sum(desired.values()) - sum(current.values())
     given = _divide(_in_order(lacking, ranks), amount, True, _NO_CAPS, None).replicas
-    return {cluster: held + given.get(cluster, 0) for cluster, held in current.items()}
+    return current | {cluster: current[cluster] + number for cluster, number in given.items()}

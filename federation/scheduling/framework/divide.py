@@ -23,7 +23,9 @@ def maximums(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, int
     bounds = dict(unit.max_replicas)
     held: dict[str, int] | None = None
     for cluster in clusters:
-        if any(taint.effect == Effect.NO_SCHEDULE and not unit.tolerates(taint) for taint in cluster.taints):
+        if cluster.taints and any(
+            taint.effect == Effect.NO_SCHEDULE and not unit.tolerates(taint) for taint in cluster.taints
+        ):
             held = current_replicas(unit) if held is None else held
             present = held.get(cluster.name, 0)
             bounds[cluster.name] = min(bounds.get(cluster.name, present), present)

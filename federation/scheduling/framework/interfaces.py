@@ -153,8 +153,8 @@ class Shaped(Protocol):
     """An optional addition to Filter and Score plugins that lets the engine reuse their answers."""
 
     def shape(self, unit: SchedulingUnit) -> Hashable:
-        """Return all of the unit that the answers depend on, besides the clusters; None when they must not be reused.
+        """Return all of the unit that the answers depend on, besides the cluster; None when they must not be reused.
 
-        Two units with equal shapes get the same answers for the same clusters.
+        Two units with equal shapes get the same answer for the same cluster, whatever the other clusters are.
         """
         ...

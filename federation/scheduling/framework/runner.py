@@ -4,17 +4,20 @@ A `Framework` is a profile with its plugins made; it lives as long as the profil
 plugin over the clusters that are still in, so that a remote plugin gets all of them in one call. Every run is a
 generator: it yields what remote plugins want to ask and returns the outcome, so the engine never waits (STYLE 31).
 
-Results of filter and score are kept per snapshot for units of the same shape: a thousand Deployments under one policy
-ask the same questions. It decides nothing: `engine.py` does.
+What local filters and scores answered is kept for units of the same shape (`memo.py`). It decides nothing: `engine.py`
+does.
 """
 
-from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from operator import add, attrgetter
 from typing import Any, TypeVar
 
 from federation.base.errors import PluginError
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.instrument import Instrument
+from federation.scheduling.framework.memo import Memo
 from federation.scheduling.framework.profile import PluginRef, Profile, check_unique
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import (
@@ -35,20 +38,24 @@ Exchange = Generator[Sequence[PluginRequest], Sequence[PluginResponse], T]
 """A run that may ask remote plugins on the way to its result."""
 
 SCORE_MAX = 100
-_CACHED_SHAPES_MAX = 512
+_NAME = attrgetter("cluster.name")
+_to_score = partial(tuple.__new__, ClusterScore)
+"""Makes a ClusterScore of a pair without the detour through Python that its own constructor takes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Enabled:
-    """One plugin at one extension point: made, with its method found, local or remote."""
+    """One plugin at one extension point: made, with its methods found, local or remote."""
 
     name: str
     weight: int
-    plugin: Any
     local: Callable[..., Any] | None
     remote: Callable[..., Any] | None
+    normalise: Callable[..., Any] | None
+    shape: Callable[..., Hashable] | None
     is_optional: bool
     """Whether decisions go on without it when it fails (`MayBeIgnored`)."""
+    memo: Memo = field(default_factory=Memo)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +107,17 @@ class Cycle:
 
     unit: SchedulingUnit
     clusters: tuple[Cluster, ...]
-    generation: int
     state: CycleState
     point: str = ""
     plugin: str = ""
-    filter_key: Hashable = None
+    feasible: Sequence[int] | None = None
+    """Positions of the clusters that are still in; None for all."""
     selections: list[Selection] = field(default_factory=list)
     ignored: list[Ignored] = field(default_factory=list)
+
+    def clusters_left(self) -> tuple[Cluster, ...]:
+        """Return the clusters that are still in."""
+        return self.clusters if self.feasible is None else tuple([self.clusters[at] for at in self.feasible])
 
 
 class PluginFailed(PluginError):
@@ -136,23 +147,16 @@ class Framework:
         self._scores = _enable(profile, registry, made, "score")
         self._selects = _enable(profile, registry, made, "select")
         self._replicas = _enable(profile, registry, made, "replicas")
-        self._generation = -1
-        self._filtered: dict[Hashable, Filtered] = {}
-        self._scored: dict[Hashable, Scored] = {}
 
     def run_filters(self, cycle: Cycle) -> Exchange[Filtered]:
         """Return the clusters that every filter let pass; PluginFailed when one could not answer."""
-        cycle.filter_key = self._shape(self._filters, cycle)
-        if cycle.filter_key is not None and (known := self._filtered.get(cycle.filter_key)) is not None:
-            return known
         cycle.point = "filter"
-        feasible: Sequence[Cluster] = cycle.clusters
         rejected: dict[str, Status] = {}
         for enabled in self._filters:
-            if not feasible:
+            if cycle.feasible is not None and not cycle.feasible:
                 break
             try:
-                statuses = yield from self._ask_filter(cycle, enabled, feasible)
+                statuses = yield from self._ask(cycle, enabled)
                 if statuses.count(SUCCESS) == len(statuses):
                     continue
                 _check_answered(enabled, statuses)
@@ -160,93 +164,69 @@ class Framework:
                 _ignore(cycle, enabled, failure)
                 continue
             passed = []
-            for cluster, status in zip(feasible, statuses, strict=True):
+            positions = range(len(cycle.clusters)) if cycle.feasible is None else cycle.feasible
+            for at, status in zip(positions, statuses, strict=True):
                 if status.code is Code.SUCCESS:
-                    passed.append(cluster)
+                    passed.append(at)
                 else:
-                    rejected[cluster.name] = Status(status.code, status.reasons, enabled.name)
-            feasible = passed
-        outcome = Filtered(tuple(feasible), rejected)
-        if cycle.filter_key is not None:
-            _keep(self._filtered, cycle.filter_key, outcome)
-        return outcome
-
-    def _ask_filter(self, cycle: Cycle, enabled: Enabled, clusters: Sequence[Cluster]) -> Exchange[Sequence[Status]]:
-        cycle.plugin, started = enabled.name, self._instrument.now()
-        if enabled.remote is not None:
-            statuses: Sequence[Status] = yield from enabled.remote(cycle.unit, clusters, cycle.state)
-            _check_count(enabled, statuses, clusters)
-        else:
-            ask, unit, state = enabled.local, cycle.unit, cycle.state
-            assert ask is not None
-            statuses = [ask(unit, cluster, state) for cluster in clusters]
-        self._instrument.plugin("filter", enabled.name, started)
-        return statuses
+                    rejected[cycle.clusters[at].name] = Status(status.code, status.reasons, enabled.name)
+            cycle.feasible = passed
+        return Filtered(cycle.clusters_left(), rejected)
 
     def run_scores(self, cycle: Cycle, feasible: tuple[Cluster, ...]) -> Exchange[Scored]:
         """Return every feasible cluster's weighted sum of normalised scores."""
-        shape = self._shape(self._scores, cycle) if cycle.filter_key is not None else None
-        key = None if shape is None else (cycle.filter_key, shape)
-        if key is not None and (known := self._scored.get(key)) is not None:
-            return known
         cycle.point = "score"
-        parts = []
+        parts: list[PluginScores] = []
         for enabled in self._scores:
             try:
-                parts.append((yield from self._ask_score(cycle, enabled, feasible)))
+                parts.append(_to_scores(cycle, enabled, (yield from self._ask(cycle, enabled))))
             except PluginFailed as failure:
                 _ignore(cycle, enabled, failure)
-        sums = [0] * len(feasible)
+        sums: Iterable[int] = [0] * len(feasible)
         for part in parts:
-            sums = [total + score * part.weight for total, score in zip(sums, part.normalised, strict=True)]
-        outcome = Scored(tuple(map(ClusterScore, feasible, sums)), tuple(parts))
-        if key is not None:
-            _keep(self._scored, key, outcome)
-        return outcome
+            weighted = part.normalised if part.weight == 1 else [score * part.weight for score in part.normalised]
+            sums = map(add, sums, weighted)
+        return Scored(tuple(map(_to_score, zip(feasible, sums, strict=True))), tuple(parts))
 
-    def _ask_score(self, cycle: Cycle, enabled: Enabled, clusters: Sequence[Cluster]) -> Exchange[PluginScores]:
-        cycle.plugin, started, unit, state = enabled.name, self._instrument.now(), cycle.unit, cycle.state
+    def _ask(self, cycle: Cycle, enabled: Enabled) -> Exchange[Any]:
+        """Return a filter's or score's answers for the clusters that are still in, in order."""
+        cycle.plugin, started = enabled.name, self._instrument.now()
         if enabled.remote is not None:
-            answer = yield from enabled.remote(unit, clusters, state)
-            raw = _usable(enabled, answer)
-            _check_count(enabled, raw, clusters)
+            clusters = cycle.clusters_left()
+            answers = _usable(enabled, (yield from enabled.remote(cycle.unit, clusters, cycle.state)))
+            _check_count(enabled, answers, clusters)
         else:
-            ask = enabled.local
-            assert ask is not None
-            raw = [ask(unit, cluster, state) for cluster in clusters]
-            if Status in map(type, raw):
-                raw = [_usable(enabled, answer) for answer in raw]
-        normalise = getattr(enabled.plugin, "normalise", None)
-        normalised = raw if normalise is None else normalise(unit, raw, state)
-        _check_count(enabled, normalised, clusters)
-        _check_scores(enabled, normalised)
-        self._instrument.plugin("score", enabled.name, started)
-        return PluginScores(enabled.name, enabled.weight, tuple(raw), tuple(normalised))
+            answers = _ask_local(cycle, enabled)
+        self._instrument.plugin(cycle.point, enabled.name, started)
+        return answers
 
     def run_select(self, cycle: Cycle, scored: Sequence[ClusterScore]) -> Exchange[Sequence[ClusterScore]]:
         """Return the clusters that the chain of select plugins takes, in order."""
         cycle.point = "select"
+        offered = set(map(_NAME, scored))
         for enabled in self._selects:
             try:
-                scored = yield from self._ask_select(cycle, enabled, scored)
+                scored = yield from self._ask_select(cycle, enabled, scored, offered)
             except PluginFailed as failure:
                 _ignore(cycle, enabled, failure)
         return scored
 
     def _ask_select(
-        self, cycle: Cycle, enabled: Enabled, scored: Sequence[ClusterScore]
+        self, cycle: Cycle, enabled: Enabled, scored: Sequence[ClusterScore], offered: set[str]
     ) -> Exchange[Sequence[ClusterScore]]:
+        """Return what a plugin selects, and make `offered` those names."""
         cycle.plugin, started = enabled.name, self._instrument.now()
         if enabled.remote is not None:
             answer = yield from enabled.remote(cycle.unit, scored, cycle.state)
         else:
             assert enabled.local is not None
             answer = enabled.local(cycle.unit, scored, cycle.state)
-        before = {entry.cluster.name for entry in scored}
         selected: Sequence[ClusterScore] = _usable(enabled, answer)
-        names = tuple(entry.cluster.name for entry in selected)
-        if len(set(names)) != len(names) or not before.issuperset(names):
+        names = tuple(map(_NAME, selected))
+        taken = set(names)
+        if len(taken) != len(names) or not offered >= taken:
             raise PluginFailed(_failure(enabled, "it selected a cluster twice, or one that was not offered"))
+        offered &= taken
         cycle.selections.append(Selection(enabled.name, names))
         self._instrument.plugin("select", enabled.name, started)
         return selected
@@ -277,20 +257,20 @@ class Framework:
         self._instrument.plugin("replicas", enabled.name, started)
         return division
 
-    def _shape(self, plugins: Sequence[Enabled], cycle: Cycle) -> Hashable:
-        """Return all of the unit that these plugins look at, None when one of them does not say."""
-        if cycle.generation != self._generation:
-            self._generation = cycle.generation
-            self._filtered.clear()
-            self._scored.clear()
-        shape = []
-        for enabled in plugins:
-            ask = getattr(enabled.plugin, "shape", None)
-            part = None if ask is None else ask(cycle.unit)
-            if part is None:
-                return None
-            shape.append(part)
-        return tuple(shape)
+
+def _ask_local(cycle: Cycle, enabled: Enabled) -> list[Any]:
+    """Return a local plugin's answers, asking only about clusters that it has not been asked about for such units."""
+    ask, unit, state, clusters, feasible = enabled.local, cycle.unit, cycle.state, cycle.clusters, cycle.feasible
+    assert ask is not None
+    shape = None if enabled.shape is None else enabled.shape(unit)
+    if shape is None:
+        return [ask(unit, cluster, state) for cluster in cycle.clusters_left()]
+    known = enabled.memo.answers(shape, clusters)
+    values = known.values
+    for at in known.to_ask(feasible):
+        values[at] = ask(unit, clusters[at], state)
+        known.unasked.discard(at)
+    return values.copy() if feasible is None else [values[at] for at in feasible]
 
 
 _REMOTE = {
@@ -317,15 +297,19 @@ def _enable(profile: Profile, registry: PluginRegistry, made: dict[str, Any], po
         if local is None and remote is None:
             raise PluginError(f"plugin {ref.name!r} cannot be enabled for {point}: it has no {point}()")
         is_optional = bool(getattr(plugin, "is_optional", False))
-        enabled.append(Enabled(ref.name, ref.weight, plugin, local, remote, is_optional))
+        normalise, shape = getattr(plugin, "normalise", None), getattr(plugin, "shape", None)
+        enabled.append(Enabled(ref.name, ref.weight, local, remote, normalise, shape, is_optional))
     return tuple(enabled)
 
 
-def _keep(cache: dict[Hashable, T], key: Hashable, value: T) -> None:
-    """Remember a result; the oldest goes when there are too many shapes."""
-    if len(cache) >= _CACHED_SHAPES_MAX:
-        del cache[next(iter(cache))]
-    cache[key] = value
+def _to_scores(cycle: Cycle, enabled: Enabled, raw: Sequence[Any]) -> PluginScores:
+    """Return the plugin's raw scores with their normalised form, checked."""
+    if Status in set(map(type, raw)):
+        raw = [_usable(enabled, answer) for answer in raw]
+    normalised = raw if enabled.normalise is None else enabled.normalise(cycle.unit, raw, cycle.state)
+    _check_count(enabled, normalised, raw)
+    _check_scores(enabled, normalised)
+    return PluginScores(enabled.name, enabled.weight, tuple(raw), tuple(normalised))
 
 
 def _usable(enabled: Enabled, answer: Any) -> Any:
@@ -360,6 +344,6 @@ def _check_scores(enabled: Enabled, scores: Sequence[int]) -> None:
         raise PluginFailed(_failure(enabled, f"its scores are not integers from 0 to {SCORE_MAX}: {list(scores)[:10]}"))
 
 
-def _check_count(enabled: Enabled, answers: Sequence[Any], clusters: Sequence[Cluster]) -> None:
-    if len(answers) != len(clusters):
-        raise PluginFailed(_failure(enabled, f"{len(answers)} answers for {len(clusters)} clusters"))
+def _check_count(enabled: Enabled, answers: Sequence[Any], asked: Sequence[Any]) -> None:
+    if len(answers) != len(asked):
+        raise PluginFailed(_failure(enabled, f"{len(answers)} answers for {len(asked)} clusters"))

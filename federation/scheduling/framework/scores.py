@@ -4,8 +4,9 @@ Part of the public plugin API: plugins do not import each other, so what two of 
 """
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
-from federation.scheduling.framework.types import CPU, MEMORY, Cluster, Resources
+from federation.scheduling.framework.types import CPU, MEMORY, Cluster, ClusterScore, Resources
 
 SCORE_MAX = 100
 
@@ -20,6 +21,15 @@ def normalise_to_max(scores: Sequence[int], *, is_reversed: bool = False) -> lis
         return [SCORE_MAX] * len(scores) if is_reversed else list(scores)
     scaled = [score * SCORE_MAX // highest for score in scores]
     return [SCORE_MAX - score for score in scaled] if is_reversed else scaled
+
+
+_BY_NAME = attrgetter("cluster.name")
+_BY_SCORE = attrgetter("score")
+
+
+def best_first(scored: Sequence[ClusterScore]) -> list[ClusterScore]:
+    """Return the clusters in the order of their scores, highest first, and of their names where scores are equal."""
+    return sorted(sorted(scored, key=_BY_NAME), key=_BY_SCORE, reverse=True)
 
 
 _ALWAYS = (CPU, MEMORY)

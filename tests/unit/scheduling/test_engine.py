@@ -72,10 +72,26 @@ def test_results_are_reused_only_for_units_that_ask_the_same() -> None:
     for shape in ("a", "a", "b"):
         decide(engine, profile, a_unit(labels={"shape": shape}))
     assert len(asked) == 6
-    decide(engine, profile, a_unit(labels={"shape": "a"}), Snapshot(2, ALL.clusters))
-    assert len(asked) == 9
+    changed = Snapshot(2, (replace(EAST, labels={"new": "label"}), *ALL.clusters[1:]))
+    decide(engine, profile, a_unit(labels={"shape": "a"}), changed)
+    assert asked[6:] == ["east"]
     decide(engine, profile, a_unit())
-    assert len(asked) == 12
+    assert len(asked) == 10
+
+
+def test_a_plugin_is_not_asked_about_clusters_that_are_out_already() -> None:
+    asked: list[str] = []
+
+    def answer(unit: Any, cluster: Any, state: Any) -> Any:
+        asked.append(cluster.name)
+        return SUCCESS
+
+    first = plugin(filter=lambda unit, cluster, state: SUCCESS if cluster.name == unit.name else unschedulable("other"))
+    second = plugin(filter=answer, shape=lambda _: "all alike")
+    engine, profile = engine_with(f=first, s=second), Profile(filter=refs("f", "s"))
+    for name in ("east", "west", "east"):
+        assert set(decide(engine, profile, a_unit(name=name)).placements) == {name}
+    assert asked == ["east", "west"]
 
 
 def test_nothing_is_decided_for_a_sticky_unit_that_is_placed() -> None:
@@ -310,14 +326,6 @@ def test_many_profiles_do_not_pile_up() -> None:
     for index in range(70):
         assert decide(engine, Profile(name=f"p{index}")).is_success
     assert len(engine._frameworks) == 64
-
-
-def test_many_shapes_do_not_pile_up() -> None:
-    shaped = plugin(filter=lambda *_: SUCCESS, shape=lambda unit: unit.name)
-    engine, profile = engine_with(p=shaped), Profile(filter=refs("p"))
-    for index in range(520):
-        decide(engine, profile, a_unit(name=f"u{index}"))
-    assert len(engine.framework(profile)._filtered) == 512
 
 
 def test_durations_are_measured_when_there_is_a_clock() -> None:

@@ -1,0 +1,65 @@
+"""Invariants of whole decisions: what an engine remembers never shows, and equal inputs give equal decisions."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from federation.scheduling.engine import Engine
+from federation.scheduling.explain import to_json
+from federation.scheduling.framework.profile import DEFAULT_PROFILE
+from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.framework.testing import DEPLOYMENT, NOW, a_cluster
+from federation.scheduling.framework.types import Cluster, SchedulingMode, SchedulingUnit, Toleration
+from federation.scheduling.snapshot import Snapshot
+
+REGISTRY = load_plugins()
+NAMES = ("c1", "c2", "c3", "c4", "c5")
+WARM = Engine(REGISTRY)
+"""One engine for all examples: it remembers whatever the examples before asked it."""
+
+
+@st.composite
+def clusters(draw: st.DrawFn, name: str) -> Cluster:
+    built = a_cluster(name).labelled(zone=draw(st.sampled_from("ab"))).offering(cpu="10", memory="10Gi", pods="100")
+    built = built.free(cpu=str(draw(st.integers(0, 10))))
+    if draw(st.booleans()):
+        built = built.tainted("dedicated", "x", draw(st.sampled_from(("NoSchedule", "PreferNoSchedule", "NoExecute"))))
+    return (built.unready() if draw(st.integers(0, 5)) == 0 else built).built()
+
+
+@st.composite
+def units(draw: st.DrawFn) -> SchedulingUnit:
+    fields: dict[str, Any] = {
+        "mode": draw(st.sampled_from(SchedulingMode)),
+        "desired_replicas": draw(st.integers(0, 30)),
+        "request": {"cpu": draw(st.sampled_from((0, 100, 2000)))},
+        "current": draw(st.dictionaries(st.sampled_from(NAMES), st.integers(0, 9), max_size=3)),
+        "cluster_selector": draw(st.sampled_from(((), (("zone", "a"),)))),
+        "tolerations": draw(st.sampled_from(((), (Toleration(operator="Exists"),)))),
+        "max_clusters": draw(st.none() | st.integers(0, 3)),
+    }
+    return SchedulingUnit(gvk=DEPLOYMENT, namespace="default", name=draw(st.sampled_from(("web", "api"))), **fields)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[tuple[Snapshot, SchedulingUnit]]:
+    """Draw decisions between which some clusters change, come or go."""
+    members = {name: draw(clusters(name)) for name in NAMES}
+    steps = []
+    for generation in range(draw(st.integers(1, 6))):
+        for name in draw(st.lists(st.sampled_from(NAMES), max_size=2)):
+            members[name] = draw(clusters(name))
+        absent = draw(st.sampled_from((None, None, *NAMES)))
+        present = tuple(members[name] for name in NAMES if name != absent)
+        steps.append((Snapshot(generation, present), draw(units())))
+    return steps
+
+
+@given(histories())
+@settings(max_examples=150)
+def test_an_engine_that_remembers_decides_and_explains_like_a_new_one(steps: list[Any]) -> None:
+    for snapshot, unit in steps:
+        again = WARM.decide(unit, snapshot, DEFAULT_PROFILE, now=NOW)
+        fresh = Engine(REGISTRY).decide(unit, snapshot, DEFAULT_PROFILE, now=NOW)
+        assert to_json(again) == to_json(fresh)
