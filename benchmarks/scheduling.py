@@ -17,7 +17,7 @@ import argparse
 import gc
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,17 +27,16 @@ import orjson
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, default_type_configs, from_config
-from federation.controllers.schedule import persist
 from federation.planning import pipeline
 from federation.scheduling.engine import Engine
 from federation.scheduling.explain import to_json
 from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.policy import Policy, compile_policy
 from federation.scheduling.profiles import Profiles
-from federation.scheduling.request import request_of
 from federation.scheduling.snapshot import ClusterCache
-from federation.scheduling.triggers import ObjectTriggers, TriggerSource, judge
-from federation.scheduling.unit import build_unit
+from federation.scheduling.triggers import TriggerSource
+from federation.scheduling.turn import Due, assess, open_turn, placed
 
 Clock = Callable[[], float]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -97,10 +96,11 @@ def free_of(nodes: int, rng: random.Random) -> dict[str, str]:
     }
 
 
-def a_policy(number: int) -> Policy:
+def a_policy(number: int, profile: str) -> Policy:
     """Return one of a few policies as teams have them: all divide by what is free."""
     spec: dict[str, Any] = {
         "schedulingMode": "Divide",
+        "schedulingProfile": profile,
         "reschedulePolicy": {"rescheduleWhen": {"policyContentChanged": True}},
         "tolerations": [{"key": "dedicated", "operator": "Equal", "value": f"team-{number}"}] if number % 2 else [],
     }
@@ -120,20 +120,20 @@ class Load:
         self.clock = clock
         self.rng = random.Random(seed)
         self.sources = [a_cluster(number, self.rng) for number in range(clusters)]
-        self.cache = ClusterCache()
+        self.clusters = ClusterCache()
         for source in self.sources:
-            self.cache.update(source)
+            self.clusters.update(source)
         self.type: FederatedType = next(
             from_config(config) for config in default_type_configs() if config["metadata"]["name"] == "deployments.apps"
         )
         stages = pipeline.normalise(self.type.controllers)
         self.pending = {names.PENDING_CONTROLLERS: pipeline.to_annotation(stages)}
-        self.policies = [a_policy(number) for number in range(POLICIES)]
         self.profiles = Profiles()
-        self.profile_name = ""
+        self.policies = PolicyIndex()
         if profile is not None:
             self.profiles.put(profile)
-            self.profile_name = profile["metadata"]["name"]
+        for number in range(POLICIES):
+            self.policies.put(a_policy(number, profile["metadata"]["name"] if profile else ""))
         self.shapes = [
             {
                 "cpu": f"{self.rng.choice((100, 250, 500, 1_000, 2_000))}m",
@@ -144,11 +144,7 @@ class Load:
         self.engine = Engine(load_plugins())
         self.triggers = TriggerSource()
 
-    def objects(self, count: int) -> Iterator[tuple[dict[str, Any], Policy]]:
-        for number in range(count):
-            yield self._object(number), self.policies[number % POLICIES]
-
-    def _object(self, number: int) -> dict[str, Any]:
+    def an_object(self, number: int) -> dict[str, Any]:
         name = f"service-{self.rng.randrange(10**6):06d}-{number}"
         replicas = self.rng.choice(SIZES)
         container = {"name": "main", "image": "nginx", "resources": {"requests": self.rng.choice(self.shapes)}}
@@ -157,6 +153,7 @@ class Load:
                 "namespace": "default",
                 "name": f"{name}-deployments.apps",
                 "resourceVersion": "1",
+                "labels": {names.PROPAGATION_POLICY_LABEL: f"policy-{number % POLICIES}"},
                 "annotations": self.pending,
             },
             "spec": {
@@ -179,31 +176,22 @@ class Load:
         nodes = int(source["status"]["resources"]["allocatable"]["cpu"]) // 16
         resources = {**source["status"]["resources"], "available": free_of(nodes, self.rng)}
         self.sources[member] = {**source, "status": {**source["status"], "resources": resources}}
-        self.cache.update(self.sources[member])
+        self.clusters.update(self.sources[member])
 
-    def decide(self, fed_object: dict[str, Any], policy: Policy) -> tuple[dict[str, Any], float, float]:
+    def decide(self, fed_object: dict[str, Any]) -> tuple[dict[str, Any], float, float]:
         """Decide once; return the patch, the seconds it took, and the engine's part."""
         started = self.clock()
-        snapshot = self.cache.snapshot()
-        template = fed_object["spec"]["template"]
-        triggers = self.triggers.text(
-            ObjectTriggers(
-                fed_object["metadata"]["annotations"], self.type.replicas(template), request_of(template), policy
-            ),
-            snapshot,
-        )
-        verdict = judge(fed_object["metadata"]["annotations"].get(names.SCHEDULING_TRIGGERS), triggers, policy)
-        assert verdict.is_due, "the object did not change"
-        unit = build_unit(fed_object, self.type, policy, snapshot)
-        profile = self.profiles.get(self.profile_name, policy.strategy)
-        assert profile is not None
+        snapshot = self.clusters.snapshot()
+        turn = open_turn(fed_object, self.type, self.policies)
+        assert turn is not None
+        due = assess(turn, self, snapshot, is_waiting=False)
+        assert isinstance(due, Due), due
         before = self.clock()
-        decision = self.engine.decide(unit, snapshot, profile, now=NOW)
+        decision = self.engine.decide(due.unit, snapshot, due.profile, now=NOW)
         engine_s = self.clock() - before
         assert decision.is_success, decision.reason
-        to_json(decision, {"policy": policy.ref.name})
-        annotations: dict[str, str | None] = {names.SCHEDULING_TRIGGERS: triggers}
-        patch, _ = persist.place(fed_object, self.type, policy, decision.placements, annotations)
+        to_json(decision, {"policy": due.policy.ref.name})
+        patch, _ = placed(turn, due, decision.placements)
         return patch or {}, self.clock() - started, engine_s
 
 
@@ -222,20 +210,20 @@ def measure(load: Load, count: int, *, is_cold: bool) -> Result:
     members = len(load.sources)
     decisions_s: list[float] = []
     engine_s: list[float] = []
-    running: list[tuple[dict[str, Any], Policy]] = []
+    running: list[dict[str, Any]] = []
     due = 0.0
-    for number, (fresh, policy) in enumerate(load.objects(count)):
+    for number in range(count):
         due += members / REPORT_PERIOD_S / DECISIONS_PER_S
-        for _ in range(members if is_cold else int(due)):
-            load.report(load.rng.randrange(members))
+        for report in range(members if is_cold else int(due)):
+            load.report(report if is_cold else load.rng.randrange(members))
         due -= int(due)
-        again = number % 2 == 1 and bool(running)
-        fed_object, applies = running.pop() if again else (fresh, policy)
-        patch, total_s, part_s = load.decide(fed_object, applies)
+        again = number % 2 == 1
+        fed_object = running.pop() if again else load.an_object(number)
+        patch, total_s, part_s = load.decide(fed_object)
         decisions_s.append(total_s)
         engine_s.append(part_s)
         if not again:
-            running.append((rescaled(fed_object, patch, load.rng), applies))
+            running.append(rescaled(fed_object, patch, load.rng))
     return Result(decisions_s, engine_s)
 
 
