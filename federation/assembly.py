@@ -129,7 +129,12 @@ class ControlPlane:
             self._store,
             self._journal,
             options=APIServerOptions(
-                self.kubeconfig.parent, self.kubeconfig, host=settings.host, port=settings.port, oidc=settings.oidc
+                self.kubeconfig.parent,
+                self.kubeconfig,
+                host=settings.host,
+                port=settings.port,
+                oidc=settings.oidc,
+                audit=settings.audit,
             ),
             clock=clock,
         )

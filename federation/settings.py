@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from federation.base.errors import ConfigurationError
+from federation.server.audit.options import AuditOptions, to_mode
 from federation.server.oidcclaims import OIDCOptions, to_required_claims
 
 
@@ -51,6 +52,17 @@ class Settings:
     """PEM file to verify the issuer's certificate with; empty: the system's authorities."""
     oidc_signing_algs: tuple[str, ...] = ("RS256",)
 
+    audit_policy_file: str = ""
+    """audit.k8s.io/v1 Policy that says what is recorded of requests; empty: nothing is."""
+    audit_log_path: str = ""
+    """Where audit events go, one line of JSON each; `-` is standard output, empty is `audit.log` in `directory`."""
+    audit_log_maxsize: int = 100
+    """MiB after which the file is rotated."""
+    audit_log_maxbackup: int = 10
+    """How many rotated files are kept."""
+    audit_log_mode: str = "batch"
+    """batch: what cannot be written in time is dropped and counted; blocking: requests wait instead."""
+
     @property
     def database_url(self) -> str:
         """The store's URL with the default filled in."""
@@ -73,6 +85,23 @@ class Settings:
             required_claims=to_required_claims(self.oidc_required_claim),
             ca_file=Path(self.oidc_ca_file) if self.oidc_ca_file else None,
             signing_algs=self.oidc_signing_algs,
+        )
+
+    @property
+    def audit(self) -> AuditOptions | None:
+        """What to record of requests; ConfigurationError names what is wrong with it."""
+        if not self.audit_policy_file:
+            if self.audit_log_path:
+                raise ConfigurationError(
+                    "audit-log-path is set without audit-policy-file, so nothing would be recorded"
+                )
+            return None
+        return AuditOptions(
+            Path(self.audit_policy_file),
+            self.audit_log_path or str(self.directory / "audit.log"),
+            file_bytes_max=self.audit_log_maxsize * 1024 * 1024,
+            backups_max=self.audit_log_maxbackup,
+            mode=to_mode(self.audit_log_mode),
         )
 
 

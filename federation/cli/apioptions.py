@@ -7,25 +7,37 @@ from typing import Annotated
 
 import typer
 
-
-def _option(flag: str, text: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(flag, help=text, rich_help_panel="OIDC")
-    return option
-
-
-IssuerURL = Annotated[str | None, _option("--oidc-issuer-url", "Accept ID tokens of this issuer: https://…")]
-ClientID = Annotated[str | None, _option("--oidc-client-id", "The audience that ID tokens must have.")]
-UsernameClaim = Annotated[str | None, _option("--oidc-username-claim", "Claim with the user's name [sub].")]
+IssuerURL = Annotated[str | None, typer.Option("--oidc-issuer-url", help="Accept ID tokens of this issuer: https://…")]
+ClientID = Annotated[str | None, typer.Option("--oidc-client-id", help="The audience that ID tokens must have.")]
+UsernameClaim = Annotated[str | None, typer.Option("--oidc-username-claim", help="Claim with the user's name [sub].")]
 UsernamePrefix = Annotated[
     str | None,
-    _option("--oidc-username-prefix", "Put before names; - for none [ISSUER#, none for the claim email]."),
+    typer.Option("--oidc-username-prefix", help="Put before names; - for none [ISSUER#, none for the claim email]."),
 ]
-GroupsClaim = Annotated[str | None, _option("--oidc-groups-claim", "Claim with the user's groups [none].")]
-GroupsPrefix = Annotated[str | None, _option("--oidc-groups-prefix", "Put before groups [nothing].")]
+GroupsClaim = Annotated[str | None, typer.Option("--oidc-groups-claim", help="Claim with the user's groups [none].")]
+GroupsPrefix = Annotated[str | None, typer.Option("--oidc-groups-prefix", help="Put before groups [nothing].")]
 RequiredClaim = Annotated[
-    list[str] | None, _option("--oidc-required-claim", "key=value that ID tokens must hold; may be repeated.")
+    list[str] | None, typer.Option("--oidc-required-claim", help="key=value that ID tokens must hold; may be repeated.")
 ]
 CAFile = Annotated[
-    str | None, _option("--oidc-ca-file", "PEM file to verify the issuer with [the system's authorities].")
+    str | None, typer.Option("--oidc-ca-file", help="PEM file to verify the issuer with [the system's authorities].")
 ]
-SigningAlgs = Annotated[str | None, _option("--oidc-signing-algs", "Accepted algorithms, comma-separated [RS256].")]
+SigningAlgs = Annotated[
+    str | None, typer.Option("--oidc-signing-algs", help="Accepted algorithms, comma-separated [RS256].")
+]
+AuditPolicyFile = Annotated[
+    str | None, typer.Option("--audit-policy-file", help="What to record of requests: an audit.k8s.io/v1 Policy.")
+]
+AuditLogPath = Annotated[
+    str | None, typer.Option("--audit-log-path", help="File for audit events; - for standard output [DIR/audit.log].")
+]
+AuditLogMaxsize = Annotated[
+    int | None, typer.Option("--audit-log-maxsize", min=1, help="MiB after which the file is rotated [100].")
+]
+AuditLogMaxbackup = Annotated[
+    int | None, typer.Option("--audit-log-maxbackup", min=1, help="Rotated files to keep [10].")
+]
+AuditLogMode = Annotated[
+    str | None,
+    typer.Option("--audit-log-mode", help="batch drops and counts what cannot be written, blocking waits [batch]."),
+]

@@ -115,6 +115,11 @@ def serve(
     oidc_required_claim: apioptions.RequiredClaim = None,
     oidc_ca_file: apioptions.CAFile = None,
     oidc_signing_algs: apioptions.SigningAlgs = None,
+    audit_policy_file: apioptions.AuditPolicyFile = None,
+    audit_log_path: apioptions.AuditLogPath = None,
+    audit_log_maxsize: apioptions.AuditLogMaxsize = None,
+    audit_log_maxbackup: apioptions.AuditLogMaxbackup = None,
+    audit_log_mode: apioptions.AuditLogMode = None,
     log_format: LogFormat = "text",
     log_level: LogLevel = "info",
 ) -> None:

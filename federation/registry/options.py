@@ -75,6 +75,8 @@ class WriteOptions:
     warnings: list[str] = field(default_factory=list)
     user: Requester | None = None
     """For admission; None for the registry's own writes, which nobody is asked about."""
+    audit_annotations: dict[str, str] = field(default_factory=dict)
+    """Collects what admission adds to the request's audit event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ class DeleteOptions:
     orphan_dependents: bool | None = None
     warnings: list[str] = field(default_factory=list)
     user: Requester | None = None
+    audit_annotations: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,9 +33,16 @@ def to_attributes(path: ResourcePath, verb: str) -> Attributes:
     return Attributes(verb, path.group, path.version, path.plural, path.subresource, namespace, path.name)
 
 
-async def check(authorizer: Authorizer, user: User, attributes: Attributes) -> None:
-    """Raise Forbidden unless the user may do this; ServiceUnavailable when roles cannot be loaded."""
+async def check(
+    authorizer: Authorizer, user: User, attributes: Attributes, annotations: dict[str, str] | None = None
+) -> None:
+    """Raise Forbidden unless the user may do this; ServiceUnavailable when roles cannot be loaded.
+
+    Decision and reason are added to `annotations`, for the audit event.
+    """
     if MASTERS in user.groups:
+        if annotations is not None:
+            _note(annotations, "allow", "")
         return
     if not authorizer.has_synced:
         try:
@@ -44,8 +51,15 @@ async def check(authorizer: Authorizer, user: User, attributes: Attributes) -> N
         except TimeoutError as error:
             raise ServiceUnavailable("roles are not loaded yet") from error
     decision = authorizer.authorize(user, attributes)
+    if annotations is not None:
+        _note(annotations, "allow" if decision.is_allowed else "forbid", decision.reason)
     if not decision.is_allowed:
         raise forbidden(user, attributes, decision.reason)
+
+
+def _note(annotations: dict[str, str], decision: str, reason: str) -> None:
+    annotations["authorization.k8s.io/decision"] = decision
+    annotations["authorization.k8s.io/reason"] = reason
 
 
 def forbidden(user: User, attributes: Attributes, reason: str = "") -> Forbidden:

@@ -19,6 +19,10 @@ from federation.registry.admission.webhooks import WebhookCaller
 from federation.registry.options import RegistryOptions
 from federation.registry.registry import Registry
 from federation.server.app import create_app
+from federation.server.audit.log import AuditLog
+from federation.server.audit.options import AuditOptions
+from federation.server.audit.policy import load
+from federation.server.audit.trail import Auditor
 from federation.server.authn import Authenticator
 from federation.server.authz import RBACAuthorizer
 from federation.server.bootstrap import ensure_default_rbac
@@ -49,6 +53,8 @@ class APIServerOptions:
     registry: RegistryOptions = field(default_factory=RegistryOptions)
     oidc: OIDCOptions | None = None
     """The issuer whose ID tokens are accepted, if any."""
+    audit: AuditOptions | None = None
+    """What is recorded of requests, if anything."""
 
 
 class APIServer:
@@ -68,6 +74,11 @@ class APIServer:
         self._options = options
         self._clock = clock
         self._pki: PKI | None = None
+        self._auditor: Auditor | None = None
+        if options.audit is not None:
+            self._auditor = Auditor(
+                load(options.audit.policy_file), AuditLog(options.audit, clock), options.audit, clock
+            )
         self._outcalls = Outcalls()
         self._oidc: OIDCAuthenticator | None = None
         if options.oidc is not None:
@@ -110,6 +121,7 @@ class APIServer:
             journal=self._journal,
             readiness=readiness,
             clock=self._clock,
+            auditor=self._auditor,
         )
 
         def started(host: str, port: int) -> None:
@@ -128,6 +140,8 @@ class APIServer:
             loops.add(name, loop)
         if self._oidc is not None:
             loops.add("oidc-keys", self._oidc.run)
+        if self._auditor is not None:
+            loops.add("audit", self._auditor.run)
         async with asyncio.TaskGroup() as group:
             background = group.create_task(loops.run(), name="apiserver-loops")
             await self.authorizer.wait_synced()
@@ -138,3 +152,5 @@ class APIServer:
             finally:
                 background.cancel()
                 await self._outcalls.close()
+                if self._auditor is not None:
+                    await self._auditor.close()

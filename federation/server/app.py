@@ -33,6 +33,7 @@ from federation.base.errors import (
 from federation.registry.registry import Registry
 from federation.server import access
 from federation.server.asgi import ASGIApp, Disconnected, Receive, Request, Scope, Send
+from federation.server.audit.trail import Auditor
 from federation.server.authn import Authenticator
 from federation.server.decoding import decode_object
 from federation.server.discovery import Discovery
@@ -91,8 +92,10 @@ class App:
         readiness: Mapping[str, Check],
         options: AppOptions,
         clock: Clock,
+        auditor: Auditor | None = None,
     ) -> None:
         self._options = options
+        self._auditor = auditor
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._web = web
@@ -118,6 +121,8 @@ class App:
         request = Request(scope, receive, send)
         path = parse(request.path)
         verb = "" if path is None else _verb(request, path)
+        if self._auditor is not None:
+            request.trail = self._auditor.open(request, path, verb)
         try:
             await self._serve(request, path, verb)
         except Disconnected:
@@ -132,8 +137,12 @@ class App:
             await _fail(request, BadRequest(f"the request cannot be read: {type(error).__name__}"))
         except Exception:  # noqa: BLE001  # HTTP's loop runner: a bug becomes a Status and a log line
             _log.exception("request failed", method=request.method, path=request.path)
+            if request.trail is not None:
+                request.trail.has_panicked = True
             await _fail(request, InternalError("Internal error occurred: see the server's log"))
         finally:
+            if request.trail is not None:
+                request.trail.close()
             observe(self._kinds, request, path, verb, perf_counter() - started_s)
 
     async def _serve(self, request: Request, path: ResourcePath | None, verb: str) -> None:
@@ -141,9 +150,13 @@ class App:
         first = request.path.lstrip("/").partition("/")[0] if path is None else ""
         if first in _PUBLIC and b"authorization" not in headers:
             # Probes send no credentials; with credentials they are checked like everybody's.
+            if request.trail is not None:
+                await request.trail.received()
             await self._serve_path(request, first)
             return
         request.user = await self._authenticator.authenticate(request.peer, headers.get(b"authorization", b""))
+        if request.trail is not None:
+            await request.trail.received()
         if b"impersonate-user" in headers or b"impersonate-group" in headers or b"impersonate-uid" in headers:
             request.user = await access.impersonate(self._authorizer, request)
         if request.user is ANONYMOUS and first not in _PUBLIC:
@@ -151,12 +164,12 @@ class App:
         if path is None:
             attributes = Attributes(request.method.lower(), path=request.path)
             if first not in _PUBLIC:
-                await access.check(self._authorizer, request.user, attributes)
+                await access.check(self._authorizer, request.user, attributes, request.annotations)
             await self._serve_path(request, first)
             return
         if not verb:
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
-        await access.check(self._authorizer, request.user, access.to_attributes(path, verb))
+        await access.check(self._authorizer, request.user, access.to_attributes(path, verb), request.annotations)
         await self._serve_resource(request, path, verb)
 
     async def _serve_resource(self, request: Request, path: ResourcePath, verb: str) -> None:
@@ -260,6 +273,7 @@ def create_app(
     readiness: Mapping[str, Check] | None = None,
     options: AppOptions | None = None,
     clock: Clock | None = None,
+    auditor: Auditor | None = None,
 ) -> App:
     """Return the ASGI app of one API server; `readiness` checks return "" or the reason why not."""
 
@@ -274,6 +288,7 @@ def create_app(
         readiness={"rbac": has_roles, **(readiness or {})},
         options=options or AppOptions(),
         clock=clock or SystemClock(),
+        auditor=auditor,
     )
 
 
@@ -322,5 +337,7 @@ def _asks_watch(request: Request, path: ResourcePath) -> bool:
 
 async def _fail(request: Request, error: ApiError) -> None:
     """Answer with a Status; when an answer was begun already, leave it incomplete so that the server drops the line."""
+    if request.trail is not None:
+        request.trail.failure = error
     if not request.status:
         await request.respond_error(error)

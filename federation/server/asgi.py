@@ -8,7 +8,7 @@ import asyncio
 import gzip
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import orjson
@@ -17,6 +17,9 @@ import yaml
 from federation.base.errors import ApiError, BadRequest, RequestEntityTooLarge
 from federation.server.identity import ANONYMOUS, User
 from federation.server.peers import Peer
+
+if TYPE_CHECKING:
+    from federation.server.audit.trail import Trail
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -38,7 +41,10 @@ class Disconnected(Exception):
 class Request:
     """One request; attributes are filled on the way in (`user` by authentication)."""
 
-    __slots__ = ("_query", "headers", "method", "path", "receive", "scope", "send", "status", "user", "warnings")
+    __slots__ = (
+        "_query", "annotations", "headers", "method", "path", "receive", "scope", "send", "status", "trail", "user",
+        "warnings",
+    )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
@@ -53,7 +59,10 @@ class Request:
         self._query: Mapping[str, str] | None = None
         self.user: User = ANONYMOUS
         self.warnings: list[str] = []
+        self.annotations: dict[str, str] = {}
+        """For the audit event: why the request was allowed, what admission found."""
         self.status = 0
+        self.trail: Trail | None = None
 
     @property
     def query(self) -> Mapping[str, str]:

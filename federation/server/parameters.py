@@ -70,11 +70,17 @@ def to_list_options(query: Mapping[str, str]) -> ListOptions:
 
 
 def to_write_options(
-    query: Mapping[str, str], user_agent: str, warnings: list[str], kind: str, user: Requester | None = None
+    query: Mapping[str, str],
+    user_agent: str,
+    warnings: list[str],
+    kind: str,
+    user: Requester | None = None,
+    annotations: dict[str, str] | None = None,
 ) -> WriteOptions:
     """Return the options of a create, update or patch; `kind` is CreateOptions, … for the error's text."""
+    annotations = {} if annotations is None else annotations
     if not query:
-        return WriteOptions(user_agent=user_agent, warnings=warnings, user=user)
+        return WriteOptions(user_agent=user_agent, warnings=warnings, user=user, audit_annotations=annotations)
     field_validation = query.get("fieldValidation") or "Warn"
     manager = query.get("fieldManager", "")
     causes = _check_dry_run(query.get("dryRun", ""))
@@ -106,6 +112,7 @@ def to_write_options(
         user_agent=user_agent,
         warnings=warnings,
         user=user,
+        audit_annotations=annotations,
     )
 
 
@@ -114,6 +121,7 @@ def to_delete_options(
     body: Mapping[str, Any] | None,
     warnings: list[str] | None = None,
     user: Requester | None = None,
+    annotations: dict[str, str] | None = None,
 ) -> DeleteOptions:
     """Return the options of a delete: a body (DeleteOptions) wins over query parameters, as in kube-apiserver."""
     given: dict[str, Any] = dict(body) if body else _from_query(query)
@@ -145,7 +153,15 @@ def to_delete_options(
     if causes:
         raise errors.invalid("DeleteOptions", "meta.k8s.io", "", causes)
     return DeleteOptions(
-        policy, grace, uid, resource_version, bool(dry_run), orphan, [] if warnings is None else warnings, user
+        policy,
+        grace,
+        uid,
+        resource_version,
+        bool(dry_run),
+        orphan,
+        [] if warnings is None else warnings,
+        user,
+        {} if annotations is None else annotations,
     )
 
 

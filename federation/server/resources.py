@@ -179,6 +179,7 @@ class Resources:
             request.warnings,
             _OPTIONS_KINDS[verb],
             request.user.to_info,
+            request.annotations,
         )
 
     async def _object(self, call: Call, options: WriteOptions) -> dict[str, object]:
@@ -195,7 +196,9 @@ class Resources:
     async def _delete_options(self, call: Call) -> DeleteOptions:
         request = call.request
         body = await self._delete_body(call)
-        return parameters.to_delete_options(request.query, body, request.warnings, request.user.to_info)
+        return parameters.to_delete_options(
+            request.query, body, request.warnings, request.user.to_info, request.annotations
+        )
 
     async def _delete_body(self, call: Call) -> dict[str, object] | None:
         body = await call.request.body(self._body_bytes_max)
