@@ -24,6 +24,7 @@ from federation.client.local import LocalClient
 from federation.client.outcalls import Outcalls
 from federation.client.pool import ClusterPool, PoolOptions
 from federation.client.protocol import Client
+from federation.controllers.automigration import controller as automigration
 from federation.controllers.cluster import controller as cluster
 from federation.controllers.federate import controller as federate
 from federation.controllers.nsautoprop import controller as nsautoprop
@@ -97,6 +98,7 @@ class Wiring:
             ("sync", sync.build(client, informers, types, members, recorder, clock).run),
             ("statuscollect", statuscollect.build(client, informers, types, members, clock).run),
             ("statusaggregate", statusaggregate.build(client, informers, types, members, clock).run),
+            ("automigration", automigration.build(client, informers, types, members, recorder, clock).run),
         ]
 
     async def unsynced(self) -> str:

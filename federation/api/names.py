@@ -82,6 +82,8 @@ TEMPLATE_HASH = _OURS + "template-hash"
 """On a member object: hash of what was applied last, so that a restart can skip a write that would change nothing."""
 IDLE_CONTROLLERS = _OURS + "idle-controllers"
 """On a federated object: comma list of pipeline controllers with nothing to do for it; nobody waits for them."""
+FAILBACK = _OURS + "failback"
+"""On a federated object: JSON {stableFor, batchSize}, how its policy wants replicas to come back after a migration."""
 STORE_IDENTITY = _OURS + "store-identity"
 
 # Finalizers
@@ -185,6 +187,9 @@ EVENT_PARSE_MIGRATION_CONFIGURATION = "ParseMigrationConfiguration"
 EVENT_INVALID_SCHEDULING_ANNOTATION = "InvalidSchedulingAnnotation"
 EVENT_INVALID_PROPAGATION_POLICY = "InvalidPropagationPolicy"
 EVENT_WEBHOOK_CONFIGURATION_ERROR = "WebhookConfigurationError"
+
+# Event reasons of the automigration controller
+EVENT_AUTO_MIGRATION_INFO_UPDATED = "AutoMigrationInfoUpdated"
 
 # Reasons of the Scheduled condition; those of unsuccessful decisions are their outcomes (scheduling/engine.py)
 REASON_SCHEDULED = "Scheduled"

@@ -18,10 +18,12 @@ from federation.base.clock import Clock, SystemClock
 from federation.client.protocol import Client
 from federation.runtime.informer import Handler, Informer, InformerOptions, Transform
 from federation.runtime.informers import Informers
-from federation.runtime.slim import drop_managed_fields, slim_node, slim_pod
+from federation.runtime.slim import controller_uids, drop_managed_fields, slim_node, slim_pod
 
 MemberHandler = Callable[[str, Resource, Object | None, Object | None], None]
 """Told cluster, resource, old and new, as an informer's handler is."""
+BY_CONTROLLER = "controller"
+"""Index of pods and ReplicaSets by the uid of the object that controls them."""
 SyncListener = Callable[[str, Resource], None]
 ClusterListener = Callable[[str], None]
 
@@ -61,6 +63,7 @@ class _Member:
         self.by_resource: dict[Resource, Informer] = {}
         self.nodes: Informer | None = None
         self.pods: Informer | None = None
+        self.owned: dict[Resource, Informer] = {}
         self.tasks: list[asyncio.Task[None]] = []
 
 
@@ -189,6 +192,25 @@ class Members:
             return None
         return member.nodes, member.pods
 
+    def ensure_owned_informer(self, cluster: str, resource: Resource, transform: Transform) -> Informer | None:
+        """Follow what the cluster's own controllers make, in the form that `transform` leaves; None if it is unknown.
+
+        These objects and the cluster's pods are indexed `BY_CONTROLLER` from then on. Sync listeners hear of the first
+        complete list; handlers do not hear of changes.
+        """
+        member = self._members.get(cluster)
+        if member is None:
+            return None
+        informer = member.owned.get(resource)
+        if informer is None:
+            informer = member.owned[resource] = member.informers.for_resource(resource, transform=transform)
+            self.ensure_capacity_informers(cluster)
+            assert member.pods is not None
+            for indexed in (informer, member.pods):
+                indexed.add_index(BY_CONTROLLER, controller_uids)
+            self._tell_when_synced(member, resource, informer)
+        return informer
+
     def add_capacity_handler(self, handler: MemberHandler) -> None:
         """Call the handler for every later change of a followed node or pod."""
         self._capacity_handlers.append(handler)
@@ -210,7 +232,7 @@ class Members:
         if self._group is None:
             return
         member.tasks.append(self._group.create_task(member.informers.run(), name=f"member {member.name}"))
-        for resource, informer in member.by_resource.items():
+        for resource, informer in (*member.by_resource.items(), *member.owned.items()):
             self._tell_when_synced(member, resource, informer)
 
     def _follow(self, member: _Member, resource: Resource) -> None:
@@ -224,7 +246,7 @@ class Members:
     def _tell_when_synced(self, member: _Member, resource: Resource, informer: Informer) -> None:
         async def tell() -> None:
             await informer.wait_synced()
-            if self.informer(member.name, resource) is informer:
+            if informer in (member.by_resource.get(resource), member.owned.get(resource)):
                 for listener in self._sync_listeners:
                     listener(member.name, resource)
 

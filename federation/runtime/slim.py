@@ -6,6 +6,7 @@ planner reads a full object and a slim one. `members.py` uses them.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from federation.api.resources import Object
@@ -31,7 +32,10 @@ def slim_node(node: Object) -> Object:
 
 
 def slim_pod(pod: Object) -> Object:
-    """Return what capacity needs of a Pod: its requests, its node, its phase."""
+    """Return what capacity and auto-migration need of a Pod: its requests, its node, its phase and its controller.
+
+    Only a pod without a node keeps its PodScheduled condition: of the others it says nothing new.
+    """
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     slim_spec: Object = {"containers": _requests_of(spec.get("containers"))}
     if spec.get("initContainers"):
@@ -39,7 +43,34 @@ def slim_pod(pod: Object) -> Object:
     for key in ("overhead", "nodeName", "resources"):
         if spec.get(key):
             slim_spec[key] = spec[key]
-    return {"metadata": _metadata(pod), "spec": slim_spec, "status": {"phase": status.get("phase", "")}}
+    slim_status: Object = {"phase": status.get("phase", "")}
+    if not spec.get("nodeName") and status.get("conditions"):
+        slim_status["conditions"] = [c for c in status["conditions"] if c.get("type") == "PodScheduled"]
+    metadata = _metadata(pod)
+    if (controller := _controller(pod)) is not None:
+        metadata["ownerReferences"] = controller
+    if deleted := pod["metadata"].get("deletionTimestamp"):
+        metadata["deletionTimestamp"] = deleted
+    return {"metadata": metadata, "spec": slim_spec, "status": slim_status}
+
+
+def controller_uids(obj: Object) -> list[str]:
+    """Return the uid of the object's controller, as an index value: at most one."""
+    references = obj["metadata"].get("ownerReferences") or ()
+    return [str(reference["uid"]) for reference in references if reference.get("controller")]
+
+
+def _controller(obj: Object) -> list[Object] | None:
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            return _shared_reference(str(reference.get("kind")), str(reference.get("name")), str(reference.get("uid")))
+    return None
+
+
+@lru_cache(maxsize=65536)
+def _shared_reference(kind: str, name: str, uid: str) -> list[Object]:
+    """Return one list for all pods of a ReplicaSet: thousands of them would repeat it."""
+    return [{"kind": kind, "name": name, "uid": uid, "controller": True}]
 
 
 def _requests_of(containers: Any) -> list[Object]:

@@ -13,6 +13,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.paths import to_pointer
 from federation.planning import pipeline
+from federation.planning.automigration.info import failback_to_text
 from federation.planning.placements import Part, to_merge_patch, with_annotations, with_overrides, with_placement
 from federation.scheduling.engine import Placements
 from federation.scheduling.policy import Policy
@@ -43,14 +44,25 @@ def place(
     )
     is_moved = bool(placement or overrides)
     written: dict[str, str | None] = dict(annotations)
-    written[names.POD_UNSCHEDULABLE_THRESHOLD] = (
-        to_go_duration(policy.unschedulable_threshold) if policy.has_auto_migration else None
-    )
+    written |= migration_terms(fed_object, federated_type, policy)
     if is_moved:
         written[names.SCHEDULING] = _feedback(fed_object, placements)
     written |= _turn(fed_object, federated_type, is_changed=is_moved or bool(following))
     patch = to_merge_patch(fed_object, placement, overrides, following, with_annotations(fed_object, written))
     return patch, is_moved
+
+
+def migration_terms(
+    fed_object: Mapping[str, Any], federated_type: FederatedType, policy: Policy
+) -> dict[str, str | None]:
+    """Return the annotations by which the automigration controller knows what the policy wants."""
+    if not policy.has_auto_migration:
+        return {names.POD_UNSCHEDULABLE_THRESHOLD: None, names.FAILBACK: None}
+    batch = policy.failback.batch_of(federated_type.replicas(fed_object["spec"]["template"]) or 0)
+    return {
+        names.POD_UNSCHEDULABLE_THRESHOLD: to_go_duration(policy.unschedulable_threshold),
+        names.FAILBACK: failback_to_text(policy.failback.stable_for, batch),
+    }
 
 
 def describe_move(before: Placements, after: Placements) -> str:

@@ -5,6 +5,7 @@ terms and hashes. It also knows which objects it selects by itself (`resourceSel
 `matching.py`. `unit.py` combines a policy with an object.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -37,6 +38,19 @@ class RescheduleWhen(NamedTuple):
     cluster_joined: bool = False
     cluster_labels_changed: bool = False
     cluster_api_resources_changed: bool = False
+
+
+class FailbackRules(NamedTuple):
+    """How replicas come back to a cluster that has room again; an extension of this project."""
+
+    stable_for: str = "5m"
+    batch_size: int | str = "25%"
+
+    def batch_of(self, replicas: int) -> int:
+        """Return the batch in replicas; a share of them is rounded up."""
+        if isinstance(self.batch_size, int):
+            return max(0, self.batch_size)
+        return -(-int(self.batch_size.removesuffix("%")) * replicas // 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +104,7 @@ class Policy:
     has_auto_migration: bool
     keep_unschedulable: bool
     unschedulable_threshold: str
+    failback: FailbackRules
     selectors: tuple[ResourceSelector, ...]
     content_hash: str
 
@@ -119,6 +134,7 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
         has_auto_migration=migration is not None,
         keep_unschedulable=bool((migration or {}).get("keepUnschedulableReplicas")),
         unschedulable_threshold=str(((migration or {}).get("when") or {}).get("podUnschedulableFor") or "1m"),
+        failback=_failback((migration or {}).get("failback") or {}),
         selectors=tuple(_resource_selector(entry) for entry in spec.get("resourceSelectors") or ()),
         content_hash=hash_of({key: value for key, value in spec.items() if key not in _NOT_CONTENT}),
     )
@@ -183,6 +199,13 @@ def _reschedule_when(when: Mapping[str, Any] | None) -> RescheduleWhen | None:
         bool(when.get("clusterLabelsChanged", False)),
         bool(when.get("clusterAPIResourcesChanged", False)),
     )
+
+
+def _failback(rules: Mapping[str, Any]) -> FailbackRules:
+    size = rules.get("batchSize")
+    if size is not None and not isinstance(size, int) and not re.fullmatch(r"[0-9]{1,3}%", str(size)):
+        raise ValueError(f"spec.autoMigration.failback.batchSize: {size!r} is neither a number nor a percentage")
+    return FailbackRules(str(rules.get("stableFor") or "5m"), "25%" if size is None else size)
 
 
 def _resource_selector(entry: Mapping[str, Any]) -> ResourceSelector:

@@ -164,8 +164,9 @@ def placed(turn: Turn, due: Due, placements: Placements) -> tuple[Part | None, b
 def kept(turn: Turn, finding: Finding) -> Part | None:
     """Return the patch that leaves the object where it is and passes the turn on; None when there is none to write."""
     more: Annotations = {}
-    if isinstance(finding, Deferred):
-        more = {names.SCHEDULING_DEFERRED_REASONS: finding.verdict.deferred_reasons or None}
+    if isinstance(finding, Deferred) and turn.policy is not None:
+        more = persist.migration_terms(turn.fed_object, turn.federated_type, turn.policy)
+        more[names.SCHEDULING_DEFERRED_REASONS] = finding.verdict.deferred_reasons or None
     return persist.keep(turn.fed_object, turn.federated_type, turn.annotations | more)
 
 

@@ -14,6 +14,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.paths import to_pointer
 from federation.api.selectors import compile_cluster_terms
+from federation.planning.placement.failback import Offers
 from federation.planning.placements import overrides_of, placement_of
 from federation.scheduling import migration
 from federation.scheduling.framework.types import (
@@ -70,6 +71,7 @@ def build_unit(
         fields |= overriding
     if not federated_type.paths.replicas_spec:
         fields["mode"] = SchedulingMode.DUPLICATE
+    desired = federated_type.replicas(template)
     return SchedulingUnit(
         gvk=GroupVersionKind(resource.group, resource.version, resource.kind),
         plural=resource.plural,
@@ -77,11 +79,11 @@ def build_unit(
         name=str(source.get("name") or metadata["name"]),
         labels=source.get("labels") or {},
         annotations=source.get("annotations") or {},
-        desired_replicas=federated_type.replicas(template),
+        desired_replicas=desired,
         request=request,
         current=current_clusters(fed_object, federated_type),
         avoid_disruption=policy.avoid_disruption,
-        auto_migration=_auto_migration(policy, annotations),
+        auto_migration=_auto_migration(policy, annotations, desired),
         custom_migration=migration.from_annotation(annotations.get(names.APPLIED_MIGRATION_CONFIGURATION)),
         template=template,
         **fields,
@@ -125,7 +127,7 @@ def ignored_annotations(annotations: Mapping[str, str]) -> list[str]:
     return [key for key in _READERS if key in annotations and not overrides_from_annotations({key: annotations[key]})]
 
 
-def _auto_migration(policy: Policy, annotations: Mapping[str, str]) -> AutoMigration | None:
+def _auto_migration(policy: Policy, annotations: Mapping[str, str], desired: int | None) -> AutoMigration | None:
     if not policy.has_auto_migration:
         return None
     info: Any = {}
@@ -136,7 +138,10 @@ def _auto_migration(policy: Policy, annotations: Mapping[str, str]) -> AutoMigra
             info = {}
     info = info if isinstance(info, dict) else {}
     return AutoMigration(
-        policy.keep_unschedulable, info.get("estimatedCapacity") or {}, info.get("scheduledReplicas") or {}
+        policy.keep_unschedulable,
+        info.get("estimatedCapacity") or {},
+        info.get("scheduledReplicas") or {},
+        Offers(info.get("offeredReplicas") or {}, policy.failback.batch_of(desired or 0)),
     )
 
 

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
+from federation.planning.placement.failback import plan_with_trials
 from federation.planning.placement.replicas import Demand, Preference, Steps, plan_replicas
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.divide import caps_of, current_replicas, maximums
+from federation.scheduling.framework.divide import caps_of, current_replicas, maximums, offers_of
 from federation.scheduling.framework.interfaces import Arguments, ReplicasPlugin
 from federation.scheduling.framework.types import CPU, NVIDIA_GPU, Cluster, Division, SchedulingUnit, Status
 
@@ -75,7 +76,9 @@ class ClusterCapacityWeight(ReplicasPlugin):
             avoid_disruption=unit.avoid_disruption,
             keep_unschedulable=unit.auto_migration is not None and unit.auto_migration.keep_unschedulable,
         )
-        plan = plan_replicas(demand, steps)
+        plan = plan_with_trials(plan_replicas, demand, offers_of(unit), steps)
+        if estimated:
+            explanation["estimated"] = dict(estimated)
         if plan.overflow:
             explanation["overflow"] = plan.overflow
         totals = plan.totals()

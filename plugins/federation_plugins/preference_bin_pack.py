@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from federation.planning.placement.binpack import plan_binpack
+from federation.planning.placement.failback import plan_with_trials
 from federation.planning.placement.replicas import Demand, Preference, Steps
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.divide import caps_of, current_replicas, maximums
+from federation.scheduling.framework.divide import caps_of, current_replicas, maximums, offers_of
 from federation.scheduling.framework.interfaces import ReplicasPlugin
 from federation.scheduling.framework.types import Cluster, Division, SchedulingUnit, Status
 
@@ -38,8 +39,10 @@ class PreferenceBinPack(ReplicasPlugin):
             avoid_disruption=unit.avoid_disruption,
             keep_unschedulable=migration is not None and migration.keep_unschedulable,
         )
-        plan = plan_binpack(demand, steps)
+        plan = plan_with_trials(plan_binpack, demand, offers_of(unit), steps)
         explanation: dict[str, Any] = {"steps": steps}
+        if estimated:
+            explanation["estimated"] = dict(estimated)
         if plan.overflow:
             explanation["overflow"] = plan.overflow
         totals = plan.totals()

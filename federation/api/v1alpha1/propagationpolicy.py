@@ -59,9 +59,24 @@ class AutoMigrationTrigger(Model):
     """How long a Pod must have been unschedulable before its replica is moved to another cluster."""
 
 
+class Failback(Model):
+    """How replicas come back to a cluster that has room for them again. An extension of this project."""
+
+    batch_size: Annotated[
+        int | str,
+        Field(json_schema_extra={"x-kubernetes-int-or-string": True, "pattern": "^[0-9]{1,3}%$"}),
+    ] = "25%"
+    """The most replicas that come back at a time, as a number or as a percentage of all, rounded up. So many run
+    besides the others until they are ready. 0 lets replicas stay where they went."""
+    stable_for: Duration = "5m"
+    """How long there must have been room before the first replica comes back."""
+
+
 class AutoMigration(Model):
     """Moves replicas that a cluster cannot schedule to clusters that can."""
 
+    failback: Failback | None = None
+    """How replicas come back; absent means the defaults. An extension of this project."""
     keep_unschedulable_replicas: bool = False
     """Whether the replicas that cannot be scheduled stay where they are besides the new ones elsewhere."""
     when: AutoMigrationTrigger = AutoMigrationTrigger(pod_unschedulable_for="1m")

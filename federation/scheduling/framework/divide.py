@@ -6,6 +6,7 @@ there.
 
 from collections.abc import Mapping, Sequence
 
+from federation.planning.placement.failback import Offers
 from federation.scheduling.framework.types import Cluster, Effect, SchedulingUnit
 
 
@@ -40,3 +41,8 @@ def caps_of(unit: SchedulingUnit) -> tuple[Mapping[str, int], Mapping[str, int]]
         {name: capacity for name, capacity in estimated.items() if capacity >= 0},
         {} if custom is None else custom.limited_capacity,
     )
+
+
+def offers_of(unit: SchedulingUnit) -> Offers:
+    """Return the room that has returned to clusters after a migration."""
+    return Offers() if unit.auto_migration is None else unit.auto_migration.offers

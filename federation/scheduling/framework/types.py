@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from federation.api.selectors import ClusterTerms
+from federation.planning.placement.failback import Offers
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -131,6 +132,8 @@ class AutoMigration:
     keep_unschedulable: bool = False
     estimated_capacity: Mapping[str, int] = field(default_factory=dict)
     scheduled_replicas: Mapping[str, int] = field(default_factory=dict)
+    offers: Offers = field(default_factory=Offers)
+    """Room that has returned and may be tried."""
 
 
 @dataclass(frozen=True, slots=True)

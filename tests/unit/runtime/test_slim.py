@@ -1,6 +1,8 @@
 """What is kept of cached objects."""
 
-from federation.runtime.slim import drop_managed_fields, slim_node, slim_pod
+from typing import Any
+
+from federation.runtime.slim import controller_uids, drop_managed_fields, slim_node, slim_pod
 
 
 def test_managed_fields_are_dropped() -> None:
@@ -34,6 +36,21 @@ def test_a_pod_keeps_its_requests_node_and_phase() -> None:
         "status": {"phase": "Running"},
     }
     assert slim_pod({"metadata": {"name": "p"}})["status"] == {"phase": ""}
+
+
+def test_a_pod_that_waits_for_a_node_says_since_when_and_whose_it_is() -> None:
+    waiting = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "uid": "u1", "controller": True}
+
+    def pod(name: str) -> dict[str, Any]:
+        metadata = {"name": name, "deletionTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": [{}, owner]}
+        return {"metadata": metadata, "status": {"conditions": [{"type": "Ready", "status": "False"}, waiting]}}
+
+    slim = slim_pod(pod("a"))
+    assert slim["status"] == {"phase": "", "conditions": [waiting]}
+    assert slim["metadata"]["deletionTimestamp"] == "2026-01-01T00:00:00Z"
+    assert controller_uids(slim) == ["u1"]
+    assert slim_pod(pod("b"))["metadata"]["ownerReferences"] is slim["metadata"]["ownerReferences"]
 
 
 def test_a_node_keeps_what_scheduling_asks() -> None:

@@ -9,6 +9,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType, PathDefinition
 from federation.api.resources import CONFIGMAPS, DEPLOYMENTS
 from federation.api.selectors import compile_cluster_terms
+from federation.planning.placement.failback import Offers
 from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.framework.types import AutoMigration, SchedulingMode, Taint, Toleration
 from federation.scheduling.migration import MigrationError, applied_annotation, applied_form, from_annotation
@@ -197,10 +198,25 @@ def test_feedback_counts_only_with_auto_migration() -> None:
     info = {names.AUTO_MIGRATION_INFO: '{"estimatedCapacity": {"east": 1}, "scheduledReplicas": {"west": 2}}'}
     assert unit_of({}, info).auto_migration is None
     on = {"autoMigration": {"keepUnschedulableReplicas": True}}
-    assert unit_of(on, info).auto_migration == AutoMigration(True, {"east": 1}, {"west": 2})
-    assert unit_of(on, {names.AUTO_MIGRATION_INFO: "{nonsense"}).auto_migration == AutoMigration(True, {}, {})
-    assert unit_of(on, {names.AUTO_MIGRATION_INFO: "[]"}).auto_migration == AutoMigration(True, {}, {})
-    assert unit_of(on).auto_migration == AutoMigration(True, {}, {})
+    quarter = Offers({}, 1)
+    assert unit_of(on, info).auto_migration == AutoMigration(True, {"east": 1}, {"west": 2}, quarter)
+    assert unit_of(on, {names.AUTO_MIGRATION_INFO: "{nonsense"}).auto_migration == AutoMigration(True, {}, {}, quarter)
+    assert unit_of(on, {names.AUTO_MIGRATION_INFO: "[]"}).auto_migration == AutoMigration(True, {}, {}, quarter)
+    assert unit_of(on).auto_migration == AutoMigration(True, {}, {}, quarter)
+
+
+def test_room_that_has_returned_is_offered_in_the_policys_batches() -> None:
+    info = {names.AUTO_MIGRATION_INFO: '{"offeredReplicas": {"east": 2}}'}
+
+    def offers(**failback: Any) -> Offers | None:
+        migration = unit_of({"autoMigration": {"failback": failback}}, info).auto_migration
+        return migration.offers if migration else None
+
+    assert offers(batchSize=7) == Offers({"east": 2}, 7)
+    assert offers(batchSize="100%") == Offers({"east": 2}, unit_of({}).desired_replicas or 0)
+    assert offers(batchSize=0, stableFor="1m") == Offers({"east": 2}, 0)
+    with pytest.raises(ValueError, match="batchSize"):
+        offers(batchSize="many")
 
 
 def test_a_policy_says_when_to_look_again() -> None:

@@ -1,0 +1,80 @@
+"""Counting pods that a member's scheduler placed, and those that it has been unable to place for too long (spec §13).
+
+A pod that waits is unschedulable once its PodScheduled=False, Unschedulable condition is as old as the threshold; until
+then the count says when that will be, so that the caller looks again at that moment and not before. Pods that are on
+their way out or have ended play no part. Reads full pods and those of `runtime/slim.py`. Pure.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+_SCHEDULED = "PodScheduled"
+_UNSCHEDULABLE = "Unschedulable"
+_ENDED = ("Succeeded", "Failed")
+_COMPARED = ("status", "reason", "message", "lastProbeTime", "lastTransitionTime")
+
+
+@dataclass(frozen=True, slots=True)
+class PodCount:
+    """Pods of one workload in one member: all that live, those with a node, those that wait for too long."""
+
+    total: int = 0
+    scheduled: int = 0
+    unschedulable: int = 0
+    next_crossing_s: float | None = None
+    """Seconds until the next waiting pod counts as unschedulable; None when none waits."""
+
+
+def count_pods(pods: Iterable[Mapping[str, Any]], now: datetime, threshold_s: float) -> PodCount:
+    """Count the pods of one workload; a pod exactly at the threshold counts as unschedulable."""
+    total = scheduled = unschedulable = 0
+    next_crossing_s: float | None = None
+    for pod in pods:
+        if not is_live(pod):
+            continue
+        total += 1
+        condition = scheduled_condition(pod) or {}
+        if condition.get("status") == "True" or (pod.get("spec") or {}).get("nodeName"):
+            scheduled += 1
+        elif condition.get("status") == "False" and condition.get("reason") == _UNSCHEDULABLE:
+            remaining_s = threshold_s - _age_s(condition.get("lastTransitionTime"), now)
+            if remaining_s <= 0:
+                unschedulable += 1
+            elif next_crossing_s is None or remaining_s < next_crossing_s:
+                next_crossing_s = remaining_s
+    return PodCount(total, scheduled, unschedulable, next_crossing_s)
+
+
+def is_live(pod: Mapping[str, Any]) -> bool:
+    """Say whether the pod counts for its workload: neither ended nor on its way out."""
+    return not (pod.get("metadata") or {}).get("deletionTimestamp") and (
+        (pod.get("status") or {}).get("phase") not in _ENDED
+    )
+
+
+def scheduled_condition(pod: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the pod's PodScheduled condition."""
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == _SCHEDULED:
+            found: Mapping[str, Any] = condition
+            return found
+    return None
+
+
+def has_scheduling_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Say whether the PodScheduled condition came, went or says something else."""
+    before, after = scheduled_condition(old), scheduled_condition(new)
+    if before is None or after is None:
+        return before is not after
+    return any(before.get(key) != after.get(key) for key in _COMPARED)
+
+
+def _age_s(since: Any, now: datetime) -> float:
+    """Return the seconds since a Kubernetes time; a missing or broken one lies infinitely far back."""
+    try:
+        moment = datetime.fromisoformat(str(since))
+    except ValueError:
+        return float("inf")
+    return (now - (moment if moment.tzinfo else moment.replace(tzinfo=UTC))).total_seconds()

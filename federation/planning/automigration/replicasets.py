@@ -1,0 +1,45 @@
+"""Which ReplicaSet holds a Deployment's newest pods: the one that it controls with the same pod template (spec §13).
+
+Only those pods say whether the workload as it is now can be scheduled. Templates are compared without the label that
+the Deployment controller adds, by a hash, so that a cache keeps sixteen bytes of a template (`slim_replica_set`). Pure.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from federation.api.resources import Object
+from federation.planning.memberobject import content_hash
+
+TEMPLATE_HASH_LABEL = "pod-template-hash"
+TEMPLATE_HASH = "templateHash"
+"""Where a slim ReplicaSet keeps the hash of its template."""
+
+
+def template_hash(template: Mapping[str, Any]) -> str:
+    """Return a hash of a pod template that does not depend on its pod-template-hash label."""
+    metadata = template.get("metadata") or {}
+    labels = metadata.get("labels") or {}
+    if TEMPLATE_HASH_LABEL in labels:
+        kept = {key: value for key, value in labels.items() if key != TEMPLATE_HASH_LABEL}
+        template = {**template, "metadata": {**metadata, "labels": kept}}
+    return content_hash(template)
+
+
+def newest_replica_set(deployment: Mapping[str, Any], replica_sets: Iterable[Object]) -> Object | None:
+    """Return the slim ReplicaSet with the Deployment's template, the oldest if there are several; None without one.
+
+    `replica_sets` are those that the Deployment controls.
+    """
+    wanted = template_hash((deployment.get("spec") or {}).get("template") or {})
+    found = [replica_set for replica_set in replica_sets if replica_set[TEMPLATE_HASH] == wanted]
+    return min(found, key=lambda s: (s["metadata"]["creationTimestamp"], s["metadata"]["name"]), default=None)
+
+
+def slim_replica_set(replica_set: Object) -> Object:
+    """Return what is needed of a ReplicaSet: whose it is, how old, and a hash of its pod template."""
+    metadata = replica_set["metadata"]
+    kept = {
+        key: metadata.get(key) or "" for key in ("name", "namespace", "resourceVersion", "uid", "creationTimestamp")
+    }
+    kept["ownerReferences"] = metadata.get("ownerReferences") or []
+    return {"metadata": kept, TEMPLATE_HASH: template_hash((replica_set.get("spec") or {}).get("template") or {})}

@@ -1,0 +1,64 @@
+"""Auto-migration's counting against the reference's own answers, and KubeFed's pod analysis as far as it is the same."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.support.vectors import case_id, load
+
+from federation.planning.automigration.pods import count_pods, has_scheduling_changed
+from federation.planning.automigration.replicasets import template_hash
+from federation.planning.placement.replicas import Demand, Preference, plan_replicas
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SEED = next(c for c in load("seeds-003-kubeadmiral") if c["name"] == "003-4 automatic migration table")
+
+
+def with_times(value: Any) -> Any:
+    """Return the value with offsets from now as Kubernetes times."""
+    if isinstance(value, dict):
+        if "now_plus_ns" in value:
+            return (NOW + timedelta(microseconds=value["now_plus_ns"] / 1000)).isoformat()
+        return {key: with_times(inner) for key, inner in value.items()}
+    return [with_times(inner) for inner in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("case", load("automigration_util"), ids=case_id)
+def test_pods_are_counted_and_compared_like_the_reference(case: dict[str, Any]) -> None:
+    given, expected = with_times(case["input"]), case["expected"]
+    if given["op"] == "conditionChanged":
+        assert has_scheduling_changed(given["oldPod"], given["newPod"]) == expected["changed"]
+        return
+    count = count_pods(given["pods"], NOW, given["thresholdNs"] / 1e9)
+    crossing_ns = None if count.next_crossing_s is None else count.next_crossing_s * 1e9
+    assert (count.scheduled, count.unschedulable) == (expected["scheduled"], expected["unschedulable"])
+    assert crossing_ns == expected["nextCrossInNs"]
+
+
+@pytest.mark.parametrize("case", load("pod_template_equal_ignore_hash"), ids=case_id)
+def test_templates_are_equal_like_in_the_reference(case: dict[str, Any]) -> None:
+    a, b = template_hash(case["input"]["a"]), template_hash(case["input"]["b"])
+    assert (a == b) == case["expected"]["equal"]
+
+
+@pytest.mark.parametrize("case", load("kubefed_pod_analyzer"), ids=case_id)
+def test_pods_that_nobody_has_looked_at_yet_are_neither_scheduled_nor_unschedulable(case: dict[str, Any]) -> None:
+    expected = case["expected"]
+    count = count_pods(case["input"]["pods"], NOW, 60)
+    assert (count.total, count.unschedulable) == (expected["total"], expected["unschedulable"])
+    assert count.scheduled >= expected["runningAndReady"]
+    assert (count.next_crossing_s is not None) == expected["needsRecheck"]
+
+
+def test_the_seeds_table() -> None:
+    given = SEED["input"]["manifest"]
+    first = given["firstSchedule"]
+    capacity = {c: first[c] - stuck for c, stuck in given["unschedulable"].items() if stuck}
+    demand = Demand(
+        given["replicas"],
+        tuple(first),
+        {cluster: Preference(weight) for cluster, weight in given["weights"].items()},
+        current=first,
+        estimated=capacity,
+    )
+    assert plan_replicas(demand).totals() == SEED["expected"]["afterMigration"]
