@@ -1,10 +1,12 @@
 """CustomResourceDefinitions at work: naming conditions, serving and un-serving kinds, emptying them before the end.
 
 Every process follows the stored definitions and keeps its own `Kinds` current; the process that writes one serves it
-before it answers. Conditions are part of the write itself, so that `Established` is true in the answer already. Read
-`strategies/crds.py` for the checks of a definition.
+before it answers. Conditions are part of the write itself, so that `Established` is true in the answer already. A
+definition is checked here and not in its strategy, because that may take longer than one request may keep the others
+waiting; what is checked is in `validation/definitions.py` and `schema/acceptance.py`.
 """
 
+import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -16,12 +18,13 @@ from federation.base.clock import to_rfc3339
 from federation.base.errors import AlreadyExists, ApiError, NotFound, invalid
 from federation.registry import encoding
 from federation.registry.access import Access
-from federation.registry.cel.rules import definition_problems
 from federation.registry.deletes import Deleter
 from federation.registry.kinds import ALL_VERBS, KindInfo, PrinterColumn, ScalePaths
 from federation.registry.options import DeleteOptions, WriteOptions
+from federation.registry.schema.acceptance import schema_checks
 from federation.registry.schema.structural import from_openapi
 from federation.registry.strategies.crds import CLEANUP_FINALIZER, CustomStrategy
+from federation.registry.validation.definitions import is_true, validate_definition, validate_definition_update
 from federation.registry.validation.fields import Causes
 from federation.registry.writes import Writer
 from federation.store.interface import EventType
@@ -79,12 +82,12 @@ class Definitions:
 
     async def before_create(self, obj: Object, *, dry_run: bool) -> None:
         del dry_run
-        self._complete(obj)
+        await self._complete(obj, validate_definition(obj))
 
     async def before_update(self, new: Object, old: Object, *, dry_run: bool) -> None:
         del dry_run
         if new["spec"] != old["spec"]:
-            self._complete(new)
+            await self._complete(new, validate_definition_update(new, old))
 
     def written(self, obj: Object) -> None:
         """Serve the definition's versions, when it is established."""
@@ -92,7 +95,7 @@ class Definitions:
         group, plural = spec["group"], spec["names"]["plural"]
         terminating = bool(metadata.get("deletionTimestamp"))
         state = (metadata.get("generation", 0), terminating)
-        if self._served.get(metadata["uid"]) == state or not _is_true(obj, "Established"):
+        if self._served.get(metadata["uid"]) == state or not is_true(obj, "Established"):
             return
         self._served[metadata["uid"]] = state
         self._access.kinds.replace(group, plural, kind_infos(obj, is_terminating=terminating))
@@ -102,14 +105,13 @@ class Definitions:
         if self._served.pop(obj["metadata"]["uid"], None) is not None:
             self._access.kinds.replace(obj["spec"]["group"], obj["spec"]["names"]["plural"], [])
 
-    def _complete(self, obj: Object) -> None:
-        """Compile schemas and rules (Invalid when one cannot be) and write names and conditions into the status."""
+    async def _complete(self, obj: Object, causes: Causes) -> None:
+        """Check the schemas as well (Invalid) and write names and conditions into the status."""
         spec, now = obj["spec"], to_rfc3339(self._access.clock.now())
-        causes: Causes = []
-        for index, version in enumerate(spec["versions"]):
-            structural = version["schema"]["openAPIV3Schema"]
-            from_openapi(structural)
-            causes += definition_problems(structural, f"spec.versions[{index}].schema.openAPIV3Schema")
+        for index, version in enumerate(spec.get("versions") or ()):
+            for check in schema_checks(version, f"spec.versions[{index}]"):
+                causes += check()
+                await asyncio.sleep(0)  # half a megabyte takes a while, and others wait
         if causes:
             raise invalid("CustomResourceDefinition", CRDS.group, obj["metadata"]["name"], causes)
         status = dict(obj.get("status") or {})
@@ -259,8 +261,3 @@ def _deprecation(spec: Object, version: dict[str, Any]) -> str:
         return ""
     kind = spec["names"]["kind"]
     return version.get("deprecationWarning") or f"{spec['group']}/{version['name']} {kind} is deprecated"
-
-
-def _is_true(obj: Object, kind: str) -> bool:
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)

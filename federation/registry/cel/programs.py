@@ -12,6 +12,8 @@ from typing import Any
 
 from federation.base.errors import FederationError
 
+_TOO_COSTLY = "operation cancelled: actual cost limit exceeded"
+
 
 class CompileError(FederationError):
     """The text is no expression, or uses something that does not exist; the message is the compiler's."""
@@ -35,10 +37,13 @@ class Program:
         return str(self._expression.return_type())
 
     def evaluate(self, data: Mapping[str, Any]) -> Any:
-        """Return the value as plain Python; EvaluationError."""
-        found = self._expression.eval(data=data)
+        """Return the value as plain Python; EvaluationError, also when it takes too many steps."""
         try:
+            found = self._expression.eval(data=data)
             value = found.plain_value()
+        except RuntimeError as error:
+            # The library stops a program after 10,000 steps of its loops.
+            raise EvaluationError(_TOO_COSTLY if "Iteration budget" in str(error) else str(error)) from error
         except TypeError as error:
             raise EvaluationError("the value has no JSON form") from error
         if str(found.type()) == "ERROR":

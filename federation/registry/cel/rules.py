@@ -15,12 +15,13 @@ from typing import Any, Final
 from federation.base.errors import cause
 from federation.registry.cel.programs import CompileError, EvaluationError, Program, compile_expression
 from federation.registry.schema.model import LIST, MAP, NUMBER, STRING, STRUCT, Schema
-from federation.registry.validation.fields import Causes, invalid, not_supported, required
+from federation.registry.validation.fields import Causes
 
-_KEY: Final = "x-kubernetes-validations"
 _NOTHING: Final = object()
-_REASONS: Final = ("FieldValueInvalid", "FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate")
-_BLOCKING: Final = frozenset({"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid"})
+_INVALID: Final = "FieldValueInvalid"
+_BLOCKING: Final = frozenset(
+    {"FieldValueRequired", "FieldValueTooLong", "FieldValueTooMany", "FieldValueTypeInvalid", "FieldValueNotSupported"}
+)
 _KEYWORDS: Final = frozenset(
     {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"}
     | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
@@ -33,7 +34,9 @@ _ESCAPES: Final = (("__", "__underscores__"), (".", "__dot__"), ("-", "__dash__"
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class Rule:
+    """One compiled rule."""
+
     text: str
     program: Program
     is_transition: bool
@@ -50,7 +53,7 @@ class Rules:
     """The rules at one place of the schema and below."""
 
     schema: Schema
-    rules: tuple[_Rule, ...] = ()
+    rules: tuple[Rule, ...] = ()
     broken: str = ""
     """Why the rules here cannot be run at all (only a definition stored unchecked has such), else ""."""
     fields: dict[str, "Rules"] = field(default_factory=dict)
@@ -58,12 +61,12 @@ class Rules:
     additional: "Rules | None" = None
     is_converted: bool = False
 
-    def check(self, obj: Mapping[str, Any], old: Mapping[str, Any] | None, found: Causes) -> Causes:
+    def check(self, obj: Any, old: Any, found: Causes, path: str = "") -> Causes:
         """Return what the rules refuse in `obj`; `found` are the schema's complaints, some of which end the check."""
         if any(known["reason"] in _BLOCKING for known in found):
-            return [cause("FieldValueInvalid", f"Invalid value: null: {_UNCHECKED}", "<nil>")]
+            return [cause(_INVALID, f"Invalid value: null: {_UNCHECKED}", "<nil>")]
         causes: Causes = []
-        self._check(obj, _NOTHING if old is None else old, "", causes)
+        self._check(obj, _NOTHING if old is None else old, path, causes)
         return causes
 
     def _check(self, value: Any, old: Any, path: str, causes: Causes) -> None:
@@ -72,11 +75,11 @@ class Rules:
         if old is None:
             old = _NOTHING
         if self.broken:
-            causes.append(_refusal(self.schema, "FieldValueInvalid", self.broken, path))
+            causes.append(_refusal(self.schema, _INVALID, self.broken, path))
         if self.rules:
             self._run(value, old, path, causes)
         if value.__class__ is dict:
-            related = old if isinstance(old, dict) and self.schema.map_type != "atomic" else {}
+            related = old if isinstance(old, dict) else {}
             for name, inner in value.items():
                 below = self.fields.get(name)
                 if below is not None:
@@ -133,45 +136,15 @@ def compile_rules(schema: Schema) -> Rules | None:
     node = Rules(schema, fields=below, items=items, additional=additional)
     if schema.validations:
         try:
-            node.rules = tuple(_compile(raw) for raw in schema.validations)
+            node.rules = tuple(compile_rule(raw) for raw in schema.validations)
         except CompileError as error:
             node.broken = str(error)
         node.is_converted = _needs_conversion(schema)
     return node
 
 
-def definition_problems(raw: Any, path: str) -> Causes:
-    """Return what is wrong with the rules anywhere in an openAPIV3Schema at `path` of its definition."""
-    if not isinstance(raw, Mapping):
-        return []
-    causes: Causes = []
-    for index, rule in enumerate(raw.get(_KEY) or ()):
-        causes += _rule_problems(rule, f"{path}.{_KEY}[{index}]")
-    for name, child in (raw.get("properties") or {}).items():
-        causes += definition_problems(child, f"{path}.properties[{name}]")
-    for name in ("items", "additionalProperties"):
-        causes += definition_problems(raw.get(name), f"{path}.{name}")
-    return causes
-
-
-def _rule_problems(rule: Mapping[str, Any], path: str) -> Causes:
-    if not str(rule.get("rule") or "").strip():
-        return [required(f"{path}.rule", "rule is not specified")]
-    reason = rule.get("reason") or _REASONS[0]
-    if reason not in _REASONS:
-        return [not_supported(f"{path}.reason", reason, _REASONS)]
-    try:
-        _compile({**rule, "messageExpression": ""})
-    except CompileError as error:
-        return [invalid(f"{path}.rule", dict(rule), str(error))]
-    try:
-        _compile(rule)
-    except CompileError as error:
-        return [invalid(f"{path}.messageExpression", dict(rule), str(error))]
-    return []
-
-
-def _compile(raw: Mapping[str, Any]) -> _Rule:
+def compile_rule(raw: Mapping[str, Any]) -> Rule:
+    """Compile one entry of `x-kubernetes-validations`; CompileError."""
     text = str(raw["rule"])
     takes_absent = bool(raw.get("optionalOldSelf"))
     try:
@@ -179,14 +152,14 @@ def _compile(raw: Mapping[str, Any]) -> _Rule:
     except CompileError:
         program, is_transition = _with_old(text, "BOOL", takes_absent=takes_absent), True
     expression = raw.get("messageExpression") or ""
-    return _Rule(
+    return Rule(
         text=text.strip(),
         program=program,
         is_transition=is_transition,
         takes_absent=takes_absent,
         message=raw.get("message") or "",
         message_program=_with_old(expression, "STRING", takes_absent=takes_absent) if expression else None,
-        reason=raw.get("reason") or _REASONS[0],
+        reason=raw.get("reason") or _INVALID,
         field_path=str(raw.get("fieldPath") or "").removeprefix("."),
     )
 
@@ -199,7 +172,7 @@ def _with_old(text: str, returns: str, *, takes_absent: bool) -> Program:
     return compile_expression(f"cel.bind(oldSelf, {known}, {text}\n)", ("self", "knownOld"), returns=returns)
 
 
-def _evaluate(rule: _Rule, data: Mapping[str, Any]) -> str:
+def _evaluate(rule: Rule, data: Mapping[str, Any]) -> str:
     """Return why the rule refuses the value, "" when it does not."""
     try:
         answer = rule.program.evaluate(data)

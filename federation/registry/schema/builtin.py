@@ -26,6 +26,9 @@ _VALUES = {
     f"{META}.Time": "date-time",
     f"{META}.MicroTime": "date-time",
 }
+# A schema or a list or bool in its place: atomic for server-side apply, but decoded like a schema.
+_SCHEMAS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+_OR_SCHEMAS = frozenset({f"{_SCHEMAS}OrArray", f"{_SCHEMAS}OrBool"})
 # Parts that a controller reports: the server takes them as they come, so nothing in them is enforced as required.
 _REPORTED = re.compile(r"(Status|Condition|ContainerState\w*|NodeSystemInfo|AttachedVolume|ContainerImage|Series)$")
 
@@ -129,6 +132,10 @@ class _Compiler:
         return schema
 
     def _value(self, name: str) -> Schema:
+        if name in _OR_SCHEMAS:
+            schema = self.compile(_SCHEMAS).copy()
+            schema.type, schema.is_atomic = "", True
+            return schema
         if name not in _VALUES:
             return anything(atomic=True)
         schema = Schema("string")

@@ -5,9 +5,8 @@ reads. Nodes may be shared and cyclic (a definition that contains itself); they 
 Where they come from: `builtin.py` (Kubernetes' own kinds) and `structural.py` (CustomResourceDefinitions).
 """
 
-import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 ANY: Final = 0
 STRUCT: Final = 1
@@ -22,6 +21,14 @@ QUANTITY: Final = 9
 TIME: Final = 10
 
 NO_DEFAULT: Final = object()
+
+
+class Pattern(Protocol):
+    """A compiled regular expression."""
+
+    def search(self, text: str, /) -> object:
+        """Return a match, None when the text has none."""
+        ...
 
 
 class Schema:
@@ -98,7 +105,7 @@ class Schema:
         self.multiple_of: float | None = None
         self.min_length: int | None = None
         self.max_length: int | None = None
-        self.pattern: re.Pattern[str] | None = None
+        self.pattern: Pattern | None = None
         self.pattern_text = ""
         self.min_items: int | None = None
         self.max_items: int | None = None

@@ -219,11 +219,15 @@ async def test_names_that_are_taken_are_not_accepted(api: Api) -> None:
         (lambda d: d["spec"].update(scope="Galaxy"), 'spec.scope: Unsupported value: "Galaxy"'),
         (lambda d: d["spec"]["versions"][0].update(storage=False), "exactly one version marked as storage version"),
         (lambda d: d["spec"]["versions"][0].pop("schema"), "schemas are required"),
-        (lambda d: d["spec"].update(versions=[]), "spec.versions: Required value"),
-        (lambda d: d["spec"].update(conversion={"strategy": "Webhook"}), "spec.conversion.strategy"),
+        (lambda d: d["spec"].update(versions=[]), "must have exactly one version marked as storage version"),
+        (
+            lambda d: d["spec"].update(conversion={"strategy": "Webhook"}),
+            "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook",
+        ),
+        (lambda d: d["spec"].update(conversion={"strategy": "Magic"}), "spec.conversion.strategy: Unsupported value"),
         (lambda d: d["spec"]["names"].pop("kind"), "spec.names.kind: Required value"),
     ],
-    ids=["name", "scope", "storage", "schema", "versions", "conversion", "kind"],
+    ids=["name", "scope", "storage", "schema", "versions", "webhook", "strategy", "kind"],
 )
 async def test_a_broken_definition_is_invalid(api: Api, change: object, text: str) -> None:
     definition = a_definition()

@@ -1,0 +1,195 @@
+"""Is an `openAPIV3Schema` structural? The rules under which Kubernetes can prune, default and merge by a schema. Pure.
+
+A schema is structural when every field and item is described outside of allOf, anyOf, oneOf and not, each with a type,
+and those four only narrow values. `structural_problems` names what is not, with Kubernetes' paths and words, sorted as
+Kubernetes sorts them. `keywords.py` has the rules about single keywords, `defaultvalues.py` those about defaults,
+`structural.py` compiles what passed. Source: the structural schema KEP and `apiextensions-apiserver`'s behaviour.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import re2
+
+from federation.registry.validation.fields import Causes, forbidden, invalid, required
+
+Raw = Mapping[str, Any]
+
+QUIET: Final = re2.Options()
+"""RE2 says what is wrong by raising, not on stderr."""
+QUIET.log_errors = False
+
+_ROOT: Final = "must not be empty at the root"
+_ITEM: Final = "must not be empty for specified array items"
+_FIELD: Final = "must not be empty for specified object fields"
+_INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
+_JUNCTORS: Final = ("anyOf", "allOf", "oneOf")
+_OUTSIDE_STRUCTURE: Final = frozenset({"externalDocs", "example", "type", "default", "properties"})
+_PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
+_EMBEDDED: Final = "x-kubernetes-embedded-resource"
+_INT_OR_STRING_FLAG: Final = "x-kubernetes-int-or-string"
+_FORBIDDEN_BELOW_JUNCTORS: Final = {
+    "type": "must be empty to be structural",
+    "additionalProperties": "must be undefined to be structural",
+    "title": "must be empty to be structural",
+    "description": "must be empty to be structural",
+    "nullable": "must be false to be structural",
+    _PRESERVE: "must be false to be structural",
+    _EMBEDDED: "must be false to be structural",
+    _INT_OR_STRING_FLAG: "must be false to be structural",
+    "x-kubernetes-list-map-keys": "must be empty to be structural",
+    "x-kubernetes-list-type": "must be undefined to be structural",
+    "x-kubernetes-map-type": "must be undefined to be structural",
+    "x-kubernetes-validations": "must be empty to be structural",
+}
+
+
+def structural_problems(raw: Raw, path: str) -> Causes:
+    """Return what keeps the schema at `path` of its definition from being structural, sorted by text."""
+    causes: Causes = []
+    _check(raw, path, _ROOT, causes)
+    for key, parts in _junctors(raw):
+        for name, part in parts:
+            _check_completeness(part, raw, path, f"{path}.{key}{name}", causes)
+    return sorted(causes, key=lambda cause: f"{cause['field']}: {cause['message']}")
+
+
+def pattern_problem(pattern: str) -> str:
+    """Return why a pattern is no regular expression of RE2's, "" when it is one."""
+    try:
+        re2.compile(pattern, QUIET)
+    except re2.error as error:
+        text = error.args[0] if error.args else ""
+        return f"error parsing regexp: {text.decode(errors='replace') if isinstance(text, bytes) else text}"
+    return ""
+
+
+def as_schema(value: Any) -> Raw | None:
+    """Return a keyword's value when it is a schema, None when it is absent or something else."""
+    return value if isinstance(value, Mapping) else None
+
+
+def _check(raw: Raw, path: str, level: str, causes: Causes) -> None:
+    """Check one node that describes structure, and those below."""
+    type_, items = raw.get("type") or "", as_schema(raw.get("items"))
+    if type_ == "array" and items is None:
+        causes.append(required(f"{path}.items", "must be specified"))
+    if items is not None:
+        _check(items, f"{path}.items", _ITEM, causes)
+    for name, field in (raw.get("properties") or {}).items():
+        _check(field, f"{path}.properties[{name}]", _FIELD, causes)
+    additional = raw.get("additionalProperties")
+    if additional is not None:
+        if level is _ROOT:
+            causes.append(forbidden(f"{path}.additionalProperties", "must not be used at the root"))
+        if isinstance(additional, Mapping):
+            _check(additional, f"{path}.additionalProperties", _FIELD, causes)
+    if raw.get(_INT_OR_STRING_FLAG):
+        causes.extend(
+            invalid(f"{path}.{flag}", value=True, message=f"must be false if {_INT_OR_STRING_FLAG} is true")
+            for flag in (_PRESERVE, _EMBEDDED)
+            if raw.get(flag)
+        )
+    _check_values(raw, path, causes, may_state_types=True)
+    _check_type(raw, path, level, causes)
+    _check_envelope(raw, path, level, causes)
+
+
+def _check_type(raw: Raw, path: str, level: str, causes: Causes) -> None:
+    type_ = raw.get("type") or ""
+    if raw.get(_EMBEDDED):
+        text = f"must be object if {_EMBEDDED} is true"
+        if not type_:
+            causes.append(required(f"{path}.type", text))
+        elif type_ != "object":
+            causes.append(invalid(f"{path}.type", type_, text))
+        if raw.get("additionalProperties") is not None:
+            causes.append(forbidden(f"{path}.additionalProperties", f"must not be used if {_EMBEDDED} is set"))
+        if not raw.get(_PRESERVE) and not raw.get("properties"):
+            text = f"must not be empty if {_EMBEDDED} is true without {_PRESERVE}"
+            causes.append(required(f"{path}.properties", text))
+    elif not type_ and not raw.get(_INT_OR_STRING_FLAG) and not raw.get(_PRESERVE):
+        causes.append(required(f"{path}.type", level))
+    if level is _ROOT and type_ not in ("", "object"):
+        causes.append(invalid(f"{path}.type", type_, "must be object at the root"))
+
+
+def _check_envelope(raw: Raw, path: str, level: str, causes: Causes) -> None:
+    """Check what an object says about its kind and metadata, which it cannot change."""
+    fields = raw.get("properties") or {}
+    is_object = level is _ROOT or bool(raw.get(_EMBEDDED))
+    if not is_object:
+        return
+    for name in ("kind", "apiVersion"):
+        if name in fields and fields[name].get("type") != "string":
+            at = f"{path}.properties[{name}].type"
+            causes.append(invalid(at, fields[name].get("type") or "", "must be string"))
+    metadata = fields.get("metadata")
+    if metadata is None:
+        return
+    at = f"{path}.properties[metadata]"
+    if metadata.get("type") != "object":
+        causes.append(invalid(f"{at}.type", metadata.get("type") or "", "must be object"))
+    described = (metadata.get("properties") or {}).keys()
+    is_restricted = any(value for key, value in metadata.items() if key not in _OUTSIDE_STRUCTURE)
+    if level is _ROOT and (is_restricted or described - {"name", "generateName"}):
+        text = "must not specify anything other than name and generateName, but metadata is implicitly specified"
+        causes.append(forbidden(at, text))
+
+
+def _check_values(raw: Raw, path: str, causes: Causes, *, may_state_types: bool) -> None:
+    """Check the parts of a node that only narrow values; int-or-string may say so in its first place."""
+    for key, parts in _junctors(raw):
+        for index, (name, part) in enumerate(parts):
+            at = f"{path}.{key}{name}"
+            if key == "anyOf" and may_state_types and raw.get("anyOf") == _INT_OR_STRING:
+                continue
+            is_first = may_state_types and key == "allOf" and index == 0
+            _check_nested(part, at, causes, may_state_types=is_first and part.get("anyOf") == _INT_OR_STRING)
+    if (pattern := raw.get("pattern")) and (problem := pattern_problem(pattern)):
+        text = f"must be a valid regular expression, but isn't: {problem}"
+        causes.append(invalid(f"{path}.pattern", pattern, text))
+
+
+def _check_nested(raw: Raw, path: str, causes: Causes, *, may_state_types: bool = False) -> None:
+    """Check a schema inside of allOf, anyOf, oneOf or not: it describes nothing of its own."""
+    _check_values(raw, path, causes, may_state_types=may_state_types)
+    if (items := as_schema(raw.get("items"))) is not None:
+        _check_nested(items, f"{path}.items", causes)
+    for name, field in (raw.get("properties") or {}).items():
+        _check_nested(field, f"{path}.properties[{name}]", causes)
+    for key, text in _FORBIDDEN_BELOW_JUNCTORS.items():
+        if raw.get(key) or (key == "additionalProperties" and raw.get(key) == {}):
+            causes.append(forbidden(f"{path}.{key}", text))
+    if raw.get("default") is not None:
+        causes.append(forbidden(f"{path}.default", "must be undefined to be structural"))
+    if "metadata" in (raw.get("properties") or {}):
+        causes.append(forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context"))
+
+
+def _check_completeness(part: Raw, structure: Raw, at: str, said_at: str, causes: Causes) -> None:
+    """Check that what a junctor speaks about is described by the structure as well."""
+    for key, parts in _junctors(part):
+        for name, inner in parts:
+            _check_completeness(inner, structure, at, f"{said_at}.{key}{name}", causes)
+    described = structure.get("properties") or {}
+    if (items := as_schema(part.get("items"))) is not None:
+        below = as_schema(structure.get("items"))
+        if below is None:
+            causes.append(required(f"{at}.items", f"because it is defined in {said_at}.items"))
+        else:
+            _check_completeness(items, below, f"{at}.items", f"{said_at}.items", causes)
+    for name, field in (part.get("properties") or {}).items():
+        below_at, below_said = f"{at}.properties[{name}]", f"{said_at}.properties[{name}]"
+        if name not in described:
+            causes.append(required(below_at, f"because it is defined in {below_said}"))
+        else:
+            _check_completeness(field, described[name], below_at, below_said, causes)
+
+
+def _junctors(raw: Raw) -> list[tuple[str, list[tuple[str, Raw]]]]:
+    """Return each junctor's schemas with their places below it: ("anyOf", [("[0]", …), …]), ("not", [("", …)])."""
+    found = [(key, [(f"[{index}]", part) for index, part in enumerate(raw[key])]) for key in _JUNCTORS if raw.get(key)]
+    if (negated := as_schema(raw.get("not"))) is not None:
+        found.append(("not", [("", negated)]))
+    return found
