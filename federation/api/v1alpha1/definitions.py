@@ -51,11 +51,14 @@ def to_crd(kind: type[Kind]) -> dict[str, Any]:
     }
     if definition.short_name:
         spec_names["shortNames"] = [definition.short_name]
+    schema = to_structural(kind)
+    # Kubernetes describes the metadata of every kind itself and refuses a definition that does.
+    schema["properties"]["metadata"].pop("description", None)
     version: dict[str, Any] = {
         "name": resource.version,
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": to_structural(kind)},
+        "schema": {"openAPIV3Schema": schema},
     }
     if definition.has_status:
         version["subresources"] = {"status": {}}
