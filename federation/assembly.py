@@ -24,6 +24,7 @@ from federation.client.local import LocalClient
 from federation.client.outcalls import Outcalls
 from federation.client.pool import ClusterPool, PoolOptions
 from federation.client.protocol import Client
+from federation.client.services import Poster, Services
 from federation.controllers.automigration import controller as automigration
 from federation.controllers.cluster import controller as cluster
 from federation.controllers.federate import controller as federate
@@ -61,6 +62,7 @@ class Wiring:
         clock: Clock,
         *,
         plugins: PluginRegistry | None = None,
+        poster: Poster | None = None,
     ) -> None:
         self.client = client
         self.pool = pool
@@ -69,6 +71,7 @@ class Wiring:
         self.members = Members(pool, clock=clock)
         self.recorder = EventRecorder(client, clock=clock)
         self.outcalls = Outcalls()
+        self._poster = poster or self.outcalls
         self.engine = Engine(plugins or load_plugins(), monotonic=time.perf_counter)
         self.loops: list[tuple[str, Run]] = [
             ("informers", self.informers.run),
@@ -81,7 +84,7 @@ class Wiring:
     def _controllers(self, journal: Journal, settings: Settings, clock: Clock) -> list[tuple[str, Run]]:
         client, informers, types, members = self.client, self.informers, self.types, self.members
         recorder, engine = self.recorder, self.engine
-        caller = RemoteCaller(self.outcalls)
+        caller = RemoteCaller(Services(self._poster, clock=clock))
         namespaces = nsautoprop.NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp)
         health = cluster.ClusterOptions(
             health_period_s=settings.health_period_s, health_threshold_s=settings.health_threshold_s

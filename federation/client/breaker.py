@@ -57,6 +57,11 @@ class Breaker:
         self._until_s = now + self._pause_s
         return 0.0
 
+    @property
+    def retry_in_s(self) -> float:
+        """Seconds until `wait_s` would let a call pass, without asking for it."""
+        return 0.0 if self.state is Circuit.CLOSED else max(0.0, self._until_s - self._clock.monotonic())
+
     def succeed(self) -> bool:
         """Note an answer; True when it closed the circuit."""
         self._failures = 0

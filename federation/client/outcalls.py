@@ -1,8 +1,8 @@
 """Calls to HTTP services that administrators configure: POST and GET, one deadline for all of it, a bounded answer.
 
 Nothing is retried, redirected or cached, and no proxy of the environment is used: what is configured is what is called.
-Connections are kept and reused per address and TLS identity. It does not know what is asked; the schedule controller
-puts remote plugins on top.
+Connections are kept and reused per address and TLS identity. It does not know what is asked. `services.py` reads next:
+what becomes of services that do not answer.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import ssl
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import NamedTuple
 
 import aiohttp
@@ -34,6 +35,11 @@ class Answer(NamedTuple):
     status: int
     body: bytes = b""
     error: str = ""
+
+    @property
+    def is_outage(self) -> bool:
+        """Whether the service itself failed, as opposed to answering something that does not please."""
+        return self.status in (0, HTTPStatus.TOO_MANY_REQUESTS) or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 class Outcalls:

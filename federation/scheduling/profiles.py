@@ -1,7 +1,9 @@
 """The scheduling profiles in force: the default one, and one per SchedulingProfile object.
 
 A profile is merged once and handed out as the same object until it changes, because the engine keeps the plugins that
-it made for it. Pure; the schedule controller feeds it.
+it made for it. Its hash covers the configurations of the webhooks that it runs: a plugin that is asked at another
+address or for other things is a reason to decide again, like an edit of the profile. Pure; the schedule controller
+feeds it.
 """
 
 from collections.abc import Mapping
@@ -17,6 +19,8 @@ class Profiles:
 
     def __init__(self, default: Profile = DEFAULT_PROFILE) -> None:
         self._default = default
+        self._sources: dict[str, str] = {}
+        self._plugins: dict[str, str] = {}
         self._hashes: dict[str, str] = {}
         self._variants: dict[tuple[str, ReplicasStrategy], Profile] = {}
         self._store("", default)
@@ -26,20 +30,47 @@ class Profiles:
         return self._variants.get((name, strategy))
 
     def hash(self, name: str) -> str:
-        """Return the hash of what the profile object says; "" for the default and for one that does not exist."""
+        """Return the hash of what the profile object and its webhooks' configurations say.
+
+        It is "" for the default profile and for one that does not exist.
+        """
         return self._hashes.get(name, "")
 
     def put(self, source: Mapping[str, Any]) -> None:
         """Add or replace the profile of a SchedulingProfile object."""
         name = str(source["metadata"]["name"])
-        self._hashes[name] = hash_of(source.get("spec") or {})
+        self._sources[name] = hash_of(source.get("spec") or {})
         self._store(name, apply_profile(self._default, source))
+        self._hash(name)
 
     def remove(self, name: str) -> None:
         """Forget a profile."""
         self._hashes.pop(name, None)
+        self._sources.pop(name, None)
         for strategy in ReplicasStrategy:
             self._variants.pop((name, strategy), None)
+
+    def put_plugin(self, name: str, decisive_hash: str) -> None:
+        """Note what a webhook's configuration says, by its hash; "" when it is gone."""
+        self._plugins.pop(name, None)
+        if decisive_hash:
+            self._plugins[name] = decisive_hash
+        for profile in self.with_plugin(name):
+            self._hash(profile)
+
+    def with_plugin(self, name: str) -> list[str]:
+        """Return the names of the profile objects that run the plugin."""
+        return [profile for profile in self._sources if name in self._runs(profile)]
+
+    def _runs(self, name: str) -> frozenset[str]:
+        profile = self._variants[name, ReplicasStrategy.SPREAD]
+        every = (profile.filter, profile.score, profile.select, profile.replicas)
+        return frozenset(ref.name for refs in every for ref in refs)
+
+    def _hash(self, name: str) -> None:
+        plugins = sorted((plugin, self._plugins[plugin]) for plugin in self._runs(name) & self._plugins.keys())
+        source = self._sources[name]
+        self._hashes[name] = hash_of([source, *map(list, plugins)]) if plugins else source
 
     def _store(self, name: str, profile: Profile) -> None:
         for strategy in ReplicasStrategy:

@@ -28,6 +28,8 @@ class Change(Flag):
     READINESS = auto()
     TERMINATION = auto()
     RESOURCES = auto()
+    ANNOTATIONS = auto()
+    """Of these only plugins that ask for them depend."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,13 @@ def compare(old: Cluster | None, new: Cluster) -> Change:
         change |= Change.TERMINATION
     if old.allocatable != new.allocatable or old.available != new.available:
         change |= Change.RESOURCES
+    if _annotations(old) != _annotations(new):
+        change |= Change.ANNOTATIONS
     return change
+
+
+def _annotations(cluster: Cluster) -> Mapping[str, str]:
+    return (cluster.source.get("metadata") or {}).get("annotations") or {}
 
 
 def to_cluster(source: Mapping[str, Any]) -> Cluster:

@@ -26,7 +26,7 @@ from federation.client.local import LocalClient
 from federation.client.protocol import PatchType
 from federation.controllers.override import controller as override
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions, build
-from federation.controllers.schedule.driving import PluginCaller
+from federation.controllers.schedule.webhooks import RemoteCaller
 from federation.registry.registry import Registry
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedtypes import FederatedTypes
@@ -58,7 +58,7 @@ class World:
     """What a test changes and looks at."""
 
     def __init__(
-        self, registry: Registry, plugins: PluginRegistry | None = None, caller: PluginCaller | None = None
+        self, registry: Registry, plugins: PluginRegistry | None = None, caller: RemoteCaller | None = None
     ) -> None:
         clock = SystemClock()
         self.client = LocalClient(registry)
@@ -285,7 +285,7 @@ def pending_of(fed_object: Object) -> str:
 
 @asynccontextmanager
 async def schedule_world(
-    plugins: PluginRegistry | None = None, caller: PluginCaller | None = None
+    plugins: PluginRegistry | None = None, caller: RemoteCaller | None = None
 ) -> AsyncIterator[World]:
     """Run a world with the shipped federated types and the namespace default."""
     store = MemoryStore()

@@ -25,11 +25,11 @@ from federation.api.resources import (
 from federation.api.selectors import SelectorError
 from federation.base.clock import Clock
 from federation.client.protocol import Client
-from federation.controllers.schedule.driving import PluginCaller
 from federation.controllers.schedule.facts import Facts
+from federation.controllers.schedule.parking import Parking
 from federation.controllers.schedule.reconcile import Reconciler
 from federation.controllers.schedule.report import Reporter
-from federation.controllers.schedule.webhooks import WebhookPlugins
+from federation.controllers.schedule.webhooks import RemoteCaller, WebhookPlugins
 from federation.planning.fedindex import policies_named, type_of_template
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.events import WARNING, Recorder
@@ -57,7 +57,7 @@ class ScheduleOptions:
     workers: int = 8
     """Federated objects that are worked on at the same time; decisions themselves run one by one."""
     plugin_retry_s: float = 10.0
-    """How long after a remote plugin's failure it is asked again."""
+    """How long after a remote plugin answered nothing usable it is asked again about an object."""
     units: UnitOptions = field(default_factory=UnitOptions)
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
@@ -76,7 +76,7 @@ class ScheduleController:
         *,
         clock: Clock,
         options: ScheduleOptions | None = None,
-        caller: PluginCaller | None = None,
+        caller: RemoteCaller | None = None,
     ) -> None:
         chosen = options or ScheduleOptions()
         self._types = types
@@ -90,7 +90,14 @@ class ScheduleController:
         ]
         self._profiles = informers.for_resource(SCHEDULING_PROFILES)
         self._webhooks = informers.for_resource(SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS)
-        self._plugins = WebhookPlugins(engine, recorder, lambda: self._enqueue_many(self._facts.waiting))
+        self._plugins = WebhookPlugins(engine, recorder, self._on_plugin)
+        self._services = caller.services if caller is not None else None
+        self._parking = Parking(
+            self._services,
+            lambda key: self.controller.enqueue(key, priority=_BULK),
+            clock=clock,
+            plugin_retry_s=chosen.plugin_retry_s,
+        )
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         for informer in (self._namespaced, self._cluster_scoped):
             informer.add_index(_BY_POLICY, _named_policies)
@@ -104,8 +111,8 @@ class ScheduleController:
             Reporter(client, recorder, journal, clock),
             clock=clock,
             options=chosen.units,
+            parking=self._parking,
             caller=caller,
-            plugin_retry_s=chosen.plugin_retry_s,
         )
         self.controller: Controller[Key] = Controller(
             "schedule",
@@ -130,7 +137,9 @@ class ScheduleController:
         waited = [*first, self._namespaced, self._cluster_scoped]
         await asyncio.gather(self._types.wait_synced(), *(informer.wait_synced() for informer in waited))
         self._types.add_listener(self._on_type, lambda _: None)
-        await self.controller.run()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._parking.run())
+            tasks.create_task(self.controller.run())
 
     def federated(self, key: Key) -> Object | None:
         """Return the cached federated object, for the reconciler."""
@@ -195,6 +204,13 @@ class ScheduleController:
             self._facts.profiles.remove(name)
         self._enqueue_many(self._facts.using_profile(name))
 
+    def _on_plugin(self, name: str, decisive_hash: str) -> None:
+        """Look again at the objects that the plugin has a say in, and at those that wait for anything."""
+        self._facts.profiles.put_plugin(name, decisive_hash)
+        if self._services is not None:
+            self._services.forget(name)
+        self._enqueue_many({*self._facts.waiting, *self._facts.using_plugin(name)})
+
     def _on_type(self, federated_type: FederatedType) -> None:
         value = f"{federated_type.resource.api_version}/{federated_type.resource.kind}"
         informer = self._namespaced if federated_type.resource.namespaced else self._cluster_scoped
@@ -235,7 +251,7 @@ def build(
     *,
     clock: Clock,
     options: ScheduleOptions | None = None,
-    caller: PluginCaller | None = None,
+    caller: RemoteCaller | None = None,
 ) -> ScheduleController:
     """Return the wired controller; nothing runs yet. The engine is `Engine(load_plugins(), monotonic=…)`."""
     return ScheduleController(

@@ -76,6 +76,10 @@ class Facts:
         refs = [ref for ref in self._by_policy if (policy := self.policies.get(ref)) and policy.profile == name]
         return [key for ref in refs for key in self._by_policy[ref]]
 
+    def using_plugin(self, name: str) -> list[Key]:
+        """Return the objects whose policy names a profile that runs the plugin."""
+        return [key for profile in self.profiles.with_plugin(name) for key in self.using_profile(profile)]
+
     def forget(self, key: Key) -> None:
         """Forget an object that is gone."""
         self.settle(key)

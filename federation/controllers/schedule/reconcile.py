@@ -16,6 +16,7 @@ from federation.base.clock import Clock
 from federation.client.protocol import Client, PatchType
 from federation.controllers.schedule.driving import PluginCaller, drive
 from federation.controllers.schedule.facts import Facts
+from federation.controllers.schedule.parking import Parking
 from federation.controllers.schedule.report import Reporter, Subject
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING
@@ -80,8 +81,8 @@ class Reconciler:
         *,
         clock: Clock,
         options: UnitOptions | None = None,
+        parking: Parking,
         caller: PluginCaller | None = None,
-        plugin_retry_s: float = 10.0,
     ) -> None:
         self._client = client
         self._objects = objects
@@ -92,10 +93,11 @@ class Reconciler:
         self._clock = clock
         self._options = options or UnitOptions()
         self._caller = caller
-        self._plugin_retry = Result(plugin_retry_s)
+        self._parking = parking
 
     async def reconcile(self, key: Key) -> Result:
         """Look at the object when it is our turn; write at most one patch of it, and one of its status on trouble."""
+        self._parking.leave(key)
         case = self._open(key)
         if case is None:
             return DONE
@@ -141,8 +143,9 @@ class Reconciler:
             await self._place(case, due, decision)
             return DONE
         await self._fail(case, Stuck(decision.outcome, decision.reason), decision)
-        # Nobody tells us when a service answers again.
-        return self._plugin_retry if decision.outcome is Outcome.PLUGIN_FAILED and has_asked else DONE
+        if decision.outcome is not Outcome.PLUGIN_FAILED or not has_asked or decision.failure is None:
+            return DONE
+        return self._parking.park(case.key, decision.failure.plugin, case.started_s)
 
     # -- the endings
 

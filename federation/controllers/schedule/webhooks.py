@@ -2,63 +2,61 @@
 
 A SchedulerPluginWebhookConfiguration registers a plugin under its own name, an edit replaces it and a deletion takes it
 away; the decision under way ends as it began. An installed plugin is never replaced by a webhook of the same name.
-What is asked and what an answer means is `scheduling/webhook.py`'s matter; how bytes travel is the client's.
+What is asked and what an answer means is `scheduling/webhooks`' matter; how bytes travel is the client's. `parking.py`
+reads next: what becomes of objects whose plugin does not answer.
 """
 
-import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
 
 from federation.api import names
 from federation.api.resources import Object
 from federation.base.errors import PluginError
 from federation.client.connection import Connection
-from federation.client.outcalls import Answer
+from federation.client.services import Call, Services
 from federation.runtime.events import WARNING, Recorder
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import PluginRequest, PluginResponse
-from federation.scheduling.webhook import WebhookOptions, compile_for, with_webhooks
-
-
-class Poster(Protocol):
-    """Whoever can POST; `client.outcalls.Outcalls` over the network."""
-
-    async def post(
-        self, connection: Connection, body: bytes, headers: Mapping[str, str], *, timeout_s: float
-    ) -> Answer:
-        """Return the answer, or why there is none; never raises."""
-        ...
+from federation.scheduling.webhooks.configuration import WebhookOptions, decisive_hash
+from federation.scheduling.webhooks.factory import compile_for, with_webhooks
 
 
 class RemoteCaller:
-    """Makes the calls of remote plugins, all of one request at the same time."""
+    """Makes the calls of remote plugins; a plugin is a service of its name."""
 
-    def __init__(self, poster: Poster) -> None:
-        self._poster = poster
+    def __init__(self, services: Services) -> None:
+        self.services = services
 
     async def call(self, requests: Sequence[PluginRequest]) -> Sequence[PluginResponse]:
-        """Return the responses in the order of the requests; never raises."""
-        answers = await asyncio.gather(*map(self._post, requests))
+        """Return the responses in the order of the requests, which are of one plugin; never raises."""
+        if not requests:
+            return []
+        service = requests[0].plugin or urlsplit(requests[0].url).netloc
+        answers = await self.services.exchange(service, [_to_call(request) for request in requests])
         return [PluginResponse(answer.status, answer.body, answer.error) for answer in answers]
 
-    async def _post(self, request: PluginRequest) -> Answer:
-        tls = request.tls
-        connection = Connection(
-            request.url,
-            ca_data=tls.ca_data,
-            client_cert_data=tls.cert_data,
-            client_key_data=tls.key_data,
-            insecure=tls.insecure,
-            tls_server_name=tls.server_name,
-        )
-        return await self._poster.post(connection, request.body, request.headers, timeout_s=request.timeout_s)
+
+def _to_call(request: PluginRequest) -> Call:
+    tls = request.tls
+    connection = Connection(
+        request.url,
+        ca_data=tls.ca_data,
+        client_cert_data=tls.cert_data,
+        client_key_data=tls.key_data,
+        insecure=tls.insecure,
+        tls_server_name=tls.server_name,
+    )
+    return Call(connection, request.body, request.headers, request.timeout_s, request.retries_max)
 
 
 class WebhookPlugins:
-    """Keeps the engine's plugins what the installed ones and the configurations say."""
+    """Keeps the engine's plugins what the installed ones and the configurations say.
 
-    def __init__(self, engine: Engine, recorder: Recorder, on_change: Callable[[], None]) -> None:
+    `on_change` hears a plugin's name and the hash of what decisions depend on, "" when there is no such plugin now.
+    """
+
+    def __init__(self, engine: Engine, recorder: Recorder, on_change: Callable[[str, str], None]) -> None:
         self._engine = engine
         self._installed: PluginRegistry = engine.registry
         self._recorder = recorder
@@ -70,13 +68,14 @@ class WebhookPlugins:
         if old is not None and new is not None and old.get("spec") == new.get("spec"):
             return
         name = (new if new is not None else old or {})["metadata"]["name"]
-        before = self._webhooks.pop(name, None)
+        before, decisive = self._webhooks.pop(name, None), ""
         if new is not None:
             try:
                 self._webhooks[name] = compile_for(self._installed, new)
+                decisive = decisive_hash(new)
             except PluginError as error:
                 self._recorder.event(new, WARNING, names.EVENT_WEBHOOK_CONFIGURATION_ERROR, str(error))
         if before == self._webhooks.get(name):
             return
         self._engine.use(with_webhooks(self._installed, self._webhooks.values()))
-        self._on_change()
+        self._on_change(name, decisive)

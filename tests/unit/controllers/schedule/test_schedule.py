@@ -9,8 +9,12 @@ from tests.support.schedule_world import World, pending_of, placements_of, sched
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PROPAGATION_POLICIES, SCHEDULING_PROFILES
+from federation.base.clock import SystemClock
+from federation.client.outcalls import Answer
+from federation.client.services import Services
+from federation.controllers.schedule.webhooks import RemoteCaller
 from federation.scheduling.framework.registry import load_plugins
-from federation.scheduling.framework.types import SUCCESS, PluginRequest, PluginResponse, error, unschedulable
+from federation.scheduling.framework.types import SUCCESS, PluginRequest, error, unschedulable
 
 
 @pytest.fixture
@@ -359,21 +363,22 @@ class Remote:
         ]
 
 
-class Caller:
+class Service:
     """Answers for the remote filter, without a network."""
 
     def __init__(self) -> None:
         self.is_up = True
 
-    async def call(self, requests: Any) -> Any:
+    async def post(self, connection: Any, body: bytes, headers: Any, *, timeout_s: float) -> Answer:
         if not self.is_up:
-            return [PluginResponse(0, error="down")] * len(requests)
-        return [PluginResponse(200 if request.url == "west" else 404) for request in requests]
+            return Answer(0, error="down")
+        return Answer(200 if connection.server == "west" else 404)
 
 
 @pytest.mark.parametrize("is_driven", [True, False])
 async def test_a_remote_plugin_decides_with_us_and_its_failure_keeps_the_placement(is_driven: bool) -> None:
-    caller = Caller()
+    service = Service()
+    caller = RemoteCaller(Services(service, clock=SystemClock()))
     plugins = load_plugins().with_plugin("remote", lambda _: Remote())
     async with schedule_world(plugins, caller if is_driven else None) as world:
         for name in ("east", "west"):
@@ -386,7 +391,7 @@ async def test_a_remote_plugin_decides_with_us_and_its_failure_keeps_the_placeme
             assert condition["message"] == "remote failed in filter: remote plugins are switched off"
             return
         await world.becomes({"west": None})
-        caller.is_up = False
+        service.is_up = False
         await world.patch(PROPAGATION_POLICIES, "p", {"spec": {"maxClusters": 2}}, namespace="default")
         await world.condition("False", "PluginFailed")
         assert await world.placed() == {"west": None}

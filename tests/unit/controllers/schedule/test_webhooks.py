@@ -12,7 +12,9 @@ from tests.support.vectors import ROOT
 
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.api.resources import SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS as CONFIGURATIONS
+from federation.base.clock import SystemClock
 from federation.client.outcalls import Outcalls
+from federation.client.services import Services
 from federation.controllers.schedule.webhooks import RemoteCaller
 
 
@@ -40,7 +42,7 @@ async def a_world() -> AsyncIterator[World]:
     """A world that calls out, with a cluster for the red and one for the blue team, and a profile with the rules."""
     outcalls = Outcalls()
     try:
-        async with schedule_world(caller=RemoteCaller(outcalls)) as world:
+        async with schedule_world(caller=RemoteCaller(Services(outcalls, clock=SystemClock()))) as world:
             await world.cluster("blue", labels={"teams": "blue"})
             await world.cluster("red", labels={"teams": "green_red"})
             await world.profile("r", plugins={"filter": {"enabled": [{"type": "Webhook", "name": "business-rules"}]}})

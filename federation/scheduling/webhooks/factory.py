@@ -1,0 +1,32 @@
+"""Plugins out of configurations: which one a configuration makes, and the registry that has them all."""
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from federation.base.errors import PluginError
+from federation.scheduling.framework.interfaces import Arguments
+from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.webhooks import v1alpha1, v1beta1
+from federation.scheduling.webhooks.configuration import V1BETA1, WebhookOptions, compile_webhook
+
+
+def compile_for(installed: PluginRegistry, source: Mapping[str, Any]) -> WebhookOptions:
+    """Return what a configuration says; PluginError also when an installed plugin has its name: none is replaced."""
+    name = str(source["metadata"]["name"])
+    if name in installed.names:
+        raise PluginError(f"webhook {name!r}: an installed plugin has this name")
+    return compile_webhook(source)
+
+
+def with_webhooks(installed: PluginRegistry, webhooks: Iterable[WebhookOptions]) -> PluginRegistry:
+    """Return the installed plugins and these."""
+    registry = installed
+    for options in webhooks:
+        registry = registry.with_plugin(options.name, partial(make_webhook, options))
+    return registry
+
+
+def make_webhook(options: WebhookOptions, arguments: Arguments) -> v1alpha1.Webhook | v1beta1.Webhook:
+    """Return the plugin; `arguments` are the profile's, which `v1alpha1` has no place for."""
+    return v1beta1.Webhook(options, arguments) if options.version == V1BETA1 else v1alpha1.Webhook(options)

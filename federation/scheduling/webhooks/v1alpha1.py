@@ -1,0 +1,120 @@
+"""Scheduler plugins over HTTP, protocol `v1alpha1` (spec §6.7): KubeAdmiral's, whose webhooks work unchanged.
+
+One request per cluster for filter and score, one for select. Answers are read as KubeAdmiral reads them: field names in
+any case, what is absent is false, 0 or empty. Whatever is not what the protocol says is this plugin's failure, and the
+last placement stays (D8); KubeAdmiral leaves out the cluster about which the call failed. `v1alpha1payload.py` has the
+bodies.
+"""
+
+from collections.abc import Generator, Sequence
+from typing import TypeVar
+
+from federation.base.errors import PluginError
+from federation.scheduling.framework.scores import normalise_to_max
+from federation.scheduling.framework.types import (
+    SUCCESS,
+    Cluster,
+    ClusterScore,
+    PluginRequest,
+    PluginResponse,
+    SchedulingUnit,
+    Status,
+    error,
+    unschedulable,
+)
+from federation.scheduling.webhooks.answers import QUOTED_MAX, clean, read_object
+from federation.scheduling.webhooks.configuration import WebhookOptions
+from federation.scheduling.webhooks.v1alpha1payload import cluster_bodies, select_body
+
+T = TypeVar("T")
+Exchange = Generator[Sequence[PluginRequest], Sequence[PluginResponse], T]
+
+HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "kubeadmiral-scheduler"}
+
+
+class Webhook:
+    """A filter, score and select plugin whose answers come over HTTP."""
+
+    def __init__(self, options: WebhookOptions) -> None:
+        self.is_optional = options.is_optional
+        self._options = options
+
+    def filter_clusters(
+        self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: object
+    ) -> Exchange[Sequence[Status]]:
+        """Ask about each cluster; `selected: false` means unschedulable."""
+        url = self._options.urls.get("filter")
+        if url is None:
+            return [_unsupported("filter")] * len(clusters)
+        responses = yield [self._request(url, body) for body in cluster_bodies(unit, clusters)]
+        return [self._filtered(response) for response in responses]
+
+    def score_clusters(
+        self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: object
+    ) -> Exchange[Sequence[int] | Status]:
+        """Ask for each cluster's raw score, a 64 bit integer."""
+        url = self._options.urls.get("score")
+        if url is None:
+            return _unsupported("score")
+        responses = yield [self._request(url, body) for body in cluster_bodies(unit, clusters)]
+        try:
+            scores = [_read(response, "score", int, 0) for response in responses]
+        except PluginError as problem:
+            return error(str(problem))
+        for score in scores:
+            if not -(2**63) <= score < 2**63:
+                return error(f"score {score} is not a 64 bit integer")
+        return scores
+
+    def normalise(self, unit: SchedulingUnit, scores: Sequence[int], state: object) -> Sequence[int]:
+        """Scale the raw scores to 0..100; when there are negative ones, the lowest becomes 0."""
+        lowest = min((*scores, 0))
+        return normalise_to_max([score - lowest for score in scores])
+
+    def select_clusters(
+        self, unit: SchedulingUnit, scored: Sequence[ClusterScore], state: object
+    ) -> Exchange[Sequence[ClusterScore] | Status]:
+        """Ask once which clusters to take, in order."""
+        url = self._options.urls.get("select")
+        if url is None:
+            return _unsupported("select")
+        (response,) = yield [self._request(url, select_body(unit, scored))]
+        try:
+            selected = _read(response, "selectedClusterNames", list, [])
+        except PluginError as problem:
+            return error(str(problem))
+        offered = {entry.cluster.name: entry for entry in scored}
+        for name in selected:
+            if not isinstance(name, str) or name not in offered:
+                return error(f"the webhook selected the unknown cluster {clean(repr(name))}")
+        return [offered[name] for name in dict.fromkeys(selected)]
+
+    def _request(self, url: str, body: bytes) -> PluginRequest:
+        options = self._options
+        return PluginRequest(url, body, HEADERS, options.timeout_s, options.tls, options.name)
+
+    def _filtered(self, response: PluginResponse) -> Status:
+        try:
+            selected = _read(response, "selected", bool, False)
+        except PluginError as problem:
+            return error(str(problem))
+        if selected:
+            return SUCCESS
+        return unschedulable(f"cluster(s) were filtered by webhookPlugin({self._options.name})")
+
+
+def _unsupported(point: str) -> Status:
+    return error(f"{point} is not supported by the webhook")
+
+
+def _read(response: PluginResponse, name: str, type_: type[T], absent: T) -> T:
+    """Return one field of a good answer, `absent` when it is not there; PluginError for any answer that is not good."""
+    answer = {key.lower(): value for key, value in read_object(response).items()}
+    if answer.get("error"):
+        raise PluginError(str(answer["error"])[:QUOTED_MAX])
+    value = answer.get(name.lower())
+    if value is None:
+        return absent
+    if type(value) is not type_:
+        raise PluginError(f"field {name!r} of the response is not of type {type_.__name__}")
+    return value

@@ -1,0 +1,119 @@
+"""What a `v1beta1` plugin is told: one envelope per extension point, with all clusters and only the declared fields.
+
+Of the object: kind, names, mode and replicas, and what `fields.unit` declares. Of each cluster: its name, what
+`fields.cluster` declares, its score in a select request, and the policy's limits in a replicas request. With a thousand
+clusters most of a body is clusters, which hardly change: their JSON is kept for as long as a cluster stays the same.
+"""
+
+import hashlib
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from federation.scheduling.framework.types import Cluster, ClusterScore, SchedulingUnit
+from federation.scheduling.webhooks.answers import API_VERSION, REQUEST_KIND
+from federation.scheduling.webhooks.v1alpha1payload import affinity, placements, quantities, tolerations
+
+Extras = Mapping[str, Mapping[str, int]]
+"""Cluster → what one extension point adds to it."""
+
+
+def request_uid(*parts: str) -> str:
+    """Return the uid of a question: the same for all attempts at it, different for every decision."""
+    digest = hashlib.blake2b("\0".join(parts).encode(), digest_size=16).digest()
+    return str(uuid.UUID(bytes=digest))
+
+
+class Payload:
+    """Bodies for one plugin, by the fields that it declared."""
+
+    def __init__(
+        self, unit_fields: frozenset[str], cluster_fields: frozenset[str], arguments: Mapping[str, Any]
+    ) -> None:
+        self._unit_fields = unit_fields
+        self._cluster_fields = cluster_fields
+        self._arguments = {"arguments": dict(arguments)} if arguments else {}
+        self._known: dict[str, tuple[Cluster, bytes]] = {}
+
+    def body(self, point: str, uid: str, unit: SchedulingUnit, clusters: Sequence[Cluster], extras: Extras) -> bytes:
+        """Return the request's body."""
+        envelope = {"apiVersion": API_VERSION, "kind": REQUEST_KIND, "uid": uid, "extensionPoint": point}
+        head = orjson.dumps({**envelope, **self._arguments, "unit": self.unit(unit)})
+        listed = b",".join(self._cluster(cluster, extras.get(cluster.name)) for cluster in clusters)
+        return b'%s,"clusters":[%s]}' % (head[:-1], listed)
+
+    def unit(self, unit: SchedulingUnit) -> dict[str, Any]:
+        """Return what is said of the object."""
+        group, version, kind = unit.gvk
+        said: dict[str, Any] = {"apiVersion": f"{group}/{version}" if group else version, "kind": kind}
+        if unit.namespace:
+            said["namespace"] = unit.namespace
+        said |= {"name": unit.name, "schedulingMode": str(unit.mode)}
+        if unit.desired_replicas is not None:
+            said["desiredReplicas"] = unit.desired_replicas
+        declared: dict[str, Callable[[], Any]] = {
+            "labels": lambda: unit.labels,
+            "annotations": lambda: unit.annotations,
+            "resourceRequest": lambda: quantities(unit.request),
+            "current": lambda: dict(sorted(unit.current.items())),
+            "policy": lambda: _policy(unit),
+            "template": lambda: unit.template,
+        }
+        return said | {name: value() for name, value in declared.items() if name in self._unit_fields}
+
+    def _cluster(self, cluster: Cluster, extra: Mapping[str, int] | None) -> bytes:
+        known = self._known.get(cluster.name)
+        if known is None or known[0] is not cluster:
+            known = self._known[cluster.name] = (cluster, orjson.dumps(self.cluster(cluster)))
+        if not extra:
+            return known[1]
+        return known[1][:-1] + b"," + orjson.dumps(extra)[1:]
+
+    def cluster(self, cluster: Cluster) -> dict[str, Any]:
+        """Return what is said of a cluster."""
+        metadata, status = cluster.source.get("metadata") or {}, cluster.source.get("status") or {}
+        resources = status.get("resources") or {}
+        declared: dict[str, Callable[[], Any]] = {
+            "labels": lambda: cluster.labels,
+            "annotations": lambda: metadata.get("annotations") or {},
+            "taints": lambda: [taint._asdict() for taint in cluster.taints],
+            "resources": lambda: {key: resources.get(key) or {} for key in ("allocatable", "available")},
+            "apiResourceTypes": lambda: status.get("apiResourceTypes") or [],
+            "conditions": lambda: [_condition(condition) for condition in status.get("conditions") or ()],
+        }
+        said = {name: value() for name, value in declared.items() if name in self._cluster_fields}
+        return {"name": cluster.name, **said}
+
+
+def scores_of(scored: Sequence[ClusterScore]) -> Extras:
+    """Return what a select request adds: each cluster's score so far."""
+    return {entry.cluster.name: {"score": entry.score} for entry in scored}
+
+
+def limits_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, dict[str, int]]:
+    """Return what a replicas request adds: the least and the most replicas that policy and migrations allow."""
+    caps = unit.custom_migration.limited_capacity if unit.custom_migration else {}
+    limits: dict[str, dict[str, int]] = {}
+    for name in (cluster.name for cluster in clusters):
+        limit = {"minReplicas": unit.min_replicas[name]} if unit.min_replicas.get(name) else {}
+        most = [source[name] for source in (unit.max_replicas, caps) if name in source]
+        limits[name] = {**limit, "maxReplicas": min(most)} if most else limit
+    return limits
+
+
+def _policy(unit: SchedulingUnit) -> dict[str, Any]:
+    said = {
+        "replicasStrategy": str(unit.strategy),
+        "clusterSelector": dict(unit.cluster_selector),
+        "clusterAffinity": affinity(unit),
+        "tolerations": tolerations(unit),
+        "maxClusters": unit.max_clusters,
+        "placements": placements(unit),
+    }
+    return {key: value for key, value in said.items() if value not in (None, [], {})}
+
+
+def _condition(condition: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: condition.get(key) for key in ("type", "status", "reason")}
