@@ -43,6 +43,8 @@ from federation.runtime.slim import drop_managed_fields
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.server.apiserver import APIServer, APIServerOptions
+from federation.server.app import AppOptions
+from federation.server.limits import LimitOptions
 from federation.settings import Settings
 from federation.store.journal import Journal, SQLJournal
 from federation.store.sql import SQLStore
@@ -138,6 +140,9 @@ class ControlPlane:
                 self.kubeconfig,
                 host=settings.host,
                 port=settings.port,
+                app=AppOptions(
+                    limits=LimitOptions(requests_max=settings.requests_in_flight_max, watches_max=settings.watches_max)
+                ),
                 oidc=settings.oidc,
                 audit=settings.audit,
             ),

@@ -26,6 +26,10 @@ class Settings:
     """TCP port; 0 picks a free one."""
     store_url: str = ""
     """SQLAlchemy URL of the store; empty: SQLite in `directory`."""
+    requests_in_flight_max: int = 600
+    """Requests to this API at the same time, watches and those of system:masters left out."""
+    watches_max: int = 10_000
+    """Watches of this API at the same time."""
     member_requests_in_flight_max: int = 16
     """Requests to one member at the same time."""
     member_request_timeout_s: float = 10.0

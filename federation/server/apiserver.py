@@ -18,7 +18,7 @@ from federation.client.webhook import HTTPWebhookCaller
 from federation.registry.admission.webhooks import WebhookCaller
 from federation.registry.options import RegistryOptions
 from federation.registry.registry import Registry
-from federation.server.app import create_app
+from federation.server.app import AppOptions, create_app
 from federation.server.audit.log import AuditLog
 from federation.server.audit.options import AuditOptions
 from federation.server.audit.policy import load
@@ -51,6 +51,7 @@ class APIServerOptions:
     host: str = "127.0.0.1"
     port: int = 0
     registry: RegistryOptions = field(default_factory=RegistryOptions)
+    app: AppOptions = field(default_factory=AppOptions)
     oidc: OIDCOptions | None = None
     """The issuer whose ID tokens are accepted, if any."""
     audit: AuditOptions | None = None
@@ -120,6 +121,7 @@ class APIServer:
             authorizer=self.authorizer,
             journal=self._journal,
             readiness=readiness,
+            options=options.app,
             clock=self._clock,
             auditor=self._auditor,
         )

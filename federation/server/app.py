@@ -162,27 +162,33 @@ class App:
         if request.user is ANONYMOUS and first not in _PUBLIC:
             raise Unauthorized("Unauthorized")
         if path is None:
+            if first in _PUBLIC:
+                await self._serve_path(request, first)
+                return
             attributes = Attributes(request.method.lower(), path=request.path)
-            if first not in _PUBLIC:
-                await access.check(self._authorizer, request.user, attributes, request.annotations)
-            await self._serve_path(request, first)
+            await access.check(self._authorizer, request.user, attributes, request.annotations)
+            flow = await self._limiter.enter(request.user, attributes)
+            try:
+                await self._serve_path(request, first)
+            finally:
+                self._limiter.leave(flow)
             return
         if not verb:
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
-        await access.check(self._authorizer, request.user, access.to_attributes(path, verb), request.annotations)
-        await self._serve_resource(request, path, verb)
+        attributes = access.to_attributes(path, verb)
+        await access.check(self._authorizer, request.user, attributes, request.annotations)
+        await self._serve_resource(request, path, attributes)
 
-    async def _serve_resource(self, request: Request, path: ResourcePath, verb: str) -> None:
-        limiter, user = self._limiter, request.user.name
+    async def _serve_resource(self, request: Request, path: ResourcePath, attributes: Attributes) -> None:
+        limiter, user, verb = self._limiter, request.user, attributes.verb
         if verb == "watch":
-            limiter.open_watch()
+            limiter.open_watch(user, attributes)
             try:
                 await self._resources.serve(request, path, verb)
             finally:
-                limiter.close_watch()
+                limiter.close_watch(user)
             return
-        is_write = verb not in ("get", "list")
-        await limiter.enter(user, is_write=is_write)
+        flow = await limiter.enter(user, attributes)
         try:
             async with asyncio.timeout(self._deadline_s(request)):
                 if self._reviews.has(path.group, path.version, path.plural):
@@ -192,7 +198,7 @@ class App:
                 else:
                     await self._resources.serve(request, path, verb)
         finally:
-            limiter.leave(user, is_write=is_write)
+            limiter.leave(flow)
 
     async def _serve_path(self, request: Request, first: str) -> None:
         """Answer what is not a resource. Only reading is possible there, except below /federation."""

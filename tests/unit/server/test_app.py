@@ -12,6 +12,7 @@ from tests.unit.server.conftest import connect
 
 from federation.server.app import AppOptions, create_app
 from federation.server.limits import LimitOptions
+from federation.server.peers import Peer
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -324,7 +325,7 @@ async def test_bodies_beyond_the_limit_are_refused_before_they_are_read(parts: P
 
 
 async def test_too_many_requests_are_told_when_to_come_back(parts: Parts) -> None:
-    options = AppOptions(limits=LimitOptions(reads_max=0, waiting_max=0))
+    options = AppOptions(limits=LimitOptions(requests_max=0, level_waiting_max=0))
     app = create_app(
         parts.registry,
         authenticator=parts.authenticator,
@@ -332,10 +333,16 @@ async def test_too_many_requests_are_told_when_to_come_back(parts: Parts) -> Non
         journal=parts.journal,
         options=options,
     )
-    async with connect(app) as client:
-        answer = await client.get(CONFIGMAPS)
-        assert status(answer)[:2] == (429, "TooManyRequests")
-        assert answer.headers["retry-after"] == "1"
+    async with connect(app, Peer("jane", ())) as client:
+        for answer in (
+            await client.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", json={}),
+            await client.get("/apis"),
+        ):
+            assert status(answer)[:2] == (429, "TooManyRequests")
+            assert answer.headers["retry-after"] == "1"
+        assert (await client.get("/readyz")).status_code == 200
+    async with connect(app) as administrator:
+        assert (await administrator.get(CONFIGMAPS)).status_code == 200
 
 
 async def test_a_closed_store_is_unavailable(parts: Parts, admin: httpx.AsyncClient) -> None:
