@@ -170,6 +170,17 @@ class Load:
             },
         }
 
+    def rescaled(self, fed_object: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+        """Return the object as it is when its decision was written, everybody has acted, and it was scaled."""
+        metadata, spec, template = fed_object["metadata"], fed_object["spec"], fed_object["spec"]["template"]
+        replicas = self.rng.choice([size for size in SIZES if size != template["spec"]["replicas"]])
+        scaled = {**template, "spec": {**template["spec"], "replicas": replicas}}
+        annotations = patch["metadata"]["annotations"] | self.pending
+        return {
+            "metadata": {**metadata, "annotations": annotations},
+            "spec": {**spec, **patch["spec"], "template": scaled},
+        }
+
     def report(self, member: int) -> None:
         """Take in that a member's free resources changed."""
         source = self.sources[member]
@@ -195,16 +206,6 @@ class Load:
         return patch or {}, self.clock() - started, engine_s
 
 
-def rescaled(fed_object: dict[str, Any], patch: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    """Return the object as it is after its first decision was written, with another number of replicas."""
-    spec, template = fed_object["spec"], fed_object["spec"]["template"]
-    replicas = rng.choice([size for size in SIZES if size != template["spec"]["replicas"]])
-    return {
-        "metadata": {**fed_object["metadata"], "annotations": patch["metadata"]["annotations"]},
-        "spec": {**spec, **patch["spec"], "template": {**template, "spec": {**template["spec"], "replicas": replicas}}},
-    }
-
-
 def measure(load: Load, count: int, *, is_cold: bool) -> Result:
     """Make `count` decisions, half of them about objects that run already."""
     members = len(load.sources)
@@ -223,7 +224,7 @@ def measure(load: Load, count: int, *, is_cold: bool) -> Result:
         decisions_s.append(total_s)
         engine_s.append(part_s)
         if not again:
-            running.append(rescaled(fed_object, patch, load.rng))
+            running.append(load.rescaled(fed_object, patch))
     return Result(decisions_s, engine_s)
 
 

@@ -10,7 +10,7 @@ from federation.scheduling.framework.types import ClusterScore, SchedulingUnit, 
 
 
 class MaxCluster(SelectPlugin):
-    """Keeps the first `max_clusters` clusters by score, then name; all of them when there is no limit."""
+    """Keeps the first `max_clusters` clusters by score, then name; all of them as they come when there is no limit."""
 
     NAME: ClassVar[str] = "MaxCluster"
 
@@ -18,7 +18,8 @@ class MaxCluster(SelectPlugin):
         self, unit: SchedulingUnit, scored: Sequence[ClusterScore], state: CycleState
     ) -> Sequence[ClusterScore] | Status:
         """Return the best clusters."""
-        if unit.max_clusters is not None and unit.max_clusters < 0:
+        if unit.max_clusters is None:
+            return scored
+        if unit.max_clusters < 0:
             return unschedulable("max cluster is less than 0")
-        best = best_first(scored)
-        return best[: unit.max_clusters]
+        return best_first(scored)[: unit.max_clusters]

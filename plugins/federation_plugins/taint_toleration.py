@@ -47,3 +47,7 @@ class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped):
     def shape(self, unit: SchedulingUnit) -> Hashable:
         """Answers depend on tolerations and on where the unit is."""
         return (unit.tolerations, frozenset(unit.current))
+
+    def score_shape(self, unit: SchedulingUnit) -> Hashable:
+        """Scores depend on tolerations only."""
+        return unit.tolerations

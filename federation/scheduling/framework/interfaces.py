@@ -155,6 +155,7 @@ class Shaped(Protocol):
     def shape(self, unit: SchedulingUnit) -> Hashable:
         """Return all of the unit that the answers depend on, besides the cluster; None when they must not be reused.
 
-        Two units with equal shapes get the same answer for the same cluster, whatever the other clusters are.
+        Two units with equal shapes get the same answer for the same cluster, whatever the other clusters are. A plugin
+        whose filter and score look at different things may have `filter_shape` and `score_shape` instead.
         """
         ...

@@ -11,6 +11,7 @@ shapes which nobody asks about any more do not keep old clusters in memory.
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import compress
 from operator import is_not
 from typing import Any
@@ -34,14 +35,20 @@ class Answers:
 
     def move_to(self, clusters: tuple[Cluster, ...]) -> None:
         """Keep what is still true for these clusters, which are as many as before."""
-        self.unasked.update(compress(range(len(clusters)), map(is_not, self.clusters, clusters)))
+        self.unasked.update(_changes(self.clusters, clusters))
         self.clusters = clusters
 
     def to_ask(self, positions: Iterable[int] | None) -> Iterable[int]:
         """Return which of the positions (None: all) have no answer yet."""
         if not self.unasked:
             return ()
-        return sorted(self.unasked) if positions is None else [at for at in positions if at in self.unasked]
+        return sorted(self.unasked if positions is None else self.unasked.intersection(positions))
+
+
+@lru_cache(maxsize=32)
+def _changes(old: tuple[Cluster, ...], new: tuple[Cluster, ...]) -> tuple[int, ...]:
+    """Return the positions of other clusters; remembered, because most plugins were last asked at the same time."""
+    return tuple(compress(range(len(new)), map(is_not, old, new)))
 
 
 class Memo:

@@ -11,7 +11,7 @@ does.
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from operator import add, attrgetter
+from operator import add, attrgetter, itemgetter
 from typing import Any, TypeVar
 
 from federation.base.errors import PluginError
@@ -112,12 +112,20 @@ class Cycle:
     plugin: str = ""
     feasible: Sequence[int] | None = None
     """Positions of the clusters that are still in; None for all."""
+    pick: Callable[[Sequence[Any]], tuple[Any, ...]] = tuple
+    """Returns of one value per cluster those of the clusters that are still in."""
     selections: list[Selection] = field(default_factory=list)
     ignored: list[Ignored] = field(default_factory=list)
 
     def clusters_left(self) -> tuple[Cluster, ...]:
         """Return the clusters that are still in."""
-        return self.clusters if self.feasible is None else tuple([self.clusters[at] for at in self.feasible])
+        return self.pick(self.clusters)
+
+    def keep_only(self, feasible: Sequence[int]) -> None:
+        """Let only the clusters at these positions go on."""
+        self.feasible = feasible
+        several = itemgetter(*feasible) if len(feasible) > 1 else None
+        self.pick = several or (lambda values: tuple([values[at] for at in feasible]))
 
 
 class PluginFailed(PluginError):
@@ -170,7 +178,7 @@ class Framework:
                     passed.append(at)
                 else:
                     rejected[cycle.clusters[at].name] = Status(status.code, status.reasons, enabled.name)
-            cycle.feasible = passed
+            cycle.keep_only(passed)
         return Filtered(cycle.clusters_left(), rejected)
 
     def run_scores(self, cycle: Cycle, feasible: tuple[Cluster, ...]) -> Exchange[Scored]:
@@ -258,7 +266,7 @@ class Framework:
         return division
 
 
-def _ask_local(cycle: Cycle, enabled: Enabled) -> list[Any]:
+def _ask_local(cycle: Cycle, enabled: Enabled) -> Sequence[Any]:
     """Return a local plugin's answers, asking only about clusters that it has not been asked about for such units."""
     ask, unit, state, clusters, feasible = enabled.local, cycle.unit, cycle.state, cycle.clusters, cycle.feasible
     assert ask is not None
@@ -270,7 +278,7 @@ def _ask_local(cycle: Cycle, enabled: Enabled) -> list[Any]:
     for at in known.to_ask(feasible):
         values[at] = ask(unit, clusters[at], state)
         known.unasked.discard(at)
-    return values.copy() if feasible is None else [values[at] for at in feasible]
+    return cycle.pick(values)
 
 
 _REMOTE = {
@@ -297,7 +305,8 @@ def _enable(profile: Profile, registry: PluginRegistry, made: dict[str, Any], po
         if local is None and remote is None:
             raise PluginError(f"plugin {ref.name!r} cannot be enabled for {point}: it has no {point}()")
         is_optional = bool(getattr(plugin, "is_optional", False))
-        normalise, shape = getattr(plugin, "normalise", None), getattr(plugin, "shape", None)
+        normalise = getattr(plugin, "normalise", None)
+        shape = getattr(plugin, f"{point}_shape", None) or getattr(plugin, "shape", None)
         enabled.append(Enabled(ref.name, ref.weight, local, remote, normalise, shape, is_optional))
     return tuple(enabled)
 
