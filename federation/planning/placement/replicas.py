@@ -12,7 +12,6 @@ resources: the plugin `ClusterCapacityWeight` does.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from federation.planning.hashing import fnv1_32_each
@@ -30,6 +29,11 @@ class Preference(NamedTuple):
     weight: int = 0
     minimum: int = 0
     maximum: int | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Say whether only the weight counts."""
+        return not self.minimum and self.maximum is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +75,7 @@ class Plan:
 
 
 _Share = tuple[str, Preference]
-"""A cluster and its preference; lists of them are in the order in which the rounds visit them."""
-
-_Ranks = Mapping[str, int]
+"""A cluster and its preference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +92,8 @@ _NO_CAPS = _Caps({}, {})
 def plan_replicas(demand: Demand, steps: Steps | None = None) -> Plan:
     """Divide `demand.total` replicas; append what was done to `steps` when given."""
     shares = _shares_of(demand)
-    names = [cluster for cluster, _ in shares]
-    ranks = dict(zip(names, fnv1_32_each(names, demand.key), strict=True))
-    shares = _in_order(shares, ranks)
     keep = demand.keep_unschedulable or not demand.avoid_disruption
-    desired = _divide(shares, demand.total, keep, _Caps(demand.estimated, demand.limited), steps)
+    desired = _divide(shares, demand.total, keep, _Caps(demand.estimated, demand.limited), demand.key, steps)
     if not demand.avoid_disruption:
         return desired
     current = _current(demand, shares)
@@ -102,7 +101,7 @@ def plan_replicas(demand: Demand, steps: Steps | None = None) -> Plan:
         own.maximum is None or desired.replicas[cluster] <= own.maximum for cluster, own in shares
     ):
         return desired  # Nothing runs yet: going there step by step would arrive at the same.
-    return Plan(_approach(demand, ranks, desired.replicas, current, steps), desired.overflow)
+    return Plan(_approach(demand, desired.replicas, current, steps), desired.overflow)
 
 
 def _shares_of(demand: Demand) -> list[_Share]:
@@ -111,13 +110,11 @@ def _shares_of(demand: Demand) -> list[_Share]:
     return [(cluster, own) for cluster, own in owned if own is not None]
 
 
-def _in_order(shares: list[_Share], ranks: _Ranks) -> list[_Share]:
+def _in_order(shares: list[_Share], key: str) -> list[_Share]:
     """Heaviest first, equal weights by the hash of cluster and workload, and by name should two hashes collide."""
-    keys = [ranks[cluster] - (own[0] << 32) for cluster, own in shares]
-    if len(set(keys)) < len(keys):
-        shares = sorted(shares, key=itemgetter(0))
-        keys = [ranks[cluster] - (own[0] << 32) for cluster, own in shares]
-    return [shares[at] for at in sorted(range(len(shares)), key=keys.__getitem__)]
+    hashes = fnv1_32_each([cluster for cluster, _ in shares], key)
+    ranked = sorted(zip(hashes, shares, strict=True), key=lambda entry: (-entry[1][1].weight, entry[0], entry[1][0]))
+    return [share for _, share in ranked]
 
 
 def _current(demand: Demand, shares: list[_Share]) -> dict[str, int]:
@@ -131,15 +128,19 @@ def _current(demand: Demand, shares: list[_Share]) -> dict[str, int]:
     return held
 
 
-def _divide(shares: list[_Share], total: int, keep: bool, caps: _Caps, steps: Steps | None) -> Plan:
+def _divide(shares: list[_Share], total: int, keep: bool, caps: _Caps, key: str, steps: Steps | None = None) -> Plan:
     """Return the division that weights, bounds and capacities ask for, whatever runs now."""
     plan = dict.fromkeys([cluster for cluster, _ in shares], 0)
+    alike = _alike(shares)
+    if not caps.estimated and not caps.limited and all(own.is_free for own in alike):
+        _share_freely(alike, total, key, plan, steps)
+        return Plan(plan, {})
     overflow: dict[str, int] = {}
-    remaining = _give_minimums(shares, total, caps, plan, overflow)
+    remaining = _give_minimums(shares := _in_order(shares, key), total, caps, plan, overflow)
     if steps is not None:
         steps.append({"step": "minimums", "total": total, "replicas": _placed(plan), "remaining": remaining})
     is_changed = True
-    while is_changed and remaining > 0 and any(own[0] for _, own in shares):
+    while is_changed and remaining > 0 and any(own.weight for _, own in shares):
         distribute = remaining
         is_changed, shares, remaining = _share_out(shares, remaining, caps, plan, overflow)
         if steps is not None:
@@ -148,6 +149,44 @@ def _divide(shares: list[_Share], total: int, keep: bool, caps: _Caps, steps: St
         return Plan(plan, overflow)
     trimmed = {cluster: min(extra, remaining) for cluster, extra in overflow.items()}
     return Plan(plan, {cluster: extra for cluster, extra in trimmed.items() if extra > 0})
+
+
+def _alike(shares: list[_Share]) -> dict[Preference, list[str]]:
+    """Return the clusters by preference: with hundreds of clusters many have the same."""
+    alike: dict[Preference, list[str]] = {}
+    for cluster, own in shares:
+        alike.setdefault(own, []).append(cluster)
+    return alike
+
+
+def _share_freely(
+    alike: Mapping[Preference, list[str]], total: int, key: str, plan: dict[str, int], steps: Steps | None
+) -> None:
+    """Fill in the division when nobody has bounds: then one round gives everything away.
+
+    Everybody of one weight gets the same, so only those among whom it runs out have to be brought into an order.
+    """
+    weights = sum(own.weight * len(clusters) for own, clusters in alike.items())
+    remaining = total
+    for own in sorted(alike, reverse=True):
+        clusters = alike[own]
+        given = -(-total * own.weight // weights) if weights else 0
+        if not given or not remaining:
+            break
+        if given * len(clusters) > remaining:
+            ranked = sorted(zip(fnv1_32_each(clusters, key), clusters, strict=True))
+            served, rest = divmod(remaining, given)
+            clusters = [cluster for _, cluster in ranked[:served]]
+            if rest:
+                plan[ranked[served][1]] = rest
+            remaining = 0
+        else:
+            remaining -= given * len(clusters)
+        for cluster in clusters:
+            plan[cluster] = given
+    if steps is not None:
+        steps.append({"step": "minimums", "total": total, "replicas": {}, "remaining": total})
+        steps.append({"step": "share", "distribute": total, "replicas": _placed(plan), "remaining": remaining})
 
 
 def _placed(replicas: Mapping[str, int]) -> dict[str, int]:
@@ -181,13 +220,10 @@ def _share_out(
 
     Return whether somebody got more, who takes part in the next round (those who hit no bound), and what remains.
     """
-    distribute, weights = remaining, sum([own[0] for _, own in shares])
+    distribute, weights = remaining, sum(own.weight for _, own in shares)
     estimated, limited = caps.estimated, caps.limited
-    is_free = not estimated and not limited and all(own[2] is None for _, own in shares)
     is_changed, open_shares = False, []
     for share in shares:
-        if is_free and not remaining:
-            break  # Nothing is left, and without bounds nobody gives anything back.
         cluster, (weight, _, maximum) = share
         start = plan[cluster]
         wanted = target = start + min(-(-distribute * weight // weights), remaining)
@@ -200,20 +236,13 @@ def _share_out(
             target = estimated[cluster]
         if target == wanted:
             open_shares.append(share)
-        if target != start:
-            is_changed = is_changed or target > start
-            remaining -= target - start
-            plan[cluster] = target
+        is_changed = is_changed or target > start
+        remaining -= target - start
+        plan[cluster] = target
     return is_changed, open_shares, remaining
 
 
-def _approach(
-    demand: Demand,
-    ranks: _Ranks,
-    desired: dict[str, int],
-    current: dict[str, int],
-    steps: Steps | None,
-) -> dict[str, int]:
+def _approach(demand: Demand, desired: dict[str, int], current: dict[str, int], steps: Steps | None) -> dict[str, int]:
     """Return the division nearest to `desired` that moves no running replica without need."""
     have, want = sum(current.values()), sum(desired.values())
     if steps is not None:
@@ -221,28 +250,27 @@ def _approach(
     if have == want:
         result = current
     elif have > want:
-        result = _scale_down(ranks, desired, current, have - want)
+        result = _scale_down(demand, desired, current, have - want)
     else:
-        result = _scale_up(demand, ranks, desired, current)
+        result = _scale_up(demand, desired, current, want - have)
     if steps is not None and have != want:
         name = "scaleDown" if have > want else "scaleUp"
         steps.append({"step": name, "difference": want - have, "replicas": _placed(result)})
     return result
 
 
-def _scale_down(ranks: _Ranks, desired: dict[str, int], current: dict[str, int], amount: int) -> dict[str, int]:
+def _scale_down(demand: Demand, desired: dict[str, int], current: dict[str, int], amount: int) -> dict[str, int]:
     """Take `amount` from the clusters that have too many, in proportion to how many too many."""
+    # Nobody is asked for more than it has too many of: `amount` is at most the sum of that.
     surplus = [
-        (cluster, Preference(held - desired[cluster], 0, held))
-        for cluster, held in current.items()
-        if held > desired[cluster]
+        (cluster, Preference(held - desired[cluster])) for cluster, held in current.items() if held > desired[cluster]
     ]
-    taken = _divide(_in_order(surplus, ranks), amount, True, _NO_CAPS, None).replicas
+    taken = _divide(surplus, amount, True, _NO_CAPS, demand.key).replicas
     return current | {cluster: current[cluster] - number for cluster, number in taken.items()}
 
 
-def _scale_up(demand: Demand, ranks: _Ranks, desired: dict[str, int], current: dict[str, int]) -> dict[str, int]:
-    """Give what is missing to the clusters that have too few, in proportion to how many too few."""
+def _scale_up(demand: Demand, desired: dict[str, int], current: dict[str, int], amount: int) -> dict[str, int]:
+    """Give `amount` to the clusters that have too few, in proportion to how many too few."""
     lacking = []
     for cluster, wanted in desired.items():
         held = current[cluster]
@@ -250,6 +278,5 @@ def _scale_up(demand: Demand, ranks: _Ranks, desired: dict[str, int], current: d
             own = demand.preferences.get(cluster)
             room = None if own is None or own.maximum is None else own.maximum - held
             lacking.append((cluster, Preference(wanted - held, 0, room)))
-    amount = sum(desired.values()) - sum(current.values())
-    given = _divide(_in_order(lacking, ranks), amount, True, _NO_CAPS, None).replicas
+    given = _divide(lacking, amount, True, _NO_CAPS, demand.key).replicas
     return current | {cluster: current[cluster] + number for cluster, number in given.items()}

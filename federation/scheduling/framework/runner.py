@@ -230,11 +230,14 @@ class Framework:
             assert enabled.local is not None
             answer = enabled.local(cycle.unit, scored, cycle.state)
         selected: Sequence[ClusterScore] = _usable(enabled, answer)
-        names = tuple(map(_NAME, selected))
-        taken = set(names)
-        if len(taken) != len(names) or not offered >= taken:
-            raise PluginFailed(_failure(enabled, "it selected a cluster twice, or one that was not offered"))
-        offered &= taken
+        if selected is scored and cycle.selections:
+            names = cycle.selections[-1].clusters
+        else:
+            names = tuple(map(_NAME, selected))
+            taken = set(names)
+            if len(taken) != len(names) or not offered >= taken:
+                raise PluginFailed(_failure(enabled, "it selected a cluster twice, or one that was not offered"))
+            offered &= taken
         cycle.selections.append(Selection(enabled.name, names))
         self._instrument.plugin("select", enabled.name, started)
         return selected
