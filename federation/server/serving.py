@@ -1,30 +1,23 @@
 """HTTPS for an ASGI app inside a running event loop: uvicorn with TLS, client certificates and limits.
 
-Owns the listening socket, the TLS context (reloaded when the files change) and the protocol subclass that puts the
-verified client certificate into `scope["state"]["peer"]`, parsed once per connection. The only module that knows
-uvicorn. It decides nothing about who may do what: `authn.py` reads the peer.
+Owns the listening socket and the TLS context (reloaded when the files change); what happens on one connection is in
+`connection.py`. It decides nothing about who may do what: `authn.py` reads the peer.
 """
 
 import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.server import ServerState
 
 from federation.base.errors import ConfigurationError
-from federation.server.peers import Peer, to_peer
+from federation.server.asgi import ASGIApp
+from federation.server.connection import Connection, limited
 from federation.server.pki import TLSFiles
-
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-ASGIApp = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +59,11 @@ async def serve(
     listener = _bind(host, port, options.backlog)
     config = uvicorn.Config(
         app,
-        http=_protocol(options),
+        http=limited(
+            head_bytes_max=options.request_head_bytes_max,
+            head_s=options.request_head_s,
+            keep_alive_s=options.keep_alive_s,
+        ),
         interface="asgi3",
         ws="none",
         lifespan="off",
@@ -107,88 +104,19 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop, without waiting for idle clients to answer the end of TLS, which some never do."""
-        self._abort(_is_idle)
+        self._abort(lambda connection: connection.is_idle)
         await super().shutdown(sockets)
         self._abort(lambda _: True)
         await asyncio.sleep(0)
 
-    def _abort(self, is_wanted: Callable[[HttpToolsProtocol], bool]) -> None:
+    def _abort(self, is_wanted: Callable[[Connection], bool]) -> None:
         for connection in list(self.server_state.connections):
-            if isinstance(connection, HttpToolsProtocol) and is_wanted(connection):
+            if isinstance(connection, Connection) and is_wanted(connection):
                 connection.transport.abort()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
-
-
-def _is_idle(connection: HttpToolsProtocol) -> bool:
-    """Return whether a connection has no request in progress."""
-    return connection.cycle is None or connection.cycle.response_complete
-
-
-class _RequestHeadTooLarge(Exception):
-    """Raised inside a parser callback, so that httptools reports a parser error and uvicorn closes with 400."""
-
-
-def _protocol(options: ServingOptions) -> type[asyncio.Protocol]:
-    """Return the connection class for these limits."""
-    head_bytes_max, head_s = options.request_head_bytes_max, options.request_head_s
-
-    class Connection(HttpToolsProtocol):
-        """One connection: adds the peer to every request's state, and bounds size and duration of a request's head."""
-
-        def __init__(
-            self,
-            config: uvicorn.Config,
-            server_state: ServerState,
-            app_state: dict[str, Any],
-            _loop: asyncio.AbstractEventLoop | None = None,
-        ) -> None:
-            super().__init__(config, server_state, app_state, _loop)
-            self._head_bytes = 0
-            self._head_deadline: asyncio.TimerHandle | None = None
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-            super().connection_made(transport)
-            tls = transport.get_extra_info("ssl_object")
-            peer: Peer | None = to_peer(tls.getpeercert()) if tls is not None else None
-            self.app_state = {"peer": peer}
-            self._head_deadline = self.loop.call_later(head_s, transport.close)
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._clear_deadline()
-            super().connection_lost(exc)
-
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self._head_bytes = 0
-            if self._head_deadline is None:
-                self._head_deadline = self.loop.call_later(head_s, self.transport.close)
-
-        def on_url(self, url: bytes) -> None:
-            self._count(len(url))
-            super().on_url(url)
-
-        def on_header(self, name: bytes, value: bytes) -> None:
-            self._count(len(name) + len(value))
-            super().on_header(name, value)
-
-        def on_headers_complete(self) -> None:
-            self._clear_deadline()
-            super().on_headers_complete()
-
-        def _count(self, size: int) -> None:
-            self._head_bytes += size
-            if self._head_bytes > head_bytes_max:
-                raise _RequestHeadTooLarge
-
-        def _clear_deadline(self) -> None:
-            if self._head_deadline is not None:
-                self._head_deadline.cancel()
-                self._head_deadline = None
-
-    return Connection
 
 
 def _bind(host: str, port: int, backlog: int) -> socket.socket:

@@ -14,6 +14,7 @@ import orjson
 import pytest
 
 from federation.base.errors import ConfigurationError
+from federation.server.asgi import Request
 from federation.server.peers import Peer, to_peer
 from federation.server.pki import PKI, TLSFiles, ensure_pki
 from federation.server.serving import ServingOptions, serve
@@ -29,16 +30,23 @@ async def echo(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
+async def large(scope: Any, receive: Any, send: Any) -> None:
+    """Answer through `Request`, with as many bytes as the path says."""
+    await Request(scope, receive, send).respond(200, b"x" * int(scope["path"][1:]))
+
+
 @pytest.fixture
 def pki(tmp_path: Path) -> PKI:
     return ensure_pki(tmp_path / "pki", now=datetime.now(UTC))
 
 
 @asynccontextmanager
-async def serving(tls: TLSFiles | None, **arguments: Any) -> AsyncIterator[tuple[int, "asyncio.Task[None]"]]:
+async def serving(
+    tls: TLSFiles | None, app: Any = echo, **arguments: Any
+) -> AsyncIterator[tuple[int, "asyncio.Task[None]"]]:
     started: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(
-        serve(echo, host="127.0.0.1", port=0, tls=tls, on_started=lambda _, port: started.set_result(port), **arguments)
+        serve(app, host="127.0.0.1", port=0, tls=tls, on_started=lambda _, port: started.set_result(port), **arguments)
     )
     try:
         await asyncio.wait((task, started), return_when=asyncio.FIRST_COMPLETED)
@@ -131,6 +139,63 @@ async def test_a_client_that_never_finishes_its_head_is_dropped() -> None:
     async with serving(None, options=ServingOptions(request_head_s=0.05)) as (port, _):
         assert await _raw(port, b"GET / HTTP/1.1\r\nhost") == b""
         assert await _raw(port, b"") == b""
+
+
+@pytest.mark.parametrize("size", [0, 5, 100_000, 2_000_000])
+async def test_a_whole_answer_is_sent_once_and_ends_where_its_length_says(size: int) -> None:
+    async with serving(None, large) as (port, _):
+        head, _, body = (await _raw(port, b"GET /%d HTTP/1.1\r\nconnection: close\r\n\r\n" % size)).partition(
+            b"\r\n\r\n"
+        )
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert b"content-length: %d\r\n" % size in head + b"\r\n"
+        assert head.count(b"connection: close") == 1
+        assert body == b"x" * size
+
+
+async def test_a_head_request_gets_the_length_and_no_body() -> None:
+    async with serving(None, large) as (port, _):
+        answer = await _raw(port, b"HEAD /5 HTTP/1.1\r\nconnection: close\r\n\r\n")
+        assert b"content-length: 5\r\n" in answer
+        assert answer.endswith(b"\r\n\r\n")
+
+
+async def test_requests_that_are_sent_together_are_answered_in_order() -> None:
+    async with serving(None, large) as (port, _):
+        both = b"GET /3 HTTP/1.1\r\n\r\nGET /4 HTTP/1.1\r\nconnection: close\r\n\r\n"
+        _, _, rest = (await _raw(port, both)).partition(b"\r\n\r\n")
+        first, _, second = rest.partition(b"HTTP/1.1 200 OK")
+        assert first == b"xxx"
+        assert second.endswith(b"\r\n\r\nxxxx")
+
+
+async def test_a_head_that_comes_in_pieces_is_answered() -> None:
+    async with serving(None, large) as (port, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for piece in (b"GET /3 HT", b"TP/1.1\r\nconnec", b"tion: close\r\n", b"\r\n"):
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(0.01)
+        assert (await reader.read()).endswith(b"\r\n\r\nxxx")
+        writer.close()
+
+
+async def test_a_connection_is_closed_when_it_was_idle_for_the_keep_alive_time() -> None:
+    async with serving(None, large, options=ServingOptions(keep_alive_s=1)) as (port, _):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /3 HTTP/1.1\r\n\r\n")
+        answered = (await reader.readuntil(b"xxx")).endswith(b"xxx")
+        assert answered
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+        writer.close()
+
+
+async def test_a_header_that_would_split_the_answer_is_never_sent() -> None:
+    async def split(scope: Any, receive: Any, send: Any) -> None:
+        await Request(scope, receive, send).respond(200, b"x", headers=[(b"a", b"b\r\nc: d")])
+
+    async with serving(None, split) as (port, _):
+        assert b"c: d" not in await _raw(port, b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n")
 
 
 async def test_cancelling_stops_and_ends_what_still_runs() -> None:
