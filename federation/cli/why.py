@@ -160,6 +160,10 @@ def _print_division(console: Console, explanation: Mapping[str, Any]) -> None:
     weights = division.get("weights")
     if weights:
         console.print(f"  weights    {_amounts(weights['values'])}  ({weights['by']})")
+    if room := division.get("room"):
+        console.print(f"  room       {_amounts(room['replicas'])}  (more replicas that fit on the clusters' nodes)")
+        if room.get("promised"):
+            console.print(f"  promised   {_amounts(room['promised'])}  (of it, to decisions of the last seconds)")
     for number, step in enumerate(division.get("steps", ()), 1):
         console.print(f"  {number}. {step['step']:<9} {escape(_step(step))}")
     if division.get("overflow"):

@@ -6,14 +6,14 @@ reused. Pure: whoever watches FederatedClusters calls `update` and `remove`.
 Read `engine.py` next.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Flag, auto
 from functools import cached_property
 from typing import Any
 
 from federation.api import conditions, names, quantity
-from federation.scheduling.framework.types import CPU, Cluster, GroupVersionKind, Taint
+from federation.scheduling.framework.types import CPU, Cluster, GroupVersionKind, NodeClass, Taint
 
 
 class Change(Flag):
@@ -110,7 +110,7 @@ def compare(old: Cluster | None, new: Cluster) -> Change:
         change |= Change.READINESS
     if old.is_terminating != new.is_terminating:
         change |= Change.TERMINATION
-    if old.allocatable != new.allocatable or old.available != new.available:
+    if (old.allocatable, old.available, old.node_classes) != (new.allocatable, new.available, new.node_classes):
         change |= Change.RESOURCES
     if _annotations(old) != _annotations(new):
         change |= Change.ANNOTATIONS
@@ -135,6 +135,8 @@ def to_cluster(source: Mapping[str, Any]) -> Cluster:
         is_terminating=bool(metadata.get("deletionTimestamp")),
         allocatable=to_resources(resources.get("allocatable")),
         available=to_resources(resources.get("available")),
+        node_classes=_to_node_classes(resources.get("nodeClasses")),
+        omitted_node_labels=frozenset(resources.get("omittedNodeLabels") or ()),
         source=source,
     )
 
@@ -156,6 +158,20 @@ def to_resources(quantities: Mapping[str, Any] | None) -> dict[str, int]:
         except ValueError:
             continue
     return amounts
+
+
+def _to_node_classes(classes: Iterable[Mapping[str, Any]] | None) -> tuple[NodeClass, ...] | None:
+    if classes is None:
+        return None
+    return tuple(
+        NodeClass(
+            labels=entry.get("labels") or {},
+            taints=tuple(map(to_taint, entry.get("taints") or ())),
+            largest=to_resources(entry.get("largest")),
+            free=tuple((int(group["nodes"]), to_resources(group["resources"])) for group in entry.get("free") or ()),
+        )
+        for entry in classes
+    )
 
 
 def _to_gvk(entry: Mapping[str, Any]) -> GroupVersionKind:

@@ -22,11 +22,12 @@ from federation.scheduling.framework.types import (
     AutoMigration,
     GroupVersionKind,
     PreferredTerm,
+    Reserved,
     SchedulingMode,
     SchedulingUnit,
 )
 from federation.scheduling.policy import Policy, Preferences, to_preferences, to_tolerations
-from federation.scheduling.request import request_of
+from federation.scheduling.request import node_needs_of, request_of
 from federation.scheduling.snapshot import Snapshot
 
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -42,6 +43,7 @@ def build_unit(
     *,
     allow_annotations: bool = True,
     counts_cpu_and_memory: bool = True,
+    reserved: Reserved | None = None,
 ) -> SchedulingUnit:
     """Return the unit of a federated object under a policy.
 
@@ -81,6 +83,8 @@ def build_unit(
         annotations=source.get("annotations") or {},
         desired_replicas=desired,
         request=request,
+        node_needs=node_needs_of(template),
+        reserved={} if reserved is None else reserved,
         current=current_clusters(fed_object, federated_type),
         avoid_disruption=policy.avoid_disruption,
         auto_migration=_auto_migration(policy, annotations, desired),

@@ -1,23 +1,26 @@
-"""Replicas: divide by weight, static or by what each cluster has free (spec §6.6).
+"""Replicas: divide by static weights, or by what each cluster has room for (spec §6.6, docs/decisions/0012).
 
 Static as soon as the policy gives any cluster a weight; clusters without one then get their minimum only. Dynamic
-otherwise: a cluster's weight is its share of the free cpu (of the GPUs when the unit needs them), but at most 1.4 times
-its share of the total, so that an empty small cluster is not flooded. Weights are in thousandths; what rounding leaves
-over goes to the heaviest cluster, among equals to the one with the smallest name (the original left that to chance).
+otherwise. With `capacity: Nodes`, the default, it counts how many replicas fit on the clusters' nodes: no cluster gets
+more than that while another one has room, and without weights room decides (`federation.planning.placement.room`).
 
-A cluster with a NoSchedule taint that the unit does not tolerate keeps what it has and gets no more. The arithmetic of
-the division itself is `federation.planning.placement.replicas`.
+With `capacity: Sums`, and where no cluster reports its nodes, it is KubeAdmiral's formula: a cluster's weight is its
+share of the free cpu (of the GPUs when the unit needs them), but at most 1.4 times its share of the total. Weights are
+in thousandths; what rounding leaves over goes to the heaviest cluster, among equals to the one with the smallest name
+(the original left that to chance). A cluster with a NoSchedule taint that the unit does not tolerate keeps what it has
+and gets no more.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Self
 
-from federation.planning.placement.failback import plan_with_trials
-from federation.planning.placement.replicas import Demand, Preference, Steps, plan_replicas
+from federation.planning.placement.replicas import Steps, plan_replicas
+from federation.planning.placement.room import plan_by_room, plan_within
+from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.divide import caps_of, current_replicas, maximums, offers_of
+from federation.scheduling.framework.divide import NODES, SUMS, capacity_from, demand_of, divide_with
 from federation.scheduling.framework.interfaces import Arguments, ReplicasPlugin
 from federation.scheduling.framework.types import CPU, NVIDIA_GPU, Cluster, Division, SchedulingUnit, Status
 
@@ -26,13 +29,17 @@ _THOUSAND = 1000
 
 @dataclass(frozen=True, slots=True)
 class ClusterCapacityWeightArgs:
-    """`limit_permille`: the most of a cluster's share of all capacity that its weight may be, in thousandths."""
+    """`capacity`: whether room is counted on nodes or in sums.
 
+    `limit_permille`: the most of a cluster's share of all capacity that its weight may be, in thousandths (sums only).
+    """
+
+    capacity: str = NODES
     limit_permille: int = 1400
 
 
 class ClusterCapacityWeight(ReplicasPlugin):
-    """Divides replicas by static weights, or by free capacity when the policy gives none."""
+    """Divides replicas by static weights, or by room when the policy gives none."""
 
     NAME: ClassVar[str] = "ClusterCapacityWeight"
 
@@ -41,57 +48,36 @@ class ClusterCapacityWeight(ReplicasPlugin):
 
     @classmethod
     def from_args(cls, args: Arguments) -> Self:
-        """Return the plugin for `pluginConfig` arguments: {"limitPermille": 1400}."""
-        unknown = set(args) - {"limitPermille"}
+        """Return the plugin for `pluginConfig` arguments: {"capacity": "Nodes", "limitPermille": 1400}."""
+        unknown = set(args) - {"capacity", "limitPermille"}
         if unknown:
             raise ValueError(f"unknown argument {', '.join(sorted(unknown))}")
         limit = args.get("limitPermille", 1400)
         if not isinstance(limit, int) or limit <= 0:
             raise ValueError("limitPermille must be a positive integer")
-        return cls(ClusterCapacityWeightArgs(limit))
+        return cls(ClusterCapacityWeightArgs(capacity_from(args), limit))
 
     def replicas(self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState) -> Division | Status:
         """Return replicas per cluster; those that get none are left out."""
-        explanation: dict[str, Any] = {}
-        if unit.weights:
-            weights: Mapping[str, int] = {cluster.name: unit.weights.get(cluster.name, 0) for cluster in clusters}
-            explanation["weights"] = {"by": "policy", "values": weights}
-        else:
-            resource = NVIDIA_GPU if unit.request.get(NVIDIA_GPU) else CPU
-            weights = weights_by_capacity(tuple(clusters), resource, self._args.limit_permille)
-            explanation["weights"] = {"by": f"available {resource}", "values": weights}
-        bounds = maximums(unit, clusters)
+        rooms = None if self._args.capacity == SUMS else rooms_of(unit, clusters)
         steps: Steps = []
-        explanation["steps"] = steps
-        names = tuple(cluster.name for cluster in clusters)
-        estimated, limited = caps_of(unit)
-        demand = Demand(
-            total=unit.desired_replicas or 0,
-            clusters=names,
-            preferences=_preferences(names, weights, unit.min_replicas, bounds),
-            key=unit.key,
-            current=current_replicas(unit),
-            estimated=estimated,
-            limited=limited,
-            avoid_disruption=unit.avoid_disruption,
-            keep_unschedulable=unit.auto_migration is not None and unit.auto_migration.keep_unschedulable,
-        )
-        plan = plan_with_trials(plan_replicas, demand, offers_of(unit), steps)
-        if estimated:
-            explanation["estimated"] = dict(estimated)
-        if plan.overflow:
-            explanation["overflow"] = plan.overflow
-        totals = plan.totals()
-        return Division({name: totals[name] for name in names if totals.get(name)}, explanation)
+        explanation: dict[str, Any] = {"steps": steps}
+        if rooms is not None:
+            explanation["room"] = rooms.explain()
+        if rooms is not None and not unit.weights:
+            by_room = partial(plan_by_room, rooms.tiers, rooms.sizes)
+            return divide_with(by_room, unit, demand_of(unit, clusters, {}), explanation, steps)
+        weights, by = self._weights(unit, clusters)
+        explanation["weights"] = {"by": by, "values": weights}
+        planner = plan_replicas if rooms is None else partial(plan_within, rooms.tiers, plan_replicas)
+        return divide_with(planner, unit, demand_of(unit, clusters, weights), explanation, steps)
 
-
-def _preferences(
-    names: Sequence[str], weights: Mapping[str, int], minimums: Mapping[str, int], maximums: Mapping[str, int]
-) -> dict[str, Preference]:
-    if not minimums and not maximums:
-        of_weight = {weight: Preference(weight) for weight in set(weights.values())}
-        return {name: of_weight[weights[name]] for name in names}
-    return {name: Preference(weights[name], minimums.get(name, 0), maximums.get(name)) for name in names}
+    def _weights(self, unit: SchedulingUnit, clusters: Sequence[Cluster]) -> tuple[Mapping[str, int], str]:
+        """Return the policy's weights, KubeAdmiral's by what is free when there are none, and which of the two."""
+        if unit.weights:
+            return {cluster.name: unit.weights.get(cluster.name, 0) for cluster in clusters}, "policy"
+        resource = NVIDIA_GPU if unit.request.get(NVIDIA_GPU) else CPU
+        return weights_by_capacity(tuple(clusters), resource, self._args.limit_permille), f"available {resource}"
 
 
 @lru_cache(maxsize=16)

@@ -1,17 +1,21 @@
 """Replicas: fill one cluster after the other in the order of their priorities (`replicasStrategy: Binpack`).
 
-The order comes from PrioritySort. The arithmetic is `federation.planning.placement.binpack`.
+The order comes from PrioritySort. A cluster is full when no more replicas fit on its nodes; with `capacity: Sums`, and
+where no cluster reports its nodes, only when the policy or its member says so, as in KubeAdmiral. The arithmetic is
+`federation.planning.placement.binpack`.
 """
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, Self
 
-from federation.planning.placement.binpack import plan_binpack
-from federation.planning.placement.failback import plan_with_trials
-from federation.planning.placement.replicas import Demand, Preference, Steps
+from federation.planning.placement.binpack import is_due, plan_binpack
+from federation.planning.placement.replicas import Steps
+from federation.planning.placement.room import Planner, plan_within
+from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.divide import caps_of, current_replicas, maximums, offers_of
-from federation.scheduling.framework.interfaces import ReplicasPlugin
+from federation.scheduling.framework.divide import NODES, SUMS, capacity_from, demand_of, divide_with
+from federation.scheduling.framework.interfaces import Arguments, ReplicasPlugin
 from federation.scheduling.framework.types import Cluster, Division, SchedulingUnit, Status
 
 
@@ -20,30 +24,25 @@ class PreferenceBinPack(ReplicasPlugin):
 
     NAME: ClassVar[str] = "PreferenceBinPack"
 
+    def __init__(self, capacity: str = NODES) -> None:
+        self._capacity = capacity
+
+    @classmethod
+    def from_args(cls, args: Arguments) -> Self:
+        """Return the plugin for `pluginConfig` arguments: {"capacity": "Nodes"}."""
+        unknown = set(args) - {"capacity"}
+        if unknown:
+            raise ValueError(f"unknown argument {', '.join(sorted(unknown))}")
+        return cls(capacity_from(args))
+
     def replicas(self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState) -> Division | Status:
         """Return replicas per cluster; those that get none are left out."""
-        bounds = maximums(unit, clusters)
-        names = tuple(cluster.name for cluster in clusters)
-        estimated, limited = caps_of(unit)
-        migration = unit.auto_migration
         steps: Steps = []
-        demand = Demand(
-            total=unit.desired_replicas or 0,
-            clusters=names,
-            preferences={name: Preference(0, unit.min_replicas.get(name, 0), bounds.get(name)) for name in names},
-            key=unit.key,
-            current=current_replicas(unit),
-            estimated=estimated,
-            limited=limited,
-            scheduled={} if migration is None else migration.scheduled_replicas,
-            avoid_disruption=unit.avoid_disruption,
-            keep_unschedulable=migration is not None and migration.keep_unschedulable,
-        )
-        plan = plan_with_trials(plan_binpack, demand, offers_of(unit), steps)
         explanation: dict[str, Any] = {"steps": steps}
-        if estimated:
-            explanation["estimated"] = dict(estimated)
-        if plan.overflow:
-            explanation["overflow"] = plan.overflow
-        totals = plan.totals()
-        return Division({name: totals[name] for name in names if totals.get(name)}, explanation)
+        demand = demand_of(unit, clusters, {})
+        rooms = None if self._capacity == SUMS else rooms_of(unit, clusters)
+        planner: Planner = plan_binpack
+        if rooms is not None and is_due(demand):
+            explanation["room"] = rooms.explain()
+            planner = partial(plan_within, rooms.tiers, plan_binpack)
+        return divide_with(planner, unit, demand, explanation, steps)

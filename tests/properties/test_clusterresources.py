@@ -45,7 +45,18 @@ def test_order_does_not_matter(nodes: list[int], pods: list[int], rng: Any) -> N
 def test_ended_pods_and_closed_nodes_do_not_count(pods: list[int]) -> None:
     ended = [pod(cpu, phase) for cpu in pods for phase in ("Succeeded", "Failed")]
     sums = aggregate([node(8), node(8, cordoned=True)], ended)
-    assert sums.to_status() == {"schedulableNodes": 1, "allocatable": {"cpu": "8"}, "available": {"cpu": "8"}}
+    assert sums.to_status() == {
+        "schedulableNodes": 1,
+        "allocatable": {"cpu": "8"},
+        "available": {"cpu": "8"},
+        "nodeClasses": [
+            {
+                "nodes": 1,
+                "largest": {"cpu": "8", "pods": "9"},
+                "free": [{"nodes": 1, "resources": {"cpu": "8", "pods": "9"}}],
+            }
+        ],
+    }
 
 
 _MAPS = st.dictionaries(st.sampled_from("abcd"), st.sampled_from("xy"), max_size=4)

@@ -75,6 +75,41 @@ class APIResource(Model):
     """The API version."""
 
 
+class NodeTaint(Model):
+    """A taint that all nodes of a class have."""
+
+    effect: str
+    """NoSchedule or NoExecute."""
+    key: str
+    """The taint key."""
+    value: str | None = None
+    """The taint value."""
+
+
+class FreeNodes(Model):
+    """Nodes with similar free resources."""
+
+    nodes: Int64
+    """The number of nodes."""
+    resources: dict[str, QuantityText]
+    """What is free on each of them, at least; a resource that is not named is used up."""
+
+
+class NodeClass(Model):
+    """Nodes that Pods cannot tell apart by taints and common labels."""
+
+    free: list[FreeNodes] | None = None
+    """What is free on the nodes, most first; nodes without anything free are left out."""
+    labels: dict[str, str] | None = None
+    """The labels that all nodes of the class have."""
+    largest: dict[str, QuantityText] | None = None
+    """The most of each resource that any node of the class offers, in use or not."""
+    nodes: Int64
+    """The number of nodes that Pods can go to."""
+    taints: list[NodeTaint] | None = None
+    """The taints that keep Pods away from the nodes."""
+
+
 class Resources(Model):
     """The capacity of the cluster's schedulable nodes."""
 
@@ -82,6 +117,12 @@ class Resources(Model):
     """The resources of all schedulable nodes."""
     available: dict[str, QuantityText] | None = None
     """What of the allocatable resources no Pod has requested."""
+    node_classes: list[NodeClass] | None = None
+    """The nodes by class, with what is free on each node, so that it can be told how many replicas of a Pod fit. Never
+    more than there is. An extension of this project; at most 16 classes and 64 entries of `free`."""
+    omitted_node_labels: list[str] | None = None
+    """The keys of node labels that `nodeClasses` does not tell apart, because nearly every node has its own value. An
+    extension of this project."""
     schedulable_nodes: Int64 | None = None
     """The number of nodes that Pods can go to."""
 

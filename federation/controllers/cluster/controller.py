@@ -170,10 +170,10 @@ class ClusterController:
         for cluster in self._clusters.by_index(_BY_SECRET, name):
             self.controller.enqueue(cluster["metadata"]["name"])
 
-    def _on_capacity(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+    def _on_capacity(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:
         monitor = self._monitors.get(cluster)
         if monitor is not None:
-            monitor.touch()
+            monitor.saw(resource, old, new)
 
     def _on_rebuilt(self, cluster: str) -> None:
         """Look at once at a member that has another connection or answers again."""

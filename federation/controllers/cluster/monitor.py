@@ -1,6 +1,6 @@
 """One member's health, resources and API, watched by one task of its own (spec §15.3, §15.4).
 
-A probe asks /healthz; a healthy member's resources are summed from its informers and its API is discovered from time to
+A probe asks /healthz; a healthy member's resources are summed event by event and its API is discovered from time to
 time. What is published follows `planning/health.py`: a loss must last, a first observation counts at once. Between
 probes changed resources are published, but not more often than every few seconds. A monitor lives while its cluster is
 joined and never raises for what a member does.
@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from federation.api import names
-from federation.api.resources import Object
+from federation.api.resources import NODES, Object, Resource
 from federation.api.selectors import Selector
 from federation.base.clock import Clock
 from federation.base.errors import ApiError, ClusterError, NotFound
 from federation.client.protocol import Client
 from federation.controllers.cluster.discovery import discover
 from federation.controllers.cluster.publish import Publisher, of_verdict, to_verdict
-from federation.planning import clusterresources, health
+from federation.planning import health
+from federation.planning.clusterresources import Collector
 from federation.planning.health import Damping, Pending, Verdict
 from federation.runtime.members import Members
 
@@ -56,6 +57,8 @@ class Monitor:
         self._publisher = publisher
         self._clock = clock
         self._options = options
+        filters = options.node_filters
+        self._collector = Collector((lambda labels: any(f.matches(labels) for f in filters)) if filters else None)
         self._pending: Pending | None = None
         self._published: Verdict | None = None
         self._discovered_s: float | None = None
@@ -64,8 +67,13 @@ class Monitor:
         self._is_dirty = False
         self._wake = asyncio.Event()
 
-    def touch(self) -> None:
-        """Take down that a node or pod changed."""
+    def saw(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+        """Take in a change of a node or pod."""
+        metadata = (new if new is not None else old or {})["metadata"]
+        if resource == NODES:
+            self._collector.set_node(metadata["name"], new)
+        else:
+            self._collector.set_pod((metadata.get("namespace"), metadata["name"]), new)
         if not self._is_dirty:
             self._is_dirty = True
             self._wake.set()
@@ -199,11 +207,4 @@ class Monitor:
         informers = self._members.capacity_informers(self._name)
         if informers is None or not all(informer.has_synced for informer in informers):
             return None
-        nodes, pods = informers
-        filters = self._options.node_filters
-        sums = clusterresources.aggregate(
-            nodes.list(),
-            pods.list(),
-            is_left_out=(lambda labels: any(f.matches(labels) for f in filters)) if filters else None,
-        )
-        return sums.to_status()
+        return self._collector.resources().to_status()

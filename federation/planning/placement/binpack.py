@@ -20,7 +20,7 @@ _Ordered = list[tuple[str, int, int | None]]
 
 def plan_binpack(demand: Demand, steps: Steps | None = None) -> Plan:
     """Divide `demand.total` replicas; append what was done to `steps` when given."""
-    if not _is_due(demand):
+    if not is_due(demand):
         if steps is not None:
             steps.append({"step": "wait", "because": "the members have not confirmed the last division yet"})
         return Plan(dict(demand.current), {})
@@ -58,7 +58,8 @@ def fill(order: _Ordered, total: int, estimated: Mapping[str, int], limited: Map
     return Plan(plan, overflow)
 
 
-def _is_due(demand: Demand) -> bool:
+def is_due(demand: Demand) -> bool:
+    """Say whether the division is made anew, and not left as it is until the members have confirmed it."""
     candidates = set(demand.clusters)
     if any(cluster not in candidates for cluster in demand.current):
         return True

@@ -5,9 +5,68 @@ there.
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from federation.planning.placement.failback import Offers
-from federation.scheduling.framework.types import Cluster, Effect, SchedulingUnit
+from federation.planning.placement.failback import Offers, plan_with_trials
+from federation.planning.placement.replicas import Demand, Preference, Steps
+from federation.planning.placement.room import Planner
+from federation.scheduling.framework.interfaces import Arguments
+from federation.scheduling.framework.types import Cluster, Division, Effect, SchedulingUnit
+
+NODES = "Nodes"
+SUMS = "Sums"
+
+
+def capacity_from(args: Arguments) -> str:
+    """Return a Replicas plugin's argument `capacity`: "Nodes" (what fits node by node) or "Sums" (KubeAdmiral's)."""
+    capacity = args.get("capacity", NODES)
+    if capacity not in (NODES, SUMS):
+        raise ValueError(f"capacity must be {NODES} or {SUMS}, not {capacity!r}")
+    return str(capacity)
+
+
+def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mapping[str, int]) -> Demand:
+    """Return the planners' question for a unit; clusters without a weight have 0."""
+    bounds, migration = maximums(unit, clusters), unit.auto_migration
+    estimated, limited = caps_of(unit)
+    names = tuple(cluster.name for cluster in clusters)
+    return Demand(
+        total=unit.desired_replicas or 0,
+        clusters=names,
+        preferences=_preferences(names, weights, unit.min_replicas, bounds),
+        key=unit.key,
+        current=current_replicas(unit),
+        estimated=estimated,
+        limited=limited,
+        scheduled={} if migration is None else migration.scheduled_replicas,
+        avoid_disruption=unit.avoid_disruption,
+        keep_unschedulable=migration is not None and migration.keep_unschedulable,
+    )
+
+
+def _preferences(
+    names: Sequence[str], weights: Mapping[str, int], minimums: Mapping[str, int], maximums: Mapping[str, int]
+) -> dict[str, Preference]:
+    if not minimums and not maximums:
+        of_weight = {weight: Preference(weight) for weight in {0, *weights.values()}}
+        return {name: of_weight[weights.get(name, 0)] for name in names}
+    return {name: Preference(weights.get(name, 0), minimums.get(name, 0), maximums.get(name)) for name in names}
+
+
+def divide_with(
+    planner: Planner, unit: SchedulingUnit, demand: Demand, explanation: dict[str, Any], steps: Steps
+) -> Division:
+    """Return a planner's division as a plugin's answer, replicas on trial included, and complete its explanation.
+
+    Clusters that get none are left out.
+    """
+    plan = plan_with_trials(planner, demand, offers_of(unit), steps)
+    if demand.estimated:
+        explanation["estimated"] = dict(demand.estimated)
+    if plan.overflow:
+        explanation["overflow"] = plan.overflow
+    totals = plan.totals()
+    return Division({name: totals[name] for name in demand.clusters if totals.get(name)}, explanation)
 
 
 def current_replicas(unit: SchedulingUnit) -> dict[str, int]:

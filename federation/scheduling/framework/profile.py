@@ -55,6 +55,7 @@ DEFAULT_PROFILE = Profile(
         "ClusterReady",
         "ClusterTerminating",
         "ClusterEvicted",
+        "ClusterNodesFit",
     ),
     score=refs(
         "TaintToleration",

@@ -8,7 +8,7 @@ Part of the public plugin API: a stranger's plugin is tested with the same few w
 The product never imports this module (STYLE 37).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -22,6 +22,7 @@ from federation.scheduling.framework.types import (
     ClusterScore,
     Division,
     GroupVersionKind,
+    NodeClass,
     SchedulingMode,
     SchedulingUnit,
     Status,
@@ -73,8 +74,20 @@ class ClusterBuilder:
         amounts = {name: _amount(name, text) for name, text in quantities.items()}
         return self._with(available={**self._cluster.available, **amounts})
 
+    def with_nodes(
+        self, count: int, *, taints: Sequence[Taint] = (), labels: Mapping[str, str] | None = None, **free: str
+    ) -> Self:
+        """Add empty nodes that have so much free each, for instance `with_nodes(3, cpu="4")`; 110 pods fit by count."""
+        amounts = {"pods": 110, **{name: _amount(name, text) for name, text in free.items()}}
+        added = NodeClass(labels or {}, tuple(taints), amounts, ((count, amounts),))
+        sums = dict(self._cluster.allocatable)
+        for name in free:
+            sums[name] = sums.get(name, 0) + count * amounts[name]
+        classes = (*(self._cluster.node_classes or ()), added)
+        return self._with(node_classes=classes, allocatable=sums, available=sums)
+
     def _with(self, **changes: Any) -> Self:
-        self._cluster = replace(self._cluster, **changes)
+        self._cluster = replace(self._cluster, memo={}, **changes)
         return self
 
 

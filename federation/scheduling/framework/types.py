@@ -17,6 +17,7 @@ from federation.planning.placement.failback import Offers
 
 CPU = "cpu"
 MEMORY = "memory"
+PODS = "pods"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 NVIDIA_GPU = "nvidia.com/gpu"
 
@@ -126,6 +127,42 @@ NO_KIND = GroupVersionKind("", "", "")
 
 
 @dataclass(frozen=True, slots=True)
+class NodeNeeds:
+    """Which nodes a unit's pods can go to: node selector, required node affinity (None: any) and tolerations."""
+
+    selector: tuple[tuple[str, str], ...] = ()
+    terms: ClusterTerms | None = None
+    tolerations: tuple[Toleration, ...] = ()
+
+
+ANY_NODE = NodeNeeds()
+
+
+class PodShape(NamedTuple):
+    """What decides how many replicas fit somewhere: a replica's sorted request and the nodes that it can go to."""
+
+    request: tuple[tuple[str, int], ...]
+    needs: NodeNeeds = ANY_NODE
+
+
+Reserved = Mapping[str, Mapping[tuple[tuple[str, int], ...], int]]
+"""Cluster → sorted request → replicas that were decided on and that the cluster's report does not show yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClass:
+    """Nodes of a cluster that have these labels and taints. `largest` is the most that any of them offers.
+
+    `free` holds pairs of a number of nodes and what is free on each of them, at least; `pods` is how many more fit.
+    """
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    largest: Resources = field(default_factory=dict)
+    free: tuple[tuple[int, Resources], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class AutoMigration:
     """Feedback about replicas that a member could not run (spec §13)."""
 
@@ -150,7 +187,8 @@ class SchedulingUnit:
 
     `desired_replicas` is None for kinds without replicas. `current` maps each cluster that holds it now to its replicas
     (None: as in the template). `required` is None when any cluster will do. `priorities` is None
-    when the policy gives none. `max_clusters` is None when unlimited.
+    when the policy gives none. `max_clusters` is None when unlimited. `reserved` is what decisions of the last seconds
+    promised to units, this one included: only Replicas plugins may look at it, because it differs at every decision.
     """
 
     gvk: GroupVersionKind = NO_KIND
@@ -161,6 +199,8 @@ class SchedulingUnit:
     annotations: Mapping[str, str] = field(default_factory=dict)
     desired_replicas: int | None = None
     request: Resources = field(default_factory=dict)
+    node_needs: NodeNeeds = ANY_NODE
+    reserved: Reserved = field(default_factory=dict)
     current: Mapping[str, int | None] = field(default_factory=dict)
     mode: SchedulingMode = SchedulingMode.DUPLICATE
     strategy: ReplicasStrategy = ReplicasStrategy.SPREAD
@@ -182,6 +222,11 @@ class SchedulingUnit:
     """The object's manifest, read-only, for plugins that need a field of their own."""
 
     @property
+    def shape(self) -> PodShape:
+        """What decides how many of its replicas fit somewhere."""
+        return PodShape(tuple(sorted(self.request.items())), self.node_needs)
+
+    @property
     def key(self) -> str:
         """`namespace/name`, or `name` when cluster-scoped."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
@@ -196,8 +241,9 @@ class Cluster:
     """A member as scheduling sees it; compared by identity: an unchanged cluster is the same object in every snapshot.
 
     `allocatable` and `available` are what all its nodes offer and what is free of it (may be negative); empty when the
-    member has not reported. `source` is the FederatedCluster it was made from: read-only, for plugins that need a
-    field of their own.
+    member has not reported. `node_classes` says what is free node by node (`capacity.py` reads it), None when the
+    member does not tell; labels with an omitted key are unknown. `source` is the FederatedCluster it was made from:
+    read-only, for plugins that need a field of their own. `memo` keeps what was computed from the cluster.
     """
 
     name: str
@@ -209,7 +255,10 @@ class Cluster:
     is_terminating: bool = False
     allocatable: Resources = field(default_factory=dict)
     available: Resources = field(default_factory=dict)
+    node_classes: tuple[NodeClass, ...] | None = None
+    omitted_node_labels: frozenset[str] = frozenset()
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    memo: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def used(self, resource: str) -> int:
         """Return how much of the resource is taken: allocatable less available."""

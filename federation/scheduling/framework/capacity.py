@@ -1,0 +1,141 @@
+"""How many more replicas of one pod fit into a cluster, node by node.
+
+Part of the public plugin API. A cluster with 20 free cores on 20 nodes takes no pod of two cores; `capacity_of` knows
+that from `Cluster.node_classes`. The answer is never more than fits: free amounts are rounded down, and a node whose
+labels or taints are not known well enough counts as unsuitable. A cluster that reports no nodes is judged by its sums.
+Answers are kept with the cluster, per shape of pod. `rooms_of` also takes off what recent decisions have promised.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from federation.api.selectors import ClusterTerm
+from federation.scheduling.framework.types import (
+    PODS,
+    Cluster,
+    NodeClass,
+    NodeNeeds,
+    PodShape,
+    Resources,
+    SchedulingUnit,
+)
+
+_SHAPES_MAX = 1024
+_Request = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """Per cluster: how many more replicas fit (`free`), how many surely do whatever was promised (`sure`), and `sizes`.
+
+    A cluster's size is how many replicas it would hold if it were empty, at least 1.
+    """
+
+    free: Mapping[str, int]
+    sure: Mapping[str, int]
+    sizes: Mapping[str, int]
+
+    @property
+    def tiers(self) -> tuple[Mapping[str, int], ...]:
+        """Both rooms, the surest first; one when nothing is promised."""
+        return (self.sure, self.free) if self.sure != self.free else (self.free,)
+
+    def explain(self) -> dict[str, Any]:
+        """Return what goes into a division's explanation."""
+        promised = {name: count - sure for name, count in self.free.items() if (sure := self.sure[name]) != count}
+        return {"replicas": self.free, "promised": promised} if promised else {"replicas": self.free}
+
+
+def capacity_of(cluster: Cluster, pod: PodShape) -> int:
+    """Return how many more replicas surely fit into the cluster."""
+    return _capacity_and_size(cluster, pod)[0]
+
+
+def could_run(cluster: Cluster, pod: PodShape) -> bool:
+    """Say whether a replica would fit on some node of the cluster if that were empty; True when nodes are not known."""
+    if cluster.node_classes is None:
+        return True
+    return any(
+        _suits(node_class, pod.needs, cluster.omitted_node_labels, is_sure=False)
+        and all(node_class.largest.get(name, 0) >= amount for name, amount in pod.request)
+        for node_class in cluster.node_classes
+    )
+
+
+def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Rooms | None:
+    """Return the room for the unit's replicas; None when no cluster reports its nodes."""
+    pod = unit.shape
+    known = _rooms(tuple(clusters), pod)
+    if known is None or not unit.reserved:
+        return known
+    sure = dict(known.free)
+    for name, held in unit.reserved.items():
+        if name in sure:
+            promised = sum(count * displaced_by(other, pod.request) for other, count in held.items())
+            sure[name] = max(0, sure[name] - promised)
+    return Rooms(known.free, sure, known.sizes)
+
+
+@lru_cache(maxsize=4096)
+def displaced_by(other: _Request, request: _Request) -> int:
+    """Return how many replicas of the request a pod of the other request can take the place of, at most."""
+    amounts = dict(other)
+    return max([1, *(-(-amounts.get(name, 0) // amount) for name, amount in request if amount)])
+
+
+@lru_cache(maxsize=16)
+def _rooms(clusters: tuple[Cluster, ...], pod: PodShape) -> Rooms | None:
+    """Return the rooms without promises; the last ones are remembered, because many units in a row ask for the same."""
+    if all(cluster.node_classes is None for cluster in clusters):
+        return None
+    answers = {cluster.name: _capacity_and_size(cluster, pod) for cluster in clusters}
+    free = {name: room for name, (room, _) in answers.items()}
+    return Rooms(free, free, {name: max(size, room, 1) for name, (room, size) in answers.items()})
+
+
+def _capacity_and_size(cluster: Cluster, pod: PodShape) -> tuple[int, int]:
+    known: tuple[int, int] | None = cluster.memo.get(pod)
+    if known is None:
+        if len(cluster.memo) >= _SHAPES_MAX:
+            cluster.memo.clear()
+        known = cluster.memo[pod] = (_capacity(cluster, pod), _fit_into(cluster.allocatable, pod.request))
+    return known
+
+
+def _capacity(cluster: Cluster, pod: PodShape) -> int:
+    if cluster.node_classes is None:
+        return _fit_into(cluster.available, pod.request)
+    return sum(
+        nodes * min(_fit_into(free, pod.request), free.get(PODS, 0)) if pod.request else nodes * free.get(PODS, 0)
+        for node_class in cluster.node_classes
+        if _suits(node_class, pod.needs, cluster.omitted_node_labels, is_sure=True)
+        for nodes, free in node_class.free
+    )
+
+
+def _fit_into(amounts: Resources, request: _Request) -> int:
+    """Return how often the request fits into the amounts; 0 for a request of nothing."""
+    return max(0, min((amounts.get(name, 0) // amount for name, amount in request if amount), default=0))
+
+
+def _suits(node_class: NodeClass, needs: NodeNeeds, omitted: frozenset[str], *, is_sure: bool) -> bool:
+    """Say whether the pods can go to the class's nodes; what is not known of the nodes counts as no when `is_sure`."""
+    if node_class.taints and not all(
+        any(toleration.tolerates(taint) for toleration in needs.tolerations) for taint in node_class.taints
+    ):
+        return False
+    labels = node_class.labels
+    for key, value in needs.selector:
+        if is_sure if key in omitted else labels.get(key) != value:
+            return False
+    return needs.terms is None or any(_matches(term, labels, omitted, is_sure) for term in needs.terms.terms)
+
+
+def _matches(term: ClusterTerm, labels: Mapping[str, str], omitted: frozenset[str], is_sure: bool) -> bool:
+    if term.error or not (term.labels or term.name_in or term.name_not_in):
+        return False
+    if is_sure and (term.name_in or term.name_not_in):
+        return False
+    return all(not is_sure if wanted.key in omitted else wanted.matches(labels) for wanted in term.labels)

@@ -1,0 +1,132 @@
+"""Invariants of the planner that divides by room, and of the bound that it lends to the others."""
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from federation.planning.placement.binpack import plan_binpack
+from federation.planning.placement.replicas import Demand, Preference, plan_replicas
+from federation.planning.placement.room import plan_by_room, plan_within
+
+CLUSTERS = tuple("abcdef")
+Rooms = list[dict[str, int]]
+
+
+@st.composite
+def rooms(draw: st.DrawFn) -> Rooms:
+    free = {cluster: draw(st.integers(0, 40)) for cluster in CLUSTERS}
+    return [{cluster: draw(st.integers(0, count)) for cluster, count in free.items()}, free]
+
+
+SIZES = st.fixed_dictionaries({cluster: st.integers(1, 60) for cluster in CLUSTERS})
+
+
+@st.composite
+def demands(draw: st.DrawFn, *, bounded: bool = False, **fixed: Any) -> Demand:
+    clusters = tuple(draw(st.lists(st.sampled_from(CLUSTERS), unique=True, min_size=1)))
+    preferences = {}
+    for cluster in clusters if bounded else ():
+        minimum = draw(st.integers(0, 5))
+        preferences[cluster] = Preference(0, minimum, draw(st.none() | st.integers(minimum, 30)))
+    counts = st.dictionaries(st.sampled_from(CLUSTERS), st.integers(0, 20))
+    fields: dict[str, Any] = {
+        "total": draw(st.integers(0, 120)),
+        "clusters": clusters,
+        "preferences": preferences,
+        "key": draw(st.sampled_from(("default/web", "ns/api"))),
+        "current": draw(counts),
+        "limited": draw(counts) if bounded else {},
+        "avoid_disruption": draw(st.booleans()),
+    }
+    return Demand(**fields | fixed)
+
+
+@given(demands(), rooms(), SIZES)
+def test_every_replica_finds_a_place(demand: Demand, room: Rooms, sizes: dict[str, int]) -> None:
+    assert sum(plan_by_room(room, sizes, demand).replicas.values()) == demand.total
+
+
+@given(demands(), rooms(), SIZES)
+def test_nobody_gets_more_than_fits_while_another_has_room(demand: Demand, room: Rooms, sizes: dict[str, int]) -> None:
+    plan = plan_by_room(room, sizes, demand).replicas
+    for surest in room:
+        tops = {c: demand.current.get(c, 0) + surest[c] for c in demand.clusters}
+        if any(plan[c] > tops[c] for c in tops):
+            assert all(plan[c] >= tops[c] for c in tops)
+
+
+@given(demands(bounded=True), rooms(), SIZES)
+def test_bounds_hold(demand: Demand, room: Rooms, sizes: dict[str, int]) -> None:
+    plan = plan_by_room(room, sizes, demand).replicas
+    assert sum(plan.values()) <= demand.total
+    for cluster, count in plan.items():
+        assert 0 <= count <= demand.limited.get(cluster, count)
+        maximum = demand.preferences[cluster].maximum
+        held = demand.current.get(cluster, 0) if demand.avoid_disruption else 0
+        assert maximum is None or count <= max(maximum, held)
+
+
+@given(demands(avoid_disruption=True), rooms(), SIZES)
+def test_running_replicas_move_only_down_with_the_total(demand: Demand, room: Rooms, sizes: dict[str, int]) -> None:
+    plan = plan_by_room(room, sizes, demand).replicas
+    held = {cluster: demand.current.get(cluster, 0) for cluster in demand.clusters}
+    if sum(held.values()) <= demand.total:
+        assert all(plan[cluster] >= count for cluster, count in held.items())
+    else:
+        assert all(plan[cluster] <= count for cluster, count in held.items())
+
+
+@given(demands(avoid_disruption=True), rooms(), SIZES)
+def test_a_division_is_a_fixed_point(demand: Demand, room: Rooms, sizes: dict[str, int]) -> None:
+    plan = plan_by_room(room, sizes, demand).replicas
+    assert plan_by_room(room, sizes, replace(demand, current=plan)).replicas == plan
+
+
+@given(demands(), rooms(), SIZES, st.randoms())
+def test_the_order_of_clusters_does_not_matter(demand: Demand, room: Rooms, sizes: dict[str, int], random: Any) -> None:
+    shuffled = replace(demand, clusters=tuple(random.sample(demand.clusters, len(demand.clusters))))
+    assert plan_by_room(room, sizes, shuffled) == plan_by_room(room, sizes, demand)
+
+
+def test_few_replicas_go_to_as_many_clusters_the_emptiest_first() -> None:
+    free = {"big": 100, "half": 10, "small": 5}
+    demand = Demand(2, tuple(free), {}, "default/web")
+    plan = plan_by_room([free], {"big": 1000, "half": 20, "small": 40}, demand)
+    assert plan.replicas == {"big": 1, "half": 1, "small": 0}
+
+
+def test_what_fits_nowhere_waits_where_clusters_are_large() -> None:
+    demand = Demand(10, ("a", "b", "full"), {}, "default/web")
+    steps: list[dict[str, Any]] = []
+    plan = plan_by_room([{"a": 2, "b": 0, "full": 0}], {"a": 30, "b": 10, "full": 10}, demand, steps)
+    assert [step["step"] for step in steps] == ["room", "beyondRoom"]
+    assert sum(plan.replicas.values()) == 10
+    assert plan.replicas["a"] > plan.replicas["b"] > 0
+
+
+def test_reserved_room_is_used_only_when_nothing_else_is_left() -> None:
+    demand = Demand(6, ("a", "b"), {}, "default/web")
+    plan = plan_by_room([{"a": 1, "b": 4}, {"a": 9, "b": 4}], {"a": 9, "b": 9}, demand)
+    assert plan.replicas == {"a": 2, "b": 4}
+
+
+@given(demands(avoid_disruption=True), rooms(), st.data())
+def test_weights_hold_within_room(demand: Demand, room: Rooms, data: st.DataObject) -> None:
+    weighted = {cluster: Preference(data.draw(st.integers(1, 9))) for cluster in demand.clusters}
+    demand = replace(demand, preferences=weighted)
+    plan = plan_within(room, plan_replicas, demand).totals()
+    held = {cluster: demand.current.get(cluster, 0) for cluster in demand.clusters}
+    assert sum(plan.values()) == demand.total
+    tops = {cluster: held[cluster] + room[-1][cluster] for cluster in held}
+    if any(plan.get(cluster, 0) > top for cluster, top in tops.items()):
+        assert all(plan.get(cluster, 0) >= tops[cluster] for cluster in tops)
+
+
+@given(demands(current={}), rooms())
+def test_one_cluster_after_the_other_is_filled_as_far_as_it_has_room(demand: Demand, room: Rooms) -> None:
+    plan = plan_within(room[-1:], plan_binpack, demand).totals()
+    assert sum(plan.values()) == demand.total
+    last = max((i for i, c in enumerate(demand.clusters) if plan.get(c)), default=0)
+    assert all(plan[c] >= room[-1][c] for c in demand.clusters[:last])

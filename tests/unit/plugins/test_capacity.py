@@ -1,0 +1,222 @@
+"""Replicas go where nodes have room for them: the filter and the two Replicas plugins with `capacity: Nodes`."""
+
+from typing import Any
+
+import pytest
+
+from federation.api.selectors import compile_cluster_terms
+from federation.base.errors import PluginError
+from federation.scheduling.engine import Engine
+from federation.scheduling.framework.capacity import capacity_of, could_run, displaced_by, rooms_of
+from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
+from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit, run_replicas
+from federation.scheduling.framework.types import (
+    AutoMigration,
+    Cluster,
+    Division,
+    NodeClass,
+    NodeNeeds,
+    PodShape,
+    Taint,
+    Toleration,
+)
+from federation.scheduling.snapshot import Snapshot, to_cluster
+
+CORE = {"cpu": 1000}
+GPU_TAINT = Taint("nvidia.com/gpu", "", "NoSchedule")
+
+
+def divide(plugin: str, unit: Any, *clusters: Cluster, **arguments: Any) -> Division:
+    division = run_replicas(load_plugins().make(plugin, arguments), unit, clusters)
+    assert isinstance(division, Division)
+    return division
+
+
+def decide(unit: Any, *clusters: Cluster, binpack: bool = False) -> Any:
+    profile = with_strategy(DEFAULT_PROFILE, is_binpack=binpack)
+    return Engine(load_plugins()).decide(unit, Snapshot(1, clusters), profile, now=NOW)
+
+
+MANY_SMALL = a_cluster("many-small").with_nodes(20, cpu="1500m", memory="8Gi").built()
+FEW_LARGE = a_cluster("few-large").with_nodes(2, cpu="8", memory="64Gi").built()
+FULL = a_cluster("full").with_nodes(4, cpu="200m").built()
+
+
+def test_a_pod_that_is_larger_than_what_any_node_has_free_does_not_fit() -> None:
+    assert capacity_of(MANY_SMALL, PodShape((("cpu", 2000),))) == 0
+    assert capacity_of(MANY_SMALL, PodShape((("cpu", 1000),))) == 20
+    assert capacity_of(FEW_LARGE, PodShape((("cpu", 2000), ("memory", 30 << 30)))) == 4
+
+
+def test_a_pod_without_requests_is_counted_by_pod_slots() -> None:
+    assert capacity_of(FEW_LARGE, PodShape(())) == 220
+    assert capacity_of(a_cluster().offering(cpu="4").built(), PodShape(())) == 0
+
+
+def test_tainted_nodes_count_for_pods_that_tolerate_them() -> None:
+    cluster = a_cluster().with_nodes(2, taints=[GPU_TAINT], cpu="8").built()
+    tolerant = NodeNeeds(tolerations=(Toleration("nvidia.com/gpu", "Exists"),))
+    assert capacity_of(cluster, PodShape((("cpu", 4000),))) == 0
+    assert not could_run(cluster, PodShape((("cpu", 4000),)))
+    assert capacity_of(cluster, PodShape((("cpu", 4000),), tolerant)) == 4
+
+
+def test_node_selectors_and_affinity_choose_nodes() -> None:
+    cluster = (
+        a_cluster().with_nodes(2, labels={"zone": "a"}, cpu="4").with_nodes(1, labels={"zone": "b"}, cpu="4").built()
+    )
+
+    def by(expression: dict[str, Any]) -> int:
+        terms = compile_cluster_terms([{"matchExpressions": [expression]}])
+        return capacity_of(cluster, PodShape((("cpu", 1000),), NodeNeeds(terms=terms)))
+
+    assert capacity_of(cluster, PodShape((("cpu", 1000),), NodeNeeds((("zone", "b"),)))) == 4
+    assert by({"key": "zone", "operator": "In", "values": ["a"]}) == 8
+    assert by({"key": "zone", "operator": "NotIn", "values": ["a"]}) == 4
+    assert by({"key": "disk", "operator": "DoesNotExist"}) == 12
+
+
+def test_what_is_not_known_of_nodes_is_not_promised_and_excludes_nothing() -> None:
+    cluster = Cluster(
+        "c",
+        node_classes=(NodeClass(largest={"cpu": 4000}, free=((2, {"cpu": 4000, "pods": 9}),)),),
+        omitted_node_labels=frozenset({"kubernetes.io/hostname"}),
+    )
+    pinned = NodeNeeds((("kubernetes.io/hostname", "n1"),))
+    absent = compile_cluster_terms([{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}])
+    named = compile_cluster_terms([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}])
+    for needs in (pinned, NodeNeeds(terms=absent), NodeNeeds(terms=named)):
+        assert capacity_of(cluster, PodShape((("cpu", 1000),), needs)) == 0
+        assert could_run(cluster, PodShape((("cpu", 1000),), needs))
+
+
+def test_replicas_go_only_where_they_can_run() -> None:
+    decision = decide(a_divided_unit(6, request={"cpu": 4000}), MANY_SMALL, FEW_LARGE, FULL)
+    assert decision.placements == {"few-large": 6}
+    assert decision.reason == "1/3 clusters are available: 2 cluster(s) had no node that could run a replica"
+    assert decision.division.explanation["room"] == {"replicas": {"few-large": 4}}
+
+
+def test_a_full_cluster_gets_nothing_while_another_has_room() -> None:
+    used = Cluster(
+        "used", allocatable={"cpu": 8000}, node_classes=(NodeClass(largest={"cpu": 8000}, free=((1, {"pods": 9}),)),)
+    )
+    for weights in ({}, {"used": 9, "few-large": 1}):
+        unit = a_divided_unit(5, request=CORE, weights=weights)
+        assert divide("ClusterCapacityWeight", unit, used, FEW_LARGE).replicas == {"few-large": 5}
+    assert divide("PreferenceBinPack", a_divided_unit(5, request=CORE), used, FEW_LARGE).replicas == {"few-large": 5}
+    plain = divide("ClusterCapacityWeight", unit, used, FEW_LARGE, capacity="Sums").replicas
+    assert plain["used"] > 0
+
+
+def test_what_fits_nowhere_is_placed_all_the_same() -> None:
+    for weights in ({}, {"full": 1, "few-large": 1}):
+        unit = a_divided_unit(30, request=CORE, weights=weights)
+        division = divide("ClusterCapacityWeight", unit, FULL, FEW_LARGE)
+        assert sum(division.replicas.values()) == 30
+        assert division.replicas["few-large"] >= 16
+
+
+def test_running_replicas_stay_in_a_cluster_that_is_full_of_them() -> None:
+    unit = a_divided_unit(9, request=CORE, current={"full": 5})
+    decision = decide(unit, FULL, FEW_LARGE)
+    assert decision.placements == {"few-large": 4, "full": 5}
+
+
+def test_a_binpacked_unit_fills_clusters_to_what_their_nodes_hold() -> None:
+    unit = a_divided_unit(20, request=CORE, priorities={"few-large": 2, "many-small": 1})
+    assert decide(unit, MANY_SMALL, FEW_LARGE, binpack=True).placements == {"few-large": 16, "many-small": 4}
+
+
+def test_with_few_clusters_allowed_a_full_one_takes_no_place() -> None:
+    busy = Cluster(
+        "busy",
+        api_types=FEW_LARGE.api_types,
+        allocatable={"cpu": 64000, "memory": 1 << 40},
+        available={"cpu": 64000, "memory": 1 << 40},
+        node_classes=(NodeClass(largest={"cpu": 64000}, free=()),),
+    )
+    unit = a_divided_unit(2, request=CORE, max_clusters=1)
+    assert decide(unit, busy, FEW_LARGE).placements == {"few-large": 2}
+    assert decide(unit, busy).placements == {"busy": 2}
+
+
+def test_duplicates_go_everywhere() -> None:
+    assert set(decide(a_unit(request={"cpu": 4000}), MANY_SMALL, FEW_LARGE).placements) == {"many-small", "few-large"}
+
+
+def test_replicas_that_cannot_run_are_kept_when_the_policy_says_so() -> None:
+    stuck = AutoMigration(keep_unschedulable=True, estimated_capacity={"full": 1})
+    unit = a_divided_unit(4, request=CORE, current={"full": 3, "few-large": 1}, auto_migration=stuck)
+    division = divide("ClusterCapacityWeight", unit, FULL, FEW_LARGE)
+    assert division.replicas == {"full": 3, "few-large": 3}
+    assert division.explanation["overflow"] == {"full": 2}
+
+
+def test_promises_to_others_count_until_no_other_room_is_left() -> None:
+    reserved = {"few-large": {(("cpu", 4000),): 3}}
+    unit = a_divided_unit(24, request=CORE, reserved=reserved)
+    division = divide("ClusterCapacityWeight", unit, MANY_SMALL, FEW_LARGE)
+    assert division.replicas == {"few-large": 4, "many-small": 20}
+    assert division.explanation["room"]["promised"] == {"few-large": 12}
+
+
+def test_a_cluster_with_more_promises_than_room_has_none() -> None:
+    rooms = rooms_of(a_divided_unit(1, request=CORE, reserved={"few-large": {(): 100}}), [FEW_LARGE])
+    assert rooms is not None
+    assert (rooms.free, rooms.sure) == ({"few-large": 16}, {"few-large": 0})
+
+
+@pytest.mark.parametrize(
+    ("other", "request_", "count"),
+    [
+        ((("cpu", 1000),), (("cpu", 1000),), 1),
+        ((("cpu", 2500),), (("cpu", 1000),), 3),
+        ((("cpu", 100),), (("cpu", 1000),), 1),
+        ((("memory", 4),), (("cpu", 1000), ("memory", 1)), 4),
+        ((), (), 1),
+    ],
+)
+def test_a_promised_pod_takes_the_place_of_as_many_as_it_could(other: Any, request_: Any, count: int) -> None:
+    assert displaced_by(other, request_) == count
+
+
+def test_the_answers_of_a_cluster_are_kept_and_bounded() -> None:
+    cluster = a_cluster().with_nodes(1, cpu="4").built()
+    for amount in range(1, 1100):
+        capacity_of(cluster, PodShape((("cpu", amount),)))
+    assert len(cluster.memo) < 1100
+
+
+@pytest.mark.parametrize("plugin", ["ClusterCapacityWeight", "PreferenceBinPack"])
+def test_arguments_are_checked(plugin: str) -> None:
+    with pytest.raises(PluginError, match="capacity must be Nodes or Sums"):
+        load_plugins().make(plugin, {"capacity": "Guess"})
+    with pytest.raises(PluginError, match="unknown argument"):
+        load_plugins().make(plugin, {"capcity": "Sums"})
+
+
+def test_a_cluster_is_read_from_what_it_reports() -> None:
+    resources = {
+        "nodeClasses": [
+            {
+                "nodes": 2,
+                "labels": {"zone": "a"},
+                "taints": [{"key": "k", "effect": "NoSchedule"}],
+                "largest": {"cpu": "4"},
+                "free": [{"nodes": 2, "resources": {"cpu": "3500m", "memory": "1Gi", "pods": "9"}}],
+            }
+        ],
+        "omittedNodeLabels": ["kubernetes.io/hostname"],
+    }
+    cluster = to_cluster({"metadata": {"name": "c"}, "status": {"resources": resources}})
+    assert cluster.node_classes == (
+        NodeClass(
+            {"zone": "a"},
+            (Taint("k", "", "NoSchedule"),),
+            {"cpu": 4000},
+            ((2, {"cpu": 3500, "memory": 1 << 30, "pods": 9}),),
+        ),
+    )
+    assert cluster.omitted_node_labels == {"kubernetes.io/hostname"}
