@@ -32,7 +32,8 @@ from federation.client.kubeconfig import ask_plugin
 from federation.client.protocol import Client, PatchType
 
 _PROBE_TIMEOUT_S = 10.0
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+"""Of taints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,9 @@ def parse_taints(text: str) -> tuple[dict[str, str], ...]:
     for part in filter(None, (p.strip() for p in text.split(","))):
         rest, _, effect = part.rpartition(":")
         key, _, value = rest.partition("=")
-        if not key or effect not in _EFFECTS:
+        if not key or effect not in EFFECTS:
             raise ConfigurationError(
-                f"--taints {part!r}: write key=value:Effect with Effect one of {', '.join(_EFFECTS)}"
+                f"--taints {part!r}: write key=value:Effect with Effect one of {', '.join(EFFECTS)}"
             )
         taints.append({"key": key, "value": value, "effect": effect})
     return tuple(taints)

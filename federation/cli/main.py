@@ -16,7 +16,7 @@ import uvloop
 
 from federation import __version__
 from federation.base import logs, memory
-from federation.base.errors import ApiError, FederationError
+from federation.base.errors import ApiError, ConfigurationError, FederationError
 from federation.cli import apioptions, clusters, demo, why
 from federation.cli.session import Session
 from federation.settings import from_environment
@@ -205,6 +205,76 @@ def why_command(
     _execute(why.why(Session(kubeconfig, context), target, namespace, output))
 
 
+@app.command("plan")
+def plan_command(
+    files: Annotated[
+        list[str] | None,
+        typer.Option("-f", "--filename", help="Manifests: a file, a directory, or - for standard input."),
+    ] = None,
+    cluster_down: Annotated[list[str] | None, typer.Option("--cluster-down", help="NAME: it does not answer.")] = None,
+    taint: Annotated[
+        list[str] | None, typer.Option("--taint", help="NAME=key=value:Effect; NAME=key- removes one.")
+    ] = None,
+    label_cluster: Annotated[
+        list[str] | None, typer.Option("--label-cluster", help="NAME=key=value; NAME=key- removes one.")
+    ] = None,
+    replicas: Annotated[list[str] | None, typer.Option("--replicas", help="KIND/NAME[.NAMESPACE]=N")] = None,
+    delete: Annotated[list[str] | None, typer.Option("--delete", help="KIND/NAME[.NAMESPACE]")] = None,
+    namespace: Annotated[str, typer.Option("-n", "--namespace", help="Of what is named without one.")] = "default",
+    diff: Annotated[bool, typer.Option("--diff", help="Show the manifests' differences per cluster.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show why, as `fedctl why` does.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Objects to print; 0 is all.")] = 50,
+    out: Annotated[Path | None, typer.Option("--out", help="File to keep the plan in, for apply-plan.")] = None,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    output: Annotated[str, typer.Option("-o", "--output", help="table, json or yaml.")] = "table",
+) -> None:
+    """Show what a change would do, and change nothing.
+
+    For every object that it concerns: which clusters get how many replicas and what else changes there; replicas
+    without a place; what clusters have free afterwards. Every option but -n can be given several times.
+
+    Exit code: 0 nothing changes, 1 something does, 2 an error.
+    """
+    if output not in ("table", "json", "yaml"):
+        raise typer.BadParameter("must be table, json or yaml", param_hint="--output")
+    from federation.cli.plan import command, manifests, wishes  # noqa: PLC0415  # see the module's docstring
+
+    try:
+        wished = wishes.Wishes(
+            manifests.read_manifests(files or ()),
+            cluster_down or (),
+            taint or (),
+            label_cluster or (),
+            replicas or (),
+            delete or (),
+            namespace,
+        )
+        if wished == wishes.Wishes(namespace=namespace, documents=[]):
+            raise ConfigurationError("plan what? give -f FILE, --replicas, --taint, --cluster-down, … (see --help)")
+        shown = command.Output(output, diff, explain, limit, out)
+        _execute(command.plan(Session(kubeconfig, context), wished, shown))
+    except FederationError as error:
+        _fail(str(error), code=2)
+
+
+@app.command("apply-plan")
+def apply_plan_command(
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="Made by `fedctl plan … --out FILE`.")],
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all is as planned.")] = True,
+    kubeconfig: Kubeconfig = None,
+    context: Context = "",
+    timeout: WaitS = 60,
+) -> None:
+    """Apply a plan, if all that it saw still holds.
+
+    Otherwise one line per difference, and nothing is applied.
+    """
+    from federation.cli.plan import command  # noqa: PLC0415  # see the module's docstring
+
+    _execute(command.apply_plan(Session(kubeconfig, context), path, wait=wait, timeout_s=timeout))
+
+
 @app.command("kubeconfig")
 def kubeconfig_command(directory: Dir) -> None:
     """Print the kubeconfig's path.
@@ -239,10 +309,10 @@ def main() -> None:
         sys.exit(130)
 
 
-def _fail(message: str) -> None:
+def _fail(message: str, code: int = 1) -> None:
     line = " ".join(message.split())
     print(f"fedctl: {line}", file=sys.stderr)
-    sys.exit(1)
+    sys.exit(code)
 
 
 def _fail_group(group: BaseExceptionGroup[BaseException]) -> None:

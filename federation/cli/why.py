@@ -80,12 +80,22 @@ def _print(record: Mapping[str, Any]) -> None:
     made = from_rfc3339(record["at"])
     where = f" in {record['namespace']}" if record["namespace"] else ""
     console.print(f"[bold]{record['kind'].lower()}/{record['name']}[/bold]{where}: [bold]{record['outcome']}[/bold]")
+    print_facts(console, explanation)
+    age = to_age(SystemClock().now(), made)
+    console.print(f"  decided   {age} ago, in {record['durationMs']:.1f} ms")
+    print_scores(console, explanation)
+
+
+def print_facts(console: Console, explanation: Mapping[str, Any]) -> None:
+    """Print the reason of a decision and what it was made under."""
     if explanation.get("reason"):
         console.print(f"  reason    {escape(str(explanation['reason']))}")
     for label, value in _facts(explanation):
         console.print(f"  {label:<9} {escape(value)}")
-    age = to_age(SystemClock().now(), made)
-    console.print(f"  decided   {age} ago, in {record['durationMs']:.1f} ms")
+
+
+def print_scores(console: Console, explanation: Mapping[str, Any]) -> None:
+    """Print every cluster of a decision with scores or rejection, and the division of replicas."""
     listed = rows(explanation)
     if listed:
         console.print()
@@ -103,6 +113,8 @@ def _facts(explanation: Mapping[str, Any]) -> list[tuple[str, str]]:
     if unit.get("mode"):
         wanted = unit.get("desiredReplicas")
         facts.append(("mode", str(unit["mode"]) + (f", {wanted} replicas" if wanted is not None else "")))
+    if because := explanation.get("because"):
+        facts.append(("changed", ", ".join(map(str, because))))
     return facts
 
 

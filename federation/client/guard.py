@@ -120,6 +120,7 @@ class GuardedClient:
         subresource: str = "",
         field_manager: str = "",
         force: bool = False,
+        dry_run: bool = False,
     ) -> Object:
         """As `Client.patch`."""
         return await self._call(
@@ -133,6 +134,7 @@ class GuardedClient:
                 subresource=subresource,
                 field_manager=field_manager,
                 force=force,
+                dry_run=dry_run,
             ),
         )
 

@@ -92,10 +92,11 @@ class HTTPClient:
         subresource: str = "",
         field_manager: str = "",
         force: bool = False,
+        dry_run: bool = False,
     ) -> Object:
         """Patch the object, or its subresource, and return it."""
         path = _path(resource, namespace, name, subresource)
-        query = _query(fieldManager=field_manager, force="true" if force else "")
+        query = _query(fieldManager=field_manager, force="true" if force else "", dryRun="All" if dry_run else "")
         data = body if isinstance(body, bytes) else orjson.dumps(body)
         return await self._object("PATCH", path + query, data, content_type=patch_type.value)
 

@@ -104,6 +104,7 @@ class LocalClient:
         subresource: str = "",
         field_manager: str = "",
         force: bool = False,
+        dry_run: bool = False,
     ) -> Object:
         """Patch the object, or its subresource, and return it."""
         data = body if isinstance(body, bytes) else orjson.dumps(body)
@@ -114,7 +115,7 @@ class LocalClient:
                 name,
                 patch_type.value,
                 data,
-                self._writing(field_manager, force=force),
+                self._writing(field_manager, force=force, dry_run=dry_run),
                 subresource=subresource,
             )
         except StoreError as problem:
@@ -211,8 +212,10 @@ class LocalClient:
             info = self._infos[resource] = kinds.lookup(resource.group, resource.version, resource.plural)
         return info
 
-    def _writing(self, field_manager: str, *, force: bool = False) -> WriteOptions:
-        return WriteOptions(field_manager=field_manager, force=force, user_agent=self._user_agent, user=_user)
+    def _writing(self, field_manager: str, *, force: bool = False, dry_run: bool = False) -> WriteOptions:
+        return WriteOptions(
+            field_manager=field_manager, force=force, dry_run=dry_run, user_agent=self._user_agent, user=_user
+        )
 
 
 def _parse(value: bytes) -> Object:

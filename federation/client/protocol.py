@@ -92,8 +92,12 @@ class Client(Protocol):
         subresource: str = "",
         field_manager: str = "",
         force: bool = False,
+        dry_run: bool = False,
     ) -> Object:
-        """Patch the object and return it; `field_manager` (required) and `force` are for APPLY."""
+        """Patch the object and return it; `field_manager` (required) and `force` are for APPLY.
+
+        With `dry_run` everything is checked, defaulted and admitted, and nothing stored.
+        """
         ...
 
     async def delete(

@@ -24,6 +24,19 @@ def create(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     return patch
 
 
+def apply(current: Any, patch: Any) -> Any:
+    """Return `current` with the patch merged in; the result shares what the patch does not touch."""
+    if not isinstance(patch, Mapping):
+        return patch
+    merged = dict(current) if isinstance(current, Mapping) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = apply(merged.get(key), value) if isinstance(value, Mapping) else value
+    return merged
+
+
 def without_nulls(value: Any) -> Any:
     """Return the value without map entries that are null; the same value, uncopied, when there are none."""
     if isinstance(value, Mapping):

@@ -73,11 +73,15 @@ class Bindings:
 
         OverrideError when a policy label is empty, PolicyNotFoundError when it names no policy.
         """
+        return [self._get(reference) for reference in self.references(subject)]
+
+    def references(self, subject: Subject) -> list[PolicyReference]:
+        """Return which policies apply to the object, whether they exist or not; OverrideError for an empty label."""
         cluster_wide, namespaced = labelled_policies(subject.labels, subject.namespace)
         references = [cluster_wide] if cluster_wide else self._selected("", subject)
         if subject.namespace:
             references += [namespaced] if namespaced else self._selected(subject.namespace, subject)
-        return [self._get(reference) for reference in references]
+        return references
 
     def may_apply(self, subject: Subject) -> bool:
         """Say whether any policy may apply to the object, one that a label names but does not exist included."""

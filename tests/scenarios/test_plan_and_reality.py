@@ -1,0 +1,245 @@
+"""What `fedctl plan` says is what the control plane then does: the same clusters, replicas and manifests.
+
+Each test plans on a live world, makes the change for real, lets everything come to rest, and holds the members to the
+plan: what it lists has come out as listed, down to the hash of every manifest, and all else is as it was.
+"""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from tests.support.manifests import a_deployment, a_policy, an_override
+from tests.support.world import World, a_world
+
+from federation.api import names
+from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES, Object
+from federation.cli.plan.command import Planner, check_and_apply, unfulfilled
+from federation.cli.plan.edits import carry_out
+from federation.cli.plan.manifests import Document
+from federation.cli.plan.planfile import PlanFile, to_plan_file
+from federation.cli.plan.reading import read_world
+from federation.cli.plan.wishes import Wanted, Wishes, to_wanted
+from federation.controllers.schedule.driving import drive
+from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.whatif.compute import compute
+from federation.scheduling.whatif.result import Plan
+
+MOVABLE: dict[str, Any] = {
+    "reschedulePolicy": {
+        "replicaRescheduling": {"avoidDisruption": False},
+        "rescheduleWhen": {"policyContentChanged": True, "clusterLabelsChanged": True, "clusterJoined": True},
+    }
+}
+
+State = dict[tuple[str, str], tuple[int, str]]
+"""Deployment and member → replicas and hash of the manifest."""
+
+
+def documents(*manifests: Object) -> list[Document]:
+    return [Document(f"document {number}", manifest) for number, manifest in enumerate(manifests, 1)]
+
+
+def planner(world: World) -> Planner:
+    return Planner(world.user, load_plugins(), None, world.clock)
+
+
+async def plan(world: World, **wishes: Any) -> tuple[Plan, Wanted]:
+    seen = await read_world(world.user)
+    wanted = await to_wanted(world.user, seen, Wishes(**wishes))
+    return await planner(world).plan(seen, wanted.changes), wanted
+
+
+async def plan_file(world: World, **wishes: Any) -> PlanFile:
+    seen = await read_world(world.user)
+    wanted = await to_wanted(world.user, seen, Wishes(**wishes))
+    result = await planner(world).plan(seen, wanted.changes)
+    return to_plan_file(result, seen, wanted.edits, wanted.changes, wanted.thoughts)
+
+
+async def state(world: World) -> State:
+    found = {}
+    for member in world.members.values():
+        for copy in (await member.admin.list(DEPLOYMENTS, "default")).items:
+            key = (copy["metadata"]["name"], member.name)
+            found[key] = (copy["spec"]["replicas"], copy["metadata"]["annotations"][names.TEMPLATE_HASH])
+    return found
+
+
+def foretold(before: State, result: Plan) -> State:
+    """Return the members' state as the plan says it will be."""
+    after = dict(before)
+    for obj in result.changed:
+        for row in obj.rows:
+            after.pop((obj.name, row.cluster), None)
+            if row.after is not None:
+                after[obj.name, row.cluster] = (row.after.replicas or 0, row.after.hash)
+    return after
+
+
+async def assert_it_comes_true(world: World, **wishes: Any) -> Plan:
+    """Plan the wishes, make them real one right after the other, and hold the members to the plan."""
+    before = await state(world)
+    result, wanted = await plan(world, **wishes)
+    assert not result.problems
+    for edit, change in zip(wanted.edits, wanted.changes, strict=True):
+        await carry_out(world.user, edit, change.before)
+    await world.settle()
+    after = await state(world)
+    told = foretold(before, result)
+    assert _replicas(after) == _replicas(told), (wishes, result.summary())
+    changed = {(obj.name, row.cluster) for obj in result.changed for row in obj.rows if row.is_changed}
+    assert {key: after.get(key) for key in changed} == {key: told.get(key) for key in changed}
+    return result
+
+
+def _replicas(found: State) -> dict[tuple[str, str], int]:
+    return {key: replicas for key, (replicas, _) in found.items()}
+
+
+async def begin(world: World, names_: Sequence[str] = ("web",), replicas: int = 9, **spec: Any) -> None:
+    await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}, **{**MOVABLE, **spec}))
+    for name in names_:
+        await world.create(DEPLOYMENTS, a_deployment(name, replicas=replicas))
+    await world.settle()
+
+
+async def test_a_new_deployment_with_its_policy_and_override_comes_as_planned() -> None:
+    async with a_world() as world:
+        manifests = (
+            a_deployment("web", replicas=7),
+            a_policy({"east": 2, "west": 1}),
+            an_override("west", "/spec/minReadySeconds", 5),
+        )
+        result = await assert_it_comes_true(world, documents=documents(*manifests))
+        assert result.summary()["created"] == 1
+        assert result.summary()["replicasStarted"] == 7
+
+
+async def test_what_happens_to_one_policy_is_foretold_for_all_that_it_places() -> None:
+    async with a_world() as world:
+        await begin(world, ("a", "b", "c"))
+        heavy = a_policy({"east": 4, "north": 1, "west": 1}, **MOVABLE)
+        result = await assert_it_comes_true(world, documents=documents(heavy))
+        assert result.summary()["placedOtherwise"] == 3
+        narrow = a_policy({"east": 1, "north": 1}, **MOVABLE)
+        result = await assert_it_comes_true(world, documents=documents(narrow))
+        assert {row.cluster for obj in result.changed for row in obj.rows if row.after is None} == {"west"}
+        result = await assert_it_comes_true(world, deletions=["propagationpolicy/divide"])
+        assert not result.changed
+        assert {obj.reason for obj in result.unchanged} == {"no policy applies to it any more"}
+
+
+async def test_taints_and_labels_of_clusters_move_what_the_plan_says() -> None:
+    async with a_world() as world:
+        await begin(world, ("a", "b"))
+        result = await assert_it_comes_true(world, taints=["east=maintenance=yes:NoExecute"])
+        assert result.summary()["replicasMoved"] == 6
+        result = await assert_it_comes_true(world, taints=["east=maintenance-"], labels=["north=tier=gold"])
+        assert result.changed
+
+
+async def test_what_is_not_rescheduled_stays_and_the_plan_says_why() -> None:
+    async with a_world() as world:
+        await begin(world, reschedulePolicy={"disableRescheduling": True})
+        result = await assert_it_comes_true(world, labels=["north=tier=gold"])
+        assert not result.changed
+        assert [obj.reason for obj in result.unchanged] == ["not rescheduled: disableRescheduling:true"]
+        result = await assert_it_comes_true(world, replicas=["deployment/web=12"])
+        (obj,) = result.unchanged
+        assert (obj.reason, obj.unplaced) == ("sticky: it stays where it was scheduled first", 3)
+        await assert_it_comes_true(world, replicas=["deployment/web=9"])  # so that all replicas run at the end
+
+
+async def test_an_override_changes_only_the_content_where_it_holds() -> None:
+    async with a_world() as world:
+        await begin(world)
+        image = "/spec/template/spec/containers/0/image"
+        result = await assert_it_comes_true(
+            world, documents=documents(an_override("north", image, "mirror.example/nginx:1.27"))
+        )
+        (obj,) = result.changed
+        assert not obj.is_placed_otherwise
+        assert [row.cluster for row in obj.rows if row.is_changed] == ["north"]
+        broken = an_override("north", "/spec/nowhere/at/all", 1)
+        result, _ = await plan(world, documents=documents(broken))
+        assert "its overrides cannot be computed" in " ".join(result.unchanged[0].problems) or any(
+            row.after is not None and row.after.error for row in result.objects[0].rows
+        )
+
+
+async def test_a_cluster_that_is_down_keeps_what_it_has_and_gets_nothing_new() -> None:
+    async with a_world() as world:
+        await begin(world, ("a", "b"))
+        result, wanted = await plan(world, down=["east"])
+        assert wanted.thoughts == ["--cluster-down east"]
+        assert not result.changed
+        assert [(s.cluster, s.objects, s.replicas) for s in result.stranded] == [("east", 2, 6)]
+        result, _ = await plan(world, down=["east"], documents=documents(a_deployment("new", replicas=4)))
+        (obj,) = result.changed
+        assert {row.cluster for row in obj.rows} == {"north", "west"}
+
+        world.members["east"].line.mode = "down"
+        await world.until_ready("east", status="Unknown")
+        await world.create(DEPLOYMENTS, a_deployment("new", replicas=4))
+        await world.until_replicas("new", {row.cluster: row.after.replicas or 0 for row in obj.rows if row.after})
+        world.members["east"].line.mend()
+        await world.until_ready("east")
+
+
+async def test_a_day_of_changes_comes_true_one_after_the_other() -> None:
+    """Whatever the history, the next step is foretold: sticky clusters, kept replicas and departures included."""
+    chance = random.Random(5)
+    async with a_world(seed=5) as world:
+        await begin(world, ("a", "b"), reschedulePolicy={"rescheduleWhen": {"clusterLabelsChanged": True}})
+        for _ in range(12):
+            match chance.randrange(5):
+                case 0:
+                    wishes: dict[str, Any] = {"replicas": [f"deployment/{chance.choice('ab')}={chance.randrange(20)}"]}
+                case 1:
+                    weights = {name: chance.randrange(1, 5) for name in chance.sample(["east", "north", "west"], 2)}
+                    wishes = {"documents": documents(a_policy(weights, **chance.choice(({}, MOVABLE))))}
+                case 2:
+                    key = chance.choice(("east", "north"))
+                    wishes = {"taints": [f"{key}=t=1:{chance.choice(('NoSchedule', 'NoExecute'))}"]}
+                case 3:
+                    wishes = {"taints": ["east=t-", "north=t-"]}
+                case _:
+                    value = chance.randrange(60)
+                    wishes = {"documents": documents(an_override("west", "/spec/minReadySeconds", value))}
+            await assert_it_comes_true(world, **wishes)
+
+
+async def test_a_plan_of_nothing_is_empty_also_when_all_is_looked_at() -> None:
+    async with a_world() as world:
+        await begin(world, ("a", "b"))
+        await world.create(OVERRIDE_POLICIES, an_override("north", "/spec/minReadySeconds", 5))
+        await world.settle()
+        seen = await read_world(world.user)
+        run = compute(seen, (), load_plugins(), now=world.clock.now(), is_everything=True)
+        result, _ = await drive(run, None)
+        assert result.looked_at >= 3  # the namespace among them
+        assert result.objects == []
+
+
+async def test_a_kept_plan_is_applied_only_while_what_it_saw_still_holds() -> None:
+    async with a_world() as world:
+        await begin(world)
+        held = await plan_file(world, documents=documents(a_policy({"east": 2, "north": 1}, **MOVABLE)))
+        assert await check_and_apply(planner(world), held) == []
+        await world.settle()
+        assert await unfulfilled(world.user, held.expected) == []
+        assert await world.replicas("web") == {"east": 6, "north": 3}
+
+        held = await plan_file(world, replicas=["deployment/web=12"])
+        await world.merge(DEPLOYMENTS, "web", {"spec": {"replicas": 3}})
+        await world.settle()
+        lines = await check_and_apply(planner(world), held)
+        assert lines[0] == "Deployment web in default has changed"
+        assert lines[-1] == "nothing was applied; make the plan again"
+        await world.settle()
+        assert sum((await world.replicas("web")).values()) == 3
+
+        held = await plan_file(world, replicas=["deployment/web=12"])
+        await world.merge(FEDERATED_CLUSTERS, "east", {"metadata": {"labels": {"tier": "gold"}}}, "")
+        await world.settle()
+        assert "FederatedCluster east has changed" in await check_and_apply(planner(world), held)
