@@ -16,7 +16,7 @@ from federation.planning.placements import Part
 from federation.scheduling import persist
 from federation.scheduling.engine import Placements
 from federation.scheduling.framework.profile import Profile
-from federation.scheduling.framework.types import SchedulingUnit
+from federation.scheduling.framework.types import Reserved, SchedulingUnit
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.migration import MigrationError, applied_annotation
 from federation.scheduling.policy import Policy, PolicyRef
@@ -115,9 +115,18 @@ def open_turn(fed_object: Mapping[str, Any], federated_type: FederatedType, poli
 
 
 def assess(
-    turn: Turn, inputs: Inputs, snapshot: Snapshot, *, is_waiting: bool, options: UnitOptions | None = None
+    turn: Turn,
+    inputs: Inputs,
+    snapshot: Snapshot,
+    *,
+    is_waiting: bool,
+    options: UnitOptions | None = None,
+    reserved: Reserved | None = None,
 ) -> Finding:
-    """Return what has to be done about the object. `is_waiting`: its last decision was unsuccessful."""
+    """Return what has to be done about the object.
+
+    `is_waiting`: its last decision was unsuccessful. `reserved`: what decisions of the last seconds have promised.
+    """
     present = turn.fed_object["metadata"].get("annotations") or {}
     if present.get(names.NO_SCHEDULING):
         return Untouched(f"it has the annotation {names.NO_SCHEDULING}")
@@ -151,6 +160,7 @@ def assess(
         snapshot,
         allow_annotations=chosen.allow_annotations,
         counts_cpu_and_memory=chosen.counts_cpu_and_memory,
+        reserved=reserved,
     )
     return Due(unit, profile, policy, triggers, verdict)
 

@@ -36,8 +36,9 @@ from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
 from federation.scheduling.engine import Engine
+from federation.scheduling.framework.types import Resources
 from federation.scheduling.policy import Policy, PolicyRef, compile_policy
-from federation.scheduling.snapshot import Change
+from federation.scheduling.snapshot import Change, to_resources
 from federation.scheduling.turn import UnitOptions
 from federation.store.journal import Journal
 
@@ -56,6 +57,8 @@ class ScheduleOptions:
 
     workers: int = 8
     """Federated objects that are worked on at the same time; decisions themselves run one by one."""
+    reservation_s: float = 60.0
+    """How long room that a decision gave out counts as used when no report of the member shows it."""
     plugin_retry_s: float = 10.0
     """How long after a remote plugin answered nothing usable it is asked again about an object."""
     units: UnitOptions = field(default_factory=UnitOptions)
@@ -81,7 +84,7 @@ class ScheduleController:
         chosen = options or ScheduleOptions()
         self._types = types
         self._recorder = recorder
-        self._facts = Facts()
+        self._facts = Facts(reservation_s=chosen.reservation_s)
         self._namespaced = informers.for_resource(FEDERATED_OBJECTS)
         self._cluster_scoped = informers.for_resource(CLUSTER_FEDERATED_OBJECTS)
         self._policies = [
@@ -157,6 +160,8 @@ class ScheduleController:
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         if new is not None:
             change = self._facts.clusters.update(new)
+            if old is not None and change & Change.RESOURCES:
+                self._facts.reservations.reported(new["metadata"]["name"], _available(old), _available(new))
         else:
             change = self._facts.clusters.remove((old or {})["metadata"]["name"])
         if change & _FOR_ALL:
@@ -223,6 +228,10 @@ class ScheduleController:
     def _all_keys(self) -> Iterator[Key]:
         for fed_object in chain(self._namespaced.list(), self._cluster_scoped.list()):
             yield key_of(fed_object)
+
+
+def _available(cluster: Object) -> Resources:
+    return to_resources(((cluster.get("status") or {}).get("resources") or {}).get("available"))
 
 
 def _named_policies(fed_object: Mapping[str, Any]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """What the schedule controller knows: clusters, policies, profiles, and which object depends on which of them.
 
 The watches in `controller.py` keep it current, `reconcile.py` reads it; nothing in it waits or does I/O. All of it is
-rebuilt from the caches after a restart.
+rebuilt from the caches after a restart, but for the reservations, which only protect for seconds.
 """
 
 from collections.abc import Iterable
@@ -10,6 +10,7 @@ from federation.runtime.controller import Key
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.policy import PolicyRef
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.reservations import Reservations
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 
@@ -17,8 +18,9 @@ from federation.scheduling.triggers import TriggerSource
 class Facts:
     """The inputs of decisions other than the object itself."""
 
-    def __init__(self, profiles: Profiles | None = None) -> None:
+    def __init__(self, profiles: Profiles | None = None, *, reservation_s: float = 60.0) -> None:
         self.clusters = ClusterCache()
+        self.reservations = Reservations(reservation_s)
         self.policies = PolicyIndex()
         self.profiles = profiles or Profiles()
         self.triggers = TriggerSource()
@@ -84,3 +86,4 @@ class Facts:
         """Forget an object that is gone."""
         self.settle(key)
         self.bind(key, None)
+        self.reservations.release(key)

@@ -103,7 +103,10 @@ class Reconciler:
             return DONE
         snapshot = self._facts.clusters.snapshot()
         is_waiting = self._facts.is_waiting(key)
-        finding = assess(case.turn, self._facts, snapshot, is_waiting=is_waiting, options=self._options)
+        promised = self._facts.reservations.promised(self._clock.monotonic())
+        finding = assess(
+            case.turn, self._facts, snapshot, is_waiting=is_waiting, options=self._options, reserved=promised
+        )
         match finding:
             case Due():
                 return await self._schedule(case, finding, snapshot)
@@ -152,7 +155,12 @@ class Reconciler:
     async def _place(self, case: _Case, due: Due, decision: Decision) -> None:
         before = decision.unit.current
         patch, is_moved = placed(case.turn, due, decision.placements)
-        fed_object = await self._write(case, patch)
+        self._reserve(case.key, decision)
+        try:
+            fed_object = await self._write(case, patch)
+        except BaseException:
+            self._facts.reservations.release(case.key)  # It was not put in force.
+            raise
         self._facts.settle(case.key)
         await self._reporter.recovered(case.subject, fed_object)
         if is_moved and before:
@@ -160,6 +168,16 @@ class Reconciler:
             self._reporter.event(case.subject, NORMAL, names.EVENT_SCHEDULED, f"{move} ({case.turn.ref})")
         context = case.context(isChanged=is_moved, because=due.verdict.changed)
         await self._reporter.decided(case.subject, decision, context, case.started_s)
+
+    def _reserve(self, key: Key, decision: Decision) -> None:
+        """Let the next decisions see what this one has given out, before any member can report it."""
+        unit = decision.unit
+        each = unit.desired_replicas or 0
+        before, after = (
+            {name: each if count is None else count for name, count in placements.items()}
+            for placements in (unit.current, decision.placements)
+        )
+        self._facts.reservations.reserve(key, unit.shape.request, before, after, self._clock.monotonic())
 
     async def _defer(self, case: _Case, finding: Deferred) -> None:
         """Keep the placement: nothing changed, or only what the policy says not to follow."""
