@@ -5,12 +5,16 @@ Start it with one command; it needs nothing but Python:
     python plugins/examples/business_rules.py --port 8900
 
 Objects carry the label `team`; a cluster says with the label `teams` who may use it ("a_b_c"), one without admits all.
-It speaks the `v1alpha1` protocol: POST /filter {schedulingUnit, cluster} → {selected, error}.
+It speaks both protocols: `v1beta1` (all clusters in one request, with reasons) and KubeAdmiral's `v1alpha1`.
 
     apiVersion: core.kubeadmiral.io/v1alpha1
     kind: SchedulerPluginWebhookConfiguration
     metadata: {name: business-rules}
-    spec: {payloadVersions: [v1alpha1], urlPrefix: "http://127.0.0.1:8900", filterPath: /filter}
+    spec:
+      payloadVersions: [v1beta1, v1alpha1]
+      urlPrefix: http://127.0.0.1:8900
+      filterPath: /filter
+      fields: {unit: [labels], cluster: [labels]}
 """
 
 import argparse
@@ -18,11 +22,31 @@ import json
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+VERSION = "federation.kubeadmiral.io/v1beta1"
+BODY_BYTES_MAX = 16 << 20
 
-def is_allowed(unit: dict[str, Any], cluster: dict[str, Any]) -> bool:
-    """Say whether the unit's team may use the cluster."""
-    teams = (cluster["metadata"].get("labels") or {}).get("teams")
-    return teams is None or (unit.get("labels") or {}).get("team") in teams.split("_")
+
+def is_allowed(team: str | None, cluster_labels: dict[str, str] | None) -> bool:
+    """Say whether the team may use the cluster."""
+    teams = (cluster_labels or {}).get("teams")
+    return teams is None or team in teams.split("_")
+
+
+def answer(question: dict[str, Any]) -> dict[str, Any]:
+    """Answer a question of either protocol; KeyError, TypeError or AttributeError when it is neither."""
+    if question.get("kind") != "PluginRequest":
+        unit, cluster = question["schedulingUnit"], question["cluster"]
+        team = (unit.get("labels") or {}).get("team")
+        return {"selected": is_allowed(team, cluster["metadata"].get("labels")), "error": ""}
+    team = question["unit"]["labels"].get("team")
+    clusters: list[dict[str, Any]] = []
+    for cluster in question["clusters"]:
+        if is_allowed(team, cluster["labels"]):
+            clusters.append({"name": cluster["name"], "selected": True})
+        else:
+            reason = f"cluster(s) do not admit team {team}" if team else "cluster(s) admit only objects of a team"
+            clusters.append({"name": cluster["name"], "selected": False, "reasons": [reason]})
+    return {"apiVersion": VERSION, "kind": "PluginResponse", "uid": question["uid"], "clusters": clusters}
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -33,19 +57,17 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer one call; what cannot be understood is an error, never a "yes"."""
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(min(length, BODY_BYTES_MAX))
         if self.path != "/filter":
-            self._answer(404, {"selected": False, "error": f"no such path: {self.path}"})
+            self._send(404, {"error": f"no such path: {self.path}"})
             return
         try:
-            question = json.loads(body)
-            selected = is_allowed(question["schedulingUnit"], question["cluster"])
+            self._send(200, answer(json.loads(body)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            self._answer(400, {"selected": False, "error": f"not understood: {error!r}"})
-            return
-        self._answer(200, {"selected": selected, "error": ""})
+            self._send(400, {"error": f"not understood: {error!r}"})
 
-    def _answer(self, status: int, answer: dict[str, Any]) -> None:
+    def _send(self, status: int, answer: dict[str, Any]) -> None:
         data = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")

@@ -37,6 +37,7 @@ from federation.client.guard import GuardOptions
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool, PoolOptions
 from federation.client.protocol import Client, PatchType, WatchBatch
+from federation.client.services import Poster
 from federation.planning.naming import federated_object_name
 from federation.registry.entropy import SeededEntropy
 from federation.registry.registry import Registry
@@ -49,6 +50,8 @@ from federation.store.memory import MemoryStore
 from tests.support.member_world import Line
 
 T = TypeVar("T")
+Service = Callable[[ManualClock], Poster]
+"""Makes the network to HTTP plugins, on the world's clock."""
 NAMES = ("east", "north", "west")
 _PATIENCE_S = 180.0
 """Virtual seconds that `until` waits."""
@@ -151,7 +154,15 @@ class Member:
 class World:
     """Host, members and the control plane that runs now (`plane`)."""
 
-    def __init__(self, seed: int, *, has_workloads: bool, in_flight_max: int, plugins: PluginRegistry | None) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        has_workloads: bool,
+        in_flight_max: int,
+        plugins: PluginRegistry | None,
+        service: Service | None,
+    ) -> None:
         self.seed = seed
         self.clock = ManualClock()
         self.store = MemoryStore(clock=self.clock)
@@ -163,6 +174,7 @@ class World:
         """What a failure prints besides the state."""
         self.in_flight_max = in_flight_max
         self._plugins = plugins
+        self._poster = None if service is None else service(self.clock)
         self._has_workloads = has_workloads
         self._background: list[asyncio.Task[None]] = []
         self._running: list[asyncio.Task[None]] = []
@@ -178,7 +190,7 @@ class World:
         )
         client = LocalClient(self.registry, user_agent="federation")
         settings = Settings(Path("unused"))
-        return Wiring(client, pool, self.journal, settings, self.clock, plugins=self._plugins)
+        return Wiring(client, pool, self.journal, settings, self.clock, plugins=self._plugins, poster=self._poster)
 
     def _connect(self, connection: Connection) -> Client:
         return self.members[connection.server.removeprefix("https://")].line
@@ -435,12 +447,13 @@ async def a_world(
     has_workloads: bool = True,
     in_flight_max: int = 32,
     plugins: PluginRegistry | None = None,
+    service: Service | None = None,
 ) -> AsyncIterator[World]:
     """Run a federation for the block, and hold it to the invariants when the block is done."""
     from tests.support.invariants import violations
 
     random.seed(seed)  # the jitter of pauses
-    world = World(seed, has_workloads=has_workloads, in_flight_max=in_flight_max, plugins=plugins)
+    world = World(seed, has_workloads=has_workloads, in_flight_max=in_flight_max, plugins=plugins, service=service)
     try:
         await world.begin({name: (labels or {}).get(name, {}) for name in members})
         yield world

@@ -1,69 +1,42 @@
 """Webhook plugins through the whole schedule controller: configured by objects, asked over HTTP, and when they fail."""
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.support.schedule_world import API_VERSION, World, schedule_world
-from tests.support.vectors import ROOT
+from tests.support.plugins import calling_world, configure, example
+from tests.support.schedule_world import World
 
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.api.resources import SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS as CONFIGURATIONS
-from federation.base.clock import SystemClock
-from federation.client.outcalls import Outcalls
-from federation.client.services import Services
-from federation.controllers.schedule.webhooks import RemoteCaller
 
 
-@asynccontextmanager
-async def business_rules(port: int = 0) -> AsyncIterator[int]:
-    """Run the example with its one command; yields its port."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(ROOT / "plugins" / "examples" / "business_rules.py"),
-        "--port",
-        str(port),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    assert process.stdout is not None
-    try:
-        yield int((await process.stdout.readline()).decode().rpartition(":")[2])
-    finally:
-        process.kill()
-        await process.wait()
+def business_rules(port: int = 0) -> AbstractAsyncContextManager[int]:
+    return example("business_rules", port=port)
 
 
 @asynccontextmanager
 async def a_world() -> AsyncIterator[World]:
     """A world that calls out, with a cluster for the red and one for the blue team, and a profile with the rules."""
-    outcalls = Outcalls()
-    try:
-        async with schedule_world(caller=RemoteCaller(Services(outcalls, clock=SystemClock()))) as world:
-            await world.cluster("blue", labels={"teams": "blue"})
-            await world.cluster("red", labels={"teams": "green_red"})
-            await world.profile("r", plugins={"filter": {"enabled": [{"type": "Webhook", "name": "business-rules"}]}})
-            await world.policy("p", schedulingProfile="r")
-            yield world
-    finally:
-        await outcalls.close()
+    async with calling_world() as world:
+        await world.cluster("blue", labels={"teams": "blue"})
+        await world.cluster("red", labels={"teams": "green_red"})
+        await world.profile("r", plugins={"filter": {"enabled": [{"type": "Webhook", "name": "business-rules"}]}})
+        await world.policy("p", schedulingProfile="r")
+        yield world
 
 
-async def configure(world: World, port: int, **spec: Any) -> None:
-    chosen = {"payloadVersions": ["v1alpha1"], "urlPrefix": f"http://127.0.0.1:{port}", "filterPath": "/filter", **spec}
-    metadata = {"name": "business-rules"}
-    await world.client.create(
-        CONFIGURATIONS, {"apiVersion": API_VERSION, "kind": CONFIGURATIONS.kind, "metadata": metadata, "spec": chosen}
-    )
+async def configure_rules(world: World, port: int, **spec: Any) -> None:
+    chosen = {"payloadVersions": ["v1alpha1"], "filterPath": "/filter", **spec}
+    await configure(world, "business-rules", f"http://127.0.0.1:{port}", **chosen)
 
 
 async def test_the_example_decides_and_when_it_is_gone_the_placement_stays_until_it_is_back() -> None:
     async with a_world() as world:
         async with business_rules() as port:
-            await configure(world, port)
+            await configure_rules(world, port)
             await world.deployment(policy="p", labels={"team": "red"})
             await world.becomes({"red": None})
         await world.patch_object("web", {"spec": {"template": {"metadata": {"labels": {"team": "blue"}}}}})
@@ -78,7 +51,7 @@ async def test_the_example_decides_and_when_it_is_gone_the_placement_stays_until
 
 async def test_a_configuration_that_is_edited_or_deleted_counts_at_once() -> None:
     async with business_rules() as port, a_world() as world:
-        await configure(world, port, filterPath="/wrong", payloadVersions=["v7"])
+        await configure_rules(world, port, filterPath="/wrong", payloadVersions=["v7"])
         await world.deployment(policy="p", labels={"team": "red"})
         assert "is not registered" in (await world.condition("False", "PluginFailed"))["message"]
         told = [(reason, message) for _, reason, message in await world.events() if "payloadVersions" in message]
@@ -112,7 +85,7 @@ async def test_a_broken_answer_is_a_failure(answer: bytes) -> None:
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
     async with server, a_world() as world:
-        await configure(world, server.sockets[0].getsockname()[1])
+        await configure_rules(world, server.sockets[0].getsockname()[1])
         await world.deployment(policy="p")
         condition = await world.condition("False", "PluginFailed")
         assert "business-rules failed in filter" in condition["message"]

@@ -1,0 +1,157 @@
+"""An HTTP plugin is down for an hour: nothing moves or is lost, it is left alone, and it counts again when it is back.
+
+The plugin is the example that rejects clusters by team, in process, behind a line that can break or fall silent.
+"""
+
+import runpy
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import pytest
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.vectors import ROOT
+from tests.support.world import World, a_world
+
+from federation.api import names
+from federation.api.resources import (
+    DEPLOYMENTS,
+    PROPAGATION_POLICIES,
+    SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
+    SCHEDULING_PROFILES,
+)
+from federation.base.clock import ManualClock
+from federation.client.connection import Connection
+from federation.client.outcalls import Answer
+
+HOUR_S = 3600
+COUNT = 12
+TEAMS = {"east": {"teams": "red_blue"}, "north": {"teams": "red"}, "west": {"teams": "blue"}}
+RULES = runpy.run_path(str(ROOT / "plugins" / "examples" / "business_rules.py"))["answer"]
+
+
+class Service:
+    """The line to the plugin."""
+
+    def __init__(self) -> None:
+        self.mode = "up"
+        self.calls = 0
+        self.clock: ManualClock | None = None
+
+    def on(self, clock: ManualClock) -> "Service":
+        self.clock = clock
+        return self
+
+    async def post(
+        self, connection: Connection, body: bytes, headers: Mapping[str, str], *, timeout_s: float
+    ) -> Answer:
+        self.calls += 1
+        if self.mode == "hang":
+            assert self.clock is not None
+            await self.clock.sleep(timeout_s)
+            return Answer(0, error=f"no answer within {timeout_s:g} s")
+        if self.mode == "down":
+            return Answer(0, error="connection refused")
+        return Answer(200, orjson.dumps(RULES(orjson.loads(body))))
+
+
+async def begin(world: World, failure_policy: str) -> None:
+    """Place deployments of team red by the rules."""
+    spec = {
+        "payloadVersions": ["v1beta1"],
+        "urlPrefix": "http://rules",
+        "filterPath": "/filter",
+        "failurePolicy": failure_policy,
+        "fields": {"unit": ["labels"], "cluster": ["labels"]},
+    }
+    api_version = SCHEDULING_PROFILES.api_version
+    for resource, name, body in (
+        (SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, "rules", spec),
+        (SCHEDULING_PROFILES, "ruled", {"plugins": {"filter": {"enabled": [{"name": "rules"}]}}}),
+    ):
+        await world.create(
+            resource,
+            {"apiVersion": api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": body},
+        )
+    policy = a_policy({"east": 1, "north": 1, "west": 1}, schedulingProfile="ruled")
+    await world.create(PROPAGATION_POLICIES, policy)
+    for number in range(COUNT):
+        await world.create(DEPLOYMENTS, a_deployment(f"web-{number}", replicas=4, team="red"))
+    for number in range(COUNT):
+        await world.until_replicas(f"web-{number}", {"east": 2, "north": 2})
+    await world.settle()
+
+
+async def journaled(world: World, name: str) -> dict[str, Any]:
+    (record, *_) = await world.journal.query(kind="Deployment", namespace="default", name=name, limit=1)
+    found: dict[str, Any] = orjson.loads(record.explanation)
+    return found
+
+
+async def pass_hour(world: World) -> None:
+    for _ in range(HOUR_S):
+        await world.clock.advance(1.0)
+
+
+@pytest.mark.parametrize("mode", ["down", "hang"])
+async def test_with_fail_placements_stay_decisions_wait_and_all_are_made_when_it_is_back(mode: str) -> None:
+    service = Service()
+    async with a_world(labels=TEAMS, service=service.on) as world:
+        await begin(world, "Fail")
+        service.mode, service.calls = mode, 0
+        for number in range(COUNT):
+            await world.scale(f"web-{number}", 8)
+        await world.create(DEPLOYMENTS, a_deployment("new", replicas=2, team="red"))
+        await pass_hour(world)
+
+        for number in range(COUNT):
+            assert await world.replicas(f"web-{number}") == {"east": 2, "north": 2}
+        assert await world.replicas("new") == {}
+        condition = await world.condition("new", names.SCHEDULED)
+        assert (condition["status"], condition["reason"]) == ("False", "PluginFailed")
+        assert condition["message"].startswith("rules failed in filter: request failed: ")
+        # Not once per object and some seconds, but one probe per pause of the circuit, with its repeats.
+        assert service.calls < COUNT * 8 + 3 * HOUR_S / 10
+        warned = [message for reason, message in await world.events() if reason == names.EVENT_SCHEDULING_FAILED]
+        assert len(warned) <= 4 * (COUNT + 1)
+
+        service.mode, mended_s = "up", world.clock.monotonic()
+        for number in range(COUNT):
+            await world.until_replicas(f"web-{number}", {"east": 4, "north": 4})
+        await world.until_replicas("new", {"east": 1, "north": 1})
+        assert world.clock.monotonic() - mended_s < 25  # the longest pause, a probe that hangs, and the roll-out
+
+
+async def test_with_ignore_decisions_go_on_without_it_and_say_so() -> None:
+    service = Service()
+    async with a_world(labels=TEAMS, service=service.on) as world:
+        await begin(world, "Ignore")
+        service.mode, service.calls = "hang", 0
+        for number in range(COUNT):
+            await world.scale(f"web-{number}", 6)
+        for number in range(COUNT):
+            await world.until_replicas(f"web-{number}", {"east": 2, "north": 2, "west": 2})
+        explanation = await journaled(world, "web-0")
+        reason = "request failed: no answer within 5 s"
+        assert explanation["ignored"] == [{"plugin": "rules", "point": "filter", "reasons": [reason]}]
+        assert explanation["reason"] == f"3/3 clusters are available; rules was ignored in filter because {reason}"
+        assert (await world.condition("web-0", names.SCHEDULED)).get("status") in (None, "True")
+        await pass_hour(world)
+
+        # By now the plugin is known to be silent: nobody waits for it.
+        before_s = world.clock.monotonic()
+        await world.create(DEPLOYMENTS, a_deployment("new", replicas=3, team="red"))
+        await world.until_replicas("new", {"east": 1, "north": 1, "west": 1})
+        assert world.clock.monotonic() - before_s < 6
+
+        service.mode = "up"
+        await pass_quiet(world)
+        await world.create(DEPLOYMENTS, a_deployment("newer", replicas=2, team="red"))
+        await world.until_replicas("newer", {"east": 1, "north": 1})
+        assert "ignored" not in await journaled(world, "newer")
+
+
+async def pass_quiet(world: World) -> None:
+    """Let the circuit's longest pause end."""
+    for _ in range(20):
+        await world.clock.advance(1.0)
