@@ -24,7 +24,12 @@ from federation.registry.options import DeleteOptions, WriteOptions
 from federation.registry.schema.acceptance import schema_checks
 from federation.registry.schema.structural import from_openapi
 from federation.registry.strategies.crds import CLEANUP_FINALIZER, CustomStrategy
-from federation.registry.validation.definitions import is_true, validate_definition, validate_definition_update
+from federation.registry.validation.definitions import (
+    is_true,
+    schemas_by_path,
+    validate_definition,
+    validate_definition_update,
+)
 from federation.registry.validation.fields import Causes
 from federation.registry.writes import Writer
 from federation.store.interface import EventType
@@ -108,8 +113,8 @@ class Definitions:
     async def _complete(self, obj: Object, causes: Causes) -> None:
         """Check the schemas as well (Invalid) and write names and conditions into the status."""
         spec, now = obj["spec"], to_rfc3339(self._access.clock.now())
-        for index, version in enumerate(spec.get("versions") or ()):
-            for check in schema_checks(version, f"spec.versions[{index}]"):
+        for version, path in schemas_by_path(spec.get("versions") or []):
+            for check in schema_checks(version, path):
                 causes += check()
                 await asyncio.sleep(0)  # half a megabyte takes a while, and others wait
         if causes:

@@ -22,15 +22,14 @@ _AT_ROOT: Final = frozenset(
 )
 
 
-def schema_checks(version: Mapping[str, Any], path: str) -> Iterator[Callable[[], Causes]]:
-    """Yield the checks of the schema of a version that stands at `path` of its definition.
+def schema_checks(version: Mapping[str, Any], at: str) -> Iterator[Callable[[], Causes]]:
+    """Yield the checks of the schema of a version; `at` is the path of its openAPIV3Schema in the definition.
 
     BadRequest from the first one for what is no schema at all.
     """
     raw = (version.get("schema") or {}).get("openAPIV3Schema")
     if raw is None:
         return
-    at = f"{path}.schema.openAPIV3Schema"
     has_status = "status" in (version.get("subresources") or {})
     found: Causes = []
     compiled: list[Schema] = []

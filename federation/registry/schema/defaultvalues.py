@@ -10,7 +10,7 @@ from federation.registry.cel.rules import compile_rules
 from federation.registry.schema.defaulting import apply_defaults, prune
 from federation.registry.schema.model import NO_DEFAULT, Schema
 from federation.registry.schema.validation import validate
-from federation.registry.validation.fields import Causes, invalid
+from federation.registry.validation.fields import Causes, invalid_go, show_go
 
 
 def default_problems(schema: Schema, path: str) -> Causes:
@@ -37,8 +37,16 @@ def _check(schema: Schema, path: str, causes: Causes) -> None:
 def _problems(schema: Schema, path: str) -> Causes:
     value = copy.deepcopy(schema.default)
     if prune(schema, value):
-        return [invalid(path, schema.default, "must not have unknown fields")]
-    found = validate(schema, value, path)
+        return [invalid_go(path, show_go(schema.default), "must not have unknown fields")]
+    # Texts speak of the default as a thing of its own, fields of its place in the definition.
+    found = [
+        {
+            **cause,
+            "field": f"{path}.{cause['field']}".rstrip("."),
+            "message": cause["message"].replace("<nil> in", " in"),
+        }
+        for cause in validate(schema, value)
+    ]
     if found or (rules := compile_rules(schema)) is None:
         return found
     apply_defaults(schema, value)

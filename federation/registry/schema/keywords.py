@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from federation.base.errors import cause
 from federation.registry.schema.fieldpaths import field_path_problem
 from federation.registry.schema.structure import Raw, as_schema
-from federation.registry.validation.fields import Causes, forbidden, invalid, not_supported, required
+from federation.registry.validation.fields import Causes, forbidden, invalid, invalid_go, not_supported, required, show
 
 _TYPES: Final = ("array", "boolean", "integer", "number", "object", "string")
 _UNSUPPORTED: Final = ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref")
@@ -123,7 +124,10 @@ def _check_merging(raw: Raw, path: str, causes: Causes) -> None:
         elif value == "set":
             _check_set(raw, path, causes)
         if value not in supported:
-            causes.append(not_supported(f"{path}.{key}", value, supported))
+            # In Kubernetes' order, which is not the alphabet's.
+            listed = ", ".join(map(show, supported))
+            text = f"Unsupported value: {show(value)}: supported values: {listed}"
+            causes.append(cause("FieldValueNotSupported", text, f"{path}.{key}"))
     list_type, keys = raw.get(_LIST_TYPE), raw.get(_LIST_KEYS) or []
     if keys and list_type != "map":
         text = f"must be map if {_LIST_KEYS} is non-empty"
@@ -143,7 +147,7 @@ def _check_set(raw: Raw, path: str, causes: Causes) -> None:
     if items.get("type") == "array" and items.get(_LIST_TYPE) not in (None, "atomic"):
         causes.append(invalid(f"{path}.items.{_LIST_TYPE}", items[_LIST_TYPE], text))
     elif items.get("type") == "object" and items.get(_MAP_TYPE) != "atomic":
-        causes.append(invalid(f"{path}.items.{_MAP_TYPE}", items.get(_MAP_TYPE), text))
+        causes.append(invalid(f"{path}.items.{_MAP_TYPE}", items.get(_LIST_TYPE) or "null", text))
 
 
 def _check_keys(raw: Raw, keys: list[str], path: str, causes: Causes) -> None:
@@ -159,14 +163,15 @@ def _check_keys(raw: Raw, keys: list[str], path: str, causes: Causes) -> None:
         causes.append(invalid(f"{path}.items.type", items.get("type") or "", f"must be object {suffix}"))
         return
     fields, needed = items.get("properties") or {}, items.get("required") or ()
+    shown = f"[]string{{{', '.join(map(show, keys))}}}"
     for index, key in enumerate(keys):
         field, at = fields.get(key), f"{path}.items.properties[{key}]"
         if field is None:
-            causes.append(invalid(f"{path}.{_LIST_KEYS}", keys, "entries must all be names of item properties"))
+            causes.append(invalid_go(f"{path}.{_LIST_KEYS}", shown, "entries must all be names of item properties"))
         elif field.get("type") in ("array", "object"):
             causes.append(invalid(f"{at}.type", items["type"], f"must be a scalar type {suffix}"))
         if key in keys[:index]:
-            causes.append(invalid(f"{path}.{_LIST_KEYS}", keys, "must not contain duplicate entries"))
+            causes.append(invalid_go(f"{path}.{_LIST_KEYS}", shown, "must not contain duplicate entries"))
         if field is None:
             continue
         subject = f"this property is in {_LIST_KEYS}, so it"

@@ -23,6 +23,14 @@ _ROOT: Final = "must not be empty at the root"
 _ITEM: Final = "must not be empty for specified array items"
 _FIELD: Final = "must not be empty for specified object fields"
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
+_IN_GO: Final = {
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "invalid repetition size": "invalid repeat count",
+    "no argument for repetition operator": "missing argument to repetition operator",
+}
+"""Go's engine says the same in other words."""
 _JUNCTORS: Final = ("anyOf", "allOf", "oneOf")
 _OUTSIDE_STRUCTURE: Final = frozenset({"externalDocs", "example", "type", "default", "properties"})
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
@@ -60,7 +68,8 @@ def pattern_problem(pattern: str) -> str:
         re2.compile(pattern, QUIET)
     except re2.error as error:
         text = error.args[0] if error.args else ""
-        return f"error parsing regexp: {text.decode(errors='replace') if isinstance(text, bytes) else text}"
+        kind, _, part = (text.decode(errors="replace") if isinstance(text, bytes) else str(text)).partition(": ")
+        return f"error parsing regexp: {_IN_GO.get(kind, kind)}: `{part}`"
     return ""
 
 

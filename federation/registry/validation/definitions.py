@@ -5,7 +5,7 @@ are checked by `registry/definitions.py`, one version at a time, because they ma
 for them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -77,13 +77,25 @@ def validate_definition_update(new: Object, old: Object) -> Causes:
     return causes
 
 
+def schemas_by_path(versions: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], str]]:
+    """Return the versions whose schemas have to be checked, each with the path of its schema."""
+    if _is_shared(versions, "schema"):
+        return [(versions[0], "spec.validation.openAPIV3Schema")]
+    return [(version, f"spec.versions[{index}].schema.openAPIV3Schema") for index, version in enumerate(versions)]
+
+
+def _is_shared(versions: Sequence[Mapping[str, Any]], key: str) -> bool:
+    """Tell whether all versions say the same: Kubernetes then speaks of it as of the definition's own."""
+    return all(bool(version.get(key)) and version[key] == versions[0].get(key) for version in versions)
+
+
 def is_true(obj: Object, kind: str) -> bool:
     """Tell whether a condition of the definition is true."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)
 
 
-def _validate_versions(versions: list[dict[str, Any]]) -> Causes:
+def _validate_versions(versions: Sequence[Mapping[str, Any]]) -> Causes:
     causes: Causes = [
         required(f"spec.versions[{index}].schema.openAPIV3Schema", "schemas are required")
         for index, version in enumerate(versions)
@@ -94,16 +106,28 @@ def _validate_versions(versions: list[dict[str, Any]]) -> Causes:
         if problems := names.dns1035_label(version.get("name") or ""):
             causes.append(invalid(f"{at}.name", version.get("name") or "", ",".join(problems)))
         causes += _validate_deprecation(version, at)
-        causes += _validate_scale((version.get("subresources") or {}).get("scale"), f"{at}.subresources.scale")
-        for place, column in enumerate(version.get("additionalPrinterColumns") or ()):
-            causes += _validate_column(column, f"{at}.additionalPrinterColumns[{place}]")
-        causes += _validate_selectable(version, f"{at}.selectableFields")
     found = [version.get("name") for version in versions]
     if len(set(found)) != len(found):
         causes.append(invalid("spec.versions", [], "must contain unique version names"))
     if sum(bool(version.get("storage")) for version in versions) != 1:
         causes.append(invalid("spec.versions", [], "must have exactly one version marked as storage version"))
+    for version, at in _places(versions, "subresources"):
+        causes += _validate_scale((version.get("subresources") or {}).get("scale"), f"{at}.scale")
+    for version, at in _places(versions, "additionalPrinterColumns"):
+        for index, column in enumerate(version.get("additionalPrinterColumns") or ()):
+            causes += _validate_column(column, f"{at}[{index}]")
+    for version, at in _places(versions, "selectableFields"):
+        causes += _validate_selectable(version, at)
     return causes
+
+
+def _places(versions: Sequence[Mapping[str, Any]], key: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield the versions with the path of their `key`, only the first one when they share it."""
+    if _is_shared(versions, key):
+        yield from ((version, f"spec.{key}") for version in versions[:1])
+        return
+    for index, version in enumerate(versions):
+        yield version, f"spec.versions[{index}].{key}"
 
 
 def _validate_deprecation(version: Mapping[str, Any], at: str) -> Causes:

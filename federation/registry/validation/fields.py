@@ -26,6 +26,21 @@ def show(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
+def show_go(value: Any) -> str:
+    """Return a list or object as Go's `%#v` writes it, which Kubernetes shows where a value is no scalar."""
+    if isinstance(value, dict):
+        inner = ", ".join(f"{show(key)}:{show_go(value[key])}" for key in sorted(value))
+        return f"map[string]interface {{}}{{{inner}}}"
+    if isinstance(value, list):
+        return f"[]interface {{}}{{{', '.join(map(show_go, value))}}}"
+    return show(value)
+
+
+def invalid_go(field: str, shown: str, message: str) -> dict[str, str]:
+    """The value, written as `show_go` or a Go literal of its own, is of the right type and wrong."""
+    return cause("FieldValueInvalid", f"Invalid value: {shown}: {message}", field)
+
+
 def invalid(field: str, value: Any, message: str) -> dict[str, str]:
     """The value is of the right type and wrong."""
     return cause("FieldValueInvalid", f"Invalid value: {show(value)}: {message}", field)

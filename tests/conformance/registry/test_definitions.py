@@ -340,5 +340,5 @@ async def test_a_definition_with_a_broken_rule_is_refused(api: Api) -> None:
     with pytest.raises(Invalid) as caught:
         await api.create("customresourcedefinitions", definition)
     (found,) = caught.value.details["causes"]
-    assert found["field"] == "spec.versions[0].schema.openAPIV3Schema.x-kubernetes-validations[0].rule"
+    assert found["field"] == "spec.validation.openAPIV3Schema.x-kubernetes-validations[0].rule"
     assert "compilation failed: ERROR" in found["message"]
