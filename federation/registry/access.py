@@ -3,6 +3,7 @@
 One `Access` per registry, shared by readers, writers and the background loops. It decides nothing.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -10,11 +11,13 @@ from federation.api.resources import Object
 from federation.base.clock import Clock
 from federation.base.errors import AlreadyExists, Conflict, NotFound
 from federation.registry import encoding
+from federation.registry.admission.webhooks import WebhookCaller
+from federation.registry.conversion import Converter
 from federation.registry.entropy import Entropy
 from federation.registry.filters import LabelCache
 from federation.registry.kinds import KindInfo, Kinds
 from federation.registry.options import DeleteOptions, RegistryOptions, WriteOptions
-from federation.store.interface import Entry, Store
+from federation.store.interface import Body, Entry, Store
 
 
 class Hook(Protocol):
@@ -68,7 +71,10 @@ class Access:
     clock: Clock
     options: RegistryOptions
     entropy: Entropy
+    webhooks: WebhookCaller | None = None
+    """How conversion webhooks are reached."""
     label_cache: LabelCache = field(init=False)
+    converter: Converter = field(init=False)
     hooks: dict[str, Hook] = field(default_factory=dict)
     """By store prefix of the kind."""
     admission: AdmissionChain | None = None
@@ -76,6 +82,7 @@ class Access:
 
     def __post_init__(self) -> None:
         self.label_cache = LabelCache(self.options.label_cache_entries)
+        self.converter = Converter(self.webhooks, self.entropy)
 
     @property
     def asks(self) -> AdmissionChain | None:
@@ -89,6 +96,28 @@ class Access:
         if entry is None:
             raise object_not_found(info, name)
         return entry
+
+    async def present(self, info: KindInfo, values: Sequence[bytes]) -> list[bytes]:
+        """Return stored bytes as objects of the kind's version; InternalError when a conversion webhook fails."""
+        if info.conversion is None:
+            return [info.to_version(value) for value in values]
+        return await info.conversion.to_version(values, info.resource.version, self.converter)
+
+    async def present_one(self, info: KindInfo, value: bytes) -> bytes:
+        """Return one object's stored bytes as `present` does."""
+        conversion = info.conversion
+        if conversion is None:
+            return info.to_version(value)
+        if conversion.is_current(info.head, value):
+            return value
+        return (await self.present(info, [value]))[0]
+
+    async def to_storage(self, info: KindInfo, obj: Object) -> Body:
+        """Return an object of the kind's version as it is stored; InternalError when a conversion webhook fails."""
+        conversion = info.conversion
+        if conversion is None or conversion.storage_version == info.resource.version:
+            return encoding.encode(info.storage_head, obj)
+        return await conversion.to_storage(obj, self.converter)
 
     async def objects(self, info: KindInfo, namespace: str = "") -> list[Object]:
         """Return every object of a kind, parsed: for the small collections that rules are kept in."""

@@ -18,6 +18,7 @@ from federation.base.clock import to_rfc3339
 from federation.base.errors import AlreadyExists, ApiError, NotFound, invalid
 from federation.registry import encoding
 from federation.registry.access import Access
+from federation.registry.conversion import Conversion
 from federation.registry.deletes import Deleter
 from federation.registry.kinds import ALL_VERBS, KindInfo, PrinterColumn, ScalePaths
 from federation.registry.options import DeleteOptions, WriteOptions
@@ -103,7 +104,10 @@ class Definitions:
         if self._served.get(metadata["uid"]) == state or not is_true(obj, "Established"):
             return
         self._served[metadata["uid"]] = state
-        self._access.kinds.replace(group, plural, kind_infos(obj, is_terminating=terminating))
+        # Every object was written under the first generation of a definition that has no other.
+        since = int(metadata["resourceVersion"]) if metadata.get("generation", 1) > 1 else 0
+        infos = kind_infos(obj, is_terminating=terminating, current_since=since)
+        self._access.kinds.replace(group, plural, infos)
 
     def removed(self, obj: Object) -> None:
         """Stop serving a definition that is gone."""
@@ -194,11 +198,25 @@ class Definitions:
             pause_s = min(pause_s * 2, _RETRY_S)
 
 
-def kind_infos(definition: Object, *, is_terminating: bool = False) -> list[KindInfo]:
-    """Return one KindInfo per served version of a definition, the storage version first."""
+def kind_infos(definition: Object, *, is_terminating: bool = False, current_since: int = 0) -> list[KindInfo]:
+    """Return one KindInfo per served version of a definition, the storage version first.
+
+    `current_since` is the revision since which objects are written under the definition as it is.
+    """
     spec = definition["spec"]
     names = spec["names"]
     storage = next(version["name"] for version in spec["versions"] if version.get("storage"))
+    converting = spec.get("conversion") or {}
+    conversion = Conversion(
+        group=spec["group"],
+        kind=names["kind"],
+        storage_version=storage,
+        sources={
+            version["name"]: partial(from_openapi, version["schema"]["openAPIV3Schema"]) for version in spec["versions"]
+        },
+        current_since=current_since,
+        webhook=converting.get("webhook") if converting.get("strategy") == "Webhook" else None,
+    )
     infos = []
     for version in sorted(spec["versions"], key=lambda version: version["name"] != storage):
         if not version.get("served"):
@@ -213,7 +231,7 @@ def kind_infos(definition: Object, *, is_terminating: bool = False) -> list[Kind
                 singular=names.get("singular") or names["kind"].lower(),
                 list_kind=names.get("listKind") or names["kind"] + "List",
                 strategy=CustomStrategy(has_status="status" in subresources),
-                schema_source=partial(from_openapi, version["schema"]["openAPIV3Schema"]),
+                schema_source=partial(conversion.schema, version["name"]),
                 short_names=tuple(names.get("shortNames") or ()),
                 categories=tuple(names.get("categories") or ()),
                 subresources=frozenset(subresources),
@@ -224,6 +242,7 @@ def kind_infos(definition: Object, *, is_terminating: bool = False) -> list[Kind
                 is_custom=True,
                 is_terminating=is_terminating,
                 warning=_deprecation(spec, version),
+                conversion=conversion,
                 selectable_fields=tuple(field["jsonPath"] for field in version.get("selectableFields") or ()),
             )
         )

@@ -26,7 +26,7 @@ from federation.registry.access import Access, details, modified, object_not_fou
 from federation.registry.kinds import KindInfo
 from federation.registry.options import DeleteOptions, ListOptions, ListResult
 from federation.registry.reads import Reader
-from federation.store.interface import Entry
+from federation.store.interface import Body, Entry
 
 ORPHAN_FINALIZER = "orphan"
 FOREGROUND_FINALIZER = "foregroundDeletion"
@@ -46,12 +46,13 @@ class Deleter:
         access = self._access
         for _ in range(access.options.write_attempts_max):
             entry = await access.entry(info, namespace, name)
-            obj = encoding.decode(info.to_version(entry.value))
+            obj = encoding.decode(entry.value)  # as it is stored: nothing but its metadata is read and changed
             _check_preconditions(info, obj, options)
             if refusal := info.strategy.deletion_refusal(obj):
                 raise Forbidden(f'{info.group_resource} "{name}" is forbidden: {refusal}', details=details(info, name))
             if (asked := access.asks) is not None:
-                await asked.validate_delete(info, obj, options)
+                seen = encoding.decode(await access.present_one(info, entry.value))
+                await asked.validate_delete(info, seen, options)
             try:
                 return await self._delete_entry(info, entry, obj, options)
             except RevisionConflict as error:
@@ -83,26 +84,26 @@ class Deleter:
         if not finalizers and not grace_s and info.strategy.may_go(obj):
             return await self._remove(info, entry, obj, options)
         if not self._mark(info, obj, finalizers, grace_s):
-            return info.to_version(entry.value), False
-        body = encoding.encode(info.storage_head, obj)
+            return await self._access.present_one(info, entry.value), False
+        body = _body(obj)
         if options.dry_run:
-            return info.to_version(encoding.join(body, entry.revision)), False
+            return await self._access.present_one(info, encoding.join(body, entry.revision)), False
         marked = await self._access.store.update(entry.key, body, entry.revision)
         if hook := self._access.hooks.get(info.prefix):
             hook.written(obj)
-        return info.to_version(marked.value), False
+        return await self._access.present_one(info, marked.value), False
 
     async def _remove(self, info: KindInfo, entry: Entry, obj: Object, options: DeleteOptions) -> tuple[bytes, bool]:
         metadata = obj["metadata"]
-        body = encoding.encode(info.storage_head, obj)
+        body = _body(obj)
         if options.dry_run:
-            value = info.to_version(encoding.join(body, entry.revision))
+            value = encoding.join(body, entry.revision)
         else:
-            value = info.to_version((await self._access.store.delete(entry.key, body, entry.revision)).value)
+            value = (await self._access.store.delete(entry.key, body, entry.revision)).value
             if hook := self._access.hooks.get(info.prefix):
                 hook.removed(obj)
         if info.strategy.returns_deleted_object:
-            return value, True
+            return await self._access.present_one(info, value), True
         return success_status(info, metadata["name"], metadata["uid"]), True
 
     def _mark(self, info: KindInfo, obj: Object, finalizers: list[str], grace_s: int) -> bool:
@@ -136,6 +137,11 @@ class Deleter:
             metadata.get("finalizers"),
         )
         return before != after
+
+
+def _body(obj: Object) -> Body:
+    """Return an object in the version that it was stored in."""
+    return encoding.encode(encoding.head(obj["apiVersion"], obj["kind"]), obj)
 
 
 def success_status(info: KindInfo, name: str, uid: str) -> bytes:

@@ -12,6 +12,7 @@ from federation.api.resources import Resource
 from federation.base.errors import NotFound
 from federation.registry import encoding
 from federation.registry.cel.rules import Rules, compile_rules
+from federation.registry.conversion import Conversion
 from federation.registry.schema.model import Schema
 from federation.registry.strategies.base import Strategy
 
@@ -61,6 +62,8 @@ class KindInfo:
     """Text for a Warning header on every request (deprecated versions)."""
     selectable_fields: tuple[str, ...] = ()
     """JSON paths of a custom resource that field selectors may use."""
+    conversion: Conversion | None = None
+    """How a custom resource gets from its stored version to this one; None for built-in kinds, which differ in name."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -100,7 +103,7 @@ class KindInfo:
         return f"{self.prefix}{namespace}/" if namespace and self.resource.namespaced else self.prefix
 
     def to_version(self, value: bytes) -> bytes:
-        """Return stored bytes as an object of this version."""
+        """Return stored bytes under the name of this version; `Access.present` also converts what is in them."""
         return encoding.with_head(value, self.head)
 
     @property

@@ -24,7 +24,7 @@ class Reader:
     async def get(self, info: KindInfo, namespace: str, name: str) -> bytes:
         """Return an object's bytes in the version asked for."""
         entry = await self._access.entry(info, namespace, name)
-        return info.to_version(entry.value)
+        return await self._access.present_one(info, entry.value)
 
     async def list_page(self, info: KindInfo, namespace: str, options: ListOptions) -> ListResult:
         """Return one page of a collection, all of it when no limit is given."""
@@ -40,9 +40,10 @@ class Reader:
         key = info.key(namespace, wanted.name)
         page = await self._page(key, 1, start, key)
         found = [
-            info.to_version(entry.value)
+            value
             for entry in page.entries
-            if entry.key == key and wanted.matches(key, entry.revision, entry.value)
+            if entry.key == key
+            and wanted.matches(key, entry.revision, value := await self._access.present_one(info, entry.value))
         ]
         return ListResult(found, page.revision)
 
@@ -50,18 +51,19 @@ class Reader:
         self, info: KindInfo, namespace: str, wanted: Filter, start: Continuation, limit: int
     ) -> ListResult:
         prefix = info.collection(namespace)
-        to_version = info.to_version
+        present = self._access.present
         if wanted.matches_all:
             page = await self._page(prefix, limit, start)
-            items = [to_version(entry.value) for entry in page.entries]
+            items = await present(info, [entry.value for entry in page.entries])
             return self._result(items, page, page.remaining)
         items = []
         while True:
             page = await self._page(prefix, limit, start)
-            for index, entry in enumerate(page.entries):
-                if not wanted.matches(entry.key, entry.revision, entry.value):
+            values = await present(info, [entry.value for entry in page.entries])
+            for index, (entry, value) in enumerate(zip(page.entries, values, strict=True)):
+                if not wanted.matches(entry.key, entry.revision, value):
                     continue
-                items.append(to_version(entry.value))
+                items.append(value)
                 if len(items) == limit:
                     return self._full(items, page, index)
             if not page.next_key:

@@ -65,7 +65,7 @@ class Registry:
     ) -> None:
         self.kinds = Kinds(builtin_kinds())
         self.options = options or RegistryOptions()
-        access = Access(store, self.kinds, clock, self.options, entropy or SystemEntropy())
+        access = Access(store, self.kinds, clock, self.options, entropy or SystemEntropy(), webhooks)
         self.store = store
         self._reader = Reader(access)
         self._watcher = Watcher(access)

@@ -42,7 +42,7 @@ class Subresources:
     async def get_scale(self, info: KindInfo, namespace: str, name: str) -> bytes:
         """Return the autoscaling/v1 Scale of a workload."""
         entry = await self._access.entry(info, namespace, name)
-        return orjson.dumps(to_scale(info, encoding.decode(info.to_version(entry.value))))
+        return orjson.dumps(to_scale(info, encoding.decode(await self._access.present_one(info, entry.value))))
 
     async def create(
         self, info: KindInfo, namespace: str, name: str, subresource: str, obj: Object, options: WriteOptions

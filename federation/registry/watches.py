@@ -57,10 +57,11 @@ class Watcher:
 
     async def _initial(self, info: KindInfo, prefix: str, wanted: Filter) -> tuple[int, WatchBatch]:
         page = await self._access.store.list(prefix)
+        values = await self._access.present(info, [entry.value for entry in page.entries])
         found = [
-            ("ADDED", info.to_version(entry.value))
-            for entry in page.entries
-            if wanted.matches(entry.key, entry.revision, entry.value)
+            ("ADDED", value)
+            for entry, value in zip(page.entries, values, strict=True)
+            if wanted.matches(entry.key, entry.revision, value)
         ]
         return page.revision, found
 
@@ -93,7 +94,7 @@ class _Stream:
                 if pending.done():
                     batch = pending.result()
                     pending = asyncio.ensure_future(anext(changes))
-                    if events := self._translate(batch):
+                    if events := await self._translate(batch):
                         yield events
                 elif deadline is not None and deadline.done():
                     return
@@ -119,28 +120,34 @@ class _Stream:
     def _tick(self) -> "asyncio.Future[None]":
         return asyncio.ensure_future(self._access.clock.sleep(self._access.options.bookmark_interval_s))
 
-    def _translate(self, batch: EventBatch) -> WatchBatch:
+    async def _translate(self, batch: EventBatch) -> WatchBatch:
+        present, info = self._access.present, self._info
+        values = await present(info, [event.value for event in batch])
         self._reached = max(self._reached, batch.revision)
-        to_version = self._info.to_version
         if self._wanted.matches_all:
-            return [(_TYPES[event.type], to_version(event.value)) for event in batch]
-        return [translated for event in batch if (translated := self._select(event)) is not None]
+            return [(_TYPES[event.type], value) for event, value in zip(batch, values, strict=True)]
+        befores = iter(await present(info, [event.previous for event in batch if event.previous is not None]))
+        return [
+            translated
+            for event, value in zip(batch, values, strict=True)
+            if (translated := self._select(event, value, None if event.previous is None else next(befores)))
+        ]
 
-    def _select(self, event: Event) -> tuple[str, bytes] | None:
-        """Translate one change for a watcher that sees part of the collection."""
-        wanted, to_version = self._wanted, self._info.to_version
-        is_in = event.type is not EventType.DELETED and wanted.matches(event.key, event.revision, event.value)
-        if event.previous is None:
-            return ("ADDED", to_version(event.value)) if is_in else None
-        before = int(encoding.position(event.previous).resource_version)
-        was_in = wanted.matches(event.key, before, event.previous)
+    def _select(self, event: Event, value: bytes, previous: bytes | None) -> tuple[str, bytes] | None:
+        """Translate one change, from `previous` to `value`, for a watcher that sees part of the collection."""
+        wanted = self._wanted
+        is_in = event.type is not EventType.DELETED and wanted.matches(event.key, event.revision, value)
+        if previous is None:
+            return ("ADDED", value) if is_in else None
+        before = int(encoding.position(previous).resource_version)
+        was_in = wanted.matches(event.key, before, previous)
         if is_in:
-            return ("MODIFIED" if was_in else "ADDED", to_version(event.value))
+            return ("MODIFIED" if was_in else "ADDED", value)
         if not was_in:
             return None
         if event.type is EventType.DELETED:
-            return ("DELETED", to_version(event.value))
-        return ("DELETED", to_version(encoding.with_revision(event.previous, event.revision)))
+            return ("DELETED", value)
+        return ("DELETED", encoding.with_revision(previous, event.revision))
 
 
 def _check(options: ListOptions) -> None:

@@ -35,7 +35,7 @@ from federation.registry.preparing import (
     prepare_update,
     track_create,
 )
-from federation.store.interface import Body, Entry
+from federation.store.interface import Entry
 
 _GENERATED_NAMES_MAX = 8
 
@@ -150,15 +150,18 @@ class Writer:
         access = self._access
         for _ in range(access.options.write_attempts_max):
             entry = await access.entry(info, namespace, name)
-            old = self._decode(info, entry)
-            wanted, is_pinned = change(self._decode(info, entry))
+            value = await access.present_one(info, entry.value)
+            old = encoding.decode(value)
+            wanted, is_pinned = change(encoding.decode(value))
             if access.asks is not None:
                 wanted = await self._mutated(info, wanted, old, options, subresource)
             new = prepare_update(
                 info, wanted, old, options, now=access.clock.now(), subresource=subresource, is_apply=is_apply
             )
             if new is None:
-                return info.to_version(entry.value)
+                if not _is_outdated(info, entry.value, value):
+                    return value
+                new = old
             if (asked := access.asks) is not None:
                 await asked.validate(info, new, old, options, subresource=subresource)
             if hook := access.hooks.get(info.prefix):
@@ -194,11 +197,11 @@ class Writer:
             await hook.before_create(obj, dry_run=options.dry_run)
         for _ in range(_GENERATED_NAMES_MAX):
             key = info.key(namespace, metadata["name"])
-            body = encoding.encode(info.storage_head, obj)
             if options.dry_run:
                 if await access.store.get(key) is not None:
                     raise already_exists(info, metadata["name"])
-                return encoding.without_revision(Body(info.head, body.tail))
+                return encoding.without_revision(encoding.encode(info.head, obj))
+            body = await access.to_storage(info, obj)
             try:
                 entry = await access.store.create(key, body)
             except KeyExists as error:
@@ -213,15 +216,16 @@ class Writer:
                     hook.removed(obj)
                 raise
             if hook is not None:
+                metadata["resourceVersion"] = str(entry.revision)
                 hook.written(obj)
-            return info.to_version(entry.value)
+            return await access.present_one(info, entry.value)
         raise already_exists(info, metadata["name"])
 
     async def _replace(self, info: KindInfo, entry: Entry, new: Object, options: WriteOptions) -> bytes:
         access = self._access
-        body = encoding.encode(info.storage_head, new)
         if options.dry_run:
-            return info.to_version(encoding.join(body, entry.revision))
+            return encoding.join(encoding.encode(info.head, new), entry.revision)
+        body = await access.to_storage(info, new)
         hook = access.hooks.get(info.prefix)
         if has_to_go(info, new):
             written = await access.store.delete(entry.key, body, entry.revision)
@@ -230,8 +234,9 @@ class Writer:
         else:
             written = await access.store.update(entry.key, body, entry.revision)
             if hook is not None:
+                new["metadata"]["resourceVersion"] = str(written.revision)
                 hook.written(new)
-        return info.to_version(written.value)
+        return await access.present_one(info, written.value)
 
     async def _create_applied(
         self, info: KindInfo, namespace: str, name: str, patch: Patch, options: WriteOptions
@@ -280,5 +285,9 @@ class Writer:
                 },
             )
 
-    def _decode(self, info: KindInfo, entry: Entry) -> Object:
-        return encoding.decode(info.to_version(entry.value))
+
+def _is_outdated(info: KindInfo, stored: bytes, presented: bytes) -> bool:
+    """Tell whether an unchanged object is written all the same, because what is stored of it is of an older kind."""
+    if info.conversion is None:
+        return False
+    return not stored.startswith(info.storage_head) or (info.head == info.storage_head and stored != presented)

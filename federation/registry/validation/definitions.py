@@ -86,7 +86,8 @@ def schemas_by_path(versions: Sequence[Mapping[str, Any]]) -> list[tuple[Mapping
 
 def _is_shared(versions: Sequence[Mapping[str, Any]], key: str) -> bool:
     """Tell whether all versions say the same: Kubernetes then speaks of it as of the definition's own."""
-    return all(bool(version.get(key)) and version[key] == versions[0].get(key) for version in versions)
+    shared = versions[0].get(key) if versions else None
+    return bool(shared) and all(version.get(key) == shared for version in versions)
 
 
 def is_true(obj: Object, kind: str) -> bool:
