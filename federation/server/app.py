@@ -35,7 +35,7 @@ from federation.server import access
 from federation.server.asgi import ASGIApp, Disconnected, Receive, Request, Scope, Send
 from federation.server.audit.trail import Auditor
 from federation.server.authn import Authenticator
-from federation.server.decoding import decode_object
+from federation.server.bodies import read_object
 from federation.server.discovery import Discovery
 from federation.server.health import ENDPOINTS, Check, Health
 from federation.server.identity import ANONYMOUS, Attributes
@@ -260,8 +260,7 @@ class App:
         await request.respond_json(201, value, content_type=answer.content_type)
 
     async def _body(self, request: Request) -> dict[str, Any]:
-        body = await request.body(self._options.body_bytes_max)
-        return decode_object(body, request.header(b"content-type"))[0]
+        return (await read_object(request, self._options.body_bytes_max))[0]
 
     def _deadline_s(self, request: Request) -> float:
         if "timeout" not in request.query:

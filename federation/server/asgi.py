@@ -94,15 +94,17 @@ class Request:
             raise too_large(bytes_max)
         message = await self.receive()
         body: bytes = message.get("body", b"")
-        while message.get("more_body"):
-            if len(body) > bytes_max:
-                raise too_large(bytes_max)
-            message = await self.receive()
-            body += message.get("body", b"")
-        if message["type"] == "http.disconnect":
-            raise Disconnected
+        if message.get("more_body"):
+            # Gathered and joined once: adding to bytes would copy all that came before with every piece.
+            gathered = bytearray(body)
+            while message.get("more_body") and len(gathered) <= bytes_max:
+                message = await self.receive()
+                gathered += message.get("body", b"")
+            body = bytes(gathered)
         if len(body) > bytes_max:
             raise too_large(bytes_max)
+        if message["type"] == "http.disconnect":
+            raise Disconnected
         return body
 
     async def respond(

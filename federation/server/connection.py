@@ -11,21 +11,35 @@ from functools import partial
 from typing import Any, ClassVar
 
 import uvicorn
+from prometheus_client import Counter
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from federation.server.asgi import ANSWER, Header
 from federation.server.peers import Peer, to_peer
 
+_stalled = Counter(
+    "federation_server_connections_stalled_total", "Connections dropped because the client stopped reading"
+)
 _CLOSE: Header = (b"connection", b"close")
 
 
-class _RequestHeadTooLarge(Exception):
-    """Raised inside a parser callback, so that httptools reports a parser error and uvicorn closes with 400."""
+_HEADERS_MAX = 1000
+_PIPELINED_MAX = 64
+"""Requests that a client may send ahead of their answers."""
+_REST_S = 5.0
+"""How long the rest of a body may take that was answered before it was complete, so that its sender sees the answer."""
+_TOO_LARGE = "Request Header Fields Too Large"
+
+
+class _Refused(Exception):
+    """Raised inside a parser callback, so that httptools reports a parser error and uvicorn answers and closes."""
 
 
 class Connection(HttpToolsProtocol):
     """One connection: adds the peer to every request's state, and bounds size and duration of a request's head.
+
+    A client that does not read what it asked for is dropped after `stall_s`, and what it left unread with it.
 
     Timers are set only for what is slow (a head that comes in pieces, a connection that may be idle), and a whole
     answer goes out in one write: a GET costs a tenth less than with a timer and two writes for every request.
@@ -34,6 +48,7 @@ class Connection(HttpToolsProtocol):
     head_bytes_max: ClassVar[int]
     head_s: ClassVar[float]
     keep_alive_s: ClassVar[float]
+    stall_s: ClassVar[float]
 
     def __init__(
         self,
@@ -50,6 +65,12 @@ class Connection(HttpToolsProtocol):
         self._head_deadline: asyncio.TimerHandle | None = None
         self._idle_since_s = 0.0
         self._idle_check: asyncio.TimerHandle | None = None
+        self._refusal = 0
+        self._unread_bytes = 0
+        self._stall_check: asyncio.TimerHandle | None = None
+        self._rest_deadline: asyncio.TimerHandle | None = None
+        self._loose_bytes = 0
+        """What came after a head and is no body: chunk extensions and trailers."""
 
     @property
     def is_idle(self) -> bool:
@@ -66,8 +87,9 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._clear_deadline()
-        if self._idle_check is not None:
-            self._idle_check.cancel()
+        for timer in (self._idle_check, self._stall_check, self._rest_deadline):
+            if timer is not None:
+                timer.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -77,9 +99,24 @@ class Connection(HttpToolsProtocol):
         super().data_received(data)
         if self._is_in_head and not self.transport.is_closing():
             if self._head_bytes > self.head_bytes_max:
-                self.send_400_response("Invalid HTTP request received.")
+                self._refusal = 431
+                self.send_400_response(_TOO_LARGE)
             elif self._head_deadline is None:
                 self._head_deadline = self.loop.call_later(self.head_s, self.transport.close)
+        elif self.cycle is not None and self.cycle.more_body:
+            self._loose_bytes += len(data)
+            if self._loose_bytes > 2 * self.head_bytes_max:
+                self.transport.abort()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what cannot be parsed, or is refused before it is parsed to its end, and close."""
+        if self._refusal != 431:
+            super().send_400_response(msg)
+            return
+        text = _TOO_LARGE.encode()
+        head = STATUS_LINE[431] + b"content-type: text/plain; charset=utf-8\r\nconnection: close\r\n"
+        self.transport.write(b"%bcontent-length: %d\r\n\r\n%b" % (head, len(text), text))
+        self.transport.close()
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -89,12 +126,29 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._is_in_head = False
         self._clear_deadline()
+        is_too_large = len(self.headers) > _HEADERS_MAX
         if self._head_bytes + self._piece_bytes > self.head_bytes_max:
             size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-            if size > self.head_bytes_max:
-                raise _RequestHeadTooLarge
+            is_too_large |= size > self.head_bytes_max
+        if is_too_large:
+            self._refusal = 431
+            raise _Refused
+        if len(self.pipeline) >= _PIPELINED_MAX:
+            raise _Refused
         super().on_headers_complete()
         self.scope["extensions"] = {ANSWER: partial(self._answer, self.cycle)}  # type: ignore[dict-item]  # ours
+
+    def on_body(self, body: bytes) -> None:
+        self._loose_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self.cycle.more_body = False
+        self._loose_bytes = 0
+        if self._rest_deadline is not None:
+            self._rest_deadline.cancel()
+            self._rest_deadline = None
 
     def on_response_complete(self) -> None:
         if self.pipeline:
@@ -104,6 +158,30 @@ class Connection(HttpToolsProtocol):
         if not self.transport.is_closing():
             self.flow.resume_reading()
             self._idle_since_s = self.loop.time()
+            if self.cycle.more_body:
+                self._rest_deadline = self.loop.call_later(_REST_S, self.transport.close)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._stall_check is None:
+            self._unread_bytes = self.transport.get_write_buffer_size()
+            self._stall_check = self.loop.call_later(self.stall_s, self._abort_when_stalled)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._stall_check is not None:
+            self._stall_check.cancel()
+            self._stall_check = None
+
+    def _abort_when_stalled(self) -> None:
+        """Drop the client when it read nothing since the last look; who reads slowly may go on."""
+        unread_bytes = self.transport.get_write_buffer_size()
+        if unread_bytes >= self._unread_bytes:
+            _stalled.inc()
+            self.transport.abort()
+            return
+        self._unread_bytes = unread_bytes
+        self._stall_check = self.loop.call_later(self.stall_s, self._abort_when_stalled)
 
     def _answer(self, cycle: RequestResponseCycle, status: int, headers: Sequence[Header], body: bytes) -> bool:
         """Do what `cycle.send` does with a whole answer, in one write; False when that would not be the same."""
@@ -138,7 +216,10 @@ class Connection(HttpToolsProtocol):
             self._head_deadline = None
 
 
-def limited(*, head_bytes_max: int, head_s: float, keep_alive_s: float) -> type[Connection]:
-    """Return the connection class with these limits: bytes and seconds of a request's head, seconds of idleness."""
-    limits = {"head_bytes_max": head_bytes_max, "head_s": head_s, "keep_alive_s": keep_alive_s}
+def limited(*, head_bytes_max: int, head_s: float, keep_alive_s: float, stall_s: float) -> type[Connection]:
+    """Return the connection class with these limits.
+
+    Bytes and seconds of a request's head, seconds of idleness, and seconds for which a client may read nothing.
+    """
+    limits = {"head_bytes_max": head_bytes_max, "head_s": head_s, "keep_alive_s": keep_alive_s, "stall_s": stall_s}
     return type("LimitedConnection", (Connection,), limits)

@@ -18,8 +18,11 @@ from federation.server.protobuf import decoder as protobuf
 
 DEPTH_MAX = 128
 """Nesting of a body. Kubernetes' deepest kinds stay below 40."""
-NODES_MAX = 1_000_000
-"""Values in a YAML body after its aliases are written out."""
+NODES_MAX = 200_000
+"""Values in a YAML body, also after its aliases are written out. JSON, which is parsed a hundred times faster, may hold
+as many as fit into a body."""
+SLOW_BYTES_MIN = 64 * 1024
+"""YAML bodies from this size take long enough to be decoded in a thread."""
 BODY_TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 _JSON_TYPES = frozenset({"", "application/json", "text/json", "*/*"})
 _YAML_TYPES = frozenset({"application/yaml", "text/yaml", "application/x-yaml"})
@@ -104,12 +107,19 @@ def decode_yaml(body: bytes) -> tuple[Any, list[str]]:
     try:
         duplicates, has_aliases = _inspect_yaml(body)
         value = yaml.load(body, Loader=_Loader)  # noqa: S506  # a safe loader with fewer types
+        if has_aliases and _count_nodes(value, {}) > NODES_MAX:
+            raise ValueError("document contains excessive aliasing")
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError, TypeError) as error:
         detail = str(error).replace("\n", " ")
         raise BadRequest(f"error converting YAML to JSON: yaml: {detail}") from error
     if has_aliases:
-        _check_size(value)
+        _check_depth(value)
     return _to_json(value), duplicates
+
+
+def is_slow(body: bytes, content_type: str) -> bool:
+    """Return whether decoding takes so long that it should not be done in the event loop."""
+    return len(body) >= SLOW_BYTES_MIN and "yaml" in content_type.lower()
 
 
 def check_patch_depth(body: bytes) -> None:
@@ -141,7 +151,9 @@ def _inspect_yaml(body: bytes) -> tuple[list[str], bool]:
     # One entry per open collection: None for a sequence, else the keys seen and whether a key comes next.
     open_: list[list[Any] | None] = []
     has_aliases = False
-    for event in yaml.parse(body, Loader=yaml.CSafeLoader):
+    for nodes, event in enumerate(yaml.parse(body, Loader=yaml.CSafeLoader)):
+        if nodes > NODES_MAX:
+            raise ValueError(f"more than {NODES_MAX} values: send JSON")
         if isinstance(event, yaml.AliasEvent):
             has_aliases = True
         if isinstance(event, yaml.CollectionEndEvent):
@@ -171,6 +183,8 @@ def _to_json(value: Any) -> Any:
         return [_to_json(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):
         raise BadRequest(f"error converting YAML to JSON: yaml: {value} is not a JSON number")
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        raise BadRequest("error converting YAML to JSON: yaml: an integer needs more than 64 bits")
     return value
 
 
@@ -199,14 +213,18 @@ def _check_depth(value: Any) -> None:
         level = [child for entry in level for child in _children(entry) if isinstance(child, (dict, list))]
 
 
-def _check_size(value: Any) -> None:
-    """Count nodes as if every alias were written out; one that contains itself would count for ever and stops too."""
-    pending, nodes = [value], 0
-    while pending:
-        nodes += 1
-        if nodes > NODES_MAX or len(pending) > NODES_MAX:
-            raise BadRequest("error converting YAML to JSON: yaml: document contains excessive aliasing")
-        pending.extend(_children(pending.pop()))
+def _count_nodes(value: Any, counted: dict[int, int]) -> int:
+    """Return how many values there are when every alias is written out; one that contains itself has too many.
+
+    Each collection is counted once, however many aliases name it. RecursionError for a long chain of aliases.
+    """
+    if not isinstance(value, (dict, list)):
+        return 1
+    known = counted.get(id(value))
+    if known is None:
+        counted[id(value)] = NODES_MAX + 1  # what a collection inside itself finds
+        known = counted[id(value)] = 1 + sum(_count_nodes(child, counted) for child in _children(value))
+    return known
 
 
 def _count_keys(value: Any) -> int:

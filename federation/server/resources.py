@@ -13,7 +13,7 @@ from federation.base.errors import BadRequest, MethodNotAllowed, NotFound
 from federation.registry.kinds import KindInfo
 from federation.registry.options import DeleteOptions, WriteOptions
 from federation.registry.registry import Registry
-from federation.server import decoding, parameters
+from federation.server import bodies, decoding, parameters
 from federation.server.asgi import Request, is_true
 from federation.server.escalation import RBAC_GROUP, check_escalation
 from federation.server.identity import MASTERS
@@ -129,7 +129,7 @@ class Resources:
         patch = await request.body(self._body_bytes_max)
         decoding.check_patch_depth(patch)
         if patch_type == _APPLY and patch[:1] != b"{":
-            patch = orjson.dumps(decoding.decode_yaml(patch)[0])
+            patch = await bodies.to_json(patch, patch_type)
         arguments = (call.info, path.namespace, path.name, patch_type, patch)
         if path.group == RBAC_GROUP and MASTERS not in request.user.groups:
             # What the patch would grant is known only from its result.
@@ -184,8 +184,7 @@ class Resources:
 
     async def _object(self, call: Call, options: WriteOptions) -> dict[str, object]:
         """Read and decode the body; a field that is set twice is a warning, or refused under Strict."""
-        body = await call.request.body(self._body_bytes_max)
-        obj, duplicates = decoding.decode_object(body, call.request.header(b"content-type"))
+        obj, duplicates = await bodies.read_object(call.request, self._body_bytes_max)
         if duplicates and options.field_validation != "Ignore":
             texts = [f'duplicate field "{name}"' for name in duplicates]
             if options.field_validation == "Strict":
@@ -204,7 +203,7 @@ class Resources:
         body = await call.request.body(self._body_bytes_max)
         if not body.strip():
             return None
-        return decoding.decode_object(body, call.request.header(b"content-type"))[0]
+        return (await bodies.to_object(body, call.request.header(b"content-type")))[0]
 
 
 def _check_scope(info: KindInfo, path: ResourcePath, verb: str) -> None:

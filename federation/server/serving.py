@@ -30,6 +30,8 @@ class ServingOptions:
     """From connecting, or from the first byte of a request, until its last header (against clients that trickle)."""
     request_head_bytes_max: int = 128 * 1024
     """Request line and headers together."""
+    write_stall_s: float = 30.0
+    """A client that reads nothing for so long, while an answer waits for it, is dropped (watches among them)."""
     backlog: int = 4096
     connections_max: int = 8192
     graceful_stop_s: int = 5
@@ -63,6 +65,7 @@ async def serve(
             head_bytes_max=options.request_head_bytes_max,
             head_s=options.request_head_s,
             keep_alive_s=options.keep_alive_s,
+            stall_s=options.write_stall_s,
         ),
         interface="asgi3",
         ws="none",

@@ -8,7 +8,7 @@ or when this client is too slow and its buffer overflowed).
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from federation.server.rendering import include_object, to_partial
 Batch = list[tuple[str, bytes]]
 _FIRST_WAIT_S = 0.02
 """How long headers wait for the first events, so that a request that fails at once still gets its HTTP status."""
+_PIECE_BYTES_MAX = 512 * 1024
 _DEFAULT_S_MIN, _DEFAULT_S_MAX = 1800, 3600
 _PREFIX = {
     type_: b'{"type":"' + type_.encode() + b'","object":' for type_ in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
@@ -73,11 +74,23 @@ class Watches:
                     await _send(request, _error_event(error))
                     break
                 pending = asyncio.ensure_future(anext(batches))
-                await _send(request, encode(batch))
+                for piece in _pieces(batch):
+                    await _send(request, encode(piece))
             if not gone.done():
                 await request.send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
             await _close(batches, pending, gone, stopping)
+
+
+def _pieces(batch: Batch) -> Iterator[Batch]:
+    """Yield a batch in parts of bounded size, so that a client that does not read holds no more than one of them."""
+    start = size = 0
+    for index, (_, value) in enumerate(batch):
+        size += len(value)
+        if size > _PIECE_BYTES_MAX and index > start:
+            yield batch[start:index]
+            start, size = index, len(value)
+    yield batch[start:] if start else batch
 
 
 async def _close(batches: AsyncIterator[Batch], *tasks: "asyncio.Future[Any]") -> None:

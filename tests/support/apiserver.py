@@ -82,7 +82,12 @@ def build(
 
 
 async def _serve(
-    directory: Path, store: Store, stop: asyncio.Event, on_ready: Callable[[Parts], None], **arguments: Any
+    directory: Path,
+    store: Store,
+    stop: asyncio.Event,
+    on_ready: Callable[[Parts], None],
+    serving_options: ServingOptions,
+    **arguments: Any,
 ) -> None:
     parts = build(directory, store, **arguments)
 
@@ -105,7 +110,7 @@ async def _serve(
             tls=parts.pki.serving,
             on_started=started,
             on_stopping=parts.app.stop,
-            options=ServingOptions(graceful_stop_s=1),
+            options=serving_options,
         )
     )
     stopping = asyncio.create_task(stop.wait())
@@ -126,6 +131,7 @@ def api_server(
     store: Callable[[], Store] = MemoryStore,
     options: AppOptions | None = None,
     registry_options: RegistryOptions | None = None,
+    serving: ServingOptions | None = None,
 ) -> Iterator[Parts]:
     """Run a server while the context is open; what fails in its thread is raised here."""
     ready = threading.Event()
@@ -138,7 +144,8 @@ def api_server(
     async def main() -> None:
         held["stop"] = stop = asyncio.Event()
         held["loop"] = asyncio.get_running_loop()
-        await _serve(directory, store(), stop, on_ready, options=options, registry_options=registry_options)
+        limits = serving or ServingOptions(graceful_stop_s=1)
+        await _serve(directory, store(), stop, on_ready, limits, options=options, registry_options=registry_options)
 
     def run() -> None:
         try:

@@ -163,8 +163,10 @@ def to_line(entry: Entry) -> bytes:
     try:
         return orjson.dumps(event) + b"\n"
     except (orjson.JSONEncodeError, RecursionError):
-        # A body that we could read and JSON cannot hold, for instance a YAML number without end.
-        return orjson.dumps(entry.event | {"annotations": entry.event["annotations"] | TRUNCATED}) + b"\n"
+        # What others put in cannot be JSON, such as half a surrogate pair; the rest of the event is still true.
+        foreign = ("annotations", "requestObject", "responseObject")
+        kept = {name: value for name, value in event.items() if name not in foreign}
+        return orjson.dumps(kept | {"annotations": TRUNCATED}) + b"\n"
 
 
 def _to_object(body: Body) -> Any:

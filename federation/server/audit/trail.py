@@ -14,7 +14,7 @@ from typing import Any
 from federation.base.clock import Clock, to_rfc3339_micro
 from federation.base.errors import ApiError, InternalError, ServiceUnavailable
 from federation.server import access
-from federation.server.asgi import Receive, Request, Send
+from federation.server.asgi import ANSWER, Receive, Request, Send
 from federation.server.audit.log import TRUNCATED, AuditLog, Body, Entry
 from federation.server.audit.options import AuditOptions
 from federation.server.audit.policy import API_VERSION, NOTHING, Decision, Level, Policy, Stage
@@ -97,8 +97,10 @@ class Trail:
             return
         request, attributes = self._request, self._attributes
         given = request.header(b"audit-id")
-        self._id = given if given and len(given) <= _ID_LENGTH_MAX else str(uuid.uuid4())
+        is_usable = 0 < len(given) <= _ID_LENGTH_MAX and given.isascii() and given.isprintable()
+        self._id = given if is_usable else str(uuid.uuid4())
         request.send = self._overhear_answer(request.send)
+        request.scope.get("extensions", {}).pop(ANSWER, None)  # a way around `send`
         wants_body = self._decision.level >= Level.Request or attributes.verb in _COMPLETING_VERBS
         if wants_body and not attributes.path:
             request.receive = self._overhear_request(request.receive)

@@ -62,6 +62,9 @@ def test_json_that_is_no_object_is_a_bad_request(body: bytes) -> None:
 @pytest.mark.parametrize(
     "body",
     [
+        b"a: " + b"9" * 40,
+        b"a: [" + b"1," * 200_000 + b"1]",
+        b"a: &a0 [x]\n" + b"".join(b"a%d: &a%d [*a%d]\n" % (n, n, n - 1) for n in range(1, 300)),
         b"[" * 100_000,
         b"- " * 10_000,
         b"a: &a [x,x,x,x,x,x,x,x]\n" + b"".join(b"b%d: &b%d [%s]\n" % (i, i, b",".join([b"*b%d" % (i - 1) if i else b"*a"] * 9)) for i in range(9)),
