@@ -6,6 +6,7 @@ what becomes of services that do not answer.
 """
 
 import asyncio
+import os
 import ssl
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -85,6 +86,8 @@ class Outcalls:
                 return Answer(response.status, bytes(received))
         except TimeoutError:
             return Answer(0, error=f"no answer within {timeout_s:g} s")
+        except aiohttp.ClientConnectorError as problem:
+            return Answer(0, error=_connection_error(problem))
         except (aiohttp.ClientError, ConfigurationError, ValueError, OSError) as problem:
             return Answer(0, error=str(problem) or type(problem).__name__)
 
@@ -111,3 +114,11 @@ class Outcalls:
                 self._contexts.popitem(last=False)
             self._contexts[identity] = identity.to_tls()
         return self._contexts[identity]
+
+
+def _connection_error(problem: aiohttp.ClientConnectorError) -> str:
+    """Return why there is no connection as the system says it: "cannot connect to db:80: Connection refused"."""
+    code = problem.os_error.errno
+    if isinstance(problem, aiohttp.ClientSSLError) or code is None or code <= 0:
+        return str(problem)
+    return f"cannot connect to {problem.host}:{problem.port}: {os.strerror(code)}"

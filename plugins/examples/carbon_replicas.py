@@ -4,9 +4,10 @@ Start it with one command; it needs nothing but Python:
 
     python plugins/examples/carbon_replicas.py --port 8902
 
-Clusters carry the label `grid`; the table says how many grams of CO2 a kWh emits there. `--intensity FILE` names a JSON
-file {"grid": grams, …} that is read again whenever it changes, so that something else can keep it current. A cluster
-gets replicas in inverse proportion, within what the policy allows. `--certificate` and `--key` make it serve https.
+Clusters carry the label `grid`; the table says how many grams of CO2 a kWh emits there. `--intensity FILE` names a
+JSON file {"grid": grams, …} that is read again whenever it changes, so that something else can keep it current. A
+cluster gets replicas in inverse proportion, within what policy and nodes allow. `--certificate` and `--key` make it
+serve https.
 
     apiVersion: core.kubeadmiral.io/v1alpha1
     kind: SchedulerPluginWebhookConfiguration
@@ -16,7 +17,7 @@ gets replicas in inverse proportion, within what the policy allows. `--certifica
       urlPrefix: https://127.0.0.1:8902
       replicasPath: /replicas
       tlsConfig: {caData: <base64 of the authority's certificate in PEM>}
-      fields: {cluster: [labels]}
+      fields: {unit: [current], cluster: [labels]}
 """
 
 import argparse
@@ -34,30 +35,38 @@ GRAMS_UNKNOWN = 475
 INT32_MAX = 2**31 - 1
 
 
-def divide(wanted: int, clusters: list[dict[str, Any]], grams: dict[str, int]) -> dict[str, int]:
-    """Return replicas per cluster: first what each needs at least, then one at a time to who has the most claim."""
+def divide(unit: dict[str, Any], clusters: list[dict[str, Any]], grams: dict[str, int]) -> dict[str, int]:
+    """Return replicas per cluster: what each needs at least, then by claim where nodes have room, then anywhere."""
     weights = {c["name"]: 1 / max(1, grams.get(c["labels"].get("grid", ""), GRAMS_UNKNOWN)) for c in clusters}
     most = {c["name"]: c.get("maxReplicas", INT32_MAX) for c in clusters}
+    held = {c["name"]: unit["current"].get(c["name"]) or 0 for c in clusters}
+    fitting = {c["name"]: min(most[c["name"]], held[c["name"]] + c.get("room", INT32_MAX)) for c in clusters}
     given = dict.fromkeys(weights, 0)
+    left: int = unit["desiredReplicas"]
     for cluster in clusters:
-        least = min(cluster.get("minReplicas", 0), most[cluster["name"]])
-        given[cluster["name"]] = min(least, wanted - sum(given.values()))
-    # Of those with the same claim the first by name is served: equal questions have equal answers.
+        least = min(cluster.get("minReplicas", 0), most[cluster["name"]], left)
+        given[cluster["name"]], left = least, left - least
+    for limits in (fitting, most):
+        left = hand_out(left, given, limits, weights)
+    return given
+
+
+def hand_out(left: int, given: dict[str, int], limits: dict[str, int], weights: dict[str, float]) -> int:
+    """Give replicas one at a time to whoever has the most claim, ties by name; return how many found no place."""
     claims = [(-weights[name] / (given[name] + 0.5), name) for name in given]
     heapq.heapify(claims)
-    left = wanted - sum(given.values())
     while left and claims:
         _, name = heapq.heappop(claims)
-        if given[name] < most[name]:
+        if given[name] < limits[name]:
             given[name], left = given[name] + 1, left - 1
             heapq.heappush(claims, (-weights[name] / (given[name] + 0.5), name))
-    return given
+    return left
 
 
 def answer(question: dict[str, Any], grams: dict[str, int]) -> dict[str, Any]:
     """Divide the replicas that are wanted; what has no place within the limits is `unplaced`."""
     wanted, offered = question["unit"]["desiredReplicas"], question["clusters"]
-    given = divide(wanted, offered, grams)
+    given = divide(question["unit"], offered, grams)
     clusters = [
         {
             "name": cluster["name"],

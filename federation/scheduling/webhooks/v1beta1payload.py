@@ -1,7 +1,7 @@
 """What a `v1beta1` plugin is told: one envelope per extension point, with all clusters and only the declared fields.
 
 Of the object: kind, names, mode and replicas, and what `fields.unit` declares. Of each cluster: its name, what
-`fields.cluster` declares, its score in a select request, and the policy's limits in a replicas request. With a thousand
+`fields.cluster` declares, its score in a select request, and limits and room in a replicas request. With a thousand
 clusters most of a body is clusters, which hardly change: their JSON is kept for as long as a cluster stays the same.
 """
 
@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.types import Cluster, ClusterScore, SchedulingUnit
 from federation.scheduling.webhooks.answers import API_VERSION, REQUEST_KIND
 from federation.scheduling.webhooks.v1alpha1payload import affinity, placements, quantities, tolerations
@@ -93,13 +94,17 @@ def scores_of(scored: Sequence[ClusterScore]) -> Extras:
 
 
 def limits_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, dict[str, int]]:
-    """Return what a replicas request adds: the least and the most replicas that policy and migrations allow."""
+    """Return what a replicas request adds: what policy and migrations allow, and how many more replicas surely fit."""
+    rooms = rooms_of(unit, clusters)
     caps = unit.custom_migration.limited_capacity if unit.custom_migration else {}
     limits: dict[str, dict[str, int]] = {}
-    for name in (cluster.name for cluster in clusters):
-        limit = {"minReplicas": unit.min_replicas[name]} if unit.min_replicas.get(name) else {}
-        most = [source[name] for source in (unit.max_replicas, caps) if name in source]
-        limits[name] = {**limit, "maxReplicas": min(most)} if most else limit
+    for cluster in clusters:
+        name = cluster.name
+        limit = limits[name] = {"minReplicas": unit.min_replicas[name]} if unit.min_replicas.get(name) else {}
+        if most := [source[name] for source in (unit.max_replicas, caps) if name in source]:
+            limit["maxReplicas"] = min(most)
+        if rooms is not None and cluster.node_classes is not None:
+            limit["room"] = rooms.sure[name]
     return limits
 
 

@@ -86,6 +86,11 @@ async def test_redirects_are_not_followed(calls: Outcalls) -> None:
         assert (await calls.post(Connection(f"http://{address}/"), b"", {}, timeout_s=5)).status == 307
 
 
+async def test_a_refused_connection_is_told_in_plain_words(calls: Outcalls) -> None:
+    answer = await calls.post(Connection("http://127.0.0.1:1/"), b"", {}, timeout_s=5)
+    assert answer == (0, b"", "cannot connect to 127.0.0.1:1: Connection refused")
+
+
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "http://[/", "ftp://x/"])
 async def test_what_cannot_be_called_is_told(calls: Outcalls, url: str) -> None:
     answer = await calls.post(Connection(url), b"", {}, timeout_s=5)

@@ -1,13 +1,22 @@
 """The plugin guide does what it says: its code blocks run, in order, in one namespace."""
 
+import json
 import re
 import tomllib
+from typing import Any
 
+import pytest
 import yaml
 from tests.support.vectors import ROOT
 
-from federation.api.v1alpha1.schedulingprofile import SchedulingProfile
+from federation.api.v1alpha1.definitions import KINDS
+from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.registry import GROUP
+from federation.scheduling.framework.testing import DEPLOYMENT, NOW, a_divided_unit
+from federation.scheduling.framework.types import ClusterScore, PluginResponse
+from federation.scheduling.snapshot import to_cluster
+from federation.scheduling.webhooks.configuration import POINTS, compile_webhook
+from federation.scheduling.webhooks.v1beta1 import Webhook
 
 GUIDE = (ROOT / "docs" / "plugins.md").read_text()
 
@@ -18,14 +27,19 @@ def blocks(language: str) -> list[str]:
 
 def test_the_code_of_the_guide_runs() -> None:
     namespace: dict[str, object] = {"__name__": "guide"}
-    assert len(blocks("python")) == 4
+    assert len(blocks("python")) == 5
     for block in blocks("python"):
         exec(compile(block, "docs/plugins.md", "exec"), namespace)  # the guide is ours
 
 
 def test_the_manifests_of_the_guide_are_valid() -> None:
-    (profile,) = blocks("yaml")
-    SchedulingProfile.model_validate(yaml.safe_load(profile))
+    models: dict[str, Any] = {kind.DEFINITION.resource.kind: kind for kind in KINDS}
+    manifests = [manifest for block in blocks("yaml") for manifest in yaml.safe_load_all(block)]
+    assert len(manifests) == 4
+    for manifest in manifests:
+        models[manifest["kind"]].model_validate(manifest)
+    configurations = [m for m in manifests if m["kind"] == "SchedulerPluginWebhookConfiguration"]
+    assert [compile_webhook(manifest).is_optional for manifest in configurations] == [True]
     (metadata,) = blocks("toml")
     assert GROUP in tomllib.loads(metadata)["project"]["entry-points"]
 
@@ -33,3 +47,73 @@ def test_the_manifests_of_the_guide_are_valid() -> None:
 def test_the_files_that_the_guide_names_exist() -> None:
     for link in re.findall(r"\]\(\.\./([^)]+)\)", GUIDE):
         assert (ROOT / link).exists(), link
+
+
+REQUEST, *ANSWERS = (json.loads(block) for block in blocks("json"))
+UNIT = a_divided_unit(
+    10,
+    gvk=DEPLOYMENT,
+    namespace="shop",
+    name="web",
+    labels={"team": "red"},
+    request={"cpu": 250, "memory": 2**29},
+    current={"east": 6, "west": 4},
+    max_replicas={"west": 4},
+)
+CLUSTERS = [
+    to_cluster(
+        {"metadata": {"name": told["name"], "labels": told["labels"]}, "status": {"resources": told["resources"]}}
+    )
+    for told in REQUEST["clusters"]
+]
+CONFIGURATION: Any = {
+    "metadata": {"name": "p"},
+    "spec": {
+        "payloadVersions": ["v1beta1"],
+        "urlPrefix": "http://p",
+        **{f"{point}Path": point for point in POINTS},
+        "fields": {"unit": ["labels", "resourceRequest", "current"], "cluster": ["labels", "resources"]},
+    },
+}
+
+
+def ask(point: str) -> tuple[Any, dict[str, Any], CycleState]:
+    webhook, state = Webhook(compile_webhook(CONFIGURATION)), CycleState(NOW)
+    run: Any = {
+        "filter": lambda: webhook.filter_clusters(UNIT, CLUSTERS, state),
+        "score": lambda: webhook.score_clusters(UNIT, CLUSTERS, state),
+        "select": lambda: webhook.select_clusters(UNIT, [ClusterScore(cluster, 1) for cluster in CLUSTERS], state),
+        "replicas": lambda: webhook.replicas_of_clusters(UNIT, CLUSTERS, state),
+    }[point]()
+    (request,) = next(run)
+    return run, json.loads(request.body), state
+
+
+def answered(point: str, answer: dict[str, Any]) -> Any:
+    run, body, _ = ask(point)
+    with pytest.raises(StopIteration) as stop:
+        run.send([PluginResponse(200, json.dumps({**answer, "uid": body["uid"]}).encode())])
+    return stop.value.value
+
+
+def test_the_request_of_the_guide_is_what_is_sent() -> None:
+    _, body, _ = ask("replicas")
+    assert body == {**REQUEST, "uid": body["uid"]}
+    assert list(body["unit"]) == list(REQUEST["unit"])
+
+
+def test_the_answers_of_the_guide_are_accepted() -> None:
+    assert {answer["uid"] for answer in ANSWERS} == {REQUEST["uid"]}
+    filtered, scored, selected, divided, failed = ANSWERS
+    assert [status.is_success for status in answered("filter", filtered)] == [True, False]
+    assert answered("score", scored) == [100, 45]
+    assert [entry.cluster.name for entry in answered("select", selected)] == ["west", "east"]
+    assert answered("replicas", divided).replicas == {"east": 5, "west": 4}
+    assert answered("score", failed).reasons == ("the price list is older than a day",)
+
+
+def test_the_plugin_of_the_guide_answers() -> None:
+    namespace: dict[str, Any] = {}
+    exec(compile(blocks("python")[-1], "docs/plugins.md", "exec"), namespace)
+    _, body, _ = ask("score")
+    assert answered("score", namespace["answer"](body)) == [100, 0]

@@ -80,7 +80,7 @@ async def test_carbon_divides_replicas_over_tls_within_the_policys_limits(tmp_pa
         example("carbon_replicas", *serving, "--intensity", str(intensity)) as port,
         calling_world() as world,
     ):
-        fields = {"cluster": ["labels"]}
+        fields = {"unit": ["current"], "cluster": ["labels"]}
         url = f"https://127.0.0.1:{port}"
         await configure(world, "carbon", url, replicasPath="/replicas", fields=fields, tlsConfig=tls)
         for name, grid in (("fjord", "hydro"), ("desert", "solar"), ("ruhr", "coal")):

@@ -86,6 +86,9 @@ def test_a_select_request_has_scores_and_a_replicas_request_limits() -> None:
         6, max_replicas={"east": 4}, custom_migration=CustomMigration(limited_capacity={"east": 2, "west": 5})
     )
     assert start("replicas")[2]["clusters"] == [{"name": "east", "minReplicas": 1, "maxReplicas": 4}, {"name": "west"}]
+    roomy = a_cluster("east").with_nodes(3, cpu="1", pods="10").built()
+    told = start("replicas", a_divided_unit(6, request={"cpu": 500}), clusters=(roomy, WEST))[2]["clusters"]
+    assert told == [{"name": "east", "room": 6}, {"name": "west"}]
     limited = [{"name": "east", "maxReplicas": 2}, {"name": "west", "maxReplicas": 5}]
     assert start("replicas", moved)[2]["clusters"] == limited
 
