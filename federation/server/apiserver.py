@@ -18,6 +18,7 @@ from federation.client.webhook import HTTPWebhookCaller
 from federation.registry.admission.webhooks import WebhookCaller
 from federation.registry.options import RegistryOptions
 from federation.registry.registry import Registry
+from federation.server.aggregation import AggregationController
 from federation.server.app import AppOptions, create_app
 from federation.server.audit.log import AuditLog
 from federation.server.audit.options import AuditOptions
@@ -137,6 +138,7 @@ class APIServer:
             ("store", self._store.run),
             ("registry", self.registry.run),
             ("rbac", self.authorizer.run),
+            ("rbac-aggregation", AggregationController(self.registry, self._clock).run),
             ("token-secrets", token_secrets.run),
         ):
             loops.add(name, loop)

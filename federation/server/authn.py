@@ -71,7 +71,9 @@ class Authenticator:
         if peer is not None:
             user = self._peers.get(peer)
             if user is None:
-                user = User(peer.user, tuple(dict.fromkeys((*peer.groups, AUTHENTICATED))))
+                groups = tuple(dict.fromkeys((*peer.groups, AUTHENTICATED)))
+                extra = {CREDENTIAL_ID: (f"X509SHA256={peer.fingerprint}",)} if peer.fingerprint else {}
+                user = User(peer.user, groups, extra=extra)
                 if len(self._peers) < self._options.cache_entries_max:
                     self._peers[peer] = user
             return user
@@ -112,9 +114,10 @@ class Authenticator:
         if not accepted or not await self._is_alive(claims, token):
             return None
         extra = {CREDENTIAL_ID: (f"JTI={claims.token_id}",)} if claims.token_id else {}
-        if claims.bound_kind == "Pod":
-            extra["authentication.kubernetes.io/pod-name"] = (claims.bound_name,)
-            extra["authentication.kubernetes.io/pod-uid"] = (claims.bound_uid,)
+        if claims.bound_kind in ("Pod", "Node"):
+            prefix = f"authentication.kubernetes.io/{claims.bound_kind.lower()}"
+            extra[f"{prefix}-name"] = (claims.bound_name,)
+            extra[f"{prefix}-uid"] = (claims.bound_uid,)
         return TokenReviewed(service_account_user(claims.namespace, claims.name, claims.uid, extra), accepted)
 
     async def _is_alive(self, claims: Claims, token: str) -> bool:
@@ -122,9 +125,10 @@ class Authenticator:
         account = await self._find("serviceaccounts", claims.namespace, claims.name)
         if account is None or account["metadata"]["uid"] != claims.uid:
             return False
-        if not claims.bound_kind or claims.bound_kind == "Node":
+        if not claims.bound_kind:
             return True
-        bound = await self._find(f"{claims.bound_kind.lower()}s", claims.namespace, claims.bound_name)
+        namespace = "" if claims.bound_kind == "Node" else claims.namespace
+        bound = await self._find(f"{claims.bound_kind.lower()}s", namespace, claims.bound_name)
         if bound is None:
             return False
         if claims.bound_uid:

@@ -47,6 +47,8 @@ _DISCOVERY_PATHS = [
     "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version",
     "/version/",
 ]  # fmt: skip
+_ISSUER_PATHS = ["/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks"]
+_MONITORING_PATHS = ["/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/readyz", "/readyz/*"]
 _LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 _ANNOTATIONS = {"rbac.authorization.kubernetes.io/autoupdate": "true"}
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
@@ -88,6 +90,14 @@ def _objects() -> Iterator[tuple[str, dict[str, Any]]]:
             _rule(["create"], ["authorization.k8s.io"], ["subjectaccessreviews"]),
         ],
     )
+    yield _role("system:service-account-issuer-discovery", [_paths(["get"], _ISSUER_PATHS)])
+    yield _binding(
+        "system:service-account-issuer-discovery",
+        "system:service-account-issuer-discovery",
+        ["system:serviceaccounts"],
+    )
+    yield _role("system:monitoring", [_paths(["get"], _MONITORING_PATHS)])
+    yield _binding("system:monitoring", "system:monitoring", ["system:monitoring"])
     views = [_rule(_READ, groups, resources) for groups, resources in [*_WORKLOADS, *_READ_ONLY]]
     edits = [_rule(_WRITE, groups, resources) for groups, resources in _WORKLOADS]
     edits += [

@@ -80,7 +80,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         super().connection_made(transport)
         tls = transport.get_extra_info("ssl_object")
-        peer: Peer | None = to_peer(tls.getpeercert()) if tls is not None else None
+        peer: Peer | None = to_peer(tls.getpeercert(), tls.getpeercert(True)) if tls is not None else None
         self.app_state = {"peer": peer}
         self._head_deadline = self.loop.call_later(self.head_s, transport.close)
         self._idle_check = self.loop.call_later(self.keep_alive_s, self._close_when_idle)

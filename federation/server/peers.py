@@ -3,6 +3,7 @@
 Made once per connection by `serving.py`, read by `authn.py` for every request on it.
 """
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -12,10 +13,15 @@ class Peer(NamedTuple):
 
     user: str
     groups: tuple[str, ...]
+    fingerprint: str = ""
+    """SHA-256 of the certificate, in hexadecimal digits."""
 
 
-def to_peer(certificate: Mapping[str, Any] | None) -> Peer | None:
-    """Return the subject of `SSLObject.getpeercert()`; None when the client sent none or it has no common name."""
+def to_peer(certificate: Mapping[str, Any] | None, encoded: bytes | None = None) -> Peer | None:
+    """Return the subject of `SSLObject.getpeercert()`; None when the client sent none or it has no common name.
+
+    `encoded` is the same certificate in DER.
+    """
     if not certificate:
         return None
     user = ""
@@ -26,4 +32,5 @@ def to_peer(certificate: Mapping[str, Any] | None) -> Peer | None:
                 user = value
             elif key == "organizationName":
                 groups.append(value)
-    return Peer(user, tuple(groups)) if user else None
+    fingerprint = hashlib.sha256(encoded).hexdigest() if encoded else ""
+    return Peer(user, tuple(groups), fingerprint) if user else None

@@ -122,10 +122,10 @@ class Reviews:
     async def _bound_object(self, namespace: str, reference: Any) -> tuple[str, str, str] | None:
         if reference is None:
             return None
-        if not isinstance(reference, dict) or reference.get("kind") not in ("Pod", "Secret"):
-            raise BadRequest("cannot bind token for a ServiceAccount to this kind of object: use Pod or Secret")
+        if not isinstance(reference, dict) or reference.get("kind") not in ("Node", "Pod", "Secret"):
+            raise BadRequest("cannot bind token for a ServiceAccount to this kind of object: use Node, Pod or Secret")
         kind, name = reference["kind"], str(reference.get("name", ""))
-        found = await self._find(f"{kind.lower()}s", namespace, name)
+        found = await self._find(f"{kind.lower()}s", "" if kind == "Node" else namespace, name)
         uid: str = found["metadata"]["uid"]
         if reference.get("uid") not in (None, "", uid):
             raise Conflict(

@@ -19,6 +19,7 @@ import uvloop
 from federation.base.clock import SystemClock
 from federation.registry.options import RegistryOptions
 from federation.registry.registry import Registry
+from federation.server.aggregation import AggregationController
 from federation.server.app import App, AppOptions, create_app
 from federation.server.authn import Authenticator
 from federation.server.authz import RBACAuthorizer
@@ -100,7 +101,8 @@ async def _serve(
     await store.ready()
     await parts.registry.start()
     await ensure_default_rbac(parts.registry)
-    background += [asyncio.create_task(parts.registry.run()), asyncio.create_task(parts.authorizer.run())]
+    aggregation = AggregationController(parts.registry, SystemClock())
+    background += [asyncio.create_task(run()) for run in (parts.registry.run, parts.authorizer.run, aggregation.run)]
     await parts.authorizer.wait_synced()
     serving = asyncio.create_task(
         serve(

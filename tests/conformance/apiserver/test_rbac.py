@@ -185,5 +185,50 @@ def test_cluster_roles_aggregate(api: Api) -> None:
     user = f"system:serviceaccount:{api.namespace}:nobody"
     review = {"spec": {"user": user, "resourceAttributes": attributes}}
     eventually(lambda: api.send("POST", f"{AUTH}/subjectaccessreviews", review).json()["status"]["allowed"])
-    for role in (name, f"{api.namespace}-part"):
+    eventually(lambda: api.get("clusterroles", name).get("rules") == [rule("get", "pods")])
+    more = {"metadata": {"name": f"{api.namespace}-more", "labels": label}, "rules": [rule("get", "nodes")]}
+    api.create("clusterroles", more)
+    eventually(lambda: api.get("clusterroles", name)["rules"] == [rule("get", "nodes"), rule("get", "pods")])
+    api.delete("clusterroles", f"{api.namespace}-part")
+    eventually(lambda: api.get("clusterroles", name)["rules"] == [rule("get", "nodes")])
+    eventually(lambda: not api.send("POST", f"{AUTH}/subjectaccessreviews", review).json()["status"]["allowed"])
+    for role in (name, f"{api.namespace}-more"):
         api.delete("clusterroles", role)
+
+
+def test_who_is_impersonated_is_shown_with_uid_and_extra(api: Api) -> None:
+    headers = {
+        "impersonate-user": "jane",
+        "impersonate-uid": "42",
+        "impersonate-group": "dev",
+        "impersonate-extra-example.com%2fscopes": "all",
+    }
+    url = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+    shown = api.send("POST", url, {}, headers=headers).json()["status"]["userInfo"]
+    assert shown == {
+        "username": "jane",
+        "uid": "42",
+        "groups": ["dev", "system:authenticated"],
+        "extra": {"example.com/scopes": ["all"]},
+    }
+
+
+def test_acting_as_a_uid_needs_a_permission_of_its_own(api: Api, nobody: Api) -> None:
+    name = f"{api.namespace}-as-jane"
+    rules = [{"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"], "resourceNames": ["jane"]}]
+    api.create("clusterroles", {"metadata": {"name": name}, "rules": rules})
+    subject = {"kind": "ServiceAccount", "name": "nobody", "namespace": api.namespace}
+    reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    api.create("clusterrolebindings", {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]})
+    url = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+    def act(**headers: str) -> str:
+        named = {f"impersonate-{key}": value for key, value in headers.items()}
+        answer = nobody.http.request("POST", url, json={}, headers=named)
+        return answer.json().get("status", {}).get("userInfo", {}).get("username", "") if answer.is_success else ""
+
+    eventually(lambda: act(user="jane") == "jane")
+    assert [act(user="joe"), act(user="jane", uid="42"), act(user="jane", group="dev")] == ["", "", ""]
+    assert act(**{"user": "jane", "extra-scopes": "all"}) == ""
+    api.delete("clusterrolebindings", name)
+    api.delete("clusterroles", name)

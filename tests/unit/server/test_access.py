@@ -333,7 +333,8 @@ async def test_a_service_account_token_lives_as_long_as_its_account(parts: Parts
         ({"expirationSeconds": 1 << 40}, 422),
         ({"expirationSeconds": "x"}, 400),
         ({"audiences": "x"}, 400),
-        ({"boundObjectRef": {"kind": "Node", "name": "x"}}, 400),
+        ({"boundObjectRef": {"kind": "Deployment", "name": "x"}}, 400),
+        ({"boundObjectRef": {"kind": "Node", "name": "x"}}, 404),
         ({"boundObjectRef": {"kind": "Pod", "name": "absent"}}, 404),
         ({"boundObjectRef": {"kind": "Secret", "name": "s", "uid": "other"}}, 409),
     ],
@@ -356,6 +357,25 @@ async def test_a_bound_token_ends_with_its_object(parts: Parts, admin: httpx.Asy
     assert await parts.authenticator.review(token, ()) is not None
     await admin.delete(f"{secrets}/s")
     assert await parts.authenticator.review(token, ()) is None
+
+
+async def test_a_token_bound_to_a_node_names_it_and_ends_with_it(parts: Parts, admin: httpx.AsyncClient) -> None:
+    await service_account(admin)
+    node = (await admin.post("/api/v1/nodes", json={"metadata": {"name": "n1"}})).json()
+    url = "/api/v1/namespaces/default/serviceaccounts/robot/token"
+    spec = {"boundObjectRef": {"kind": "Node", "apiVersion": "v1", "name": "n1"}}
+    token = (await admin.post(url, json={"spec": spec})).json()["status"]["token"]
+    reviewed = await parts.authenticator.review(token, ())
+    assert reviewed is not None
+    assert reviewed.user.extra["authentication.kubernetes.io/node-name"] == ("n1",)
+    assert reviewed.user.extra["authentication.kubernetes.io/node-uid"] == (node["metadata"]["uid"],)
+    await admin.delete("/api/v1/nodes/n1")
+    assert await parts.authenticator.review(token, ()) is None
+
+
+async def test_a_certificate_is_named_by_its_fingerprint(parts: Parts) -> None:
+    user = await parts.authenticator.authenticate(Peer("jane", (), "ab12"), b"")
+    assert user.extra == {"authentication.kubernetes.io/credential-id": ("X509SHA256=ab12",)}
 
 
 async def test_token_secrets_are_filled(parts: Parts, admin: httpx.AsyncClient) -> None:

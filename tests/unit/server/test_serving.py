@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import orjson
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 
 from federation.base.errors import ConfigurationError
 from federation.server.asgi import Request
@@ -70,7 +72,10 @@ async def test_the_client_certificate_reaches_the_app(pki: PKI) -> None:
     async with serving(pki.serving) as (port, _), client(pki, has_certificate=True) as http:
         for _ in range(2):
             answer = await http.get(f"https://127.0.0.1:{port}/")
-            assert answer.json() == {"peer": ["federation-admin", ["system:masters"]], "scheme": "https"}
+            certificate = x509.load_pem_x509_certificate(pki.admin_certificate.read_bytes())
+            fingerprint = certificate.fingerprint(hashes.SHA256()).hex()
+            peer = ["federation-admin", ["system:masters"], fingerprint]
+            assert answer.json() == {"peer": peer, "scheme": "https"}
 
 
 async def test_a_client_without_certificate_is_served_as_nobody(pki: PKI) -> None:
