@@ -106,12 +106,18 @@ class Services:
             _circuit.labels(name).set(0)
 
     async def exchange(self, name: str, calls: Sequence[Call]) -> list[Answer]:
-        """Make all calls at the same time and return the answers in the same order; never raises."""
+        """Make all calls at the same time and return the answers in the same order; raises only when cancelled."""
         service = self._of(name)
         if service.breaker.wait_s() > 0 and service.failure is not None:
             return [service.failure] * len(calls)
         started_s = self._clock.monotonic()
-        answers = await asyncio.gather(*(self._call(name, service, call) for call in calls))
+        try:
+            answers = await asyncio.gather(*(self._call(name, service, call) for call in calls))
+        except asyncio.CancelledError:
+            # Whoever asked has run out of time: as good as no answer, or a slow service would never be found out.
+            service.failure = service.failure or Answer(0, error="no answer before the caller gave up")
+            service.breaker.fail()
+            raise
         _durations.labels(name).observe(self._clock.monotonic() - started_s)
         failure = next((answer for answer in answers if answer.is_outage), None)
         had_failed, service.failure = service.failure is not None, failure

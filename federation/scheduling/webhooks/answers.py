@@ -33,7 +33,7 @@ def read_object(response: PluginResponse) -> dict[str, Any]:
     if response.status == 0:
         raise PluginError(f"request failed: {response.error[:QUOTED_MAX]}")
     if response.status != 200:
-        quoted = response.body[: 4 * QUOTED_MAX].decode(errors="replace")[:QUOTED_MAX]
+        quoted = printable(response.body[: 4 * QUOTED_MAX].decode(errors="replace")[:QUOTED_MAX])
         raise PluginError(f"unexpected status code: {response.status}, body: {quoted}")
     try:
         answer = orjson.loads(response.body)
@@ -99,7 +99,12 @@ def read_reasons(entry: Entry) -> tuple[str, ...]:
 
 def clean(text: str) -> str:
     """Return the text in one line without control characters, at most REASON_CHARS_MAX of it."""
-    return "".join(c if c.isprintable() else " " for c in text[: REASON_CHARS_MAX + 1]).strip()[:REASON_CHARS_MAX]
+    return printable(text[:REASON_CHARS_MAX]).strip()
+
+
+def printable(text: str) -> str:
+    """Return the text with blanks for control characters, which would speak to somebody's terminal."""
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _quote(value: Any) -> str:

@@ -132,6 +132,19 @@ async def test_one_call_without_an_answer_fails_the_exchange_and_a_probe_may_hav
     assert await ask(clock, services, a_call(), a_call()) == [OK, OK]
 
 
+async def test_callers_that_give_up_find_a_silent_service_out() -> None:
+    clock = ManualClock()
+    poster = Poster(clock, REFUSED, delay_s=100.0)
+    services = services_of(clock, poster)
+    for _ in range(3):
+        asking = asyncio.create_task(services.exchange("p", [a_call(timeout_s=60.0)]))
+        await clock.advance(30.0)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+    assert await ask(clock, services) == [Answer(0, error="no answer before the caller gave up")]
+    assert len(poster.timeouts_s) == 3
+
+
 async def test_a_service_that_is_configured_anew_is_asked_at_once() -> None:
     clock = ManualClock()
     poster = Poster(clock, REFUSED)
