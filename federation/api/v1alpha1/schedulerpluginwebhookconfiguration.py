@@ -67,7 +67,7 @@ class SchedulerPluginWebhookConfigurationSpec(Model):
 
     failure_policy: WebhookFailurePolicy | None = None
     """Fail, the default: a failure delays decisions, placements stay. Ignore: decisions go on without the plugin. An
-    extension of this project, for payload version v1beta1."""
+    extension of this project."""
     fields: WebhookFields | None = None
     """What the plugin is told. An extension of this project, for payload version v1beta1."""
     filter_path: str | None = None

@@ -18,7 +18,7 @@ from federation.runtime.events import WARNING, Recorder
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import PluginRequest, PluginResponse
-from federation.scheduling.webhooks.configuration import WebhookOptions, decisive_hash
+from federation.scheduling.webhooks.configuration import WebhookOptions, decisive_hash, unusable
 from federation.scheduling.webhooks.factory import compile_for, with_webhooks
 
 
@@ -75,6 +75,8 @@ class WebhookPlugins:
                 decisive = decisive_hash(new)
             except PluginError as error:
                 self._recorder.event(new, WARNING, names.EVENT_WEBHOOK_CONFIGURATION_ERROR, str(error))
+                if name not in self._installed.names:
+                    self._webhooks[name] = unusable(new, str(error))
         if before == self._webhooks.get(name):
             return
         self._engine.use(with_webhooks(self._installed, self._webhooks.values()))

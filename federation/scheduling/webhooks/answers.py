@@ -50,7 +50,7 @@ def read_entries(answer: Mapping[str, Any], uid: str, offered: Sequence[str]) ->
         if answer.get(field) != expected:
             raise PluginError(f"{field} is {_quote(answer.get(field))}, not {expected!r}")
     if answer.get("error"):
-        raise PluginError(clean(str(answer["error"])))
+        raise PluginError(clean(quote(answer["error"])))
     listed = answer.get("clusters")
     if not isinstance(listed, list):
         raise PluginError("clusters is not a list")
@@ -107,8 +107,17 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
+def quote(value: Any) -> str:
+    """Return a text as it is, another value in short; of lists and objects, which may be deep, only what they are."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return "a list"
+    return "an object" if isinstance(value, dict) else repr(value)
+
+
 def _quote(value: Any) -> str:
-    return clean(repr(value)[:80])
+    return clean(repr(value[:80]) if isinstance(value, str) else quote(value))
 
 
 def _some(names: Iterable[str]) -> str:

@@ -42,6 +42,8 @@ class WebhookOptions:
     unit_fields: frozenset[str] = frozenset()
     cluster_fields: frozenset[str] = frozenset()
     is_optional: bool = False
+    problem: str = ""
+    """Why the configuration cannot be used, so that the plugin fails with these words."""
 
 
 def compile_webhook(source: Mapping[str, Any]) -> WebhookOptions:
@@ -51,6 +53,14 @@ def compile_webhook(source: Mapping[str, Any]) -> WebhookOptions:
         return _compile(name, spec)
     except ValueError as problem:
         raise PluginError(f"webhook {name!r}: {problem}") from problem
+
+
+def unusable(source: Mapping[str, Any], problem: str) -> WebhookOptions:
+    """Return the options of a plugin whose configuration cannot be used; it fails by its failurePolicy."""
+    spec = source.get("spec") or {}
+    return WebhookOptions(
+        str(source["metadata"]["name"]), is_optional=spec.get("failurePolicy") == "Ignore", problem=problem
+    )
 
 
 def decisive_hash(source: Mapping[str, Any]) -> str:

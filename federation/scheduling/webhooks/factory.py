@@ -1,12 +1,14 @@
 """Plugins out of configurations: which one a configuration makes, and the registry that has them all."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from federation.base.errors import PluginError
+from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import Arguments
 from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.framework.types import Cluster, ClusterScore, Division, SchedulingUnit, Status, error
 from federation.scheduling.webhooks import v1alpha1, v1beta1
 from federation.scheduling.webhooks.configuration import V1BETA1, WebhookOptions, compile_webhook
 
@@ -27,6 +29,34 @@ def with_webhooks(installed: PluginRegistry, webhooks: Iterable[WebhookOptions])
     return registry
 
 
-def make_webhook(options: WebhookOptions, arguments: Arguments) -> v1alpha1.Webhook | v1beta1.Webhook:
+def make_webhook(options: WebhookOptions, arguments: Arguments) -> "v1alpha1.Webhook | v1beta1.Webhook | Unusable":
     """Return the plugin; `arguments` are the profile's, which `v1alpha1` has no place for."""
+    if options.problem:
+        return Unusable(options)
     return v1beta1.Webhook(options, arguments) if options.version == V1BETA1 else v1alpha1.Webhook(options)
+
+
+class Unusable:
+    """A plugin at every extension point that fails, because its configuration cannot be used."""
+
+    def __init__(self, options: WebhookOptions) -> None:
+        self.is_optional = options.is_optional
+        self._failure = error(options.problem)
+
+    def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
+        """Fail."""
+        return self._failure
+
+    def score(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> int | Status:
+        """Fail."""
+        return self._failure
+
+    def select(
+        self, unit: SchedulingUnit, scored: Sequence[ClusterScore], state: CycleState
+    ) -> Sequence[ClusterScore] | Status:
+        """Fail."""
+        return self._failure
+
+    def replicas(self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState) -> Division | Status:
+        """Fail."""
+        return self._failure

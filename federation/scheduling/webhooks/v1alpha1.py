@@ -22,7 +22,7 @@ from federation.scheduling.framework.types import (
     error,
     unschedulable,
 )
-from federation.scheduling.webhooks.answers import QUOTED_MAX, clean, printable, read_object
+from federation.scheduling.webhooks.answers import QUOTED_MAX, clean, printable, quote, read_object
 from federation.scheduling.webhooks.configuration import WebhookOptions
 from federation.scheduling.webhooks.v1alpha1payload import cluster_bodies, select_body
 
@@ -86,7 +86,7 @@ class Webhook:
         offered = {entry.cluster.name: entry for entry in scored}
         for name in selected:
             if not isinstance(name, str) or name not in offered:
-                return error(f"the webhook selected the unknown cluster {clean(repr(name))}")
+                return error(f"the webhook selected the unknown cluster {clean(repr(quote(name)))}")
         return [offered[name] for name in dict.fromkeys(selected)]
 
     def _request(self, url: str, body: bytes) -> PluginRequest:
@@ -111,7 +111,7 @@ def _read(response: PluginResponse, name: str, type_: type[T], absent: T) -> T:
     """Return one field of a good answer, `absent` when it is not there; PluginError for any answer that is not good."""
     answer = {key.lower(): value for key, value in read_object(response).items()}
     if answer.get("error"):
-        raise PluginError(printable(str(answer["error"])[:QUOTED_MAX]))
+        raise PluginError(printable(quote(answer["error"])[:QUOTED_MAX]))
     value = answer.get(name.lower())
     if value is None:
         return absent

@@ -109,7 +109,7 @@ def nested(depth: int) -> bytes:
     return b'{"metadata":{"name":"a"},"data":' + b'{"a":' * depth + b"1" + b"}" * (depth + 1)
 
 
-BOMB = gzip.compress(b"a" * 10_000_000)
+BOMB = gzip.compress(b"a" * 10_000_000, mtime=0)
 ALIASES = b"a: &a [x, x, x, x, x, x, x, x, x, x]\n" + b"".join(
     b"%c: &%c [*%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c]\n" % ((c, c) + (c - 1,) * 10) for c in range(98, 108)
 )

@@ -53,9 +53,9 @@ async def test_a_configuration_that_is_edited_or_deleted_counts_at_once() -> Non
     async with business_rules() as port, a_world() as world:
         await configure_rules(world, port, filterPath="/wrong", payloadVersions=["v7"])
         await world.deployment(policy="p", labels={"team": "red"})
-        assert "is not registered" in (await world.condition("False", "PluginFailed"))["message"]
+        assert "payloadVersions ['v7']" in (await world.condition("False", "PluginFailed"))["message"]
         told = [(reason, message) for _, reason, message in await world.events() if "payloadVersions" in message]
-        assert [reason for reason, _ in told] == ["WebhookConfigurationError"]
+        assert "WebhookConfigurationError" in {reason for reason, _ in told}
 
         async def failing_with(text: str) -> None:
             async def look() -> bool:

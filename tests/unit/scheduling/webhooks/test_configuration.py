@@ -5,13 +5,16 @@ from typing import Any
 import pytest
 
 from federation.base.errors import PluginError
-from federation.scheduling.framework.profile import Profile, refs
-from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.engine import Engine
+from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, apply_profile, refs
+from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.scheduling.framework.runner import Framework
+from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit
 from federation.scheduling.framework.types import ReplicasStrategy
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.webhooks import v1alpha1, v1beta1
-from federation.scheduling.webhooks.configuration import compile_webhook, decisive_hash, join_url
+from federation.scheduling.webhooks.configuration import POINTS, compile_webhook, decisive_hash, join_url, unusable
 from federation.scheduling.webhooks.factory import make_webhook, with_webhooks
 
 
@@ -72,6 +75,19 @@ def test_prefix_and_path_are_joined_as_go_joins_them(prefix: str, path: str, url
 def test_what_cannot_work_is_refused_with_the_field_and_the_remedy(spec: dict[str, Any], problem: str) -> None:
     with pytest.raises(PluginError, match=problem):
         compile_webhook(configured(**spec))
+
+
+@pytest.mark.parametrize("is_optional", [True, False])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_plugin_with_an_unusable_configuration_fails_by_its_policy(point: str, is_optional: bool) -> None:
+    source = configured(payloadVersions=["v7"], failurePolicy="Ignore" if is_optional else "Fail")
+    plugins = with_webhooks(load_plugins(), [unusable(source, "no such version")])
+    profile = apply_profile(DEFAULT_PROFILE, {"spec": {"plugins": {point: {"enabled": [{"name": "p"}]}}}})
+    clusters = (a_cluster("east").offering(cpu="9").built(),)
+    decision = Engine(plugins).decide(a_divided_unit(2), Snapshot(1, clusters), profile, now=NOW)
+    assert decision.is_success is is_optional
+    assert f"in {point}" in decision.reason
+    assert "no such version" in decision.reason
 
 
 def test_kubeadmirals_protocol_has_no_replicas_call() -> None:

@@ -259,6 +259,7 @@ def test_what_is_wrong_with_an_answer_is_told(point: str, clusters: Any, more: d
         (PluginResponse(200, b"[" * 100_000), "the response is not JSON"),
         (PluginResponse(200, b'{"score": NaN}'), "the response is not JSON"),
         (PluginResponse(200, b"[]"), "the response is not a JSON object"),
+        (PluginResponse(200, b'{"apiVersion":' + b"[" * 1000 + b"]" * 1000 + b"}"), "apiVersion is a list, not"),
     ],
 )
 def test_what_is_no_answer_is_told(response: PluginResponse, reason: str) -> None:
