@@ -42,6 +42,7 @@ from federation.server.identity import ANONYMOUS, Attributes
 from federation.server.limits import Limiter, LimitOptions
 from federation.server.negotiation import Answer, Shape, negotiate
 from federation.server.openapi import OpenAPI
+from federation.server.parameters import to_write_options
 from federation.server.paths import ResourcePath, parse
 from federation.server.requestmetrics import observe
 from federation.server.resources import Resources, is_watch
@@ -248,7 +249,8 @@ class App:
             raise MethodNotAllowed("the server does not allow this method on the requested resource")
         obj = await self._body(request)
         answer = _untransformed(request)
-        value = await self._reviews.create(request.user, path.group, path.plural, path.namespace, obj)
+        options = to_write_options(request.query, "", request.warnings, "CreateOptions")
+        value = await self._reviews.create(request.user, path.group, path.plural, path.namespace, obj, options)
         await request.respond_json(201, value, content_type=answer.content_type)
 
     async def _issue_token(self, request: Request, path: ResourcePath, verb: str) -> None:

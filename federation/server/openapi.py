@@ -16,8 +16,9 @@ import orjson
 
 from federation.base.errors import NotFound
 from federation.registry.kinds import KindInfo, Kinds
-from federation.registry.openapi import openapi_v2, openapi_v3
+from federation.registry.openapi import Review, openapi_v2, openapi_v3
 from federation.server.asgi import JSON_TYPE, Header, Request
+from federation.server.discovery import VIRTUAL
 from federation.server.negotiation import negotiate
 
 _YEAR_S = 31_536_000
@@ -106,13 +107,19 @@ def _build_v2(kinds: list[KindInfo]) -> Document:
 
 
 def _build_v3(kinds: list[KindInfo]) -> dict[str, Document]:
-    by_version: dict[tuple[str, str], list[KindInfo]] = {}
+    by_version: dict[tuple[str, str], list[KindInfo]] = {key: [] for key in VIRTUAL}
     for info in kinds:
         by_version.setdefault((info.resource.group, info.resource.version), []).append(info)
     return {
-        f"apis/{group}/{version}" if group else f"api/{version}": _to_document(openapi_v3(group, version, infos))
+        f"apis/{group}/{version}" if group else f"api/{version}": _to_document(
+            openapi_v3(group, version, infos, reviews=_reviews(group, version))
+        )
         for (group, version), infos in by_version.items()
     }
+
+
+def _reviews(group: str, version: str) -> list[Review]:
+    return [Review(served.plural, served.kind, served.is_namespaced) for served in VIRTUAL.get((group, version), ())]
 
 
 def _to_document(content: Any) -> Document:

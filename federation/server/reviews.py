@@ -13,8 +13,12 @@ import orjson
 from federation.base import errors
 from federation.base.clock import Clock, to_rfc3339
 from federation.base.errors import BadRequest, Conflict, NotFound
+from federation.registry.options import WriteOptions
 from federation.registry.registry import Registry
+from federation.registry.schema.builtin import builtin_schema
+from federation.registry.schema.defaulting import prune
 from federation.server.authn import Authenticator
+from federation.server.discovery import VIRTUAL
 from federation.server.identity import Attributes, Decision, User
 from federation.server.rules import Rule
 
@@ -22,6 +26,7 @@ Object = dict[str, Any]
 EXPIRES_S_MIN, EXPIRES_S_MAX, EXPIRES_S_DEFAULT = 600, 1 << 32, 3600
 _EXPIRES_S_LIMIT = 365 * 86400
 """The longest life that we give, whatever is asked for."""
+_KINDS = {(group, served.plural): served.kind for (group, _), kinds in VIRTUAL.items() for served in kinds}
 
 
 class Authorizer(Protocol):
@@ -70,11 +75,26 @@ class Reviews:
         """Return whether this is one of the virtual resources."""
         return version == "v1" and (group, plural) in self._handlers
 
-    async def create(self, user: User, group: str, plural: str, namespace: str, obj: Object) -> Object:
-        """Return the review with its status filled; BadRequest when it cannot be read."""
+    async def create(
+        self, user: User, group: str, plural: str, namespace: str, obj: Object, options: WriteOptions
+    ) -> Object:
+        """Return the review with its status filled; BadRequest when it cannot be read.
+
+        Unknown fields are refused when the options say Strict, and warned of otherwise.
+        """
         spec = obj.get("spec")
         if not isinstance(spec, (dict, type(None))):
             raise BadRequest("spec must be an object")
+        kind = _KINDS[group, plural]
+        unknown = prune(builtin_schema(group, "v1", kind), obj)
+        if unknown and options.field_validation != "Ignore":
+            texts = [f'unknown field "{path}"' for path in unknown]
+            if options.field_validation == "Strict":
+                listed = ", ".join(texts)
+                raise BadRequest(
+                    f'{kind} in version "v1" cannot be handled as a {kind}: strict decoding error: {listed}'
+                )
+            options.warnings.extend(texts)
         return await self._handlers[group, plural](user, namespace, {**obj, "spec": spec or {}})
 
     async def issue_token(self, namespace: str, name: str, obj: Object) -> Object:

@@ -7,12 +7,13 @@ asked for; the caller keeps documents for as long as `Kinds.generation` stays.
 
 import hashlib
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from federation.registry.kinds import KindInfo
 from federation.registry.openapi import definitions, paths
+from federation.registry.schema import builtin
 from federation.registry.schema.builtin import fingerprint
 
 Document = dict[str, Any]
@@ -38,15 +39,39 @@ def openapi_v2(kinds: Iterable[KindInfo], *, version: str = "unversioned") -> Do
     }
 
 
-def openapi_v3(group: str, version: str, kinds: Iterable[KindInfo], *, server_version: str = "unversioned") -> Document:
+class Review(NamedTuple):
+    """A kind that is answered instead of stored."""
+
+    plural: str
+    kind: str
+    is_namespaced: bool
+
+
+def openapi_v3(
+    group: str,
+    version: str,
+    kinds: Iterable[KindInfo],
+    *,
+    reviews: Iterable[Review] = (),
+    server_version: str = "unversioned",
+) -> Document:
     """Return the OpenAPI 3.0 document of one group version; `kinds` may hold others, which are left out."""
+    asked = list(reviews)
+    names = [builtin.definition_name(group, version, review.kind) for review in asked]
+    review_paths = {
+        path: item
+        for review in asked
+        for path, item in paths.review_paths_v3(
+            group, version, review.plural, review.kind, is_namespaced=review.is_namespaced
+        ).items()
+    }
     served = [info for info in kinds if (info.resource.group, info.resource.version) == (group, version)]
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": server_version},
-        "paths": paths.paths_v3(served),
+        "paths": paths.paths_v3(served) | review_paths,
         "components": {
-            "schemas": definitions.definitions_v3(served),
+            "schemas": definitions.definitions_v3(served, [name for name in names if name]),
             "securitySchemes": {
                 "BearerToken": {
                     "description": "Bearer Token authentication",

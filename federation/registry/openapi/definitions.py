@@ -80,9 +80,9 @@ def definitions_v2(kinds: Iterable[KindInfo]) -> dict[str, Definition]:
     return {name: _without(found[name], _ONLY_V3) for name in sorted(found)}
 
 
-def definitions_v3(kinds: Iterable[KindInfo]) -> dict[str, Definition]:
-    """Return the same as components of an OpenAPI 3 document."""
-    found = _collect(kinds)
+def definitions_v3(kinds: Iterable[KindInfo], others: Iterable[str] = ()) -> dict[str, Definition]:
+    """Return the same, and built-in definitions of these names, as components of an OpenAPI 3 document."""
+    found = _collect(kinds, others)
     return {
         name: {**_SEVERAL_TYPES[name], "description": found[name].get("description", "")}
         if name in _SEVERAL_TYPES
@@ -91,9 +91,9 @@ def definitions_v3(kinds: Iterable[KindInfo]) -> dict[str, Definition]:
     }
 
 
-def _collect(kinds: Iterable[KindInfo]) -> dict[str, Definition]:
+def _collect(kinds: Iterable[KindInfo], others: Iterable[str] = ()) -> dict[str, Definition]:
     found: dict[str, Definition] = {}
-    wanted: list[str] = list(_ALWAYS)
+    wanted: list[str] = [*_ALWAYS, *others]
     for info in kinds:
         name = name_of(info)
         resource = info.resource

@@ -80,6 +80,35 @@ def paths_v3(kinds: Iterable[KindInfo]) -> dict[str, Item]:
     return {path: item for info in kinds for path, item in _items(info, is_v3=True)}
 
 
+def review_paths_v3(group: str, version: str, plural: str, kind: str, *, is_namespaced: bool) -> dict[str, Item]:
+    """Return the path of a kind that can only be created, and is answered instead of stored."""
+    scope = "namespaces/{namespace}/" if is_namespaced else ""
+    definition = builtin.definition_name(group, version, kind)
+    facts = {"tags": [f"{group}_{version}"], GVK: {"group": group, "kind": kind, "version": version}}
+    parameters = [_parameter(*fact, is_v3=True) for fact in _WRITE]
+    create: Item = {
+        "description": f"create an object of kind {kind}",
+        "operationId": f"create_{group.replace('.', '_')}_{version}_{plural}",
+        "parameters": parameters,
+        "responses": {"201": _answer(definition, is_v3=True)},
+        "x-kubernetes-action": "post",
+        **facts,
+    }
+    _add_body(create, definition, ["application/json"], is_v3=True)
+    refused: Item = {
+        "description": "Refused. kubectl looks here for the parameters that a kind's writes take.",
+        "operationId": f"patch_{group.replace('.', '_')}_{version}_{plural}",
+        "parameters": parameters,
+        "responses": {"405": {"description": "Method Not Allowed"}},
+        "x-kubernetes-action": "patch",
+        **facts,
+    }
+    item: Item = {"post": create, "patch": refused}
+    if is_namespaced:
+        item["parameters"] = [_parameter("namespace", "string", "", is_v3=True, place="path")]
+    return {f"/apis/{group}/{version}/{scope}{plural}": item}
+
+
 def _items(info: KindInfo, *, is_v3: bool) -> Iterator[tuple[str, Item]]:
     resource = info.resource
     namespace = "{namespace}" if resource.namespaced else ""

@@ -232,3 +232,21 @@ def test_acting_as_a_uid_needs_a_permission_of_its_own(api: Api, nobody: Api) ->
     assert act(**{"user": "jane", "extra-scopes": "all"}) == ""
     api.delete("clusterrolebindings", name)
     api.delete("clusterroles", name)
+
+
+def test_a_question_with_an_unknown_field_is_refused_or_answered_with_a_warning(api: Api) -> None:
+    review = {"spec": {"user": "jane", "resourceAttributes": {"verb": "get", "resource": "pods", "name_space": "x"}}}
+    with refused(400, "BadRequest", 'unknown field "spec.resourceAttributes.name_space"'):
+        api.send("POST", f"{AUTH}/subjectaccessreviews", review, fieldValidation="Strict")
+    answer = api.send("POST", f"{AUTH}/subjectaccessreviews", review)
+    assert "name_space" in answer.headers["warning"]
+    assert answer.json()["status"]["allowed"] is False
+
+
+def test_questions_are_described_for_explain_and_validation(api: Api) -> None:
+    document = api.send("GET", "/openapi/v3/apis/authorization.k8s.io/v1").json()
+    assert "post" in document["paths"]["/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"]
+    local = "/apis/authorization.k8s.io/v1/namespaces/{namespace}/localsubjectaccessreviews"
+    assert "post" in document["paths"][local]
+    schemas = document["components"]["schemas"]
+    assert "user" in schemas["io.k8s.api.authorization.v1.SubjectAccessReviewSpec"]["properties"]
