@@ -18,7 +18,7 @@ from federation.registry.filters import Filter
 from federation.registry.kinds import KindInfo
 from federation.registry.options import ListOptions
 from federation.registry.reads import parse_resource_version
-from federation.store.interface import Event, EventBatch, EventType
+from federation.store.interface import Event, EventBatch, EventType, Nudge
 
 WatchBatch = list[tuple[str, bytes]]
 
@@ -74,51 +74,42 @@ class _Stream:
         self._info = info
         self._wanted = wanted
         self._has_bookmarks = options.allow_watch_bookmarks
+        self._bookmark_s = access.options.bookmark_interval_s
         self._timeout_s = options.timeout_s
         self._reached = 0
 
     async def follow(self, prefix: str, since: int) -> AsyncIterator[WatchBatch]:
-        changes = self._access.store.watch(prefix, since)
-        self._reached = since
-        clock = self._access.clock
-        deadline = asyncio.ensure_future(clock.sleep(self._timeout_s)) if self._timeout_s else None
-        ticker = self._tick() if self._has_bookmarks else None
-        pending: asyncio.Future[EventBatch] = asyncio.ensure_future(anext(changes))
-        told = since
+        nudge = Nudge()
+        deadline = self._timer(self._timeout_s, nudge) if self._timeout_s else None
+        ticker = self._timer(self._bookmark_s, nudge) if self._has_bookmarks else None
+        changes = self._access.store.watch(prefix, since, nudge)
+        self._reached = told = since
         try:
-            while True:
-                await asyncio.wait(
-                    [task for task in (pending, ticker, deadline) if task is not None],
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-                if pending.done():
-                    batch = pending.result()
-                    pending = asyncio.ensure_future(anext(changes))
-                    if events := await self._translate(batch):
-                        yield events
-                elif deadline is not None and deadline.done():
+            async for batch in changes:
+                if events := await self._translate(batch):
+                    yield events
+                if deadline is not None and deadline.done():
                     return
-                elif ticker is not None and ticker.done():
-                    ticker = self._tick()
+                if ticker is not None and ticker.done():
+                    ticker = self._timer(self._bookmark_s, nudge)
                     if self._reached > told:
                         told = self._reached
                         yield [("BOOKMARK", _bookmark(self._info, told))]
-        except StopAsyncIteration:
-            return
         except RevisionCompacted:
             raise
         except StoreError:
             # Too slow a reader, or the store is closing: the client resumes from the last event that it saw.
             return
         finally:
-            for task in (pending, ticker, deadline):
+            for task in (ticker, deadline):
                 if task is not None:
                     task.cancel()
-            await asyncio.gather(pending, return_exceptions=True)
             await changes.aclose()  # type: ignore[attr-defined]  # every store's watch is an async generator
 
-    def _tick(self) -> "asyncio.Future[None]":
-        return asyncio.ensure_future(self._access.clock.sleep(self._access.options.bookmark_interval_s))
+    def _timer(self, delay_s: float, nudge: Nudge) -> "asyncio.Future[None]":
+        timer = asyncio.ensure_future(self._access.clock.sleep(delay_s))
+        timer.add_done_callback(nudge)
+        return timer
 
     async def _translate(self, batch: EventBatch) -> WatchBatch:
         present, info = self._access.present, self._info

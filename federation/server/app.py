@@ -6,7 +6,6 @@ Nothing on the path of a resource goes through a web framework. `create_app` wir
 next. The app lives as long as the server and starts nothing by itself.
 """
 
-import asyncio
 import os
 import platform
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ import structlog
 
 from federation.base import metrics
 from federation.base.clock import Clock, SystemClock
+from federation.base.deadline import Deadline
 from federation.base.errors import (
     ApiError,
     BadRequest,
@@ -191,7 +191,7 @@ class App:
             return
         flow = await limiter.enter(user, attributes)
         try:
-            async with asyncio.timeout(self._deadline_s(request)):
+            with Deadline(self._deadline_s(request)):
                 if self._reviews.has(path.group, path.version, path.plural):
                     await self._review(request, path, verb)
                 elif path.subresource == "token" and path.plural == "serviceaccounts" and not path.group:

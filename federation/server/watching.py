@@ -56,30 +56,57 @@ class Watches:
         batches = self._registry.watch(info, namespace, replace(options, timeout_s=timeout_s))
         gone = asyncio.ensure_future(_disconnect(request))
         stopping = asyncio.ensure_future(self._stopping.wait())
-        pending = asyncio.ensure_future(anext(batches))
+        first = asyncio.ensure_future(anext(batches))
         try:
-            await asyncio.wait((pending, gone, stopping), timeout=_FIRST_WAIT_S, return_when=asyncio.FIRST_COMPLETED)
-            if pending.done() and isinstance(error := pending.exception(), ApiError) and not isinstance(error, Expired):
-                raise error
-            await _start(request)
-            while True:
-                await asyncio.wait((pending, gone, stopping), return_when=asyncio.FIRST_COMPLETED)
-                if gone.done() or stopping.done():
-                    break
+            with _Until(gone, stopping):
+                await asyncio.wait((first,), timeout=_FIRST_WAIT_S)
+                if first.done() and isinstance(error := first.exception(), ApiError) and not isinstance(error, Expired):
+                    raise error
+                await _start(request)
                 try:
-                    batch = pending.result()
+                    for piece in _pieces(await first):
+                        await _send(request, encode(piece))
+                    async for batch in batches:
+                        for piece in _pieces(batch):
+                            await _send(request, encode(piece))
                 except StopAsyncIteration:
-                    break
+                    pass
                 except (ApiError, StoreError) as error:
                     await _send(request, _error_event(error))
-                    break
-                pending = asyncio.ensure_future(anext(batches))
-                for piece in _pieces(batch):
-                    await _send(request, encode(piece))
             if not gone.done():
+                if not request.status:
+                    await _start(request)
                 await request.send({"type": "http.response.body", "body": b"", "more_body": False})
         finally:
-            await _close(batches, pending, gone, stopping)
+            await _close(batches, first, gone, stopping)
+
+
+class _Until:
+    """Ends its block without an error as soon as one of the futures is done: `asyncio.timeout` for what may happen.
+
+    The block is cancelled, so that nothing has to be waited for besides what it waits for anyway: a wait for three
+    things with tasks would cost more than the delivery of an event.
+    """
+
+    def __init__(self, *futures: "asyncio.Future[Any]") -> None:
+        self._futures = futures
+        self._task = asyncio.current_task()
+        self._has_ended = False
+
+    def __enter__(self) -> None:
+        for future in self._futures:
+            future.add_done_callback(self._end)
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        for future in self._futures:
+            future.remove_done_callback(self._end)
+        assert self._task is not None
+        return self._has_ended and self._task.uncancel() == 0 and kind is asyncio.CancelledError
+
+    def _end(self, _: "asyncio.Future[Any]") -> None:
+        if not self._has_ended and self._task is not None:
+            self._has_ended = True
+            self._task.cancel()
 
 
 def _pieces(batch: Batch) -> Iterator[Batch]:

@@ -7,7 +7,7 @@ A value is written once as `Body(head, tail)`; the stored bytes are `head + str(
 can carry its own resourceVersion without being serialised again after the commit that decides it.
 """
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -78,6 +78,24 @@ class EventBatch(list[Event]):
         self.revision = revision
 
 
+class Nudge:
+    """Makes a watch yield now, an empty batch when nothing has changed: for who waits for changes and for time at once.
+
+    Calling it (with whatever a callback is given) is cheap; waiting for both with tasks would cost more than the event.
+    """
+
+    __slots__ = ("is_set", "wake")
+
+    def __init__(self) -> None:
+        self.is_set = False
+        self.wake: Callable[[], None] | None = None
+
+    def __call__(self, *_: object) -> None:
+        self.is_set = True
+        if self.wake is not None:
+            self.wake()
+
+
 class Store(Protocol):
     """Revisions are gap-free, one per change, and ordered by commit; a write returns only after it is durable."""
 
@@ -111,12 +129,12 @@ class Store(Protocol):
         """
         ...
 
-    def watch(self, prefix: str, since: int) -> AsyncIterator[EventBatch]:
+    def watch(self, prefix: str, since: int, nudge: Nudge | None = None) -> AsyncIterator[EventBatch]:
         """Yield batches of all changes after revision `since` under `prefix`, each exactly once, in order.
 
-        An empty batch is progress: nothing under `prefix` changed up to its `revision`. RevisionCompacted when
-        `since` is older than what is kept or newer than the newest; StoreError when this watcher is too slow and its
-        buffer overflows.
+        An empty batch is progress, or the answer to a nudge: nothing under `prefix` changed up to its `revision`.
+        RevisionCompacted when `since` is older than what is kept or newer than the newest; StoreError when this watcher
+        is too slow and its buffer overflows.
         """
         ...
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 
 from federation.base.clock import Clock, SystemClock
 from federation.base.errors import StoreError, StoreUnavailable
-from federation.store.interface import Body, Entry, EventBatch, EventType, Page
+from federation.store.interface import Body, Entry, EventBatch, EventType, Nudge, Page
 from federation.store.options import StoreOptions
 from federation.store.view import View
 from federation.store.writes import Change, check_write, plan_change
@@ -48,9 +48,9 @@ class MemoryStore:
         self._check_open()
         return await self._view.list(prefix, limit, from_key, revision, None)
 
-    def watch(self, prefix: str, since: int) -> AsyncIterator[EventBatch]:
+    def watch(self, prefix: str, since: int, nudge: Nudge | None = None) -> AsyncIterator[EventBatch]:
         self._check_open()
-        return self._view.watch(prefix, since, None)
+        return self._view.watch(prefix, since, None, nudge)
 
     async def revision(self) -> int:
         self._check_open()

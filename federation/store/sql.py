@@ -16,7 +16,7 @@ from federation.base.tasks import Supervisor
 from federation.store.compaction import Compactor
 from federation.store.database import open_database
 from federation.store.history import SQLHistory, read_snapshot
-from federation.store.interface import Body, Entry, EventBatch, EventType, Page
+from federation.store.interface import Body, Entry, EventBatch, EventType, Nudge, Page
 from federation.store.options import StoreOptions
 from federation.store.tail import Follower
 from federation.store.view import View
@@ -76,9 +76,9 @@ class SQLStore:
         await self._sync()
         return await self._view.list(prefix, limit, from_key, revision, self._history)
 
-    async def watch(self, prefix: str, since: int) -> AsyncIterator[EventBatch]:
+    async def watch(self, prefix: str, since: int, nudge: Nudge | None = None) -> AsyncIterator[EventBatch]:
         await self._sync()
-        async with contextlib.aclosing(self._view.watch(prefix, since, self._history)) as batches:
+        async with contextlib.aclosing(self._view.watch(prefix, since, self._history, nudge)) as batches:
             async for batch in batches:
                 yield batch
 

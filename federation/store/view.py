@@ -11,7 +11,7 @@ from typing import Protocol
 from federation.base.clock import Clock
 from federation.base.errors import RevisionCompacted, StoreError
 from federation.store.cache import Cache
-from federation.store.interface import Entry, Event, EventBatch, EventType, Page
+from federation.store.interface import Entry, Event, EventBatch, EventType, Nudge, Page
 from federation.store.options import StoreOptions
 from federation.store.watch import WatcherHub
 from federation.store.writes import Change, Record
@@ -80,7 +80,9 @@ class View:
             undo.setdefault(key, entry)
         return cache.page(prefix, limit=limit, from_key=from_key, revision=revision, undo=undo)
 
-    async def watch(self, prefix: str, since: int, history: History | None) -> AsyncGenerator[EventBatch, None]:
+    async def watch(
+        self, prefix: str, since: int, history: History | None, nudge: Nudge | None = None
+    ) -> AsyncGenerator[EventBatch, None]:
         """Yield what happened after `since`: from the history, then from memory, then live."""
         self.check_kept(since)
         told = since
@@ -91,7 +93,7 @@ class View:
                 told = since
         # No await between reading the memory and opening the watch: nothing can be published in between.
         self.check_kept(since)
-        watcher = self.hub.open(prefix, told, self.cache.events_since(since, prefix))
+        watcher = self.hub.open(prefix, told, self.cache.events_since(since, prefix), nudge)
         try:
             while True:
                 yield await watcher.next()

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from prometheus_client import Counter, Gauge
 
 from federation.base.errors import StoreError
-from federation.store.interface import Event, EventBatch
+from federation.store.interface import Event, EventBatch, Nudge
 from federation.store.writes import Change
 
 _watchers = Gauge("federation_store_watchers", "Open watches")
@@ -22,9 +22,9 @@ _overflows = Counter("federation_store_watcher_overflows_total", "Watches ended 
 class Watcher:
     """One watch: the changes it has not read yet. `revision` is how far its reader knows to have read."""
 
-    __slots__ = ("_buffer", "_failure", "_hub", "_waiter", "folder", "prefix", "revision")
+    __slots__ = ("_buffer", "_failure", "_hub", "_nudge", "_waiter", "folder", "prefix", "revision")
 
-    def __init__(self, hub: "WatcherHub", prefix: str, revision: int, events: list[Event]) -> None:
+    def __init__(self, hub: "WatcherHub", prefix: str, revision: int, events: list[Event], nudge: Nudge | None) -> None:
         self.prefix = prefix
         self.folder = prefix[: prefix.rfind("/") + 1]
         self.revision = revision
@@ -32,10 +32,13 @@ class Watcher:
         self._buffer = events
         self._failure: StoreError | None = None
         self._waiter: asyncio.Future[None] | None = None
+        self._nudge = nudge or Nudge()
+        self._nudge.wake = self.wake
 
     async def next(self) -> EventBatch:
         """Return all waiting changes, or an empty batch as progress; raises the error that ended the watch."""
-        while not self._buffer and self._failure is None and self.revision >= self._hub.progress:
+        nudge = self._nudge
+        while not (self._buffer or self._failure or nudge.is_set or self.revision < self._hub.progress):
             self._waiter = asyncio.get_running_loop().create_future()
             try:
                 await self._waiter
@@ -43,6 +46,7 @@ class Watcher:
                 self._waiter = None
         if self._failure is not None:
             raise self._failure
+        nudge.is_set = False
         self.revision = self._hub.revision
         batch = EventBatch(self._buffer, self.revision)
         self._buffer.clear()
@@ -79,9 +83,9 @@ class WatcherHub:
         self.progress = 0
         self._folders: dict[str, list[Watcher]] = {}
 
-    def open(self, prefix: str, revision: int, events: list[Event]) -> Watcher:
+    def open(self, prefix: str, revision: int, events: list[Event], nudge: Nudge | None = None) -> Watcher:
         """Add a watch that was told everything up to `revision`; `events` are the matching ones since."""
-        watcher = Watcher(self, prefix, revision, events)
+        watcher = Watcher(self, prefix, revision, events, nudge)
         self._folders.setdefault(watcher.folder, []).append(watcher)
         _watchers.inc()
         return watcher

@@ -7,7 +7,7 @@ import pytest
 from tests.support.stores import StoreBackend, a_body, a_value, recording
 
 from federation.base.errors import RevisionCompacted, StoreError
-from federation.store.interface import Event, EventType, Store
+from federation.store.interface import Event, EventType, Nudge, Store
 
 
 async def write_some(store: Store, count: int, seed: int = 1) -> list[Event]:
@@ -159,3 +159,16 @@ async def test_a_cancelled_watch_leaves_nothing_behind(store: Store) -> None:
             entry = await store.create(f"/a/{await store.revision()}", a_body())
             await watch.wait_for(entry.revision)
     assert not hub._folders
+
+
+async def test_a_nudge_makes_a_quiet_watch_yield_an_empty_batch(store: Store) -> None:
+    entry = await store.create("/a", a_body("1"))
+    nudge = Nudge()
+    watch = store.watch("/", 0, nudge)
+    assert [event.key for event in await anext(watch)] == ["/a"]
+    quiet = asyncio.ensure_future(anext(watch))
+    await asyncio.sleep(0)
+    nudge()
+    batch = await quiet
+    assert (list(batch), batch.revision) == ([], entry.revision)
+    await watch.aclose()  # type: ignore[attr-defined]  # every store's watch is an async generator

@@ -7,6 +7,7 @@ from tests.unit.store.test_cache import put
 
 from federation.base.errors import StoreError
 from federation.store.cache import Cache
+from federation.store.interface import Nudge
 from federation.store.watch import Watcher, WatcherHub
 
 
@@ -91,3 +92,18 @@ def test_publishing_costs_by_interest_and_not_by_number_of_watchers() -> None:
     looked_at = list(hub._interested("/core/pods/ns7/name"))
     assert [watcher.prefix for watcher in looked_at] == ["/core/pods/ns7/"]
     published(hub, cache, "/core/pods/ns7/name")
+
+
+async def test_a_nudge_ends_the_wait_of_its_watcher_and_of_no_other() -> None:
+    hub, nudge = WatcherHub(10), Nudge()
+    nudged, other = hub.open("/a/", 0, [], nudge), hub.open("/a/", 0, [])
+    reading, waiting = asyncio.create_task(nudged.next()), asyncio.create_task(other.next())
+    await asyncio.sleep(0)
+    nudge()
+    assert await reading == []
+    again = asyncio.create_task(nudged.next())
+    await asyncio.sleep(0.01)
+    assert not again.done()
+    assert not waiting.done()
+    again.cancel()
+    waiting.cancel()
