@@ -140,7 +140,7 @@ def prepare_update(
     if subresource == "status":
         new = _only_status(info, new, old)
     _carry_over(info, new, old, subresource, is_apply=is_apply)
-    causes = _check_changes(info, new, old, options)
+    causes = _check_changes(info, new, old, options, is_apply=is_apply)
     strategy = info.strategy
     if subresource == "status":
         strategy.prepare_status_update(new, old)
@@ -239,21 +239,36 @@ def _as_written(time: Any) -> Any:
         return time
 
 
-def _check_changes(info: KindInfo, new: Object, old: Object, options: WriteOptions) -> Causes:
+def _check_changes(info: KindInfo, new: Object, old: Object, options: WriteOptions, *, is_apply: bool) -> Causes:
     """Check the fields of what differs; a custom resource is validated whole, because its rules may cross fields."""
     if info.is_custom:
         if not _differs(new, old):
             return []
         causes = check_fields(info, new, options)
         return causes if info.rules is None else causes + info.rules.check(new, old, causes)
-    changed = {key: value for key, value in new.items() if key == "kind" or value != old.get(key)}
-    if len(changed) == 1:
+    changed = _changed(new, old)
+    metadata = changed.get("metadata")
+    if metadata is not None:
+        metadata = changed["metadata"] = _changed(metadata, old["metadata"])
+        if is_apply:
+            metadata.pop("managedFields", None)  # what an apply has made of them is larger than all the rest, and right
+        if not metadata:
+            del changed["metadata"]
+    if not changed:
         return []
-    before = set(changed)
+    changed["kind"] = new["kind"]
+    before, metadata_before = set(changed), set(metadata or ())
     causes = check_fields(info, changed, options)
     for key in before - changed.keys():
         del new[key]
+    for key in metadata_before - (metadata or {}).keys():
+        del new["metadata"][key]
     return causes
+
+
+def _changed(new: Object, old: Object) -> Object:
+    """Return the fields of `new` that `old` does not have so; the values are the very ones of `new`."""
+    return {key: value for key, value in new.items() if value != old.get(key)}
 
 
 def _differs(new: Object, old: Object) -> bool:

@@ -100,7 +100,10 @@ class Writer:
             return {**obj, "metadata": dict(obj["metadata"])}, bool(revision)
 
         try:
-            return await self.change(info, namespace, name, replace, options, subresource=subresource), False
+            return (
+                await self.change(info, namespace, name, replace, options, subresource=subresource, shares_live=False),
+                False,
+            )
         except NotFound:
             if not may_create:
                 raise
@@ -145,14 +148,18 @@ class Writer:
         *,
         subresource: str = "",
         is_apply: bool = False,
+        shares_live: bool = True,
     ) -> bytes:
-        """Write what `change` makes of the live object, again on a newer one when it was overtaken."""
+        """Write what `change` makes of the live object, again on a newer one when it was overtaken.
+
+        `shares_live` says that what it makes may hold parts of the live object, which then is given as one of its own.
+        """
         access = self._access
         for _ in range(access.options.write_attempts_max):
             entry = await access.entry(info, namespace, name)
             value = await access.present_one(info, entry.value)
             old = encoding.decode(value)
-            wanted, is_pinned = change(encoding.decode(value))
+            wanted, is_pinned = change(encoding.decode(value) if shares_live else old)
             if access.asks is not None:
                 wanted = await self._mutated(info, wanted, old, options, subresource)
             new = prepare_update(

@@ -269,3 +269,17 @@ async def test_of_two_updates_with_the_same_version_one_wins(api: Api) -> None:
     attempts = [api.update("configmaps", {**made, "data": {"k": str(i)}}) for i in range(2)]
     results = await asyncio.gather(*attempts, return_exceptions=True)
     assert sum(isinstance(result, Conflict) for result in results) == 1
+
+
+async def test_metadata_that_changes_is_checked_field_by_field(api: Api) -> None:
+    made = await api.create("configmaps", a_config_map("c"))
+    changed = copied(made)
+    changed["metadata"] |= {"nonsense": 1, "labels": {"a": "b", "none": None}}
+    stored = await api.update("configmaps", changed)
+    assert "nonsense" not in stored["metadata"]
+    assert stored["metadata"]["labels"] == {"a": "b"}
+    for field, wrong in (("labels", ["a"]), ("managedFields", "a"), ("finalizers", {"a": "b"})):
+        broken = copied(stored)
+        broken["metadata"][field] = wrong
+        with pytest.raises(BadRequest, match=rf"metadata\.{field}"):
+            await api.update("configmaps", broken)
