@@ -20,7 +20,8 @@ class Profiles:
     def __init__(self, default: Profile = DEFAULT_PROFILE) -> None:
         self._default = default
         self._sources: dict[str, str] = {}
-        self._plugins: dict[str, str] = {}
+        self._plugins: dict[str, tuple[str, frozenset[str]]] = {}
+        self._told: dict[str, frozenset[str]] = {}
         self._hashes: dict[str, str] = {}
         self._variants: dict[tuple[str, ReplicasStrategy], Profile] = {}
         self._store("", default)
@@ -36,6 +37,10 @@ class Profiles:
         """
         return self._hashes.get(name, "")
 
+    def told(self, name: str) -> frozenset[str]:
+        """Return which fields of the object the profile's webhooks asked to be told (`fields.unit`)."""
+        return self._told.get(name, frozenset())
+
     def put(self, source: Mapping[str, Any]) -> None:
         """Add or replace the profile of a SchedulingProfile object."""
         name = str(source["metadata"]["name"])
@@ -47,14 +52,15 @@ class Profiles:
         """Forget a profile."""
         self._hashes.pop(name, None)
         self._sources.pop(name, None)
+        self._told.pop(name, None)
         for strategy in ReplicasStrategy:
             self._variants.pop((name, strategy), None)
 
-    def put_plugin(self, name: str, decisive_hash: str) -> None:
-        """Note what a webhook's configuration says, by its hash; "" when it is gone."""
+    def put_plugin(self, name: str, decisive_hash: str, told: frozenset[str] = frozenset()) -> None:
+        """Note what a webhook's configuration says, by its hash, "" when it is gone, and what it asks to be told."""
         self._plugins.pop(name, None)
         if decisive_hash:
-            self._plugins[name] = decisive_hash
+            self._plugins[name] = (decisive_hash, told)
         for profile in self.with_plugin(name):
             self._hash(profile)
 
@@ -68,9 +74,11 @@ class Profiles:
         return frozenset(ref.name for refs in every for ref in refs)
 
     def _hash(self, name: str) -> None:
-        plugins = sorted((plugin, self._plugins[plugin]) for plugin in self._runs(name) & self._plugins.keys())
+        plugins = sorted(self._runs(name) & self._plugins.keys())
+        hashes = [[plugin, self._plugins[plugin][0]] for plugin in plugins]
         source = self._sources[name]
-        self._hashes[name] = hash_of([source, *map(list, plugins)]) if plugins else source
+        self._hashes[name] = hash_of([source, *hashes]) if plugins else source
+        self._told[name] = frozenset().union(*(self._plugins[plugin][1] for plugin in plugins))
 
     def _store(self, name: str, profile: Profile) -> None:
         for strategy in ReplicasStrategy:

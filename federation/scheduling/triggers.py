@@ -34,6 +34,8 @@ _LABELS = "clusterLabelsHashes"
 _TAINTS = "clusterTaintsHashes"
 _API_TYPES = "clusterAPIResourceTypesHashes"
 _POLICY = "policyContentHash"
+_TOLD = "pluginFieldsHash"
+"""Only a difference between two of them counts: that a plugin begins or ceases to ask is the profile's change."""
 _NO_ANNOTATIONS_HASH = hash_of({})
 
 
@@ -58,6 +60,8 @@ class ObjectTriggers:
     request: Resources
     policy: Policy | None
     profile_hash: str = ""
+    told_hash: str = ""
+    """Of the labels and annotations that plugins asked to be told, "" when none did."""
 
 
 class TriggerSource:
@@ -74,7 +78,8 @@ class TriggerSource:
         before: dict[str, Any] = {}
         if policy is not None and policy.has_auto_migration:
             before["autoMigrationInfo"] = triggers.annotations.get(names.AUTO_MIGRATION_INFO, "")
-        after: dict[str, Any] = {
+        after: dict[str, Any] = {_TOLD: triggers.told_hash} if triggers.told_hash else {}
+        after |= {
             _POLICY: policy.content_hash if policy else "",
             "policyName": policy.ref.name if policy else "",
         }
@@ -127,7 +132,12 @@ def judge(old_text: str | None, new_text: str, policy: Policy | None) -> Verdict
         return Verdict(is_due=True)
     new: dict[str, Any] = orjson.loads(new_text)
     changed = tuple(sorted(field for field in old.keys() | new.keys() if old.get(field) != new.get(field)))
-    if not _STABLE.isdisjoint(changed) or (policy.has_auto_migration and "autoMigrationInfo" in changed):
+    is_told_otherwise = _TOLD in changed and bool(old.get(_TOLD)) and bool(new.get(_TOLD))
+    if (
+        not _STABLE.isdisjoint(changed)
+        or is_told_otherwise
+        or (policy.has_auto_migration and "autoMigrationInfo" in changed)
+    ):
         return Verdict(is_due=True, changed=changed)
     if policy.disable_rescheduling:
         return Verdict(is_due=False, deferred_reasons="disableRescheduling:true")

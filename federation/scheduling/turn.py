@@ -19,7 +19,7 @@ from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import Reserved, SchedulingUnit
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.migration import MigrationError, applied_annotation
-from federation.scheduling.policy import Policy, PolicyRef
+from federation.scheduling.policy import Policy, PolicyRef, hash_of
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.request import request_of
 from federation.scheduling.snapshot import Snapshot
@@ -146,6 +146,7 @@ def assess(
             request=request_of(template),
             policy=policy,
             profile_hash=inputs.profiles.hash(policy.profile),
+            told_hash=_told_hash(template, inputs.profiles.told(policy.profile)),
         ),
         snapshot,
     )
@@ -211,3 +212,10 @@ def _with_annotations(fed_object: Mapping[str, Any], changes: Annotations) -> Ma
     merged = {**(metadata.get("annotations") or {}), **changes}
     annotations = {key: value for key, value in merged.items() if value is not None}
     return {**fed_object, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _told_hash(template: Mapping[str, Any], told: frozenset[str]) -> str:
+    """Return the hash of the labels and annotations that plugins are told, "" when they are told none."""
+    metadata = template.get("metadata") or {}
+    parts = [metadata.get(field) or {} for field in ("annotations", "labels") if field in told]
+    return hash_of(parts) if parts else ""

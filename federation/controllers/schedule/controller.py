@@ -209,9 +209,9 @@ class ScheduleController:
             self._facts.profiles.remove(name)
         self._enqueue_many(self._facts.using_profile(name))
 
-    def _on_plugin(self, name: str, decisive_hash: str) -> None:
+    def _on_plugin(self, name: str, decisive_hash: str, told: frozenset[str]) -> None:
         """Look again at the objects that the plugin has a say in, and at those that wait for anything."""
-        self._facts.profiles.put_plugin(name, decisive_hash)
+        self._facts.profiles.put_plugin(name, decisive_hash, told)
         if self._services is not None:
             self._services.forget(name)
         self._enqueue_many({*self._facts.waiting, *self._facts.using_plugin(name)})

@@ -53,10 +53,13 @@ def _to_call(request: PluginRequest) -> Call:
 class WebhookPlugins:
     """Keeps the engine's plugins what the installed ones and the configurations say.
 
-    `on_change` hears a plugin's name and the hash of what decisions depend on, "" when there is no such plugin now.
+    `on_change` hears a plugin's name, the hash of what decisions depend on, "" when there is no such plugin now, and
+    what of the object it asks to be told.
     """
 
-    def __init__(self, engine: Engine, recorder: Recorder, on_change: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, engine: Engine, recorder: Recorder, on_change: Callable[[str, str, frozenset[str]], None]
+    ) -> None:
         self._engine = engine
         self._installed: PluginRegistry = engine.registry
         self._recorder = recorder
@@ -80,4 +83,5 @@ class WebhookPlugins:
         if before == self._webhooks.get(name):
             return
         self._engine.use(with_webhooks(self._installed, self._webhooks.values()))
-        self._on_change(name, decisive)
+        now = self._webhooks.get(name)
+        self._on_change(name, decisive, now.unit_fields if now is not None else frozenset())

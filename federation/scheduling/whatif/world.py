@@ -145,8 +145,9 @@ class Facts:
         webhooks = []
         for source in world.list(SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS):
             try:
-                webhooks.append(compile_for(installed, source))
-                self.profiles.put_plugin(source["metadata"]["name"], decisive_hash(source))
+                options = compile_for(installed, source)
+                webhooks.append(options)
+                self.profiles.put_plugin(options.name, decisive_hash(source), options.unit_fields)
             except PluginError as error:
                 self.problems.append(str(error))
         return with_webhooks(installed, webhooks)

@@ -168,3 +168,12 @@ def test_a_changed_or_removed_policy_selects_no_more() -> None:
     index.remove(PolicyRef("default", "p"))
     index.remove(PolicyRef("default", "p"))
     assert index.match(a_fed_object()) is None
+
+
+def test_what_plugins_are_told_counts_unless_a_plugin_only_begins_to_ask() -> None:
+    policy = a_policy(reschedulePolicy={"disableRescheduling": True})
+    first, second, none = (text(policy, told_hash=told) for told in ("1", "2", ""))
+    assert judge(first, second, policy).is_due
+    assert not judge(none, second, policy).is_due
+    assert not judge(second, none, policy).is_due
+    assert list(json.loads(first)) == sorted(json.loads(first))

@@ -92,6 +92,22 @@ async def test_what_a_plugin_is_asked_is_a_reason_to_decide_again_how_long_it_ma
         assert await world.placed() == {"red": None}
 
 
+async def test_a_label_that_a_plugin_asked_to_be_told_is_a_reason_to_decide_again_another_change_is_none() -> None:
+    async with business_rules() as port, a_world() as world:
+        await configure_rules(
+            world, port, payloadVersions=["v1beta1"], fields={"unit": ["labels"], "cluster": ["labels"]}
+        )
+        await world.deployment(policy="p", labels={"team": "red"})
+        await world.becomes({"red": None})
+        await world.idle()
+        decided = len(await world.journaled())
+        await world.patch_object("web", {"spec": {"template": {"metadata": {"annotations": {"note": "x"}}}}})
+        await world.idle()
+        assert len(await world.journaled()) == decided
+        await world.patch_object("web", {"spec": {"template": {"metadata": {"labels": {"team": "blue"}}}}})
+        await world.becomes({"blue": None})
+
+
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", b"garbage\r\n\r\n", b""])
 async def test_a_broken_answer_is_a_failure(answer: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
