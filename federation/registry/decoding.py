@@ -16,9 +16,10 @@ from federation.registry.validation.fields import Causes
 _MODES = frozenset({"", "Strict", "Warn", "Ignore"})
 
 
-def check_fields(info: KindInfo, obj: Object, options: WriteOptions) -> Causes:
+def check_fields(info: KindInfo, obj: Object, options: WriteOptions, old: Object | None = None) -> Causes:
     """Prune, default and validate `obj` (or the changed top-level part of it) and return a custom resource's causes.
 
+    What a custom resource has in common with `old`, which it replaces, is not complained about.
     BadRequest for unknown fields under Strict and for wrong types in built-in kinds.
     """
     mode = options.field_validation
@@ -35,7 +36,7 @@ def check_fields(info: KindInfo, obj: Object, options: WriteOptions) -> Causes:
         _report_unknown(info, dropped, options)
     if info.is_custom:
         apply_defaults(info.schema, obj)
-        return validate(info.schema, obj)
+        return validate(info.schema, obj) if old is None else validate(info.schema, obj, old=old)
     if wrong := decode_errors(info.schema, obj):
         raise BadRequest(_not_handled(info, wrong[0]))
     return []

@@ -244,7 +244,7 @@ def _check_changes(info: KindInfo, new: Object, old: Object, options: WriteOptio
     if info.is_custom:
         if not _differs(new, old):
             return []
-        causes = check_fields(info, new, options)
+        causes = check_fields(info, new, options, old)
         return causes if info.rules is None else causes + info.rules.check(new, old, causes)
     changed = _changed(new, old)
     metadata = changed.get("metadata")

@@ -36,6 +36,11 @@ class Program:
         """The type that the compiler found: BOOL, STRING, DYN (known when it runs) and so on."""
         return str(self._expression.return_type())
 
+    def serialized(self) -> bytes:
+        """Return the tree of the expression as the library writes it; `trees.py` reads it."""
+        found: bytes = self._expression.serialize()
+        return found
+
     def evaluate(self, data: Mapping[str, Any]) -> Any:
         """Return the value as plain Python; EvaluationError, also when it takes too many steps."""
         try:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from federation.base.errors import cause
 from federation.registry.cel.programs import CompileError, EvaluationError, Program, compile_expression
+from federation.registry.schema.fielditems import by_key, key_of
 from federation.registry.schema.model import LIST, MAP, NUMBER, STRING, STRUCT, Schema
 from federation.registry.validation.fields import Causes
 
@@ -87,9 +88,9 @@ class Rules:
                 elif self.additional is not None and name not in self.schema.properties:
                     self.additional._check(inner, related.get(name, _NOTHING), f"{path}[{name}]", causes)
         elif self.items is not None and value.__class__ is list:
-            before = self._by_key(old)
+            before = by_key(self.schema, old)
             for index, inner in enumerate(value):
-                known = before.get(self._key(inner), _NOTHING) if before else _NOTHING
+                known = before.get(key_of(self.schema, inner), _NOTHING) if before else _NOTHING
                 self.items._check(inner, known, f"{path}[{index}]", causes)
 
     def _run(self, value: Any, old: Any, path: str, causes: Causes) -> None:
@@ -114,14 +115,6 @@ class Rules:
         if old is _NOTHING:
             return {"self": value, "oldSelf": None, "knownOld": []}
         return {"self": value, "oldSelf": old, "knownOld": [old]}
-
-    def _by_key(self, old: Any) -> dict[tuple[Any, ...], Any]:
-        if self.schema.list_type != "map" or not isinstance(old, list):
-            return {}
-        return {self._key(item): item for item in old}
-
-    def _key(self, item: Any) -> tuple[Any, ...]:
-        return tuple(str(item.get(key)) for key in self.schema.list_map_keys) if isinstance(item, dict) else ()
 
 
 def compile_rules(schema: Schema) -> Rules | None:

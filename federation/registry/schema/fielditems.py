@@ -1,4 +1,4 @@
-"""What identifies an item of a list that is a set or is keyed. Pure; used by validation."""
+"""What identifies an item of a list that is a set or is keyed. Pure; used by validation and rules."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,6 +17,18 @@ def duplicates(field: Schema, items: list[Any]) -> Iterator[tuple[int, Any]]:
         if text in seen:
             yield index, identity
         seen.add(text)
+
+
+def by_key(field: Schema, items: Any) -> dict[tuple[Any, ...], Any]:
+    """Return the items of a list that is merged by keys, by their keys; empty for every other value."""
+    if field.list_type != "map" or not isinstance(items, list):
+        return {}
+    return {key_of(field, item): item for item in items}
+
+
+def key_of(field: Schema, item: Any) -> tuple[Any, ...]:
+    """Return the keys of an item of such a list."""
+    return tuple(str(item.get(key)) for key in field.list_map_keys) if isinstance(item, dict) else ()
 
 
 def _keys(field: Schema, item: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from federation.base.errors import cause
 from federation.registry.schema import checks
 from federation.registry.schema.checks import show, type_name
+from federation.registry.schema.fielditems import by_key, key_of
 from federation.registry.schema.model import (
     ANY,
     BOOLEAN,
@@ -28,6 +29,9 @@ from federation.registry.schema.model import (
 )
 
 TYPE_INVALID: Final = "FieldValueTypeInvalid"
+ABSENT: Final = object()
+"""Stands for a value that there was none of before."""
+_DUPLICATE: Final = "FieldValueDuplicate"
 Causes = list[dict[str, str]]
 _Place = tuple[str, str]
 """The Go struct that holds a value and the path in its words (without indices and map keys), for decoding errors."""
@@ -70,12 +74,20 @@ def conforms(schema: Schema, value: Any) -> bool:
     return not schema.has_constraints or _meets(schema, value)
 
 
-def validate(schema: Schema, obj: Any, path: str = "") -> Causes:
-    """Return the causes (`errors.cause`) of everything in `obj` that the schema does not allow, in document order."""
+def validate(schema: Schema, obj: Any, path: str = "", old: Any = ABSENT) -> Causes:
+    """Return the causes (`errors.cause`) of everything in `obj` that the schema does not allow, in document order.
+
+    What is the same in `old`, which this object replaces, may stay as wrong as it is: a stricter schema must not keep
+    an object from being changed elsewhere.
+    """
     if conforms(schema, obj):
         return []
     causes: Causes = []
-    _validate(schema, obj, path, causes, ("", path))
+    _validate(schema, obj, path, causes, ("", path), old)
+    if old is not ABSENT and any(found["reason"] == _DUPLICATE for found in causes):
+        before = validate(schema, old)
+        if any(found["reason"] == _DUPLICATE for found in before):
+            return [found for found in causes if found["reason"] != _DUPLICATE]
     return causes
 
 
@@ -84,25 +96,29 @@ def decode_errors(schema: Schema, obj: Any) -> list[str]:
     return [found["message"] for found in validate(schema, obj) if found["reason"] == TYPE_INVALID]
 
 
-def _validate(schema: Schema, value: Any, path: str, causes: Causes, place: _Place) -> None:
-    if conforms(schema, value):
+def _validate(schema: Schema, value: Any, path: str, causes: Causes, place: _Place, old: Any = ABSENT) -> None:
+    if conforms(schema, value) or (old is not ABSENT and old == value):
         return
     if not _has_kind(schema, value):
         causes.append(_wrong_type(schema, value, path, place))
         return
     if isinstance(value, dict):
-        _validate_fields(schema, value, path, causes, place)
+        _validate_fields(schema, value, path, causes, place, old if isinstance(old, dict) else {})
     elif isinstance(value, list) and schema.items is not None:
+        before = by_key(schema, old)
         for index, inner in enumerate(value):
             if inner is None and _is_missing(schema.items):
                 causes.append(cause(TYPE_INVALID, _decoder_says(schema.items, None, place), f"{path}[{index}]"))
-            _validate(schema.items, inner, f"{path}[{index}]", causes, place)
+            known = before.get(key_of(schema, inner), ABSENT) if before else ABSENT
+            _validate(schema.items, inner, f"{path}[{index}]", causes, place, known)
     if value is not None:
         causes += checks.constraints(schema, value, path)
         _validate_combinations(schema, value, path, causes)
 
 
-def _validate_fields(schema: Schema, value: dict[str, Any], path: str, causes: Causes, place: _Place) -> None:
+def _validate_fields(
+    schema: Schema, value: dict[str, Any], path: str, causes: Causes, place: _Place, old: dict[str, Any]
+) -> None:
     for name in schema.required:
         if value.get(name) is None and (name not in value or schema.native):
             causes.append(cause("FieldValueRequired", "Required value", _below(path, name)))
@@ -114,7 +130,7 @@ def _validate_fields(schema: Schema, value: dict[str, Any], path: str, causes: C
         field = schema.child(name)
         if field is not None:
             below = (schema.name, _below(place[1], name)) if schema.kind == STRUCT else place
-            _validate(field, inner, _below(path, name), causes, below)
+            _validate(field, inner, _below(path, name), causes, below, old.get(name, ABSENT))
 
 
 def _is_missing(items: Schema) -> bool:

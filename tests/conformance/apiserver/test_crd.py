@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.conformance.apiserver.conftest import define
 from tests.conformance.apiserver.objects import WIDGET_SCHEMA, a_definition, a_widget
-from tests.support.rest import STRATEGIC, TABLE, Api, eventually, refused
+from tests.support.rest import STRATEGIC, TABLE, Api, Refused, eventually, refused
 
 
 def test_a_definition_becomes_established(api: Api, widgets: str, group: str) -> None:
@@ -204,3 +204,167 @@ def test_definitions_are_found_in_discovery_and_openapi(api: Api, widgets: str, 
     schemas = api.send("GET", document["serverRelativeURL"]).json()["components"]["schemas"]
     widget = next(schema for name, schema in schemas.items() if name.endswith(".Widget"))
     assert widget["properties"]["spec"]["properties"]["size"]["minimum"] == 1
+
+
+def redefine(api: Api, group: str, change: Any, *, field: str, value: Any) -> None:
+    """Change the schema of the widgets' spec and wait until it counts: a dry-run with `field: value` is refused."""
+    name = f"widgets.{group}"
+    definition = api.get("customresourcedefinitions", name)
+    change(definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"])
+    api.update("customresourcedefinitions", definition)
+
+    def counts() -> bool:
+        try:
+            api.create(f"{group}/v1/widgets", a_widget(group, "probe", **{field: value}), dryRun="All")
+        except Refused:
+            return True
+        return False
+
+    eventually(counts)
+
+
+def test_an_old_object_is_shown_with_a_new_default(api: Api, widgets: str, group: str) -> None:
+    """[sig-api-machinery] custom resource defaulting for requests and from storage works."""
+    api.create(widgets, a_widget(group))
+
+    def change(fields: dict) -> None:
+        fields["shade"] = {"type": "string", "default": "dark", "enum": ["dark", "light"]}
+
+    redefine(api, group, change, field="shade", value="none")
+    assert api.get(widgets, "w")["spec"]["shade"] == "dark"
+    assert api.list(widgets)["items"][0]["spec"]["shade"] == "dark"
+
+
+def test_what_is_wrong_already_does_not_keep_the_rest_from_changing(api: Api, widgets: str, group: str) -> None:
+    api.create(widgets, a_widget(group, size=9, parts=[{"name": "a", "count": 9}, {"name": "b", "count": 1}]))
+
+    def change(fields: dict) -> None:
+        fields["size"]["maximum"] = 5
+        fields["parts"]["items"]["properties"]["count"]["maximum"] = 5
+
+    redefine(api, group, change, field="size", value=6)
+    changed = api.patch(widgets, "w", {"spec": {"color": "blue"}})
+    assert (changed["spec"]["size"], changed["spec"]["color"]) == (9, "blue")
+    changed["spec"]["parts"][1]["count"] = 2
+    changed = api.update(widgets, changed)
+    changed["spec"]["parts"][0]["count"] = 8
+    with refused(422, "Invalid", "should be less than or equal to 5") as caught:
+        api.update(widgets, changed)
+    assert caught.value.fields == ["spec.parts[0].count"]
+    with refused(422, "Invalid", "spec.size"):
+        api.patch(widgets, "w", {"spec": {"size": 8}})
+
+
+@pytest.mark.parametrize(
+    ("field", "path", "text"),
+    [
+        ({}, "type", "Required value: must not be empty for specified object fields"),
+        ({"type": "array"}, "items", "Required value: must be specified"),
+        ({"type": "string", "nullable": False, "default": 1}, "default", 'must be of type string: "integer"'),
+        ({"type": "string", "anyOf": [{"type": "string"}]}, "anyOf[0].type", "Forbidden: must be empty to be structural"),
+        ({"$ref": "#/definitions/a"}, "$ref", "Forbidden: $ref is not supported"),
+        ({"type": "string", "pattern": "(?!a)"}, "pattern", "must be a valid regular expression, but isn't"),
+        (
+            {"type": "array", "uniqueItems": True, "items": {"type": "string"}},
+            "uniqueItems",
+            "Forbidden: uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
+        ),
+        (
+            {"type": "array", "x-kubernetes-list-type": "map", "items": {"type": "object"}},
+            "x-kubernetes-list-map-keys",
+            "Required value: must not be empty if x-kubernetes-list-type is map",
+        ),
+        (
+            {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": {"type": "string"}},
+            "additionalProperties",
+            "Forbidden: additionalProperties and properties are mutual exclusive",
+        ),
+    ],
+)  # fmt: skip
+def test_a_schema_that_is_not_structural_is_refused(api: Api, group: str, field: dict, path: str, text: str) -> None:
+    definition = a_definition(group)
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"f": field}}}}
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
+    with refused(422, "Invalid", text) as caught:
+        api.create("customresourcedefinitions", definition)
+    assert f"spec.validation.openAPIV3Schema.properties[spec].properties[f].{path}" in caught.value.fields
+
+
+@pytest.mark.parametrize(
+    ("rule", "text"),
+    [
+        ("self.", "Syntax error"),
+        ("self.tags.all(a, self.tags.exists(b, a == b))", "estimated rule cost exceeds budget by factor of"),
+        ("self.tags.exists(t, t.nope == 1)", "type 'string' does not support field selection"),
+        ("self.nope == 1", "undefined field 'nope'"),
+    ],
+)
+def test_a_rule_that_cannot_work_is_refused(api: Api, group: str, rule: str, text: str) -> None:
+    """[sig-api-machinery] CustomResourceValidationRules MUST fail create of a CRD with a rule that is not valid."""
+    definition = a_definition(group)
+    tags = {"type": "array", "items": {"type": "string"}}
+    spec = {"type": "object", "properties": {"tags": tags}, "x-kubernetes-validations": [{"rule": rule}]}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
+    with refused(422, "Invalid", text):
+        api.create("customresourcedefinitions", definition)
+
+
+def test_rules_are_checked_on_every_write(api: Api, group: str) -> None:
+    """[sig-api-machinery] CustomResourceValidationRules MUST enforce rules, also those that compare with oldSelf."""
+    definition = a_definition(group)
+    rules = [
+        {"rule": "!has(self.limit) || self.size <= self.limit", "messageExpression": "'too large for ' + self.color"},
+        {"rule": "self.color == oldSelf.color", "message": "is immutable", "fieldPath": ".color"},
+        {
+            "rule": "!oldSelf.hasValue() || self.size >= oldSelf.value().size",
+            "optionalOldSelf": True,
+            "reason": "FieldValueForbidden",
+            "message": "may only grow",
+            "fieldPath": ".size",
+        },
+    ]
+    fields = {"size": {"type": "integer"}, "limit": {"type": "integer"}, "color": {"type": "string", "maxLength": 9}}
+    spec = {"type": "object", "properties": fields, "x-kubernetes-validations": rules}
+    schema = {"type": "object", "properties": {"spec": spec}}
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
+    widgets = define(api, definition)
+    with refused(422, "Invalid", "too large for red"):
+        api.create(widgets, a_widget(group, size=4, limit=3, color="red"))
+    api.create(widgets, a_widget(group, size=2, limit=3, color="red"))
+    with refused(422, "Invalid", "spec.color: Invalid value"):
+        api.patch(widgets, "w", {"spec": {"color": "blue"}})
+    with refused(422, "Invalid", "spec.size: Forbidden: may only grow"):
+        api.patch(widgets, "w", {"spec": {"size": 1}})
+    assert api.patch(widgets, "w", {"spec": {"size": 3}})["spec"]["size"] == 3
+    api.delete("customresourcedefinitions", f"widgets.{group}")
+
+
+def test_objects_are_selected_by_the_fields_that_a_definition_names(api: Api, group: str) -> None:
+    """[sig-api-machinery] CustomResourceFieldSelectors MUST list and watch custom resources matching the field selector."""
+    widgets = define(api, a_definition(group, selectableFields=[{"jsonPath": ".spec.color"}]))
+    for name, color in (("r", "red"), ("b", "blue")):
+        api.create(widgets, a_widget(group, name, color=color))
+    assert api.names(widgets, fieldSelector="spec.color=blue") == ["b"]
+    with refused(400, "BadRequest", "field label not supported: spec.size"):
+        api.list(widgets, fieldSelector="spec.size=3")
+    start = api.list(widgets)["metadata"]["resourceVersion"]
+    with api.watch(widgets, resourceVersion=start, fieldSelector="spec.color=blue") as watch:
+        api.patch(widgets, "r", {"spec": {"color": "blue"}})
+        api.patch(widgets, "b", {"spec": {"color": "red"}})
+        assert watch.said(2) == [("ADDED", "r"), ("DELETED", "b")]
+    api.delete("customresourcedefinitions", f"widgets.{group}")
+
+
+def test_a_stored_version_cannot_be_dropped(api: Api, group: str) -> None:
+    definition = a_definition(group)
+    second = {"name": "v2", "served": True, "storage": False, "schema": {"openAPIV3Schema": WIDGET_SCHEMA}}
+    definition["spec"]["versions"].append(second)
+    define(api, definition)
+    name = f"widgets.{group}"
+    eventually(lambda: api.get("customresourcedefinitions", name)["status"].get("acceptedNames", {}).get("kind"))
+    found = api.get("customresourcedefinitions", name)
+    found["spec"]["versions"] = [{**found["spec"]["versions"][1], "storage": True}]
+    with refused(422, "Invalid", "must appear in spec.versions"):
+        api.update("customresourcedefinitions", found)
+    api.delete("customresourcedefinitions", name)

@@ -193,7 +193,11 @@ def test_structural_schemas_are_accepted(field: dict) -> None:
             ['properties[f].default: Invalid value: "string": empty'],
         ),
         (
-            {"type": "array", "items": {"type": "string", RULES: [{"rule": "self == oldSelf"}]}},
+            {
+                "type": "array",
+                "maxItems": 9,
+                "items": {"type": "string", "maxLength": 9, RULES: [{"rule": "self == oldSelf"}]},
+            },
             [
                 (f'properties[f].items.{RULES}[0].rule: Invalid value: "self == oldSelf": oldSelf cannot be used on the'
                 f" uncorrelatable portion of the schema within {AT}.properties[f]")
