@@ -176,6 +176,8 @@ def _print_division(console: Console, explanation: Mapping[str, Any]) -> None:
         console.print(f"  room       {_amounts(room['replicas'])}  (more replicas that fit on the clusters' nodes)")
         if room.get("promised"):
             console.print(f"  promised   {_amounts(room['promised'])}  (of it, to decisions of the last seconds)")
+    if division.get("estimated"):
+        console.print(f"  can run    {_amounts(division['estimated'])}  (as many as the member could schedule, or that fit)")
     for number, step in enumerate(division.get("steps", ()), 1):
         console.print(f"  {number}. {step['step']:<9} {escape(_step(step))}")
     if division.get("overflow"):

@@ -58,15 +58,25 @@ class Ledger:
         """Add or replace a node; what is assigned to it stays."""
         name = node["metadata"]["name"]
         spec = node.get("spec") or {}
-        known = self._nodes.get(name)
+        known = self._nodes.get(name) or self._held(name)
         self._nodes[name] = _Node(
             labels=node["metadata"].get("labels") or {},
             taints=tuple(spec.get("taints") or ()),
             unschedulable=bool(spec.get("unschedulable")),
             allocatable=to_amounts((node.get("status") or {}).get("allocatable")),
-            used=known.used if known else {},
-            pods=known.pods if known else 0,
+            used=known.used,
+            pods=known.pods,
         )
+
+    def _held(self, name: str) -> _Node:
+        """Return what is assigned to a node that was not there: one that came back still has its pods."""
+        held = _Node({}, (), unschedulable=False, allocatable={})
+        for node_name, request in self._assigned.values():
+            if node_name == name:
+                held.pods += 1
+                for key, amount in request.items():
+                    held.used[key] = held.used.get(key, 0) + amount
+        return held
 
     def remove_node(self, name: str) -> None:
         """Forget a node."""

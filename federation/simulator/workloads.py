@@ -17,6 +17,7 @@ from federation.registry.options import WriteOptions
 from federation.registry.registry import Registry
 from federation.runtime.informers import Informers
 from federation.simulator.deployments import DeploymentController
+from federation.simulator.nodes import NodeLifecycle
 from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.pods import Kubelet, PodScheduler
 from federation.simulator.replicasets import ReplicaSetController
@@ -58,6 +59,7 @@ class Workloads:
             DeploymentController(client, deployments, replica_sets, clock, options.workers),
             ReplicaSetController(client, replica_sets, pods, clock, options.workers, rng),
             PodScheduler(client, pods, nodes, clock, self._bind),
+            NodeLifecycle(client, pods, nodes, clock, options.workers),
             Kubelet(
                 client,
                 pods,

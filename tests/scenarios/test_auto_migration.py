@@ -10,11 +10,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.support.manifests import a_deployment, a_policy
+from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, NODES, PODS, PROPAGATION_POLICIES
+from federation.api.resources import (
+    DEPLOYMENTS,
+    FEDERATED_TYPE_CONFIGS,
+    NODES,
+    OVERRIDE_POLICIES,
+    PODS,
+    PROPAGATION_POLICIES,
+    Object,
+)
 
 FAST = {"when": {"podUnschedulableFor": "10s"}, "failback": {"stableFor": "20s", "batchSize": 1}}
 WEIGHTS = {"east": 1, "north": 1, "west": 1}
@@ -75,6 +83,31 @@ async def follow(world: World, expected: dict[str, int]) -> list[dict[str, int]]
     return seen
 
 
+async def fill(world: World, cluster: str, cpu: str) -> None:
+    """Let somebody else take this much of the member's node."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "greedy", "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]},
+    }
+    member = world.members[cluster]
+    await member.admin.create(PODS, pod)
+
+    async def runs() -> bool:
+        return ((await member.admin.get(PODS, "greedy", "default")).get("status") or {}).get("phase") == "Running"
+
+    await world.until(runs)
+
+
+def with_cpu(cpu: str, replicas: int = 6) -> Object:
+    """Return the Deployment with a CPU request per replica."""
+    deployment = a_deployment("web", replicas=replicas)
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"requests": {"cpu": cpu}}
+    return deployment
+
+
 async def test_replicas_that_cannot_be_scheduled_move_and_come_back_in_batches() -> None:
     async with a_migrating_world() as world:
         await lose_node(world, "west")
@@ -93,3 +126,114 @@ async def test_replicas_that_cannot_be_scheduled_move_and_come_back_in_batches()
         await world.settle()
         assert await world.replicas("web") == EVEN
         assert "estimatedCapacity" not in await info(world)
+
+
+async def test_replicas_that_cannot_be_scheduled_are_kept_besides_their_replacements_when_the_policy_says_so() -> None:
+    async with a_migrating_world(keepUnschedulableReplicas=True) as world:
+        await lose_node(world, "west")
+        await world.until_replicas("web", {**AWAY, "west": 2})
+        await world.until_available("web", 6)
+        await world.pass_time(60)
+        assert await world.replicas("web") == {**AWAY, "west": 2}
+
+        # Those that wait are the probe: they run, for long enough, and then the others are too many.
+        await regain_node(world, "west")
+        seen = await follow(world, EVEN)
+        assert len(seen) == 2, seen
+        await world.settle()
+        assert await world.replicas("web") == EVEN
+
+
+async def test_capacity_is_exhausted_everywhere_and_freed_in_one_member() -> None:
+    """Nodes have 64 cores: 20 for each of three replicas; others take what is left, and leave again."""
+    async with a_world() as world:
+        for cluster in WEIGHTS:
+            await fill(world, cluster, "24")
+        await world.create(PROPAGATION_POLICIES, a_policy(WEIGHTS, autoMigration=FAST))
+        await world.create(DEPLOYMENTS, with_cpu("20"))
+        await world.until_available("web", 6)
+        assert await world.replicas("web") == EVEN
+
+        await lose_node(world, "west")
+        await world.until_available("web", 4)
+        await world.pass_time(60)
+        # What fits nowhere waits in every member that might free something, and nothing moves meanwhile.
+        exhausted = await world.replicas("web")
+        assert all(count >= 2 for count in exhausted.values()), exhausted
+        await world.pass_time(100)
+        assert await world.replicas("web") == exhausted
+
+        await world.members["east"].admin.delete(PODS, "greedy", "default")
+        await world.until_available("web", 5)
+        await world.members["north"].admin.delete(PODS, "greedy", "default")
+        await world.until_available("web", 6)
+        await world.until_replicas("web", AWAY)
+
+        await regain_node(world, "west")
+        await world.until_replicas("web", EVEN)
+        await world.until_available("web", 6)
+
+        async def is_forgotten() -> bool:
+            return "estimatedCapacity" not in await info(world)
+
+        await world.until(is_forgotten)
+
+
+async def test_replicas_that_no_node_suits_wait_for_a_node_that_does() -> None:
+    """In one member the copy asks for a disk that no node has; what the nodes have free otherwise does not matter."""
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy(WEIGHTS, autoMigration=FAST))
+        override = an_override("west", "/spec/template/spec/nodeSelector", {"disk": "ssd"})
+        await world.create(OVERRIDE_POLICIES, override)
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=6))
+        await world.until_replicas("web", AWAY)
+        await world.until_available("web", 6)
+        for _ in range(100):
+            await world.pass_time(1)
+            assert await world.replicas("web") == AWAY
+        await world.members["west"].merge(NODES, "node-1", {"metadata": {"labels": {"disk": "ssd"}}})
+        await follow(world, EVEN)
+
+
+async def test_auto_migration_that_is_switched_off_leaves_nothing_behind() -> None:
+    async with a_migrating_world() as world:
+        await lose_node(world, "west")
+        await world.until_replicas("web", AWAY)
+        config = await world.user.get(FEDERATED_TYPE_CONFIGS, "deployments.apps")
+        await world.merge(FEDERATED_TYPE_CONFIGS, config["metadata"]["name"], {"spec": {"autoMigration": None}}, "")
+        await world.until_equal(lambda: info(world), {})
+        await world.merge(
+            FEDERATED_TYPE_CONFIGS, config["metadata"]["name"], {"spec": {"autoMigration": {"enabled": True}}}, ""
+        )
+        await world.until(lambda: info(world))
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"autoMigration": None}})
+        await world.until_equal(lambda: info(world), {})
+        annotations = (await world.federated("web"))["metadata"]["annotations"]
+        assert names.POD_UNSCHEDULABLE_THRESHOLD not in annotations
+        assert await world.replicas("web") == AWAY
+
+
+async def test_a_control_plane_that_starts_again_knows_what_a_member_cannot_run() -> None:
+    async with a_migrating_world() as world:
+        await lose_node(world, "west")
+        await world.until_replicas("web", AWAY)
+        await world.settle()
+        await world.restart()
+        await world.pass_time(60)
+        assert (await info(world))["estimatedCapacity"] == {"west": 0}
+        assert await world.replicas("web") == AWAY
+        await regain_node(world, "west")
+        await follow(world, EVEN)
+
+
+async def test_a_member_that_is_cut_off_is_not_judged() -> None:
+    """Its pods waited when the line broke; whether they still do nobody knows."""
+    async with a_migrating_world(when={"podUnschedulableFor": "60s"}) as world:
+        await lose_node(world, "west")
+        await world.pass_time(5)
+        world.members["west"].line.mode = "down"
+        await world.pass_time(90)
+        assert await world.replicas("web") == EVEN
+        world.members["west"].line.mend()
+        await world.until_replicas("web", AWAY)
+        await world.settle()

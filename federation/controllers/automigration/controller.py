@@ -7,7 +7,7 @@ member; those are woken together, and not for every pod. Nothing is polled.
 import asyncio
 from collections.abc import Iterator
 
-from federation.api import names
+from federation.api import conditions, names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PODS, Object, Resource
 from federation.base.clock import Clock
@@ -74,7 +74,7 @@ class AutoMigrationController:
             clock,
             options,
             watch=self._watch,
-            exists=lambda name: self._clusters.get("", name) is not None,
+            cluster=lambda name: self._clusters.get("", name),
         )
         self.controller: Controller[Key] = Controller(
             "automigration", self._reconciler.reconcile, workers=_WORKERS, clock=clock, resync=self._all_keys
@@ -131,11 +131,12 @@ class AutoMigrationController:
             self.controller.enqueue(key_of(federated))
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
-        if new is None and old is not None:
-            name = old["metadata"]["name"]
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        if new is None:
             self._reconciler.looker.rooms.forget(name)
+        if new is None or _is_ready(old) != _is_ready(new):
             self._woken_until_s.pop(name, None)
-            self._wake(name, 0.0)
+            self._wake(name, self._options.look_delay_s)
 
     def _on_type(self, type_: FederatedType) -> None:
         if type_.resource == DEPLOYMENTS:
@@ -191,6 +192,10 @@ def _is_relevant_change(old: Object, new: Object) -> bool:
         return True
     old_annotations, new_annotations = before.get("annotations") or {}, after.get("annotations") or {}
     return any(old_annotations.get(name) != new_annotations.get(name) for name in _READ)
+
+
+def _is_ready(cluster: Object | None) -> bool:
+    return conditions.is_true(((cluster or {}).get("status") or {}).get("conditions"), names.CLUSTER_READY)
 
 
 def _node_of(pod: Object | None) -> str:

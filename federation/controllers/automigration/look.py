@@ -1,11 +1,11 @@
 """What the caches show of one workload in one member: its numbers, its pods that wait, and the room on the nodes.
 
-A member whose caches are incomplete or cut off shows nothing, and nothing follows from that (D8). ReplicaSets are only
-followed in members where a workload was seen that is not all ready. The room of a member is summed anew when its nodes
-or pods changed and somebody asks.
+A member that is not ready, or whose caches are incomplete, shows nothing, and nothing follows from that (D8).
+ReplicaSets are only followed in members where a workload was seen that is not all ready. The room of a member is summed
+anew when its nodes or pods changed and somebody asks.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,18 +18,40 @@ from federation.planning.automigration.belief import Sight
 from federation.planning.automigration.pods import PodCount, count_pods
 from federation.planning.automigration.replicasets import newest_replica_set, slim_replica_set
 from federation.planning.automigration.room import NodeRoom, count_room, free_by_node
+from federation.planning.memberobject import Renderer, RenderError
 from federation.runtime.informer import Informer
 from federation.runtime.members import BY_CONTROLLER, Members
+from federation.scheduling.unit import current_clusters
 
 
-@dataclass(frozen=True, slots=True)
 class Workload:
-    """The workload that is looked for. `placed` has the scheduler's replicas per cluster."""
+    """The workload that is looked for, during one reconcile. `placed` has the scheduler's replicas per cluster.
 
-    type_: FederatedType
-    template: Object
-    placed: Mapping[str, int]
-    threshold_s: float
+    `specs` remembers the pods that clusters were given: the overrides of one that has no copy any more are not stored.
+    """
+
+    def __init__(
+        self, federated: Object, type_: FederatedType, threshold_s: float, specs: dict[str, Mapping[str, Any]]
+    ) -> None:
+        self._specs = specs
+        self.type_ = type_
+        self.threshold_s = threshold_s
+        self.namespace: str = federated["metadata"].get("namespace", "")
+        self.template: Object = federated["spec"]["template"]
+        total = type_.replicas(self.template) or 0
+        self.placed = {c: total if n is None else n for c, n in current_clusters(federated, type_).items()}
+        self._renderer = Renderer(federated, type_)
+
+    def pod_spec(self, cluster: str) -> Mapping[str, Any] | None:
+        """Return the pod spec of the cluster's copy with its overrides, of the last one when there is none now."""
+        if cluster not in self.placed and cluster in self._specs:
+            return self._specs[cluster]
+        try:
+            pod: Mapping[str, Any] = self._renderer.render(cluster).object["spec"]["template"]["spec"]
+        except (RenderError, KeyError, TypeError):
+            return None
+        self._specs[cluster] = pod
+        return pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +74,10 @@ class Rooms:
         """Take down that a node or pod of the cluster changed."""
         self._rooms.pop(cluster, None)
 
-    def count(self, cluster: str, pod_spec: Mapping[str, Any]) -> int | None:
-        """Return how many more such pods fit; None when the caches do not say."""
-        informers = self._members.capacity_informers(cluster)
-        if informers is None or not all(informer.has_synced and informer.is_connected for informer in informers):
+    def count(self, cluster: str, workload: Workload) -> int | None:
+        """Return how many more of the workload's pods fit; None when that cannot be known."""
+        informers, pod_spec = self._members.capacity_informers(cluster), workload.pod_spec(cluster)
+        if informers is None or pod_spec is None or not all(map(_is_current, informers)):
             return None
         rooms = self._rooms.get(cluster)
         if rooms is None:
@@ -70,22 +92,21 @@ class Rooms:
 class Looker:
     """Looks at members through their caches."""
 
-    def __init__(self, members: Members, clock: Clock) -> None:
+    def __init__(self, members: Members, is_ready: Callable[[str], bool], clock: Clock) -> None:
         self._members = members
+        self._is_ready = is_ready
         self._clock = clock
         self.rooms = Rooms(members)
 
     def look(self, cluster: str, workload: Workload, *, has_belief: bool) -> View | None:
         """Return what there is to see, None when the caches do not show it; the room only where it matters."""
-        if not _is_current(self._members.informer(cluster, workload.type_.resource)):
+        if not self._is_ready(cluster) or not _is_current(self._members.informer(cluster, workload.type_.resource)):
             return None
-        metadata, paths = workload.template["metadata"], workload.type_.paths
-        copy = self._members.get_cached(
-            cluster, workload.type_.resource, metadata.get("namespace", ""), metadata["name"]
-        )
+        name, paths = workload.template["metadata"]["name"], workload.type_.paths
+        copy = self._members.get_cached(cluster, workload.type_.resource, workload.namespace, name)
         placed = workload.placed.get(cluster, 0)
         if copy is None or copy["metadata"].get("deletionTimestamp"):
-            return View(Sight(placed=placed, room=self._room(cluster, workload.template) if has_belief else None))
+            return View(Sight(placed=placed, room=self.rooms.count(cluster, workload) if has_belief else None))
         desired, total, ready = (
             _number(copy, path) for path in (paths.replicas_spec, paths.replicas_status, paths.ready_replicas_status)
         )
@@ -101,12 +122,9 @@ class Looker:
             ready=ready,
             pods=pods.total,
             unschedulable=pods.unschedulable,
-            room=self._room(cluster, copy) if has_belief or pods.unschedulable else None,
+            room=self.rooms.count(cluster, workload) if has_belief or pods.unschedulable else None,
         )
         return View(sight, pods.scheduled, pods.next_crossing_s)
-
-    def _room(self, cluster: str, workload: Mapping[str, Any]) -> int | None:
-        return self.rooms.count(cluster, workload["spec"]["template"].get("spec") or {})
 
     def _count(self, cluster: str, copy: Object, threshold_s: float) -> PodCount | None:
         """Count the pods of the newest ReplicaSet; None while the caches or the member's controller are behind."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from federation.api import names
+from federation.api import conditions, names
 from federation.api.durations import parse_duration
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import DEPLOYMENTS, FEDERATED_OBJECTS, Object
@@ -26,7 +26,6 @@ from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, Recorder
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.members import Members
-from federation.scheduling.unit import current_clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,13 @@ class MigrationOptions:
 
 @dataclass(slots=True)
 class _Memory:
-    """What is believed about one object, with times, and since when counts differ from what is written."""
+    """What is believed about one object, with times."""
 
     info: Info
     differs_since_s: float | None = None
+    """Since when counts differ from what is written."""
+    specs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The pods that clusters were given, of the present template."""
 
 
 class Reconciler:
@@ -69,7 +71,7 @@ class Reconciler:
         options: MigrationOptions,
         *,
         watch: Callable[[Key, frozenset[str]], None],
-        exists: Callable[[str], bool],
+        cluster: Callable[[str], Object | None],
     ) -> None:
         self._client = client
         self._federated = federated
@@ -79,9 +81,9 @@ class Reconciler:
         self._clock = clock
         self._options = options
         self._watch = watch
-        self._exists = exists
+        self._cluster = cluster
         self._memory: dict[Key, _Memory] = {}
-        self.looker = Looker(members, clock)
+        self.looker = Looker(members, self._is_ready, clock)
 
     async def reconcile(self, key: Key) -> Result:
         """Look, revise and write at most one patch of one annotation."""
@@ -98,8 +100,10 @@ class Reconciler:
             return DONE
         present = annotations.get(names.AUTO_MIGRATION_INFO)
         memory = self._memory.setdefault(key, _Memory(from_text(present)))
-        workload = _to_workload(federated, type_, threshold_s)
-        before = memory.info.for_template(template_hash(workload.template["spec"]["template"]))
+        before = memory.info.for_template(template_hash(federated["spec"]["template"]["spec"]["template"]))
+        if before.template != memory.info.template:
+            memory.specs.clear()
+        workload = Workload(federated, type_, threshold_s, memory.specs)
         views = self._look(workload, before)
         terms = self._terms(annotations, memory.info, views, threshold_s)
         now_s = self._clock.monotonic()
@@ -136,13 +140,13 @@ class Reconciler:
 
     def _revise(self, before: Info, views: Mapping[str, View | None], terms: Terms, now_s: float) -> Info:
         """Return what is believed now; of clusters that do not exist any more nothing is."""
-        known = {cluster: belief for cluster, belief in before.beliefs.items() if self._exists(cluster)}
+        known = {cluster: belief for cluster, belief in before.beliefs.items() if self._cluster(cluster)}
         sights = {cluster: view.sight for cluster, view in views.items() if view is not None}
         scheduled = {cluster: count for cluster, count in before.scheduled.items() if views.get(cluster) is None}
         for cluster, view in views.items():
             if view is not None and view.scheduled is not None:
                 scheduled[cluster] = view.scheduled
-        scheduled = {cluster: count for cluster, count in scheduled.items() if self._exists(cluster)}
+        scheduled = {cluster: count for cluster, count in scheduled.items() if self._cluster(cluster)}
         return Info(revise(known, sights, now_s, terms), scheduled, before.template)
 
     async def _write(
@@ -184,6 +188,10 @@ class Reconciler:
             moments.append(self._options.unseen_retry_s)
         return min((max(0.001, moment) for moment in moments if moment is not None), default=None)
 
+    def _is_ready(self, name: str) -> bool:
+        status = (self._cluster(name) or {}).get("status") or {}
+        return conditions.is_true(status.get("conditions"), names.CLUSTER_READY)
+
     def _forget(self, key: Key) -> None:
         self._memory.pop(key, None)
         self._watch(key, frozenset())
@@ -195,16 +203,6 @@ def threshold_of(annotations: Mapping[str, str]) -> float | None:
         return parse_duration(annotations[names.POD_UNSCHEDULABLE_THRESHOLD])
     except (KeyError, ValueError):
         return None
-
-
-def _to_workload(federated: Object, type_: FederatedType, threshold_s: float) -> Workload:
-    template = federated["spec"]["template"]
-    total = type_.replicas(template) or 0
-    placed = {c: total if n is None else n for c, n in current_clusters(federated, type_).items()}
-    if "namespace" not in template["metadata"]:
-        metadata = {**template["metadata"], "namespace": federated["metadata"].get("namespace", "")}
-        template = {**template, "metadata": metadata}
-    return Workload(type_, template, placed, threshold_s)
 
 
 def _answered(annotations: Mapping[str, str]) -> Any:

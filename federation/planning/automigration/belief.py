@@ -77,8 +77,11 @@ class Terms:
 def revise(beliefs: Mapping[str, Belief], sights: Mapping[str, Sight], now_s: float, terms: Terms) -> dict[str, Belief]:
     """Return what is believed after this look at the members; of one that could not be seen it stays the same."""
     # The batch is shared: while one member's replicas are on trial, an offer elsewhere may stand unused.
-    is_answered = terms.is_answered and not any(belief.is_on_trial for belief in beliefs.values())
-    terms = replace(terms, is_answered=is_answered)
+    is_busy = any(
+        belief.offered and (sights[cluster].placed > belief.capacity if cluster in sights else belief.is_on_trial)
+        for cluster, belief in beliefs.items()
+    )
+    terms = replace(terms, is_answered=terms.is_answered and not is_busy)
     revised = dict(beliefs)
     for cluster, sight in sights.items():
         belief = _revise(beliefs.get(cluster), sight, now_s, terms)

@@ -106,13 +106,16 @@ def describe(before: Info, after: Info, placed: Mapping[str, int]) -> str:
         if new is None:
             parts.append(f"{cluster} has enough room again")
         elif old is None or new.capacity < old.capacity:
-            parts.append(
-                f"{cluster} can run only {new.capacity} of {max(placed.get(cluster, 0), new.capacity)} replicas"
-            )
+            wanted = max(placed.get(cluster, 0), new.capacity)
+            parts.append(f"{cluster} can run only {new.capacity} of {_replicas(wanted)}")
         elif new.capacity > old.capacity:
-            parts.append(f"{new.capacity} replicas run in {cluster}")
+            parts.append(f"{cluster} runs {_replicas(new.capacity)} again")
         elif new.offered > old.offered:
-            parts.append(f"{cluster} has room again for at least {new.offered}")
+            parts.append(f"{cluster} has room again, {_replicas(new.offered)} may come back")
         elif old.is_on_trial and not new.offered:
-            parts.append(f"{cluster} still can run only {new.capacity} replicas")
+            parts.append(f"{cluster} still can run only {_replicas(new.capacity)}")
     return "; ".join(parts)
+
+
+def _replicas(count: int) -> str:
+    return "1 replica" if count == 1 else f"{count} replicas"

@@ -72,7 +72,11 @@ _EXPLANATION = {
     "previous": {"east": 1},
     "placements": {"east": 3, "north": 1},
     "rejected": {"west": {"plugin": "TaintToleration", "reasons": ["had untolerated taint [gpu]"]}},
-    "division": {"weights": {"by": "policy", "values": {"east": 3, "north": 1}}, "steps": [{"step": "fill"}]},
+    "division": {
+        "weights": {"by": "policy", "values": {"east": 3, "north": 1}},
+        "steps": [{"step": "fill"}],
+        "estimated": {"north": 1},
+    },
 }
 
 
@@ -106,6 +110,7 @@ def test_why_answers_for_every_cluster(server: Parts, target: str) -> None:
     assert rows["east"].split()[1:3] == ["3", "1"]
     assert "rejected by TaintToleration: had untolerated taint [gpu]" in rows["west"]
     assert "east 3, north 1" in text
+    assert "can run    north 1" in text
 
 
 def test_why_is_also_json(server: Parts) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 from federation.api.resources import DEPLOYMENTS, NODES, PODS, Object
 from federation.base.clock import ManualClock
 from federation.client.local import LocalClient
+from federation.client.protocol import PatchType
 from federation.registry.registry import Registry
+from federation.simulator.nodes import eviction_s
 from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.workloads import Workloads
 from federation.store.memory import MemoryStore
@@ -102,6 +104,60 @@ async def test_pods_that_do_not_fit_say_so_and_start_when_there_is_room() -> Non
             return (await member.deployment())["status"].get("availableReplicas") == 5
 
         await member.until(is_available)
+
+
+async def test_pods_of_a_node_that_goes_are_replaced_elsewhere() -> None:
+    async with a_member() as member:
+        await member.client.create(DEPLOYMENTS, a_deployment(1))
+
+        async def nodes_of_pods() -> list[str]:
+            pods = (await member.client.list(PODS, "default")).items
+            return [pod["spec"].get("nodeName", "") for pod in pods]
+
+        async def is_on(node: str) -> bool:
+            return await nodes_of_pods() == [node]
+
+        await member.until(lambda: is_on("node-1"))
+        await member.client.create(NODES, {"apiVersion": "v1", "kind": "Node", **_NODE})
+        taint = {"key": "broken", "effect": "NoExecute"}
+        await member.client.patch(NODES, "node-1", {"spec": {"taints": [taint]}}, patch_type=PatchType.MERGE)
+        await member.until(lambda: is_on("node-2"))
+        await member.client.delete(NODES, "node-2")
+        await member.until(lambda: is_on(""))  # nowhere else to go
+        await member.client.patch(NODES, "node-1", {"spec": {"taints": None}}, patch_type=PatchType.MERGE)
+        await member.until(lambda: is_on("node-1"))
+
+
+async def test_a_pod_that_tolerates_a_taint_for_a_while_is_evicted_after_it() -> None:
+    async with a_member() as member:
+        deployment = a_deployment(1)
+        toleration = {"key": "slow", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
+        deployment["spec"]["template"]["spec"]["tolerations"] = [toleration]
+        await member.client.create(DEPLOYMENTS, deployment)
+
+        async def names() -> list[str]:
+            return [pod["metadata"]["name"] for pod in (await member.client.list(PODS, "default")).items]
+
+        await member.until(names)
+        (first,) = await names()
+        taint = {"key": "slow", "effect": "NoExecute"}
+        await member.client.patch(NODES, "node-1", {"spec": {"taints": [taint]}}, patch_type=PatchType.MERGE)
+        for _ in range(80):
+            await member.clock.advance(0.05)
+        assert await names() == [first]
+
+        async def is_replaced() -> bool:
+            return first not in await names()
+
+        await member.until(is_replaced)
+
+
+def test_taints_without_an_effect_on_running_pods_evict_nobody() -> None:
+    node = {"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "b", "effect": "NoExecute"}]}}
+    assert eviction_s({}, node) == 0.0
+    assert eviction_s({"tolerations": [{"key": "b", "operator": "Exists"}]}, node) is None
+    assert eviction_s({"tolerations": [{"key": "b", "operator": "Exists", "tolerationSeconds": 7}]}, node) == 7.0
+    assert eviction_s({}, {"spec": {}}) is None
 
 
 _NODE: Object = {

@@ -1,0 +1,62 @@
+"""Replicas on trial: more where there is room again, and no fewer anywhere."""
+
+from dataclasses import replace
+
+from federation.planning.placement.binpack import plan_binpack
+from federation.planning.placement.failback import Offers, plan_with_trials
+from federation.planning.placement.replicas import Demand, Preference, Steps, plan_replicas
+
+AWAY = Demand(
+    6,
+    ("a", "b", "c"),
+    dict.fromkeys("abc", Preference(1)),
+    key="default/web",
+    current={"a": 3, "b": 3},
+    estimated={"c": 0},
+)
+
+
+def test_a_cluster_gets_as_much_of_its_offer_as_the_batch_and_its_weight_allow() -> None:
+    def totals(offered: int, batch: int) -> dict[str, int]:
+        return plan_with_trials(plan_replicas, AWAY, Offers({"c": offered}, batch)).totals()
+
+    assert totals(1, 9) == {"a": 3, "b": 3, "c": 1}
+    assert totals(9, 1) == {"a": 3, "b": 3, "c": 1}
+    assert totals(9, 9) == {"a": 3, "b": 3, "c": 2}
+    assert totals(0, 9) == totals(9, 0) == {"a": 3, "b": 3, "c": 0}
+
+
+def test_the_batch_is_shared_and_goes_where_most_is_missing() -> None:
+    demand = replace(AWAY, total=8, current={"a": 8}, estimated={"b": 0, "c": 0})
+    weights = {"a": Preference(1), "b": Preference(1), "c": Preference(2)}
+    plan = plan_with_trials(plan_replicas, replace(demand, preferences=weights), Offers({"b": 5, "c": 3}, 4))
+    assert plan.totals() == {"a": 8, "b": 1, "c": 3}
+
+
+def test_bounds_hold_for_replicas_on_trial_too() -> None:
+    bounded = replace(AWAY, preferences={**AWAY.preferences, "c": Preference(1, maximum=1)})
+    assert plan_with_trials(plan_replicas, bounded, Offers({"c": 2}, 9)).totals()["c"] == 1
+    capped = replace(AWAY, limited={"c": 0})
+    assert plan_with_trials(plan_replicas, capped, Offers({"c": 2}, 9)).totals()["c"] == 0
+
+
+def test_a_cluster_that_has_what_it_wants_takes_nothing() -> None:
+    steps: Steps = []
+    there = replace(AWAY, current={"a": 2, "b": 2, "c": 2}, estimated={"c": 2})
+    assert plan_with_trials(plan_replicas, there, Offers({"c": 2}, 9), steps).totals() == {"a": 2, "b": 2, "c": 2}
+    assert "return" not in [step["step"] for step in steps]
+
+
+def test_the_trace_says_what_is_on_trial() -> None:
+    steps: Steps = []
+    plan_with_trials(plan_replicas, AWAY, Offers({"c": 2}, 1), steps)
+    assert steps[-1]["step"] == "return"
+    assert steps[-1]["onTrial"] == {"c": 1}
+
+
+def test_binpacked_replicas_come_back_too() -> None:
+    demand = replace(
+        AWAY, preferences={c: Preference() for c in "abc"}, current={"b": 6}, scheduled={"b": 6}, estimated={"a": 0}
+    )
+    assert plan_binpack(demand).totals() == {"b": 6}
+    assert plan_with_trials(plan_binpack, demand, Offers({"a": 6}, 2)).totals() == {"a": 2, "b": 6}
