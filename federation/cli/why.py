@@ -177,7 +177,9 @@ def _print_division(console: Console, explanation: Mapping[str, Any]) -> None:
         if room.get("promised"):
             console.print(f"  promised   {_amounts(room['promised'])}  (of it, to decisions of the last seconds)")
     if division.get("estimated"):
-        console.print(f"  can run    {_amounts(division['estimated'])}  (as many as the member could schedule, or that fit)")
+        console.print(
+            f"  can run    {_amounts(division['estimated'])}  (as many as the member could schedule, or that fit)"
+        )
     for number, step in enumerate(division.get("steps", ()), 1):
         console.print(f"  {number}. {step['step']:<9} {escape(_step(step))}")
     if division.get("overflow"):

@@ -7,7 +7,7 @@ becomes unschedulable, evidence has lasted long enough, a trial has taken too lo
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
@@ -19,7 +19,7 @@ from federation.api.resources import DEPLOYMENTS, FEDERATED_OBJECTS, Object
 from federation.base.clock import Clock
 from federation.client.protocol import Client, PatchType
 from federation.controllers.automigration.look import Looker, View, Workload
-from federation.planning.automigration.belief import Terms, next_look_s, revise
+from federation.planning.automigration.belief import Terms, find_openings, next_look_s, revise
 from federation.planning.automigration.info import Failback, Info, describe, failback_from_text, from_text, to_text
 from federation.planning.automigration.replicasets import template_hash
 from federation.runtime.controller import DONE, Key, Result
@@ -40,6 +40,9 @@ class MigrationOptions:
     """How long changed counts of scheduled pods may go unwritten when nothing else changed."""
     unseen_retry_s: float = 10.0
     """When to look again at a member that is cut off while its workload is not all ready."""
+    openings_s: float = 10.0
+    """How long a cluster must have room before replicas that are lacking are divided anew: the scheduler's own view of
+    the cluster is a few seconds behind."""
     trial_s: float = 600.0
     """How long replicas that came back may take to run; a Deployment's default progress deadline."""
     failback: Failback = field(default_factory=lambda: Failback(stable_s=300.0, batch=1))
@@ -53,6 +56,8 @@ class _Memory:
     info: Info
     differs_since_s: float | None = None
     """Since when counts differ from what is written."""
+    open_since_s: dict[str, float] = field(default_factory=dict)
+    """Since when clusters that were not chosen have had room that is needed."""
     specs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     """The pods that clusters were given, of the present template."""
 
@@ -107,9 +112,14 @@ class Reconciler:
         views = self._look(workload, before)
         terms = self._terms(annotations, memory.info, views, threshold_s)
         now_s = self._clock.monotonic()
-        memory.info = after = self._revise(before, views, terms, now_s)
-        self._watch(key, frozenset(after.beliefs) | {cluster for cluster, view in views.items() if view is None})
+        memory.info = after = self._revise(before, views, terms, now_s, memory)
+        unseen = {cluster for cluster, view in views.items() if view is None}
+        self._watch(key, frozenset(views if _is_short(views) else unseen | after.beliefs.keys()))
         wait_s = await self._write(key, federated, memory, before, workload.placed)
+        moments = [
+            at + self._options.openings_s - now_s for c, at in memory.open_since_s.items() if c not in after.openings
+        ]
+        wait_s = min((moment for moment in (wait_s, *moments) if moment is not None), default=None)
         return Result(requeue_after_s=self._next_s(after, views, terms, now_s, wait_s))
 
     def type_of(self, federated: Object) -> FederatedType | None:
@@ -122,23 +132,28 @@ class Reconciler:
     # -- the steps
 
     def _look(self, workload: Workload, info: Info) -> dict[str, View | None]:
-        return {
+        """Look at every member; at its room where it is believed to be full, everywhere when replicas are lacking."""
+        views = {
             cluster: self.looker.look(cluster, workload, has_belief=cluster in info.beliefs)
             for cluster in self._members.clusters
         }
+        if not _is_short(views):
+            return views
+        return {cluster: self.looker.look(cluster, workload, has_belief=True) for cluster in views}
 
     def _terms(
         self, annotations: Mapping[str, str], info: Info, views: Mapping[str, View | None], threshold_s: float
     ) -> Terms:
         """Return the policy's terms; a workload that lacks replicas waits no longer than it took to say so."""
         failback = failback_from_text(annotations.get(names.FAILBACK), self._options.failback)
-        is_short = any(view is not None and view.sight.unschedulable for view in views.values())
-        stable_s = min(failback.stable_s, threshold_s) if is_short else failback.stable_s
+        stable_s = min(failback.stable_s, threshold_s) if _is_short(views) else failback.stable_s
         present = annotations.get(names.AUTO_MIGRATION_INFO)
         is_answered = present == to_text(info) and _answered(annotations) == present
         return Terms(stable_s, self._options.trial_s, failback.batch, is_answered)
 
-    def _revise(self, before: Info, views: Mapping[str, View | None], terms: Terms, now_s: float) -> Info:
+    def _revise(
+        self, before: Info, views: Mapping[str, View | None], terms: Terms, now_s: float, memory: _Memory
+    ) -> Info:
         """Return what is believed now; of clusters that do not exist any more nothing is."""
         known = {cluster: belief for cluster, belief in before.beliefs.items() if self._cluster(cluster)}
         sights = {cluster: view.sight for cluster, view in views.items() if view is not None}
@@ -147,7 +162,11 @@ class Reconciler:
             if view is not None and view.scheduled is not None:
                 scheduled[cluster] = view.scheduled
         scheduled = {cluster: count for cluster, count in scheduled.items() if self._cluster(cluster)}
-        return Info(revise(known, sights, now_s, terms), scheduled, before.template)
+        beliefs = revise(known, sights, now_s, terms)
+        found = find_openings(beliefs, sights)
+        memory.open_since_s = {cluster: memory.open_since_s.get(cluster, now_s) for cluster in found}
+        openings = {c for c, since_s in memory.open_since_s.items() if now_s - since_s >= self._options.openings_s}
+        return Info(beliefs, scheduled, before.template, frozenset(openings))
 
     async def _write(
         self, key: Key, federated: Object, memory: _Memory, before: Info, placed: Mapping[str, int]
@@ -158,10 +177,7 @@ class Reconciler:
         if text == present:
             memory.differs_since_s = None
             return None
-        is_urgent = to_text(Info(memory.info.beliefs, {}, memory.info.template)) != to_text(
-            Info(written.beliefs, {}, written.template)
-        )
-        if not is_urgent:
+        if to_text(replace(memory.info, scheduled={})) == to_text(replace(written, scheduled={})):
             since_s = memory.differs_since_s = now_s if memory.differs_since_s is None else memory.differs_since_s
             if (wait_s := since_s + self._options.counts_delay_s - now_s) > 0:
                 return wait_s
@@ -203,6 +219,11 @@ def threshold_of(annotations: Mapping[str, str]) -> float | None:
         return parse_duration(annotations[names.POD_UNSCHEDULABLE_THRESHOLD])
     except (KeyError, ValueError):
         return None
+
+
+def _is_short(views: Mapping[str, View | None]) -> bool:
+    """Say whether replicas are lacking because they cannot be scheduled somewhere."""
+    return any(view is not None and view.sight.unschedulable for view in views.values())
 
 
 def _answered(annotations: Mapping[str, str]) -> Any:

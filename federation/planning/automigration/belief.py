@@ -92,6 +92,16 @@ def revise(beliefs: Mapping[str, Belief], sights: Mapping[str, Sight], now_s: fl
     return revised
 
 
+def find_openings(beliefs: Mapping[str, Belief], sights: Mapping[str, Sight]) -> frozenset[str]:
+    """Return the members that have room and are not believed to be full, while the workload lacks replicas elsewhere.
+
+    A scheduler that looks at room did not choose them when they had none; it has to look again.
+    """
+    if not any(sight.unschedulable for sight in sights.values()):
+        return frozenset()
+    return frozenset(c for c, sight in sights.items() if sight.room and c not in beliefs and not sight.unschedulable)
+
+
 def next_look_s(belief: Belief, terms: Terms) -> float | None:
     """Return the monotonic time at which the belief changes although nothing happens, None when it does not."""
     if belief.since_s is None:

@@ -1,8 +1,8 @@
 """The annotation `auto-migration-info`: what the schedulers read, and what is believed, in one JSON text (spec §13).
 
-`estimatedCapacity` and `scheduledReplicas` are KubeAdmiral's. `offeredReplicas`, `refutedRoom` and `template` are ours:
-with them a control plane that starts again goes on where another stopped. What was refuted holds for the pod template
-that it was seen with. Times are not stored; after a restart evidence has to last anew. Pure.
+`estimatedCapacity` and `scheduledReplicas` are KubeAdmiral's. `offeredReplicas`, `refutedRoom`, `template` and
+`openings` are ours: with them a control plane that starts again goes on where another stopped. What was refuted holds
+for the pod template that it was seen with. Times are not stored; after a restart evidence has to last anew. Pure.
 """
 
 from collections.abc import Mapping
@@ -14,12 +14,8 @@ import orjson
 from federation.api.durations import parse_duration
 from federation.planning.automigration.belief import Belief
 
-_CAPACITY, _SCHEDULED, _OFFERED, _REFUTED = (
-    "estimatedCapacity",
-    "scheduledReplicas",
-    "offeredReplicas",
-    "refutedRoom",
-)
+_CAPACITY, _SCHEDULED = "estimatedCapacity", "scheduledReplicas"
+_OFFERED, _REFUTED, _OPENINGS = "offeredReplicas", "refutedRoom", "openings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +25,15 @@ class Info:
     beliefs: Mapping[str, Belief] = field(default_factory=dict)
     scheduled: Mapping[str, int] = field(default_factory=dict)
     template: str = ""
+    openings: frozenset[str] = frozenset()
+    """Members with room that the scheduler should look at again, because replicas are lacking."""
 
     def for_template(self, template: str) -> "Info":
         """Return the same for a pod template: another one refutes nothing."""
         if template == self.template:
             return self
         beliefs = {cluster: replace(belief, refuted=0) for cluster, belief in self.beliefs.items()}
-        return Info(beliefs, self.scheduled, template)
+        return Info(beliefs, self.scheduled, template, self.openings)
 
 
 def to_text(info: Info) -> str:
@@ -47,6 +45,8 @@ def to_text(info: Info) -> str:
         _REFUTED: {cluster: belief.refuted for cluster, belief in beliefs if belief.refuted},
     }
     text = {key: value for key, value in parts.items() if value}
+    if info.openings:
+        text[_OPENINGS] = sorted(info.openings)
     text[_SCHEDULED] = dict(sorted(info.scheduled.items()))
     if _REFUTED in text:
         text["template"] = info.template
@@ -66,7 +66,13 @@ def from_text(text: str | None) -> Info:
         cluster: Belief(capacity, refuted.get(cluster, 0), offered.get(cluster, 0))
         for cluster, capacity in _numbers(stored, _CAPACITY).items()
     }
-    return Info(beliefs, _numbers(stored, _SCHEDULED), str(stored.get("template") or ""))
+    openings = stored.get(_OPENINGS)
+    return Info(
+        beliefs,
+        _numbers(stored, _SCHEDULED),
+        str(stored.get("template") or ""),
+        frozenset(map(str, openings)) if isinstance(openings, list) else frozenset(),
+    )
 
 
 def _numbers(stored: Mapping[str, Any], key: str) -> dict[str, int]:
