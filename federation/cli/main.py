@@ -232,7 +232,7 @@ def plan_command(
     """Show what a change would do, and change nothing.
 
     For every object that it concerns: which clusters get how many replicas and what else changes there; replicas
-    without a place; what clusters have free afterwards. Every option but -n can be given several times.
+    without a place; what clusters have free afterwards. What is wished for can be given several times.
 
     Exit code: 0 nothing changes, 1 something does, 2 an error.
     """

@@ -98,7 +98,7 @@ async def plan(session: Session, wishes: Wishes, output: Output) -> int:
     if output.out is not None:
         _keep(output.out, result, world, wanted)
     took = (
-        f"{result.looked_at} objects looked at in {computed_s - read_s:.2f} s"
+        f"{result.looked_at} object{'' if result.looked_at == 1 else 's'} looked at in {computed_s - read_s:.2f} s"
         f" (the world read in {read_s - started_s:.2f} s)"
     )
     _print(to_console(), result, output, took)
@@ -191,7 +191,7 @@ async def _see_through(planner: Planner, held: PlanFile, timeout_s: float) -> in
             print(f"not as planned after {timeout_s:g} s")
             return 1
         await asyncio.sleep(_POLL_S)
-    print(f"as planned: {len(held.expected)} objects are where the plan put them")
+    print(f"as planned: {'; '.join(map(str, held.expected[:3]))}{' and more' if len(held.expected) > 3 else ''}")
     return 0
 
 

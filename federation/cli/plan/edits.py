@@ -11,17 +11,19 @@ from typing import Any
 
 from federation.api.resources import Object, Resource
 from federation.base.errors import ApiError, ConfigurationError, NotFound
+from federation.cli.plan import threeway
 from federation.client.protocol import Client, PatchType
 from federation.scheduling.whatif.world import Change
 
-_MANAGER = "fedctl"
+_MANAGER, _KUBECTL = "fedctl", "kubectl"
+"""Field managers: ours, and that of `kubectl apply --server-side`, which we continue where it has begun."""
 
 
 class Verb(StrEnum):
     """How an edit is sent."""
 
     APPLY = "apply"
-    """Server-side apply, conflicts forced: the manifest says what its fields are."""
+    """As `kubectl apply`: server-side with conflicts forced, or with a three-way patch where that is how it came."""
     MERGE = "merge"
     DELETE = "delete"
 
@@ -92,7 +94,7 @@ async def try_out(host: Client, edit: Edit) -> Change:
             raise ConfigurationError(f"{edit.origin}: {edit} does not exist")
         return Change(edit.resource, edit.namespace, edit.name, before, None)
     try:
-        after = await _patch(host, edit, edit.body, dry_run=True)
+        after = await _send(host, edit, _request(edit, before), {}, dry_run=True)
     except ApiError as error:
         raise ConfigurationError(f"{edit.origin}: {edit}: {error.message}") from error
     return Change(edit.resource, edit.namespace, edit.name, before, after)
@@ -113,18 +115,41 @@ async def carry_out(host: Client, edit: Edit, before: Mapping[str, Any] | None) 
         )
         return
     held = {"resourceVersion": version, "uid": uid} if before is not None else {}
-    await _patch(host, edit, {**edit.body, "metadata": {**edit.body.get("metadata", {}), **held}}, dry_run=False)
+    await _send(host, edit, _request(edit, before), held, dry_run=False)
 
 
-async def _patch(host: Client, edit: Edit, body: Object, *, dry_run: bool) -> Object:
-    is_apply = edit.verb is Verb.APPLY
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """How an edit is sent to the object as it is."""
+
+    patch_type: PatchType
+    body: Object
+    manager: str
+
+
+def _request(edit: Edit, before: Mapping[str, Any] | None) -> _Request:
+    """Return how to send it: a manifest goes the way in which the object has been applied so far."""
+    if edit.verb is not Verb.APPLY:
+        return _Request(PatchType.MERGE, edit.body, _MANAGER)
+    if before is not None and (last := threeway.last_applied(before)) is not None:
+        patch_type, body = threeway.three_way(edit.resource, last, edit.body)
+        return _Request(patch_type, body, threeway.MANAGER)
+    appliers = {
+        entry.get("manager")
+        for entry in (before or {}).get("metadata", {}).get("managedFields") or ()
+        if entry.get("operation") == "Apply" and not entry.get("subresource")
+    }
+    return _Request(PatchType.APPLY, edit.body, _KUBECTL if _KUBECTL in appliers else _MANAGER)
+
+
+async def _send(host: Client, edit: Edit, request: _Request, held: Mapping[str, str], *, dry_run: bool) -> Object:
     return await host.patch(
         edit.resource,
         edit.name,
-        body,
-        patch_type=PatchType.APPLY if is_apply else PatchType.MERGE,
+        {**request.body, "metadata": {**request.body.get("metadata", {}), **held}},
+        patch_type=request.patch_type,
         namespace=edit.namespace,
-        field_manager=_MANAGER,
-        force=is_apply,
+        field_manager=request.manager,
+        force=request.patch_type is PatchType.APPLY,
         dry_run=dry_run,
     )

@@ -154,9 +154,9 @@ def differences(held: PlanFile, find: Finder, world: World, plan: Plan) -> list[
         found = _see(seen.resource, seen.namespace, seen.name, find(seen.resource, seen.namespace, seen.name))
         if found == seen:
             continue
-        if not found.uid:
+        if not found.digest:
             lines.append(f"{seen} is gone")
-        elif not seen.uid:
+        elif not seen.digest:
             lines.append(f"{seen} exists now")
         else:
             replaced = found.uid != seen.uid

@@ -37,8 +37,8 @@ def print_plan(
     for entry in plan.stranded:
         console.print(
             f"[bold]{escape(entry.cluster)}[/bold] down: {_count(entry.objects, 'object')} with"
-            f" {_count(entry.replicas, 'replica')} are assigned to it afterwards.\nA cluster that does not answer keeps"
-            f" what it has; with --taint {escape(entry.cluster)}=KEY:NoExecute you see them move.\n"
+            f" {_count(entry.replicas, 'replica')} stay assigned to it.\nA cluster that does not answer keeps what it"
+            f" has; with --taint {escape(entry.cluster)}=KEY:NoExecute you see where they would go.\n"
         )
     if plan.rooms:
         console.print(_room_table(plan.rooms))

@@ -36,7 +36,7 @@ from federation.scheduling.whatif.concern import concerned
 from federation.scheduling.whatif.copies import copies_of, to_rows, unplaced_of
 from federation.scheduling.whatif.result import Action, Copy, ObjectPlan, Plan, Room, Stranded
 from federation.scheduling.whatif.walk import Walk, reason_of, walk
-from federation.scheduling.whatif.world import Change, Facts, World
+from federation.scheduling.whatif.world import OVERRIDES, Change, Facts, World
 
 
 class _Subject(NamedTuple):
@@ -75,15 +75,30 @@ def compute(
         if subject.wanted is not None:
             walked = yield from walk(subject.wanted, subject.type_, facts, now=now)
         objects.append(_plan(subject, walked, facts, is_explained=is_explained))
+    if len(deciding := [change for change in changed if change.resource not in OVERRIDES]) > 1:
+        problems += _order_warning(deciding, objects)
     told = [obj for obj in objects if obj.action is not Action.NONE or obj.reason or obj.problems or obj.unplaced]
     told.sort(key=lambda obj: (obj.resource.kind, obj.namespace, obj.name))
     return Plan(
         told,
         looked_at=len(objects),
         rooms=_rooms(facts.clusters.snapshot(), told),
-        stranded=_stranded(after, changed, facts),
+        stranded=_stranded(after, changed, facts, told),
         problems=problems,
     )
+
+
+def _order_warning(deciding: Sequence[Change], objects: Iterable[ObjectPlan]) -> list[str]:
+    """Return what is to be known when several changes decide about objects that are placed already.
+
+    A decision depends on the one before it (a policy may avoid disruption), so that changes which the scheduler sees
+    one by one may end elsewhere than all at once.
+    """
+    moved = sum(obj.action is Action.CHANGE and obj.is_placed_otherwise for obj in objects)
+    if not moved:
+        return []
+    listed = ", ".join(map(str, deciding[:4])) + (", …" if len(deciding) > 4 else "")
+    return [f"computed as if all came at the same moment: {listed}; one by one the replicas may come out otherwise"]
 
 
 def _subjects(
@@ -246,20 +261,27 @@ def _rooms(snapshot: Snapshot, objects: Iterable[ObjectPlan]) -> list[Room]:
     return rooms
 
 
-def _stranded(after: World, changes: Iterable[Change], facts: Facts) -> list[Stranded]:
-    """Return what stays assigned to the clusters that the changes take down."""
+def _stranded(after: World, changes: Iterable[Change], facts: Facts, objects: Iterable[ObjectPlan]) -> list[Stranded]:
+    """Return what stays assigned to the clusters that the changes take down, by what holds after the plan."""
     down = {change.name for change in changes if _goes_down(change)}
     if not down:
         return []
     found = {name: [0, 0] for name in sorted(down)}
+    planned = {(obj.namespace, obj.federated_name): obj.rows for obj in objects if obj.rows}
     for fed_object in after.federated():
-        type_ = facts.type_of(fed_object["spec"].get("template") or {})
+        metadata, type_ = fed_object["metadata"], facts.type_of(fed_object["spec"].get("template") or {})
         if type_ is None or not type_.paths.replicas_spec:
             continue
-        for cluster, copy in copies_of(fed_object, type_, only=down).items():
+        rows = planned.get((metadata.get("namespace") or "", metadata["name"]))
+        copies = (
+            copies_of(fed_object, type_, only=down)
+            if rows is None
+            else {row.cluster: row.after for row in rows if row.after is not None}
+        )
+        for cluster in down.intersection(copies):
             found[cluster][0] += 1
-            found[cluster][1] += copy.replicas or 0
-    return [Stranded(name, *counts) for name, counts in found.items()]
+            found[cluster][1] += copies[cluster].replicas or 0
+    return [Stranded(name, *counts) for name, counts in found.items() if any(counts)]
 
 
 def _goes_down(change: Change) -> bool:

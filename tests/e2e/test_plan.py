@@ -1,0 +1,90 @@
+"""`fedctl plan` and `apply-plan` as a user runs them, beside the real kubectl: what is planned is what members then have."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.federation import Federation, eventually, fedctl, federation
+from tests.support.manifests import a_deployment, a_policy
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+MOVABLE: dict[str, Any] = {
+    "reschedulePolicy": {"replicaRescheduling": {"avoidDisruption": False}, "rescheduleWhen": {}},
+}
+
+
+@pytest.fixture(scope="module")
+def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
+    with federation(tmp_path_factory.mktemp("plan") / "fed") as running:
+        yield running
+
+
+def run(fed: Federation, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = fedctl(*arguments, check=False, KUBECONFIG=str(fed.kubectl.kubeconfig))
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def planned(fed: Federation, *arguments: str) -> dict[str, tuple[int, str]]:
+    """Return replicas and hash of the manifest by member, as planned for the only object."""
+    (obj,) = json.loads(run(fed, "plan", *arguments, "-o", "json", code=1).stdout)["objects"]
+    return {c["cluster"]: (c["after"]["replicas"], c["after"]["hash"]) for c in obj["clusters"] if c["after"]}
+
+
+def members(fed: Federation) -> dict[str, tuple[int, str]]:
+    """Return replicas and hash of the manifest by member, of those that have the Deployment."""
+    found = {}
+    for name in fed.members:
+        listed = fed.member(name).json("get", "deployments", "-n", "default")["items"]
+        for copy in listed:
+            (digest,) = (v for k, v in copy["metadata"]["annotations"].items() if k.endswith("/template-hash"))
+            found[name] = (copy["spec"]["replicas"], digest)
+    return found
+
+
+def test_a_day_with_plans(fed: Federation, tmp_path: Path) -> None:
+    even, heavy, web = (tmp_path / name for name in ("even.json", "heavy.json", "web.json"))
+    weights = {"member-1": 1, "member-2": 1, "member-3": 1}
+    even.write_text(json.dumps(a_policy(weights, **MOVABLE)))
+    heavy.write_text(json.dumps(a_policy({"member-1": 4, "member-2": 1}, **MOVABLE)))
+    web.write_text(json.dumps(a_deployment("web", replicas=9)))
+
+    # Before anything is there: the plan of two manifests is what kubectl apply then makes of them.
+    said = planned(fed, "-f", str(even), "-f", str(web))
+    fed.kubectl("apply", "-f", str(even), "-f", str(web))
+    eventually(lambda: members(fed), lambda seen: seen == said, what=f"the members as planned: {said}")
+    assert "nothing changes" in run(fed, "plan", "-f", str(even), "-f", str(web)).stdout
+
+    # A kept plan is applied once; then it does not hold any more.
+    kept = str(tmp_path / "plan.json")
+    said = planned(fed, "-f", str(heavy), "--out", kept)
+    assert "propagationpolicy/divide in default applied" in run(fed, "apply-plan", kept).stdout
+    eventually(lambda: members(fed), lambda seen: seen == said, what=f"the members as planned: {said}")
+    lines = run(fed, "apply-plan", kept, code=1).stdout.splitlines()
+    assert lines[0] == "PropagationPolicy divide in default has changed"
+    assert lines[-1] == "nothing was applied; make the plan again"
+
+    # Options instead of manifests, and kubectl's own three-way apply after it.
+    run(fed, "plan", "--replicas", "deploy/web=20", "--taint", "member-1=a=b:NoExecute", "--out", kept, code=1)
+    run(fed, "apply-plan", kept)
+    eventually(lambda: members(fed), lambda seen: {k: n for k, (n, _) in seen.items()} == {"member-2": 20})
+    said = planned(fed, "-f", str(web))
+    fed.kubectl("apply", "-f", str(web))
+    eventually(lambda: members(fed), lambda seen: seen == said, what=f"the members as planned: {said}")
+
+
+def test_thoughts_and_mistakes_are_refused(fed: Federation, tmp_path: Path) -> None:
+    kept = str(tmp_path / "plan.json")
+    run(fed, "plan", "--cluster-down", "member-3", "--out", kept)
+    refused = run(fed, "apply-plan", kept, code=1)
+    assert refused.stderr == "fedctl: this plan cannot be applied: --cluster-down member-3 is only a thought\n"
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(json.dumps(a_policy({"member-1": 1}, schedulingMode="Sometimes")))
+    refused = run(fed, "plan", "-f", str(wrong), code=2)
+    assert refused.stderr.startswith(f"fedctl: {wrong}: propagationpolicy/divide in default: ")
+    assert 'spec.schedulingMode: Unsupported value: "Sometimes"' in refused.stderr
+    assert run(fed, "plan", code=2).stderr.startswith("fedctl: plan what?")

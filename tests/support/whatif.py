@@ -1,0 +1,109 @@
+"""Small worlds for `scheduling/whatif`: clusters, a policy and Deployments, settled as the controllers would settle them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType, default_type_configs, from_config
+from federation.api.resources import (
+    FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
+    FEDERATED_TYPE_CONFIGS,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+    Object,
+    Resource,
+)
+from federation.planning import federation
+from federation.planning.overrides.bindings import idle_controllers
+from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.framework.runner import Exchange
+from federation.scheduling.framework.testing import NOW
+from federation.scheduling.whatif.compute import compute
+from federation.scheduling.whatif.result import Plan
+from federation.scheduling.whatif.walk import walk
+from federation.scheduling.whatif.world import Change, Facts, World
+
+PLUGINS = load_plugins()
+DEPLOYMENT: FederatedType = next(t for t in map(from_config, default_type_configs()) if t.name == "deployments.apps")
+_SERVED = [{"group": "apps", "version": "v1", "kind": "Deployment", "pluralName": "deployments", "scope": "Namespaced"}]
+
+
+def a_cluster(name: str, **labels: str) -> Object:
+    """Return a FederatedCluster that is joined and ready."""
+    conditions = [
+        {"type": type_, "status": status}
+        for type_, status in ((names.CLUSTER_JOINED, "True"), (names.CLUSTER_READY, "True"), ("Offline", "False"))
+    ]
+    room = {"cpu": "100", "memory": "100Gi"}
+    return {
+        "apiVersion": FEDERATED_CLUSTERS.api_version,
+        "kind": "FederatedCluster",
+        "metadata": {"name": name, "uid": name, "labels": labels},
+        "spec": {"taints": []},
+        "status": {
+            "conditions": conditions,
+            "apiResourceTypes": _SERVED,
+            "resources": {"allocatable": room, "available": room},
+        },
+    }
+
+
+def a_source(name: str, replicas: int = 6, generation: int = 1, **annotations: str) -> Object:
+    """Return a Deployment as the API server stores it; one replica asks for half a core."""
+    container = {"name": "web", "image": "nginx", "resources": {"requests": {"cpu": "500m"}}}
+    metadata = {"name": name, "namespace": "default", "uid": name, "generation": generation, "annotations": annotations}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {"replicas": replicas, "template": {"spec": {"containers": [container]}}},
+    }
+
+
+def a_world(
+    clusters: Iterable[Object],
+    policies: Iterable[Object] = (),
+    overrides: Iterable[Object] = (),
+    sources: Iterable[Object] = (),
+) -> World:
+    """Return the world in which the controllers have done their work."""
+    kinds: dict[Resource, list[Object]] = {
+        FEDERATED_CLUSTERS: list(clusters),
+        FEDERATED_TYPE_CONFIGS: default_type_configs(),
+        PROPAGATION_POLICIES: list(policies),
+        OVERRIDE_POLICIES: list(overrides),
+    }
+    world = World(kinds)
+    facts = Facts(world, world, PLUGINS)
+    made = [federation.build(s, DEPLOYMENT, idle=idle_controllers(facts.bindings, s)) for s in sources]
+    for obj in made:
+        obj["metadata"] |= {"resourceVersion": "1", "generation": 1, "uid": f"uid-{obj['metadata']['name']}"}
+    return World({**kinds, FEDERATED_OBJECTS: [settled(obj, facts) for obj in made]})
+
+
+def settled(fed_object: Mapping[str, Any], facts: Facts) -> Object:
+    """Return the federated object at the end of its pipeline."""
+    return dict(run_to_end(walk(fed_object, DEPLOYMENT, facts, now=NOW)).fed_object)
+
+
+def run_to_end(exchange: Exchange[Any]) -> Any:
+    """Return the result of an exchange that asks nobody."""
+    try:
+        requests = next(exchange)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError(f"it asks: {requests}")
+
+
+def plan(world: World, *changes: Change, **options: Any) -> Plan:
+    """Return what comes of the changes."""
+    result: Plan = run_to_end(compute(world, changes, PLUGINS, now=NOW, **options))
+    return result
+
+
+def change(world: World, resource: Resource, after: Object) -> Change:
+    """Return the change that creates or replaces an object of the world."""
+    metadata = after["metadata"]
+    namespace, name = metadata.get("namespace", ""), metadata["name"]
+    return Change(resource, namespace, name, world.get(resource, namespace, name), after)

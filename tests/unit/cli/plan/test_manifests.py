@@ -1,0 +1,56 @@
+"""Manifests from files: several documents, lists, directories, and errors that say where."""
+
+from pathlib import Path
+
+import pytest
+
+from federation.base.errors import ConfigurationError
+from federation.cli.plan.manifests import read_manifests
+
+TWO = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n"
+
+
+def test_a_directory_is_read_in_order_and_each_document_knows_where_it_is_from(tmp_path: Path) -> None:
+    (tmp_path / "2.yaml").write_text(TWO)
+    (tmp_path / "1.json").write_text('{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}')
+    (tmp_path / "notes.txt").write_text("not a manifest")
+    found = read_manifests([str(tmp_path)])
+    assert [(d.origin.removeprefix(f"{tmp_path}/"), d.manifest["metadata"]["name"]) for d in found] == [
+        ("1.json", "c"),
+        ("2.yaml, document 1", "a"),
+        ("2.yaml, document 3", "b"),
+    ]
+
+
+def test_a_list_is_its_items(tmp_path: Path) -> None:
+    item = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}}"
+    file = tmp_path / "list.yaml"
+    file.write_text(f"apiVersion: v1\nkind: List\nitems: [{item % 'a'}, {item % 'b'}]\n")
+    assert [d.origin for d in read_manifests([str(file)])] == [f"{file}, item 1", f"{file}, item 2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: [", "while parsing a flow node"),
+        ("- 1", "a manifest is a mapping, not a list"),
+        ("apiVersion: v1", "kind: Required value"),
+        ("kind: ConfigMap", "apiVersion: Required value"),
+        ("{apiVersion: v1, kind: ConfigMap}", "metadata: Required value"),
+        ("{apiVersion: v1, kind: ConfigMap, metadata: {name: 3}}", "metadata.name: Required value"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_file(text: str, problem: str, tmp_path: Path) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationError) as caught:
+        read_manifests([str(file)])
+    assert str(caught.value).startswith(str(file))
+    assert problem in str(caught.value)
+
+
+def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="No such file"):
+        read_manifests([str(tmp_path / "absent.yaml")])
+    with pytest.raises(ConfigurationError, match="no \\.yaml"):
+        read_manifests([str(tmp_path)])

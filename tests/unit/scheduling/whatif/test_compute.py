@@ -1,0 +1,190 @@
+"""What a plan tells: placements before and after, why something stays, what finds no place, what clusters have free."""
+
+from typing import Any
+
+from tests.support.manifests import a_policy, an_override
+from tests.support.whatif import a_cluster, a_source, a_world, change, plan
+
+from federation.api import names
+from federation.api.resources import (
+    DEPLOYMENTS,
+    FEDERATED_CLUSTERS,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+    SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
+    SCHEDULING_PROFILES,
+    Object,
+)
+from federation.scheduling.whatif.changes import as_down, with_label, with_taint, without_taint
+from federation.scheduling.whatif.result import Action, ObjectPlan, to_json
+from federation.scheduling.whatif.world import Change, World
+
+CLUSTERS = ("east", "west")
+FREE: dict[str, Any] = {"reschedulePolicy": {"replicaRescheduling": {"avoidDisruption": False}, "rescheduleWhen": {}}}
+
+
+def a_usual_world(replicas: int = 6, **spec: Any) -> World:
+    policy = a_policy({"east": 1, "west": 1}, **{**FREE, **spec})
+    return a_world(map(a_cluster, CLUSTERS), [policy], sources=[a_source("web", replicas)])
+
+
+def cluster(world: World, name: str) -> Object:
+    found = world.get(FEDERATED_CLUSTERS, "", name)
+    assert found is not None
+    return found
+
+
+def replicas(obj: ObjectPlan) -> dict[str, tuple[int | None, int | None]]:
+    return {row.cluster: (row.before and row.before.replicas, row.after and row.after.replicas) for row in obj.rows}
+
+
+def test_replicas_move_with_the_weights_and_the_room_moves_with_them() -> None:
+    world = a_usual_world()
+    result = plan(world, change(world, PROPAGATION_POLICIES, a_policy({"east": 2, "west": 1}, **FREE)))
+    (obj,) = result.objects
+    assert (obj.action, obj.target, obj.is_placed_otherwise) == (Action.CHANGE, "deployment/web", True)
+    assert replicas(obj) == {"east": (3, 4), "west": (3, 2)}
+    assert result.summary()["replicasMoved"] == 1
+    rooms = {(room.cluster, room.resource): room.after - room.before for room in result.rooms}
+    assert rooms == {("east", "cpu"): -500, ("west", "cpu"): 500}
+
+
+def test_a_new_source_is_created_a_deleted_one_leaves_every_cluster() -> None:
+    world = a_usual_world()
+    result = plan(world, Change(DEPLOYMENTS, "default", "new", None, a_source("new", 2)))
+    (obj,) = result.changed
+    assert (obj.action, replicas(obj)) == (Action.CREATE, {"east": (None, 1), "west": (None, 1)})
+    result = plan(world, Change(DEPLOYMENTS, "default", "web", a_source("web"), None))
+    (obj,) = result.changed
+    assert (obj.action, replicas(obj)) == (Action.DELETE, {"east": (3, None), "west": (3, None)})
+    assert result.summary()["replicasStopped"] == 6
+
+
+def test_what_is_not_federated_is_said_so() -> None:
+    world = a_usual_world()
+    source = a_source("new", 2, **{names.NO_FEDERATED_RESOURCE: "1"})
+    result = plan(world, Change(DEPLOYMENTS, "default", "new", None, source))
+    assert result.changed == []
+    assert result.problems == [
+        f"Deployment new in default: not federated, because it has the annotation {names.NO_FEDERATED_RESOURCE}"
+    ]
+
+
+def test_a_taint_moves_and_its_removal_brings_nothing_back_that_nobody_asks_for() -> None:
+    world = a_usual_world()
+    tainted = with_taint(cluster(world, "east"), "down", "", "NoExecute")
+    result = plan(world, change(world, FEDERATED_CLUSTERS, tainted))
+    assert replicas(result.objects[0]) == {"east": (3, None), "west": (3, 6)}
+    assert without_taint(tainted, "down", "NoSchedule") == tainted
+    assert without_taint(tainted, "down") == cluster(world, "east")
+
+
+def test_what_a_policy_does_not_follow_is_deferred_and_named() -> None:
+    world = a_usual_world()
+    labelled = with_label(cluster(world, "east"), "tier", "gold")
+    result = plan(world, change(world, FEDERATED_CLUSTERS, labelled))
+    assert [(obj.action, obj.reason) for obj in result.objects] == [
+        (Action.NONE, "not rescheduled: clusterLabelsChanged:false")
+    ]
+
+
+def test_a_cluster_that_is_down_keeps_what_is_there_and_new_things_go_elsewhere() -> None:
+    world = a_usual_world()
+    down = change(world, FEDERATED_CLUSTERS, as_down(cluster(world, "east")))
+    result = plan(world, down)
+    assert result.changed == []
+    assert [(s.cluster, s.objects, s.replicas) for s in result.stranded] == [("east", 1, 3)]
+    result = plan(world, down, Change(DEPLOYMENTS, "default", "new", None, a_source("new", 2)))
+    assert replicas(result.changed[0]) == {"west": (None, 2)}
+
+
+def test_replicas_without_a_place_are_counted() -> None:
+    limited = a_policy({"east": 1, "west": 1}, **FREE)
+    for entry in limited["spec"]["placement"]:
+        entry["preferences"]["maxReplicas"] = 2
+    world = a_usual_world()
+    result = plan(world, change(world, PROPAGATION_POLICIES, limited))
+    (obj,) = result.objects
+    assert (obj.unplaced, obj.unplaced_before, result.summary()["unplaced"]) == (2, 0, 2)
+    nowhere = a_policy({"north": 1}, **FREE)
+    result = plan(world, change(world, PROPAGATION_POLICIES, nowhere))
+    (obj,) = result.objects
+    assert obj.action is Action.NONE
+    assert obj.reason.startswith("0/2 clusters are available")
+
+
+def test_an_override_changes_the_content_of_one_cluster() -> None:
+    world = a_usual_world()
+    result = plan(world, change(world, OVERRIDE_POLICIES, an_override("west", "/spec/minReadySeconds", 5)))
+    (obj,) = result.objects
+    assert [(row.cluster, row.is_changed, row.delta) for row in obj.rows] == [("east", False, 0), ("west", True, 0)]
+    after = obj.rows[1].after
+    assert after is not None
+    assert after.manifest["spec"]["minReadySeconds"] == 5
+    assert names.TEMPLATE_HASH not in after.manifest["metadata"].get("annotations", {})
+
+
+def test_an_override_that_cannot_be_computed_keeps_the_members_as_they_are() -> None:
+    world = a_usual_world()
+    override = an_override("west", "/spec/x", 1)
+    override["spec"]["overrideRules"][0]["overriders"] = {"image": [{"operations": [{"operator": "boil"}]}]}
+    made = change(world, OVERRIDE_POLICIES, override)
+    (obj,) = plan(world, made).objects
+    assert obj.action is Action.NONE
+    assert "its overrides cannot be computed" in obj.problems[0]
+    new = Change(DEPLOYMENTS, "default", "new", None, a_source("new", 2))
+    obj = next(obj for obj in plan(world, made, new).objects if obj.name == "new")
+    assert obj.action is Action.NONE
+    assert obj.problems[1] == f"its members keep what they have: it waits for {names.OVERRIDE_CONTROLLER}"
+
+
+def test_members_that_scale_an_object_themselves_keep_their_replicas() -> None:
+    policy = a_policy({"east": 1, "west": 1}, **FREE)
+    source = a_source("web", 6, **{names.RETAIN_REPLICAS: "true"})
+    world = a_world(map(a_cluster, CLUSTERS), [policy], sources=[source])
+    more = a_source("web", 10, 2, **{names.RETAIN_REPLICAS: "true"})
+    assert plan(world, Change(DEPLOYMENTS, "default", "web", source, more)).changed == []
+
+
+def test_a_policy_that_is_malformed_leaves_the_one_before_in_force() -> None:
+    world = a_usual_world()
+    broken = a_policy({"east": 1}, **FREE)
+    broken["spec"]["resourceSelectors"][0]["labelSelector"] = {"matchExpressions": [{"key": "a", "operator": "?"}]}
+    result = plan(world, change(world, PROPAGATION_POLICIES, broken))
+    assert result.changed == []
+    assert result.problems[0].startswith("PropagationPolicy divide is not taken over")
+
+
+def test_a_profile_concerns_the_objects_whose_policies_name_it() -> None:
+    world = a_usual_world(schedulingProfile="gpu")
+    assert plan(world, is_everything=True).objects[0].reason == (
+        "SchedulingProfile gpu of PropagationPolicy default/divide does not exist"
+    )
+    profile = {"metadata": {"name": "gpu"}, "spec": {}}
+    result = plan(world, change(world, SCHEDULING_PROFILES, profile))
+    assert result.summary()["replicasStarted"] == 6
+    webhook = {"metadata": {"name": "ClusterReady"}, "spec": {}}
+    result = plan(world, change(world, SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, webhook))
+    assert result.problems == ["webhook 'ClusterReady': an installed plugin has this name"]
+
+
+def test_several_changes_that_decide_together_come_with_a_warning() -> None:
+    world = a_usual_world()
+    tainted = with_taint(cluster(world, "east"), "down", "", "NoExecute")
+    scaled = Change(DEPLOYMENTS, "default", "web", a_source("web"), a_source("web", 8, 2))
+    result = plan(world, change(world, FEDERATED_CLUSTERS, tainted), scaled)
+    assert "one by one the replicas may come out otherwise" in result.problems[0]
+
+
+def test_the_json_form_has_manifests_and_reasons() -> None:
+    world = a_usual_world()
+    heavier = change(world, PROPAGATION_POLICIES, a_policy({"east": 2, "west": 1}, **FREE))
+    form = to_json(plan(world, heavier, is_explained=True))
+    (obj,) = form["objects"]
+    assert (obj["kind"], obj["name"], obj["action"]) == ("Deployment", "web", "change")
+    assert obj["explanation"]["because"] == ("policyContentHash",)
+    assert [c["after"]["manifest"]["spec"]["replicas"] for c in obj["clusters"]] == [4, 2]
+    assert form["clusters"][0] == {
+        "cluster": "east",
+        "resources": {"cpu": {"allocatable": 100000, "availableBefore": 100000, "availableAfter": 99500}},
+    }
