@@ -5,7 +5,7 @@ findings; for `Due` the caller drives the engine (`engine.py`), and `placed` or 
 Pure: `controllers/schedule` acts on it for real, `whatif/` for `fedctl plan`, so that both come to the same result.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,7 +14,7 @@ from federation.api.federatedtype import FederatedType
 from federation.planning import pipeline
 from federation.planning.placements import Part
 from federation.scheduling import persist
-from federation.scheduling.engine import Placements
+from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import Reserved, SchedulingUnit
 from federation.scheduling.matching import PolicyIndex
@@ -22,6 +22,7 @@ from federation.scheduling.migration import MigrationError, applied_annotation
 from federation.scheduling.policy import Policy, PolicyRef, hash_of
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.request import request_of
+from federation.scheduling.reservations import Reservations
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import ObjectTriggers, TriggerSource, Verdict, judge
 from federation.scheduling.unit import build_unit, current_clusters
@@ -179,6 +180,17 @@ def kept(turn: Turn, finding: Finding) -> Part | None:
         more = persist.migration_terms(turn.fed_object, turn.federated_type, turn.policy)
         more[names.SCHEDULING_DEFERRED_REASONS] = finding.verdict.deferred_reasons or None
     return persist.keep(turn.fed_object, turn.federated_type, turn.annotations | more)
+
+
+def reserve(reservations: Reservations, key: Hashable, decision: Decision, now_s: float) -> None:
+    """Let the next decisions see what this one has given out, before any member can report it."""
+    unit = decision.unit
+    each = unit.desired_replicas or 0
+    before, after = (
+        {name: each if count is None else count for name, count in placements.items()}
+        for placements in (unit.current, decision.placements)
+    )
+    reservations.reserve(key, unit.shape.request, before, after, now_s)
 
 
 def _without_policy(turn: Turn) -> Finding:

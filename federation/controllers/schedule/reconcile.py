@@ -36,6 +36,7 @@ from federation.scheduling.turn import (
     kept,
     open_turn,
     placed,
+    reserve,
 )
 
 
@@ -155,7 +156,7 @@ class Reconciler:
     async def _place(self, case: _Case, due: Due, decision: Decision) -> None:
         before = decision.unit.current
         patch, is_moved = placed(case.turn, due, decision.placements)
-        self._reserve(case.key, decision)
+        reserve(self._facts.reservations, case.key, decision, self._clock.monotonic())
         try:
             fed_object = await self._write(case, patch)
         except BaseException:
@@ -168,16 +169,6 @@ class Reconciler:
             self._reporter.event(case.subject, NORMAL, names.EVENT_SCHEDULED, f"{move} ({case.turn.ref})")
         context = case.context(isChanged=is_moved, because=due.verdict.changed)
         await self._reporter.decided(case.subject, decision, context, case.started_s)
-
-    def _reserve(self, key: Key, decision: Decision) -> None:
-        """Let the next decisions see what this one has given out, before any member can report it."""
-        unit = decision.unit
-        each = unit.desired_replicas or 0
-        before, after = (
-            {name: each if count is None else count for name, count in placements.items()}
-            for placements in (unit.current, decision.placements)
-        )
-        self._facts.reservations.reserve(key, unit.shape.request, before, after, self._clock.monotonic())
 
     async def _defer(self, case: _Case, finding: Deferred) -> None:
         """Keep the placement: nothing changed, or only what the policy says not to follow."""

@@ -112,13 +112,18 @@ def _subjects(
             name = naming.federated_object_name(change.name, type_.name)
             held = world.get(type_.federated_resource, change.namespace, name)
             subjects[change.namespace, name] = _of_source(change, type_, held, facts, problems)
-    for fed_object in after.federated() if is_everything else concerned(after, changes, facts):
-        metadata = fed_object["metadata"]
-        key = (metadata.get("namespace") or "", metadata["name"])
-        type_ = facts.type_of(fed_object["spec"].get("template") or {})
-        if type_ is not None and key not in subjects and not metadata.get("deletionTimestamp"):
+    others = after.federated() if is_everything else concerned(after, changes, facts)
+    # In the order in which the scheduler gets to them: what one is given is not free for the next.
+    for fed_object in sorted(others, key=_key):
+        key, type_ = _key(fed_object), facts.type_of(fed_object["spec"].get("template") or {})
+        if type_ is not None and key not in subjects and not fed_object["metadata"].get("deletionTimestamp"):
             subjects[key] = _Subject(type_, fed_object, fed_object)
     return subjects
+
+
+def _key(fed_object: Mapping[str, Any]) -> tuple[str, str]:
+    metadata = fed_object["metadata"]
+    return metadata.get("namespace") or "", metadata["name"]
 
 
 def _of_source(

@@ -19,12 +19,16 @@ from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.storage import plan_turn
 from federation.scheduling.engine import Decision
 from federation.scheduling.framework.runner import Exchange
-from federation.scheduling.turn import Deferred, Due, Finding, Stuck, Turn, assess, kept, open_turn, placed
+from federation.scheduling.turn import Deferred, Due, Finding, Stuck, Turn, assess, kept, open_turn, placed, reserve
 from federation.scheduling.whatif.concern import is_waiting
 from federation.scheduling.whatif.world import Facts
 
 _ROUNDS_MAX = 4
 """A pipeline comes to rest after one round and one that confirms it; more would be a quarrel between stages."""
+
+
+_AT_ONCE_S = 0.0
+"""All decisions of a plan are made at one moment: each sees the room that those before it have given out."""
 
 
 @dataclass(slots=True)
@@ -89,7 +93,8 @@ def _schedule(under_way: Walk, facts: Facts, now: Any) -> Exchange[Object | None
     if isinstance(under_way.finding, Stuck) or (under_way.decision and not under_way.decision.is_success):
         return kept(turn, Stuck("", ""))
     snapshot = facts.clusters.snapshot()
-    finding = assess(turn, facts, snapshot, is_waiting=under_way.is_waiting)
+    promised = facts.reservations.promised(_AT_ONCE_S)
+    finding = assess(turn, facts, snapshot, is_waiting=under_way.is_waiting, reserved=promised)
     if under_way.finding is None:
         under_way.turn, under_way.finding = turn, finding
     if not isinstance(finding, Due):
@@ -99,6 +104,8 @@ def _schedule(under_way: Walk, facts: Facts, now: Any) -> Exchange[Object | None
     if not decision.is_success:
         return kept(turn, Stuck(decision.outcome, decision.reason))
     under_way.is_waiting = False
+    metadata = under_way.fed_object["metadata"]
+    reserve(facts.reservations, (metadata.get("namespace"), metadata["name"]), decision, _AT_ONCE_S)
     patch, _ = placed(turn, finding, decision.placements)
     return patch
 

@@ -32,6 +32,7 @@ from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.policy import compile_policy
 from federation.scheduling.profiles import Profiles
+from federation.scheduling.reservations import Reservations
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.webhooks.configuration import decisive_hash
@@ -108,6 +109,7 @@ class Facts:
     def __init__(self, world: World, before: World, installed: PluginRegistry) -> None:
         self.problems: list[str] = []
         self.triggers = TriggerSource()
+        self.reservations = Reservations()
         self.types = federated_types(world, self.problems)
         self.cluster_objects = {cluster["metadata"]["name"]: cluster for cluster in world.list(FEDERATED_CLUSTERS)}
         self.clusters = ClusterCache()
