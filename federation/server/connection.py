@@ -96,6 +96,8 @@ class Connection(HttpToolsProtocol):
         self._piece_bytes = len(data)
         if self._is_in_head:
             self._head_bytes += len(data)
+        elif self.cycle is not None and self.cycle.more_body:
+            self._loose_bytes += len(data)  # until a piece of the body is found in it
         super().data_received(data)
         if self._is_in_head and not self.transport.is_closing():
             if self._head_bytes > self.head_bytes_max:
@@ -103,10 +105,8 @@ class Connection(HttpToolsProtocol):
                 self.send_400_response(_TOO_LARGE)
             elif self._head_deadline is None:
                 self._head_deadline = self.loop.call_later(self.head_s, self.transport.close)
-        elif self.cycle is not None and self.cycle.more_body:
-            self._loose_bytes += len(data)
-            if self._loose_bytes > 2 * self.head_bytes_max:
-                self.transport.abort()
+        elif self._loose_bytes > self.head_bytes_max + len(data):
+            self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what cannot be parsed, or is refused before it is parsed to its end, and close."""
