@@ -41,6 +41,7 @@ from federation.scheduling.turn import Due, assess, open_turn, placed
 Clock = Callable[[], float]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 POLICIES, SHAPES = 8, 12
+BUCKETS_MAX = 32
 SIZES = (1, 2, 3, 5, 10, 30, 100, 400)
 REPORT_PERIOD_S, DECISIONS_PER_S = 10, 1_000
 GOALS = {"decisions_per_s_100": 2_000, "decisions_per_s_500": 800, "latency_p99_ms_500": 10}
@@ -79,21 +80,31 @@ def a_cluster(number: int, rng: random.Random) -> dict[str, Any]:
         "status": {
             "conditions": [{"type": "Joined", "status": "True"}, {"type": "Ready", "status": "True"}],
             "apiResourceTypes": [{"group": g, "version": v, "kind": k} for g, v, k in SERVED],
-            "resources": {
-                "allocatable": {"cpu": str(nodes * 16), "memory": f"{nodes * 64}Gi", "pods": str(nodes * 110)},
-                "available": free_of(nodes, rng),
-            },
+            "resources": resources_of(nodes, rng),
         },
     }
 
 
-def free_of(nodes: int, rng: random.Random) -> dict[str, str]:
-    share = rng.uniform(0.2, 0.9)
+def resources_of(nodes: int, rng: random.Random) -> dict[str, Any]:
+    """Return what a member with so many nodes of 16 cores reports: sums, and what is free node by node."""
+    buckets = [nodes // BUCKETS_MAX + (at < nodes % BUCKETS_MAX) for at in range(min(nodes, BUCKETS_MAX))]
+    free = [(count, rng.randrange(0, 16_000, 250), rng.randrange(0, 64), rng.randrange(10, 100)) for count in buckets]
     return {
-        "cpu": f"{int(nodes * 16_000 * share)}m",
-        "memory": f"{int(nodes * 64 * share)}Gi",
-        "pods": str(int(nodes * 110 * share)),
+        "allocatable": amounts(nodes * 16_000, nodes * 64, nodes * 110),
+        "available": amounts(*(sum(entry[0] * entry[at] for entry in free) for at in (1, 2, 3))),
+        "nodeClasses": [
+            {
+                "nodes": nodes,
+                "labels": {"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"},
+                "largest": amounts(16_000, 64, 110),
+                "free": [{"nodes": count, "resources": amounts(*rest)} for count, *rest in free],
+            }
+        ],
     }
+
+
+def amounts(millicores: int, gibibytes: int, pods: int) -> dict[str, str]:
+    return {"cpu": f"{millicores}m", "memory": f"{gibibytes}Gi", "pods": str(pods)}
 
 
 def a_policy(number: int, profile: str) -> Policy:
@@ -184,8 +195,8 @@ class Load:
     def report(self, member: int) -> None:
         """Take in that a member's free resources changed."""
         source = self.sources[member]
-        nodes = int(source["status"]["resources"]["allocatable"]["cpu"]) // 16
-        resources = {**source["status"]["resources"], "available": free_of(nodes, self.rng)}
+        nodes = source["status"]["resources"]["nodeClasses"][0]["nodes"]
+        resources = resources_of(nodes, self.rng)
         self.sources[member] = {**source, "status": {**source["status"], "resources": resources}}
         self.clusters.update(self.sources[member])
 
@@ -242,7 +253,7 @@ def main() -> None:
     line: dict[str, float] = {}
     print(f"{'clusters':>8} {'':5} {'decisions/s':>12} {'P50 ms':>8} {'P99 ms':>8} {'engine ms':>10}")
     for size in map(int, options.clusters.split(",")):
-        for name, count in (("warm", options.decisions), ("cold", max(50, options.decisions // 10))):
+        for name, count in (("warm", options.decisions), ("cold", max(50, options.decisions // 20))):
             load = Load(size, options.seed, profile, CLOCKS[options.clock])
             measure(load, 50, is_cold=False)  # the first calls of a process pay for caches of the interpreter
             gc.collect()
