@@ -1,0 +1,41 @@
+"""200 policies change at once: every object follows its own, with few looks and few writes per object."""
+
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import World, a_world, reconciles
+
+from federation.api import names
+from federation.api.resources import DEPLOYMENTS, PROPAGATION_POLICIES
+
+COUNT = 200
+BEFORE, AFTER = {"east": 2, "north": 1, "west": 1}, {"east": 1, "north": 1, "west": 2}
+
+
+async def placements(world: World) -> list[dict[str, int]]:
+    """Return what every Deployment's members are told to run."""
+    return [await world.replicas(f"web-{number}") for number in range(COUNT)]
+
+
+async def test_two_hundred_policies_change_at_once() -> None:
+    async with a_world(has_workloads=False) as world:
+        for number in range(COUNT):
+            policy = a_policy(BEFORE, name=f"policy-{number}")
+            del policy["spec"]["resourceSelectors"]
+            policy["spec"]["reschedulePolicy"] = {
+                "rescheduleWhen": {"policyContentChanged": True},
+                "replicaRescheduling": {"avoidDisruption": False},
+            }
+            await world.create(PROPAGATION_POLICIES, policy)
+            own = {names.PROPAGATION_POLICY_LABEL: f"policy-{number}"}
+            await world.create(DEPLOYMENTS, a_deployment(f"web-{number}", replicas=4, **own))
+        await world.until_equal(lambda: placements(world), [BEFORE] * COUNT)
+        await world.settle()
+
+        asked, written = reconciles(controller="schedule"), (await world.revisions())[""]
+        for number in range(COUNT):
+            placement = [{"cluster": name, "preferences": {"weight": weight}} for name, weight in AFTER.items()]
+            await world.merge(PROPAGATION_POLICIES, f"policy-{number}", {"spec": {"placement": placement}})
+        await world.until_equal(lambda: placements(world), [AFTER] * COUNT)
+        await world.settle()
+        assert reconciles(controller="schedule") - asked <= 3 * COUNT
+        # The policy itself, its object's placement, and what sync and status report about that.
+        assert (await world.revisions())[""] - written <= 5 * COUNT
