@@ -3,15 +3,16 @@
 One `Access` per registry, shared by readers, writers and the background loops. It decides nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from federation.api.resources import Object
 from federation.base.clock import Clock
 from federation.base.errors import AlreadyExists, Conflict, NotFound
 from federation.registry import encoding
 from federation.registry.admission.webhooks import WebhookCaller
+from federation.registry.cel.authorizer import Question, Verdict
 from federation.registry.conversion import Converter
 from federation.registry.entropy import Entropy
 from federation.registry.filters import LabelCache
@@ -40,6 +41,10 @@ class Hook(Protocol):
         ...
 
 
+Decide = Callable[[Mapping[str, Any], Question], Verdict]
+"""Answers whether a user (UserInfo) may do something."""
+
+
 class AdmissionChain(Protocol):
     """Who is asked about writes before they are stored (`admission/chain.py`)."""
 
@@ -61,6 +66,12 @@ class AdmissionChain(Protocol):
         """Accept a deletion; ApiError refuses it."""
         ...
 
+    async def admit_posted(
+        self, info: KindInfo, parent: Object, posted: Object, options: WriteOptions, *, subresource: str
+    ) -> Object:
+        """Return what is posted to an object's subresource as admission leaves it; ApiError refuses it."""
+        ...
+
 
 @dataclass(slots=True)
 class Access:
@@ -79,6 +90,8 @@ class Access:
     """By store prefix of the kind."""
     admission: AdmissionChain | None = None
     """None until the registry has one; then always there, and mostly idle."""
+    decide: Decide | None = None
+    """Who answers the questions of `authorizer` in admission's expressions; None: they have no answer."""
 
     def __post_init__(self) -> None:
         self.label_cache = LabelCache(self.options.label_cache_entries)

@@ -10,7 +10,19 @@ from functools import partial
 from federation.api.resources import Resource
 from federation.registry.kinds import ALL_VERBS, KindInfo, ScalePaths
 from federation.registry.schema.builtin import builtin_schema
-from federation.registry.strategies import batch, config, core, crds, network, pods, policy, rbac, storage, workloads
+from federation.registry.strategies import (
+    admission,
+    batch,
+    config,
+    core,
+    crds,
+    network,
+    pods,
+    policy,
+    rbac,
+    storage,
+    workloads,
+)
 from federation.registry.strategies.base import Strategy
 
 STATUS = frozenset({"status"})
@@ -85,7 +97,7 @@ _TABLE: dict[str, list[_Row]] = {
             "",
             "api-extensions",
             NONE,
-            policy.WebhookConfigurationStrategy(),
+            admission.WebhookConfigurationStrategy(),
         ),
         (
             "ValidatingAdmissionPolicy",
@@ -95,7 +107,7 @@ _TABLE: dict[str, list[_Row]] = {
             "",
             "api-extensions",
             STATUS,
-            policy.AdmissionPolicyStrategy(),
+            admission.AdmissionPolicyStrategy(),
         ),
         (
             "ValidatingAdmissionPolicyBinding",
@@ -105,7 +117,7 @@ _TABLE: dict[str, list[_Row]] = {
             "",
             "api-extensions",
             NONE,
-            policy.AdmissionPolicyStrategy(),
+            admission.AdmissionPolicyBindingStrategy(),
         ),
         (
             "ValidatingWebhookConfiguration",
@@ -115,7 +127,7 @@ _TABLE: dict[str, list[_Row]] = {
             "",
             "api-extensions",
             NONE,
-            policy.WebhookConfigurationStrategy(),
+            admission.WebhookConfigurationStrategy(),
         ),
     ],
     "apiextensions.k8s.io": [

@@ -44,6 +44,8 @@ class RegistryOptions:
     """Namespaces that are made at start."""
     root_ca: str = ""
     """PEM text for the `kube-root-ca.crt` ConfigMap of every namespace ("": none is made)."""
+    admission_expressions_s_max: float = 1.0
+    """How long all expressions of one admission policy may take for one request."""
     gc_interval_s: float = 30.0
     """How often the garbage collector looks again at references that it could not judge."""
 

@@ -14,7 +14,7 @@ from federation.api.resources import Object
 from federation.base.clock import Clock
 from federation.base.errors import MethodNotAllowed, NotFound, ServiceUnavailable, StoreError
 from federation.base.tasks import Supervisor
-from federation.registry.access import Access
+from federation.registry.access import Access, Decide
 from federation.registry.addresses import ServiceAddresses
 from federation.registry.admission.chain import Admission
 from federation.registry.admission.webhooks import WebhookCaller
@@ -67,13 +67,14 @@ class Registry:
         self.options = options or RegistryOptions()
         access = Access(store, self.kinds, clock, self.options, entropy or SystemEntropy(), webhooks)
         self.store = store
+        self._access = access
         self._reader = Reader(access)
         self._watcher = Watcher(access)
         self._writer = Writer(access)
         self._deleter = Deleter(access, self._reader)
         self._subresources = Subresources(access, self._writer, self._deleter)
         self._definitions = Definitions(access, self._writer, self._deleter)
-        self._admission = Admission(access, webhooks)
+        self._admission = Admission(access, webhooks, self._writer)
         self._addresses = ServiceAddresses(access)
         self._namespaces = Namespaces(access, self._writer, self._deleter)
         self._collector = GarbageCollector(access, self._writer, self._deleter)
@@ -81,7 +82,7 @@ class Registry:
         self._supervisor = Supervisor(clock)
         for name, loop in (
             ("registry-definitions", self._definitions.run),
-            ("registry-admission", self._admission.run),
+            *((f"registry-{name}", loop) for name, loop in self._admission.loops().items()),
             ("registry-namespaces", self._namespaces.run),
             ("registry-addresses", self._addresses.run),
             ("registry-gc", self._collector.run),
@@ -100,6 +101,10 @@ class Registry:
         await self._definitions.load()
         await self._admission.load()
         await self._namespaces.ensure_system_namespaces()
+
+    def decide_with(self, decide: Decide) -> None:
+        """Let `decide` answer what expressions of admission ask about permissions (`authorizer`)."""
+        self._access.decide = decide
 
     async def install_crds(self, manifests: Sequence[Object]) -> None:
         """Create the CustomResourceDefinitions, or bring existing ones to these manifests; served on return."""

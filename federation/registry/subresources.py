@@ -3,6 +3,7 @@
 Each is an ordinary write of the parent under a narrower contract. `status` is not here, it is part of `writes.py`.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -27,6 +28,7 @@ from federation.registry.patching import JSON, MERGE, STRATEGIC, Patch
 from federation.registry.selectors import from_mapping, to_text
 from federation.registry.validation.fields import invalid as invalid_field
 from federation.registry.writes import Writer
+from federation.store.interface import Entry
 
 _PDB_VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
 
@@ -109,6 +111,10 @@ class Subresources:
         node = _part("Binding", obj, "target").get("name") or ""
         if not node:
             raise invalid("Binding", "", name, [cause("FieldValueRequired", "Required value", "target.name")])
+        if self._access.asks is not None:
+            entry = await self._access.entry(info, namespace, name)
+            posted = {"apiVersion": "v1", "kind": "Binding", **obj}
+            await self._asked(info, entry, posted, options, "binding")
         now = self._access.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
 
         def bound(live: Object) -> tuple[Object, bool]:
@@ -122,12 +128,16 @@ class Subresources:
             status["conditions"] = [*kept, {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}]
             return live, False
 
-        await self._writer.change(info, namespace, name, bound, options, subresource="binding")
+        # Admission was asked about the Binding; the write of the pod is the server's own.
+        await self._writer.change(info, namespace, name, bound, replace(options, user=None), subresource="binding")
         return _success()
 
     async def _evict(self, info: KindInfo, namespace: str, name: str, obj: Object, options: WriteOptions) -> bytes:
         """Delete a pod unless a disruption budget forbids it."""
         entry = await self._access.entry(info, namespace, name)
+        if self._access.asks is not None:
+            posted = {"apiVersion": "policy/v1", "kind": "Eviction", **obj}
+            obj = await self._asked(info, entry, posted, options, "eviction")
         pod = encoding.decode(entry.value)
         if pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}:
             await self._spend_budget(namespace, pod, options)
@@ -146,6 +156,15 @@ class Subresources:
             ),
         )
         return _success(code=201)
+
+    async def _asked(
+        self, info: KindInfo, entry: Entry, posted: Object, options: WriteOptions, subresource: str
+    ) -> Object:
+        asked = self._access.asks
+        if asked is None:
+            return posted
+        parent = encoding.decode(info.to_version(entry.value))
+        return await asked.admit_posted(info, parent, posted, options, subresource=subresource)
 
     async def _spend_budget(self, namespace: str, pod: Object, options: WriteOptions) -> None:
         budgets = self._access.kinds.lookup("policy", "v1", "poddisruptionbudgets")
@@ -178,7 +197,8 @@ class Subresources:
             live["status"] = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
             return live, False
 
-        await self._writer.change(budgets, namespace, name, spent, options, subresource="status")
+        own = replace(options, user=None)
+        await self._writer.change(budgets, namespace, name, spent, own, subresource="status")
 
 
 def to_scale(info: KindInfo, obj: Object) -> Object:

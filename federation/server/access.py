@@ -5,9 +5,12 @@ Also impersonation (`kubectl --as`): who may act as another is asked like any ot
 
 import asyncio
 import re
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import unquote
 
 from federation.base.errors import BadRequest, Forbidden, ServiceUnavailable
+from federation.registry.cel.authorizer import Question, Verdict
 from federation.server.asgi import Request
 from federation.server.identity import (
     AUTHENTICATED,
@@ -17,6 +20,7 @@ from federation.server.identity import (
     UNAUTHENTICATED,
     Attributes,
     User,
+    service_account_user,
 )
 from federation.server.paths import ResourcePath
 from federation.server.reviews import Authorizer
@@ -60,6 +64,29 @@ async def check(
 def _note(annotations: dict[str, str], decision: str, reason: str) -> None:
     annotations["authorization.k8s.io/decision"] = decision
     annotations["authorization.k8s.io/reason"] = reason
+
+
+def decide(authorizer: Authorizer, info: Mapping[str, Any], question: Question) -> Verdict:
+    """Answer what an expression of admission asks about the requester's permissions, or a service account's."""
+    if any(question.account):
+        user = service_account_user(*question.account, "")
+    else:
+        extra = {key: tuple(values) for key, values in (info.get("extra") or {}).items()}
+        user = User(str(info.get("username", "")), tuple(info.get("groups") or ()), str(info.get("uid", "")), extra)
+    if question.path:
+        attributes = Attributes(question.verb, path=question.path)
+    else:
+        attributes = Attributes(
+            question.verb,
+            question.group,
+            "*",
+            question.resource,
+            question.subresource,
+            question.namespace,
+            question.name,
+        )
+    decision = authorizer.authorize(user, attributes)
+    return Verdict(decision.is_allowed, decision.reason)
 
 
 def forbidden(user: User, attributes: Attributes, reason: str = "") -> Forbidden:

@@ -10,6 +10,7 @@ import os
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -287,6 +288,7 @@ def create_app(
     async def has_roles() -> str:
         return "" if authorizer.has_synced else "roles are not loaded yet"
 
+    registry.decide_with(partial(access.decide, authorizer))
     return App(
         registry,
         authenticator=authenticator,

@@ -34,11 +34,14 @@ _GROUPS = {
     "rbac.authorization.k8s.io/v1": "roles rolebindings clusterroles clusterrolebindings",
     "apiextensions.k8s.io/v1": "customresourcedefinitions",
     "scheduling.k8s.io/v1": "priorityclasses",
+    "admissionregistration.k8s.io/v1": "validatingadmissionpolicies validatingadmissionpolicybindings"
+    " validatingwebhookconfigurations mutatingwebhookconfigurations",
 }
 _GROUP_OF = {plural: group for group, plurals in _GROUPS.items() for plural in plurals.split()}
 _CLUSTER_SCOPED = {"namespaces", "nodes", "customresourcedefinitions", "clusterroles", "clusterrolebindings"} | {
     "persistentvolumes",
     "priorityclasses",
+    *_GROUPS["admissionregistration.k8s.io/v1"].split(),
 }
 
 

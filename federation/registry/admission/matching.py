@@ -1,15 +1,14 @@
-"""Whom a webhook or policy concerns, beyond resources: label selectors and conditions in CEL. Pure."""
+"""Whom a webhook or policy concerns: rules, label selectors and conditions in CEL. Pure."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from federation.base.errors import FederationError
-from federation.registry.admission.requests import AdmissionRequest
-from federation.registry.cel.programs import CompileError, EvaluationError, Program, compile_expression
+from federation.registry.admission.requests import AdmissionRequest, Rule, find_version, parse_rules
+from federation.registry.cel.composition import Environment, value_of
+from federation.registry.cel.programs import CompileError, EvaluationError, OutOfBudget, Program
 from federation.registry.selectors import LabelSelector, from_mapping
-
-VARIABLES = ("object", "oldObject", "request")
 
 
 class ConditionError(FederationError):
@@ -35,12 +34,49 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """One entry of `matchConditions`; `problem` is set when it did not compile."""
+class MatchResources:
+    """The `matchConstraints` of a policy or the `matchResources` of a binding."""
 
-    name: str
+    rules: tuple[Rule, ...]
+    excluded: tuple[Rule, ...]
+    selection: Selection
+    is_exact: bool
+
+    def find_version(self, request: AdmissionRequest) -> str:
+        """Return the version in which the object is to be seen, "" when the request is not concerned."""
+        if not self.selection.matches(request) or find_version(self.excluded, request, is_exact=self.is_exact):
+            return ""
+        if not self.rules:
+            return request.resource.version
+        return find_version(self.rules, request, is_exact=self.is_exact)
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression of a stored configuration; `problem` is set when it did not compile."""
+
+    text: str
     program: Program | None
     problem: str = ""
+
+    def evaluate(self, data: Mapping[str, Any]) -> Any:
+        """Return its value; EvaluationError (OutOfBudget) in Kubernetes' words."""
+        if self.program is None:
+            raise EvaluationError(f"compilation error: {self.problem}")
+        try:
+            return value_of(self.program, data)
+        except OutOfBudget:
+            raise
+        except EvaluationError as error:
+            raise EvaluationError(f"expression '{self.text}' resulted in error: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One entry of `matchConditions`."""
+
+    name: str
+    expression: Expression
 
 
 def parse_selection(raw: Mapping[str, Any]) -> Selection:
@@ -48,30 +84,43 @@ def parse_selection(raw: Mapping[str, Any]) -> Selection:
     return Selection(from_mapping(raw.get("namespaceSelector") or {}), from_mapping(raw.get("objectSelector") or {}))
 
 
-def parse_conditions(raw: Iterable[Mapping[str, Any]] | None) -> tuple[Condition, ...]:
+def parse_match_resources(raw: Mapping[str, Any]) -> MatchResources:
+    """Return match constraints; empty ones concern everything."""
+    return MatchResources(
+        parse_rules(raw.get("resourceRules")),
+        parse_rules(raw.get("excludeResourceRules")),
+        parse_selection(raw),
+        raw.get("matchPolicy") == "Exact",
+    )
+
+
+def parse_expression(text: str, names: Environment, *returns: str) -> Expression:
+    """Compile an expression, or keep why it does not."""
+    try:
+        return Expression(text, names.compile(text, returns))
+    except CompileError as error:
+        return Expression(text, None, str(error))
+
+
+def parse_conditions(raw: Iterable[Mapping[str, Any]] | None, names: Environment) -> tuple[Condition, ...]:
     """Compile the match conditions of a configuration."""
-    conditions = []
-    for condition in raw or ():
-        name, text = str(condition.get("name") or ""), str(condition.get("expression") or "")
-        try:
-            conditions.append(Condition(name, compile_expression(text, VARIABLES, returns="BOOL")))
-        except CompileError as error:
-            conditions.append(Condition(name, None, str(error)))
-    return tuple(conditions)
+    return tuple(
+        Condition(
+            str(condition.get("name") or ""), parse_expression(str(condition.get("expression") or ""), names, "BOOL")
+        )
+        for condition in raw or ()
+    )
 
 
 def hold(conditions: Iterable[Condition], data: Mapping[str, Any]) -> bool:
     """Tell whether all conditions are true. One that is false settles it; ConditionError when one has no value."""
-    problem = ""
+    problems: list[str] = []
     for condition in conditions:
-        if condition.program is None:
-            problem = problem or f"{condition.name}: {condition.problem}"
-            continue
         try:
-            if condition.program.evaluate(data) is not True:
+            if condition.expression.evaluate(data) is not True:
                 return False
         except EvaluationError as error:
-            problem = problem or f"{condition.name}: {error}"
-    if problem:
-        raise ConditionError(problem)
+            problems.append(str(error))
+    if problems:
+        raise ConditionError(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
     return True

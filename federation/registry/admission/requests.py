@@ -31,6 +31,10 @@ class AdmissionRequest:
     old: Object | None
     namespace_labels: Mapping[str, str] | None
     """Labels of the object's namespace (its own for a Namespace); None for other cluster-scoped objects."""
+    namespace_object: bytes = b""
+    """The object's namespace as it is stored; empty for cluster-scoped objects."""
+    kind: tuple[str, str, str] | None = None
+    """Group, version and kind of the object where it is not of the resource's kind, as a Scale or an Eviction."""
 
     def to_review(self, version: str) -> Object:
         """Return the `request` of an admission.k8s.io/v1 AdmissionReview, with objects in `version`."""
@@ -39,9 +43,9 @@ class AdmissionRequest:
         plural = {"group": resource.group, "version": version, "resource": resource.plural}
         request: Object = {
             "uid": self.uid,
-            "kind": self._scale_kind() or kind,
+            "kind": self._own_kind() or kind,
             "resource": plural,
-            "requestKind": self._scale_kind() or {**kind, "version": resource.version},
+            "requestKind": self._own_kind() or {**kind, "version": resource.version},
             "requestResource": {**plural, "version": resource.version},
             "name": self.name,
             "operation": self.operation,
@@ -59,11 +63,11 @@ class AdmissionRequest:
             request["namespace"] = self.namespace
         return request
 
-    def _scale_kind(self) -> dict[str, str]:
-        return {"group": "autoscaling", "version": "v1", "kind": "Scale"} if self.subresource == "scale" else {}
+    def _own_kind(self) -> dict[str, str]:
+        return dict(zip(("group", "version", "kind"), self.kind, strict=True)) if self.kind else {}
 
     def _in_version(self, obj: Object | None, version: str) -> Object | None:
-        if obj is None or version == self.resource.version or self.subresource == "scale":
+        if obj is None or version == self.resource.version or self.kind:
             return obj
         group = self.resource.group
         return {**obj, "apiVersion": f"{group}/{version}" if group else version}

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import orjson
 
 from federation.api.resources import Object
-from federation.base.errors import ApiError, BadRequest, FederationError, InternalError, from_status
+from federation.base.errors import ApiError, BadRequest, FederationError, Forbidden, InternalError, from_status
+from federation.registry.admission.environment import Facts, environment
 from federation.registry.admission.matching import (
     Condition,
     ConditionError,
@@ -23,10 +24,12 @@ from federation.registry.admission.matching import (
     parse_selection,
 )
 from federation.registry.admission.requests import AdmissionRequest, Rule, find_version, parse_rules
+from federation.registry.options import DeleteOptions, WriteOptions
 from federation.registry.patch import json_patch
 
 _API_VERSION = "admission.k8s.io/v1"
 _WARNING_LENGTH_MAX = 256
+_ANNOTATION_LENGTH_MAX = 10 * 1024
 
 
 class WebhookFailed(FederationError):
@@ -58,30 +61,41 @@ class Webhook:
     speaks_v1: bool
 
     def find_version(self, request: AdmissionRequest) -> str:
-        """Return the version to send the object in, "" when the webhook is not concerned; InternalError, BadRequest."""
+        """Return the version to send the object in, "" when the webhook is not concerned; Forbidden, BadRequest."""
         version = find_version(self.rules, request, is_exact=self.is_exact)
         if not version or not self.selection.matches(request):
             return ""
         if self.conditions:
-            sent = request.to_review(version)
-            data = {"object": sent["object"], "oldObject": sent["oldObject"], "request": sent}
             try:
-                if not hold(self.conditions, data):
+                if not hold(self.conditions, Facts(request, version).with_params(None)):
                     return ""
             except ConditionError as error:
                 if self.fails_closed:
-                    raise self._failure(f"match condition {error}") from error
+                    resource = request.resource.group_resource
+                    raise Forbidden(
+                        f'{resource} "{request.name}" is forbidden: {error}',
+                        details={
+                            "name": request.name,
+                            "group": request.resource.group,
+                            "kind": request.resource.plural,
+                        },
+                    ) from error
                 return ""
         if request.dry_run and self.has_side_effects:
             raise BadRequest(f'admission webhook "{self.name}" does not support dry run')
         return version
 
     async def ask(
-        self, caller: WebhookCaller | None, request: AdmissionRequest, version: str, warnings: list[str]
+        self,
+        caller: WebhookCaller | None,
+        request: AdmissionRequest,
+        version: str,
+        options: WriteOptions | DeleteOptions,
     ) -> Object | None:
         """Return the object as the webhook wants it, None when it wants no change. ApiError when it is refused.
 
-        A failed call is an InternalError, or no answer at all under failurePolicy Ignore.
+        Warnings and audit annotations go with the request. A failed call is an InternalError, or no answer at all under
+        failurePolicy Ignore.
         """
         try:
             response = await self._respond(caller, request, version)
@@ -91,7 +105,10 @@ class Webhook:
                 raise self._failure(f"failed to call webhook: {error}") from error
             return None
         given = response.get("warnings")
-        warnings.extend(str(text)[:_WARNING_LENGTH_MAX] for text in (given if isinstance(given, list) else ()))
+        options.warnings.extend(str(text)[:_WARNING_LENGTH_MAX] for text in (given if isinstance(given, list) else ()))
+        annotations = response.get("auditAnnotations")
+        for key, value in annotations.items() if isinstance(annotations, dict) else ():
+            options.audit_annotations[f"{self.name}/{key}"] = str(value)[:_ANNOTATION_LENGTH_MAX]
         if not response["allowed"]:
             raise _denial(self.name, response.get("status"))
         return patched
@@ -128,7 +145,7 @@ class Webhook:
             raise WebhookFailed(f"the patch cannot be applied: {error}") from error
         if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
             raise WebhookFailed("the patch does not leave an object")
-        return {**patched, "apiVersion": request.resource.api_version}
+        return patched if request.kind else {**patched, "apiVersion": request.resource.api_version}
 
     def _failure(self, text: str) -> InternalError:
         return InternalError(f'Internal error occurred: failed calling webhook "{self.name}": {text}')
@@ -142,7 +159,7 @@ def parse_webhooks(configuration: Object) -> tuple[Webhook, ...]:
             client_config=webhook.get("clientConfig") or {},
             rules=parse_rules(webhook.get("rules")),
             selection=parse_selection(webhook),
-            conditions=parse_conditions(webhook.get("matchConditions")),
+            conditions=parse_conditions(webhook.get("matchConditions"), environment()),
             is_exact=webhook.get("matchPolicy") == "Exact",
             fails_closed=webhook.get("failurePolicy") != "Ignore",
             timeout_s=float(webhook.get("timeoutSeconds") or 10),

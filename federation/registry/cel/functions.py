@@ -1,8 +1,8 @@
 """The functions that Kubernetes adds to CEL: lists, sets, regular expressions, URLs, addresses, quantities. Pure.
 
 A value of a type of its own (quantity, URL, IP, CIDR) is a mapping with one entry that names the type, in canonical
-form, so that equality works. `semver`, `format.*` and `authorizer` are not offered: an expression that uses them does
-not compile and says so.
+form, so that equality works. `semver` and `format.*` are not offered: an expression that uses them does not compile and
+says so. The functions of `authorizer` are in `authorizer.py`.
 """
 
 import ipaddress
@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from federation.api import quantity
+from federation.registry.cel import authorizer
 
 _QUANTITY, _URL, _IP, _CIDR = "quantity", "url", "ip", "cidr"
 _Value = dict[str, Any]
@@ -37,6 +38,7 @@ def library(cel: Any) -> Any:
     _add_parsers(add, types)
     _add_members(add, types)
     _add_pairs(add, types)
+    authorizer.declare(add, types)
     return cel.CelExtension("kubernetes", [cel.FunctionDecl(name, found) for name, found in declared.items()])
 
 

@@ -23,6 +23,10 @@ class EvaluationError(FederationError):
     """The expression has no value for these data, e.g. because a key is absent."""
 
 
+class OutOfBudget(EvaluationError):
+    """The evaluation was ended because it took too many steps."""
+
+
 class Program:
     """A compiled expression."""
 
@@ -48,7 +52,9 @@ class Program:
             value = found.plain_value()
         except RuntimeError as error:
             # The library stops a program after 10,000 steps of its loops.
-            raise EvaluationError(_TOO_COSTLY if "Iteration budget" in str(error) else str(error)) from error
+            if "Iteration budget" in str(error):
+                raise OutOfBudget(_TOO_COSTLY) from error
+            raise EvaluationError(str(error)) from error
         except TypeError as error:
             raise EvaluationError("the value has no JSON form") from error
         if str(found.type()) == "ERROR":

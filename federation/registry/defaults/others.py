@@ -119,3 +119,27 @@ def default_webhooks(obj: Fields, *, is_mutating: bool) -> None:
             fill(rule, scope="*")
         if service := (webhook.get("clientConfig") or {}).get("service"):
             fill(service, port=443)
+
+
+def default_admission_policy(obj: Fields) -> None:
+    """Fill a ValidatingAdmissionPolicy."""
+    spec = obj.setdefault("spec", {})
+    fill(spec, failurePolicy="Fail")
+    if isinstance(spec.get("matchConstraints"), dict):
+        _default_match_resources(spec["matchConstraints"])
+
+
+def default_admission_binding(obj: Fields) -> None:
+    """Fill a ValidatingAdmissionPolicyBinding."""
+    spec = obj.setdefault("spec", {})
+    if isinstance(spec.get("matchResources"), dict):
+        _default_match_resources(spec["matchResources"])
+
+
+def _default_match_resources(resources: Fields) -> None:
+    fill(resources, matchPolicy="Equivalent")
+    for selector in ("namespaceSelector", "objectSelector"):
+        resources.setdefault(selector, {})
+    for rules in ("resourceRules", "excludeResourceRules"):
+        for rule in resources.get(rules) or ():
+            fill(rule, scope="*")

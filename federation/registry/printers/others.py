@@ -17,6 +17,7 @@ from federation.registry.printers.table import (
     selector_text,
     since,
 )
+from federation.registry.selectors import to_text
 
 _MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -274,6 +275,25 @@ def _quota(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), ", ".join(texts[False]), ", ".join(texts[True]), age(obj, now)]
 
 
+def _admission_policy(obj: Object, now: datetime) -> list[Any]:
+    spec = obj.get("spec") or {}
+    kind = spec.get("paramKind")
+    shown = f"{kind.get('apiVersion')}/{kind.get('kind')}" if kind else "<unset>"
+    return [name_of(obj), len(spec.get("validations") or ()), shown, age(obj, now)]
+
+
+def _admission_binding(obj: Object, now: datetime) -> list[Any]:
+    spec = obj.get("spec") or {}
+    params = spec.get("paramRef") or {}
+    where = params.get("namespace") or "*"
+    shown = "<unset>"
+    if params.get("name"):
+        shown = f"{where}/{params['name']}"
+    elif params.get("selector") is not None:
+        shown = f"{where}/{to_text(params['selector'])}"
+    return [name_of(obj), spec.get("policyName", ""), shown, age(obj, now)]
+
+
 def _webhooks(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), len(obj.get("webhooks") or ()), age(obj, now)]
 
@@ -334,6 +354,16 @@ _TABLES: dict[str, tuple[str, str, Row]] = {
     "leases.coordination.k8s.io": ("Name|Holder|Age", "", _lease),
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": ("Name|Webhooks:integer|Age", "", _webhooks),
     "validatingwebhookconfigurations.admissionregistration.k8s.io": ("Name|Webhooks:integer|Age", "", _webhooks),
+    "validatingadmissionpolicies.admissionregistration.k8s.io": (
+        "Name|Validations:integer|ParamKind|Age",
+        "",
+        _admission_policy,
+    ),
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": (
+        "Name|PolicyName|ParamRef|Age",
+        "",
+        _admission_binding,
+    ),
 }
 
 

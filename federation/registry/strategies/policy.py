@@ -1,4 +1,4 @@
-"""Autoscalers, disruption budgets, priority classes and admission configurations."""
+"""Autoscalers, disruption budgets and priority classes."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ from federation.registry.defaults import others as defaults
 from federation.registry.strategies.base import Strategy
 from federation.registry.strategies.network import GenerationStrategy
 from federation.registry.validation.fields import Causes, forbidden, immutable, invalid, non_negative, required
-from federation.registry.validation.names import dns1123_subdomain
 from federation.registry.validation.workloads import validate_label_selector
 
 
@@ -71,45 +70,6 @@ class PriorityClassStrategy(GenerationStrategy):
         if new["value"] != old["value"]:
             causes.append(forbidden("value", "may not be changed in an update."))
         return causes
-
-
-class WebhookConfigurationStrategy(GenerationStrategy):
-    """admissionregistration.k8s.io/v1 Mutating- and ValidatingWebhookConfiguration."""
-
-    def default(self, obj: Object) -> None:
-        defaults.default_webhooks(obj, is_mutating=obj.get("kind", "").startswith("Mutating"))
-
-    def validate(self, obj: Object) -> Causes:
-        causes: Causes = []
-        for index, webhook in enumerate(obj.get("webhooks") or ()):
-            causes += _validate_webhook(webhook, f"webhooks[{index}]")
-        return causes
-
-
-class AdmissionPolicyStrategy(GenerationStrategy):
-    """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy and its binding: stored, for members to use."""
-
-
-def _validate_webhook(webhook: dict[str, Any], field: str) -> Causes:
-    name = webhook.get("name") or ""
-    causes = [invalid(f"{field}.name", name, text) for text in dns1123_subdomain(name)]
-    if not causes and name.count(".") < 2:
-        causes.append(
-            invalid(f"{field}.name", name, "should be a domain with at least three segments separated by dots")
-        )
-    if not webhook.get("admissionReviewVersions"):
-        causes.append(required(f"{field}.admissionReviewVersions", "must specify one of v1, v1beta1"))
-    if webhook.get("sideEffects") not in {"None", "NoneOnDryRun"}:
-        causes.append(required(f"{field}.sideEffects", "must specify one of None, NoneOnDryRun"))
-    client = webhook.get("clientConfig") or {}
-    if (client.get("url") is None) == (client.get("service") is None):
-        causes.append(required(f"{field}.clientConfig", "exactly one of url or service is required"))
-    timeout_s = webhook.get("timeoutSeconds", 10)
-    if not 1 <= timeout_s <= 30:
-        causes.append(
-            invalid(f"{field}.timeoutSeconds", timeout_s, "the timeout value must be between 1 and 30 seconds")
-        )
-    return causes
 
 
 def _validate_share(value: Any, field: str) -> Causes:

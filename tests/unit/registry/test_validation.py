@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from federation.registry.defaults import others, workloads
-from federation.registry.strategies import batch, config, core, crds, network, pods, policy, rbac, storage
+from federation.registry.strategies import admission, batch, config, core, crds, network, pods, policy, rbac, storage
 from federation.registry.strategies import workloads as strategies
 from federation.registry.strategies.base import Strategy
 
@@ -332,7 +332,7 @@ A_JOB_TEMPLATE = a_template(restartPolicy="Never")
             "value: Forbidden: maximum allowed value of a user defined priority is 1000000000",
         ),
         (
-            policy.WebhookConfigurationStrategy(),
+            admission.WebhookConfigurationStrategy(),
             {
                 "kind": "ValidatingWebhookConfiguration",
                 "webhooks": [
