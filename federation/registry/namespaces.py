@@ -8,11 +8,11 @@ import asyncio
 
 from federation.api.resources import NAMESPACES, Object
 from federation.base.clock import to_rfc3339
-from federation.base.errors import ApiError, Forbidden, NotFound
+from federation.base.errors import ApiError, NotFound
 from federation.registry import encoding
 from federation.registry.access import Access
-from federation.registry.definitions import set_condition
 from federation.registry.deletes import Deleter
+from federation.registry.namespaceconditions import Remaining
 from federation.registry.options import DeleteOptions, WriteOptions
 from federation.registry.strategies.core import NAMESPACE_FINALIZER
 from federation.registry.writes import Writer
@@ -88,8 +88,8 @@ class Namespaces:
     async def _empty(self, name: str) -> None:
         """Delete everything in the namespace until nothing is left, then let the namespace go."""
         pause_s = 0.02
-        while remaining := await self._delete_content(name):
-            await self._report(name, remaining)
+        while (left := await self._delete_content(name)).is_waiting:
+            await self._report(name, left)
             await self._access.clock.sleep(pause_s)
             pause_s = min(pause_s * 2, _PAUSE_S_MAX)
         info = self._access.kinds.lookup(NAMESPACES.group, NAMESPACES.version, NAMESPACES.plural)
@@ -100,13 +100,16 @@ class Namespaces:
             return live, False
 
         try:
+            entry = await self._access.store.get(info.key("", name))
+            if entry is not None and len(_finalizers(encoding.decode(entry.value))) > 1:
+                await self._report(name, left)  # it stays for somebody else, and says that it is empty
             await self._writer.change(info, "", name, finalized, WriteOptions(), subresource="finalize")
         except NotFound:
             return
 
-    async def _delete_content(self, name: str) -> dict[str, int]:
-        """Delete what a namespace holds and return how many objects of which kind are still there."""
-        remaining: dict[str, int] = {}
+    async def _delete_content(self, name: str) -> Remaining:
+        """Delete what a namespace holds and return what is still there, and why."""
+        left = Remaining()
         for info in self._access.kinds.stored():
             if not info.resource.namespaced or "delete" not in info.verbs:
                 continue
@@ -117,28 +120,30 @@ class Namespaces:
                     await self._deleter.delete(
                         info, name, entry.key[len(prefix) :], DeleteOptions(propagation_policy="Background")
                     )
-                except (NotFound, Forbidden):
+                except NotFound:
                     continue
-            if entries and (left := len((await self._access.store.list(prefix)).entries)):
-                remaining[info.group_resource] = left
-        return remaining
+                except ApiError as error:
+                    left.failures.append(error.message)
+            kept = (await self._access.store.list(prefix)).entries if entries else ()
+            left.add(info, [encoding.metadata_of(entry.value) for entry in kept])
+        return left
 
-    async def _report(self, name: str, remaining: dict[str, int]) -> None:
+    async def _report(self, name: str, left: Remaining) -> None:
         """Say in the namespace's conditions what it waits for."""
         info = self._access.kinds.lookup(NAMESPACES.group, NAMESPACES.version, NAMESPACES.plural)
-        listed = ", ".join(f"{kind} has {count} resource instances" for kind, count in sorted(remaining.items()))
         now = to_rfc3339(self._access.clock.now())
-        message = f"Some resources are remaining: {listed}"
 
         def reported(live: Object) -> tuple[Object, bool]:
             status = dict(live.get("status") or {})
-            state = ("True", "SomeResourcesRemain", message)
-            status["conditions"] = set_condition(
-                status.get("conditions") or [], "NamespaceContentRemaining", state, now
-            )
+            status["conditions"] = left.to_conditions(status.get("conditions") or [], now)
             return {**live, "status": status}, False
 
         try:
             await self._writer.change(info, "", name, reported, WriteOptions(), subresource="status")
         except NotFound:
             return
+
+
+def _finalizers(namespace: Object) -> list[str]:
+    found: list[str] = (namespace.get("spec") or {}).get("finalizers") or []
+    return found

@@ -30,6 +30,7 @@ _DROPPED_ON_CREATE = (
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "generation", "generateName")
 _TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion")
 _DELETION_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds")
+_OMITTED_EMPTY = frozenset({"labels", "annotations", "ownerReferences", "finalizers", "managedFields"})
 _MAIN = frozenset({"", "scale"})
 """Writes of the object itself, as opposed to its status, binding or finalizers."""
 
@@ -84,8 +85,7 @@ def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: d
     """Make `obj` what is stored as a new object; Invalid and BadRequest when it may not be."""
     strategy = info.strategy
     metadata = obj["metadata"]
-    for field in [key for key, value in metadata.items() if value is None]:
-        del metadata[field]
+    _drop_absent(metadata)
     for field in _DROPPED_ON_CREATE:
         metadata.pop(field, None)
     metadata["uid"] = uid
@@ -220,13 +220,18 @@ def _carry_over(info: KindInfo, new: Object, old: Object, subresource: str, *, i
         if isinstance(entry, dict) and "time" in entry:
             entry["time"] = _as_written(entry["time"])
     metadata.pop("selfLink", None)
-    for field in [key for key, value in metadata.items() if value is None]:
-        del metadata[field]
+    _drop_absent(metadata)
     if "status" in info.subresources and subresource in _MAIN:
         if "status" in old:
             new["status"] = old["status"]
         else:
             new.pop("status", None)
+
+
+def _drop_absent(metadata: dict[str, Any]) -> None:
+    """Remove what Kubernetes does not write: fields without a value, and maps and lists that became empty."""
+    for field in [key for key, value in metadata.items() if value is None or (not value and key in _OMITTED_EMPTY)]:
+        del metadata[field]
 
 
 def _as_written(time: Any) -> Any:

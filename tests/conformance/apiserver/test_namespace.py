@@ -57,6 +57,42 @@ def test_a_terminating_namespace_waits_for_finalizers_and_takes_nothing_new(api:
     api.wait_gone("namespaces", name)
 
 
+def test_the_conditions_of_a_terminating_namespace_tell_what_it_waits_for(api: Api) -> None:
+    name = f"{api.namespace}-x"
+    api.create("namespaces", {"metadata": {"name": name}})
+    held = api.url("configmaps", namespace=name)
+    api.send("POST", held, a_config_map("held", finalizers=["example.com/wait"]))
+    api.delete("namespaces", name)
+
+    def conditions() -> dict[str, tuple[str, str, str]]:
+        found = api.get("namespaces", name)["status"].get("conditions") or []
+        return {entry["type"]: (entry["status"], entry["reason"], entry["message"]) for entry in found}
+
+    eventually(lambda: conditions().get("NamespaceFinalizersRemaining", ("",))[0] == "True")
+    assert {kind: (status, reason) for kind, (status, reason, _) in conditions().items()} == {
+        "NamespaceDeletionDiscoveryFailure": ("False", "ResourcesDiscovered"),
+        "NamespaceDeletionGroupVersionParsingFailure": ("False", "ParsedGroupVersions"),
+        "NamespaceDeletionContentFailure": ("False", "ContentDeleted"),
+        "NamespaceContentRemaining": ("True", "SomeResourcesRemain"),
+        "NamespaceFinalizersRemaining": ("True", "SomeFinalizersRemain"),
+    }
+    assert "configmaps. has 1 resource instances" in conditions()["NamespaceContentRemaining"][2]
+    assert "example.com/wait in 1 resource instances" in conditions()["NamespaceFinalizersRemaining"][2]
+    api.send("PATCH", f"{held}/held", {"metadata": {"finalizers": None}}, type_="application/merge-patch+json")
+    api.wait_gone("namespaces", name)
+
+
+def test_emptied_labels_and_annotations_vanish(api: Api) -> None:
+    api.create("configmaps", a_config_map("cm", labels={"a": "b"}, annotations={"c": "d"}))
+    changes = {"metadata": {"labels": {"a": None}, "annotations": {"c": None}}}
+    changed = api.patch("configmaps", "cm", changes)["metadata"]
+    assert not {"labels", "annotations"} & changed.keys()
+    assert (
+        not {"labels", "finalizers"}
+        & api.create("configmaps", {"metadata": {"name": "bare", "labels": {}, "finalizers": []}})["metadata"].keys()
+    )
+
+
 def test_a_namespace_is_patched_and_its_status_apart(api: Api) -> None:
     """[sig-api-machinery] Namespaces should patch a Namespace and apply changes to its status."""
     assert (

@@ -229,7 +229,7 @@ async def test_a_namespace_waits_for_finalizers_and_says_so(running: Api) -> Non
 
     async def says_so() -> bool:
         conditions = (await running.get("namespaces", "team"))["status"].get("conditions", [])
-        return any("configmaps has 1 resource instances" in condition["message"] for condition in conditions)
+        return any("configmaps. has 1 resource instances" in condition["message"] for condition in conditions)
 
     await running.eventually(says_so)
     await running.patch("configmaps", "held", {"metadata": {"finalizers": None}}, "team")
