@@ -6,6 +6,7 @@ are imported when they are called, because that takes a second which the others 
 """
 
 import asyncio
+import signal
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
@@ -298,6 +299,7 @@ def _check_output(output: str) -> None:
 def main() -> None:
     """Run fedctl and exit."""
     try:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # `entry.py` had its own for the time of imports
         app()
     except ApiError as error:
         _fail(f"{error.message} ({error.reason})")

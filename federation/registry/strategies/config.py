@@ -3,9 +3,12 @@
 import base64
 import binascii
 import re
-from typing import ClassVar
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, ClassVar
 
 from federation.api.resources import Object
+from federation.base.clock import from_rfc3339, to_rfc3339, to_rfc3339_micro
 from federation.registry.strategies.base import Strategy
 from federation.registry.validation.fields import Causes, forbidden, immutable, invalid, required, too_long
 
@@ -87,6 +90,11 @@ class EventStrategy(Strategy):
 
     allow_create_on_update = True
 
+    def default(self, obj: Object) -> None:
+        _write_times(obj, ("firstTimestamp", "lastTimestamp"), to_rfc3339)
+        _write_times(obj, ("eventTime",), to_rfc3339_micro)
+        _write_times(obj.get("series"), ("lastObservedTime",), to_rfc3339_micro)
+
     def validate(self, obj: Object) -> Causes:
         involved = obj.get("involvedObject") or {}
         namespace = obj["metadata"].get("namespace")
@@ -101,6 +109,9 @@ class LeaseStrategy(Strategy):
     allow_create_on_update = True
     allow_unconditional_update = False
 
+    def default(self, obj: Object) -> None:
+        _write_times(obj.get("spec"), ("acquireTime", "renewTime"), to_rfc3339_micro)
+
     def validate(self, obj: Object) -> Causes:
         spec = obj.get("spec") or {}
         causes: Causes = []
@@ -110,3 +121,15 @@ class LeaseStrategy(Strategy):
                 text = "must be greater than 0" if least else "must be greater than or equal to 0"
                 causes.append(invalid(f"spec.{field}", value, text))
         return causes
+
+
+def _write_times(fields: Any, names: tuple[str, ...], form: Callable[[datetime], str]) -> None:
+    """Write times as Kubernetes does: in UTC, and with as many digits as the field's type has."""
+    for name in names if isinstance(fields, dict) else ():
+        text = fields.get(name)
+        if not isinstance(text, str):
+            continue
+        try:
+            fields[name] = form(from_rfc3339(text))
+        except ValueError:
+            continue  # decoding refuses it
