@@ -30,6 +30,8 @@ class Document:
 
     body: bytes
     hash: str
+    kinds: tuple[KindInfo, ...] = ()
+    """What it describes: while these are served, it stays."""
 
 
 class OpenAPI:
@@ -41,6 +43,7 @@ class OpenAPI:
         self._lock = asyncio.Lock()
         self._v2: Document | None = None
         self._v3: dict[str, Document] = {}
+        self._is_v3_current = False
 
     async def respond(self, request: Request) -> None:
         """Answer a path below `/openapi`; NotFound for a group version that is not served, NotAcceptable."""
@@ -93,38 +96,43 @@ class OpenAPI:
     async def _documents_v3(self) -> dict[str, Document]:
         async with self._lock:
             self._forget_old()
-            if not self._v3:
-                self._v3 = await asyncio.to_thread(_build_v3, self._kinds.all())
+            if not self._is_v3_current:
+                self._v3 = await asyncio.to_thread(_build_v3, self._kinds.all(), self._v3)
+                self._is_v3_current = True
             return self._v3
 
     def _forget_old(self) -> None:
         if self._generation != self._kinds.generation:
-            self._generation, self._v2, self._v3 = self._kinds.generation, None, {}
+            self._generation, self._v2, self._is_v3_current = self._kinds.generation, None, False
 
 
 def _build_v2(kinds: list[KindInfo]) -> Document:
     return _to_document(openapi_v2(kinds))
 
 
-def _build_v3(kinds: list[KindInfo]) -> dict[str, Document]:
+def _build_v3(kinds: list[KindInfo], before: dict[str, Document]) -> dict[str, Document]:
+    """Return the documents by name; those of unchanged group versions are taken over."""
     by_version: dict[tuple[str, str], list[KindInfo]] = {key: [] for key in VIRTUAL}
     for info in kinds:
         by_version.setdefault((info.resource.group, info.resource.version), []).append(info)
-    return {
-        f"apis/{group}/{version}" if group else f"api/{version}": _to_document(
-            openapi_v3(group, version, infos, reviews=_reviews(group, version))
-        )
-        for (group, version), infos in by_version.items()
-    }
+    documents = {}
+    for (group, version), infos in by_version.items():
+        name = f"apis/{group}/{version}" if group else f"api/{version}"
+        known = before.get(name)
+        if known is None or known.kinds != tuple(infos):
+            content = openapi_v3(group, version, infos, reviews=_reviews(group, version))
+            known = _to_document(content, tuple(infos))
+        documents[name] = known
+    return documents
 
 
 def _reviews(group: str, version: str) -> list[Review]:
     return [Review(served.plural, served.kind, served.is_namespaced) for served in VIRTUAL.get((group, version), ())]
 
 
-def _to_document(content: Any) -> Document:
+def _to_document(content: Any, kinds: tuple[KindInfo, ...] = ()) -> Document:
     body = orjson.dumps(content)
-    return Document(body, _hash(body))
+    return Document(body, _hash(body), kinds)
 
 
 def _hash(body: bytes) -> str:

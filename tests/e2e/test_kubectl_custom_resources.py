@@ -1,10 +1,13 @@
 """Custom resources with the real kubectl: defined, served, validated, scaled, explained, gone."""
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support.apiserver import Parts, api_server
+from tests.support.definitions import a_large_definition, an_engine
 from tests.support.kubectl import Kubectl
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.real_time]
@@ -74,3 +77,21 @@ spec:
     kubectl("describe", "ct", "a")
     kubectl.run("delete", "crd", "crontabs.stable.example.com", "--timeout=30s")
     assert "NotFound" in kubectl.fails("get", "ct")
+
+
+def test_a_definition_of_half_a_megabyte(kubectl: Kubectl, tmp_path: Path) -> None:
+    file = tmp_path / "definition.json"
+    file.write_text(json.dumps(a_large_definition("big.example.com")))
+    assert file.stat().st_size > 500_000
+    assert kubectl("apply", "--server-side", "-f", str(file)).endswith("serverside-applied\n")
+    kubectl("wait", "--for=condition=Established", "crd/engines.big.example.com", "--timeout=20s")
+    assert kubectl("apply", "--server-side", "-f", str(file)).endswith("serverside-applied\n")
+    assert "Too long: may not be more than 262144 bytes" in kubectl.fails("apply", "-f", str(file))
+    explained = kubectl("explain", "engines", "--recursive")
+    assert "topologySpreadConstraints" in explained
+    assert "<IntOrString>" not in kubectl("explain", "engines.spec.mode")
+    kubectl("create", "-f", "-", stdin=json.dumps(an_engine("big.example.com")))
+    assert kubectl("get", "eng", "--no-headers").split()[:2] == ["e", "Fast"]
+    refusal = kubectl.fails("patch", "engine", "e", "--type=merge", "-p", '{"spec":{"mode":"Safe"}}')
+    assert 'The Engine "e" is invalid: spec.mode: Invalid value: "object": mode is immutable' in refusal
+    kubectl.run("delete", "crd", "engines.big.example.com", "--timeout=30s")

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.conformance.apiserver.conftest import define
 from tests.conformance.apiserver.objects import WIDGET_SCHEMA, a_definition, a_widget
+from tests.support.definitions import a_large_definition, an_engine
 from tests.support.rest import STRATEGIC, TABLE, Api, Refused, eventually, refused
 
 
@@ -368,3 +369,28 @@ def test_a_stored_version_cannot_be_dropped(api: Api, group: str) -> None:
     with refused(422, "Invalid", "must appear in spec.versions"):
         api.update("customresourcedefinitions", found)
     api.delete("customresourcedefinitions", name)
+
+
+def test_a_large_definition_is_served_as_a_small_one_is(api: Api, group: str) -> None:
+    engines = define(api, a_large_definition(group))
+    document = eventually(lambda: api.send("GET", "/openapi/v3").json()["paths"].get(f"apis/{group}/v1"))
+    schemas = api.send("GET", document["serverRelativeURL"]).json()["components"]["schemas"]
+    spec = next(schema for name, schema in schemas.items() if name.endswith(".Engine"))["properties"]["spec"]
+    template = spec["properties"]["components"]["properties"]["part0"]["properties"]["template"]
+    assert "affinity" in template["properties"]["spec"]["properties"]
+    made = api.create(engines, an_engine(group))
+    assert made["spec"]["replicas"] == 1
+    assert eventually(lambda: api.get(f"{group}/v1beta1/engines", "e"))["spec"] == made["spec"]
+    broken = an_engine(group, "f")
+    container = broken["spec"]["components"]["part0"]["template"]["spec"]["containers"][0]
+    container["ports"][0]["containerPort"] = "http"
+    with refused(422, "Invalid", 'must be of type integer: "string"') as caught:
+        api.create(engines, broken)
+    at = "spec.components.part0.template.spec.containers[0].ports[0].containerPort"
+    assert caught.value.fields[0] == at
+    with refused(422, "Invalid", "mode is immutable"):
+        api.patch(engines, "e", {"spec": {"mode": "Safe"}})
+    with refused(400, "BadRequest", 'unknown field "spec.components.part0.template.spec.containers[0].imagee"'):
+        container |= {"imagee": "x", "ports": []}
+        api.create(engines, broken, fieldValidation="Strict")
+    api.delete("customresourcedefinitions", f"engines.{group}")
