@@ -138,6 +138,23 @@ async def test_taints_and_labels_of_clusters_move_what_the_plan_says() -> None:
         assert result.changed
 
 
+async def test_what_one_object_is_given_is_not_free_for_the_next() -> None:
+    """Without weights the free room divides; all of them move in one moment, long before a member reports again."""
+    async with a_world() as world:
+        policy = a_policy({"east": 1, "north": 1, "west": 1}, **MOVABLE)
+        policy["spec"]["placement"] = []
+        await world.create(PROPAGATION_POLICIES, policy)
+        for name in ("a", "b", "c", "d"):
+            deployment = a_deployment(name, replicas=6)
+            container = deployment["spec"]["template"]["spec"]["containers"][0]
+            container["resources"] = {"requests": {"cpu": "4"}}
+            await world.create(DEPLOYMENTS, deployment)
+        await world.settle()
+        await world.pass_time(70)  # what was given out before has been reported, or is too old to count
+        result = await assert_it_comes_true(world, taints=["east=down:NoExecute"])
+        assert result.summary()["placedOtherwise"] == 4
+
+
 async def test_what_is_not_rescheduled_stays_and_the_plan_says_why() -> None:
     async with a_world() as world:
         await begin(world, reschedulePolicy={"disableRescheduling": True})

@@ -11,15 +11,14 @@ from urllib.parse import urlsplit
 
 from federation.api import names
 from federation.api.resources import Object
-from federation.base.errors import PluginError
 from federation.client.connection import Connection
 from federation.client.services import Call, Services
 from federation.runtime.events import WARNING, Recorder
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import PluginRequest, PluginResponse
-from federation.scheduling.webhooks.configuration import WebhookOptions, decisive_hash, unusable
-from federation.scheduling.webhooks.factory import compile_for, with_webhooks
+from federation.scheduling.webhooks.configuration import WebhookOptions, decisive_hash
+from federation.scheduling.webhooks.factory import admit, with_webhooks
 
 
 class RemoteCaller:
@@ -73,13 +72,13 @@ class WebhookPlugins:
         name = (new if new is not None else old or {})["metadata"]["name"]
         before, decisive = self._webhooks.pop(name, None), ""
         if new is not None:
-            try:
-                self._webhooks[name] = compile_for(self._installed, new)
+            options, problem = admit(self._installed, new)
+            if options is not None:
+                self._webhooks[name] = options
+            if problem:
+                self._recorder.event(new, WARNING, names.EVENT_WEBHOOK_CONFIGURATION_ERROR, problem)
+            else:
                 decisive = decisive_hash(new)
-            except PluginError as error:
-                self._recorder.event(new, WARNING, names.EVENT_WEBHOOK_CONFIGURATION_ERROR, str(error))
-                if name not in self._installed.names:
-                    self._webhooks[name] = unusable(new, str(error))
         if before == self._webhooks.get(name):
             return
         self._engine.use(with_webhooks(self._installed, self._webhooks.values()))

@@ -10,7 +10,7 @@ from federation.scheduling.framework.interfaces import Arguments
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import Cluster, ClusterScore, Division, SchedulingUnit, Status, error
 from federation.scheduling.webhooks import v1alpha1, v1beta1
-from federation.scheduling.webhooks.configuration import V1BETA1, WebhookOptions, compile_webhook
+from federation.scheduling.webhooks.configuration import V1BETA1, WebhookOptions, compile_webhook, unusable
 
 
 def compile_for(installed: PluginRegistry, source: Mapping[str, Any]) -> WebhookOptions:
@@ -19,6 +19,18 @@ def compile_for(installed: PluginRegistry, source: Mapping[str, Any]) -> Webhook
     if name in installed.names:
         raise PluginError(f"webhook {name!r}: an installed plugin has this name")
     return compile_webhook(source)
+
+
+def admit(installed: PluginRegistry, source: Mapping[str, Any]) -> tuple[WebhookOptions | None, str]:
+    """Return what a configuration registers, and what is wrong with it, "" when nothing is.
+
+    One that cannot be used registers a plugin that fails; one with the name of an installed plugin registers nothing.
+    """
+    try:
+        return compile_for(installed, source), ""
+    except PluginError as problem:
+        is_taken = str(source["metadata"]["name"]) in installed.names
+        return (None if is_taken else unusable(source, str(problem))), str(problem)
 
 
 def with_webhooks(installed: PluginRegistry, webhooks: Iterable[WebhookOptions]) -> PluginRegistry:

@@ -25,7 +25,6 @@ from federation.api.resources import (
     Resource,
 )
 from federation.api.selectors import SelectorError
-from federation.base.errors import PluginError
 from federation.planning.overrides.bindings import Bindings
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry
@@ -36,7 +35,7 @@ from federation.scheduling.reservations import Reservations
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.webhooks.configuration import decisive_hash
-from federation.scheduling.webhooks.factory import compile_for, with_webhooks
+from federation.scheduling.webhooks.factory import admit, with_webhooks
 
 PROPAGATION = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 OVERRIDES = (OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
@@ -146,12 +145,13 @@ class Facts:
     def _plugins(self, world: World, installed: PluginRegistry) -> PluginRegistry:
         webhooks = []
         for source in world.list(SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS):
-            try:
-                options = compile_for(installed, source)
+            options, problem = admit(installed, source)
+            if problem:
+                self.problems.append(problem)
+            if options is not None:
                 webhooks.append(options)
-                self.profiles.put_plugin(options.name, decisive_hash(source), options.unit_fields)
-            except PluginError as error:
-                self.problems.append(str(error))
+                decisive = "" if problem else decisive_hash(source)
+                self.profiles.put_plugin(options.name, decisive, options.unit_fields)
         return with_webhooks(installed, webhooks)
 
 
