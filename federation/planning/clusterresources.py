@@ -99,7 +99,10 @@ class Collector:
         """One hold for all pods of a kind on a node."""
         self._used: Amounts = {}
         self._loads: dict[str, dict[str, int]] = {}
-        """What the pods on each node request, in integers, rounded up; also for nodes that are not known (yet)."""
+        """What the pods on each node request, in integers, rounded up; also for nodes that are not known (yet).
+
+        Pods without a node are under "".
+        """
         self._classes: dict[str, nodeclasses.ClassKey] | None = None
         self._omitted: list[str] = []
 
@@ -154,14 +157,15 @@ class Collector:
             whole, load = self._nodes[name].whole, self._loads.get(name)
             free = whole if load is None else {key: amount - load.get(key, 0) for key, amount in whole.items()}
             classes.setdefault(key, []).append((whole, free))
-        return nodeclasses.compute_node_classes(classes, self._omitted) if classes else {}
+        by_node = nodeclasses.compute_node_classes(classes, self._omitted) if classes else {}
+        if waiting := self._loads.get(""):
+            by_node["waiting"] = nodeclasses.to_texts(waiting)
+        return by_node
 
     def _count(self, hold: "_Hold", sign: int) -> None:
         for name, amount in hold.requests:
             held = self._used.get(name, ZERO)
             self._used[name] = held + amount if sign > 0 else held - amount
-        if not hold.node:
-            return
         load = self._loads.setdefault(hold.node, {})
         load[nodeclasses.PODS] = load.get(nodeclasses.PODS, 0) + sign
         for name, whole in nodeclasses.ceil_amounts(hold.requests).items():

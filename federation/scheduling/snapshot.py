@@ -137,6 +137,7 @@ def to_cluster(source: Mapping[str, Any]) -> Cluster:
         available=to_resources(resources.get("available")),
         node_classes=_to_node_classes(resources.get("nodeClasses")),
         omitted_node_labels=frozenset(resources.get("omittedNodeLabels") or ()),
+        waiting=to_resources(resources.get("waiting")),
         source=source,
     )
 

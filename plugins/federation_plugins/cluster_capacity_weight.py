@@ -65,11 +65,11 @@ class ClusterCapacityWeight(ReplicasPlugin):
         if rooms is not None:
             explanation["room"] = rooms.explain()
         if rooms is not None and not unit.weights:
-            by_room = partial(plan_by_room, rooms.tiers, rooms.sizes)
+            by_room = partial(plan_by_room, rooms)
             return divide_with(by_room, unit, demand_of(unit, clusters, {}), explanation, steps)
         weights, by = self._weights(unit, clusters)
         explanation["weights"] = {"by": by, "values": weights}
-        planner = plan_replicas if rooms is None else partial(plan_within, rooms.tiers, plan_replicas)
+        planner = plan_replicas if rooms is None else partial(plan_within, rooms, plan_replicas)
         return divide_with(planner, unit, demand_of(unit, clusters, weights), explanation, steps)
 
     def _weights(self, unit: SchedulingUnit, clusters: Sequence[Cluster]) -> tuple[Mapping[str, int], str]:

@@ -44,5 +44,5 @@ class PreferenceBinPack(ReplicasPlugin):
         planner: Planner = plan_binpack
         if rooms is not None and is_due(demand):
             explanation["room"] = rooms.explain()
-            planner = partial(plan_within, rooms.tiers, plan_binpack)
+            planner = partial(plan_within, rooms, plan_binpack)
         return divide_with(planner, unit, demand, explanation, steps)

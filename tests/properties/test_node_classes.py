@@ -147,6 +147,21 @@ def test_sums_kept_event_by_event_are_those_of_the_final_state(
     assert collector.resources().to_status() == fresh.resources().to_status()
 
 
+def test_pods_without_a_node_wait_and_take_nothing_from_nodes() -> None:
+    node = {"metadata": {}, "status": {"allocatable": {"cpu": "4", "pods": "10"}}}
+    collector = Collector()
+    collector.set_node("n", node)
+    collector.set_pod("p", to_pod((3000, 0, 0), ""))
+    collector.set_pod("q", to_pod((3000, 0, 0), ""))
+    cluster = clustered(collector.resources().to_status())
+    assert (cluster.waiting, cluster.available) == ({"cpu": 6000, "pods": 2}, {"cpu": -2000})
+    assert capacity_of(cluster, PodShape((("cpu", 1000),))) == 4
+    collector.set_pod("p", None)
+    collector.set_pod("q", to_pod((3000, 0, 0), "n"))
+    cluster = clustered(collector.resources().to_status())
+    assert (cluster.waiting, capacity_of(cluster, PodShape((("cpu", 1000),)))) == ({}, 1)
+
+
 @given(st.integers(0, 2**50))
 def test_rounding_goes_down_by_little(amount: int) -> None:
     assert amount * 31 // 32 <= round_down(amount) <= amount

@@ -8,19 +8,17 @@ from hypothesis import strategies as st
 
 from federation.planning.placement.binpack import plan_binpack
 from federation.planning.placement.replicas import Demand, Preference, plan_replicas
-from federation.planning.placement.room import plan_by_room, plan_within
+from federation.planning.placement.room import Rooms, plan_by_room, plan_within
 
 CLUSTERS = tuple("abcdef")
-Rooms = list[dict[str, int]]
 
 
 @st.composite
 def rooms(draw: st.DrawFn) -> Rooms:
     free = {cluster: draw(st.integers(0, 40)) for cluster in CLUSTERS}
-    return [{cluster: draw(st.integers(0, count)) for cluster, count in free.items()}, free]
-
-
-SIZES = st.fixed_dictionaries({cluster: st.integers(1, 60) for cluster in CLUSTERS})
+    sure = {cluster: draw(st.integers(0, count)) for cluster, count in free.items()}
+    sizes = {cluster: draw(st.integers(1, 60)) for cluster in CLUSTERS}
+    return Rooms(free, sure, sizes, draw(st.dictionaries(st.sampled_from(CLUSTERS), st.integers(1, 9))))
 
 
 @st.composite
@@ -43,23 +41,23 @@ def demands(draw: st.DrawFn, *, bounded: bool = False, **fixed: Any) -> Demand:
     return Demand(**fields | fixed)
 
 
-@given(demands(), rooms(), SIZES)
-def test_every_replica_finds_a_place(demand: Demand, room: Rooms, sizes: dict[str, int]) -> None:
-    assert sum(plan_by_room(room, sizes, demand).replicas.values()) == demand.total
+@given(demands(), rooms())
+def test_every_replica_finds_a_place(demand: Demand, room: Rooms) -> None:
+    assert sum(plan_by_room(room, demand).replicas.values()) == demand.total
 
 
-@given(demands(), rooms(), SIZES)
-def test_nobody_gets_more_than_fits_while_another_has_room(demand: Demand, room: Rooms, sizes: dict[str, int]) -> None:
-    plan = plan_by_room(room, sizes, demand).replicas
-    for surest in room:
+@given(demands(), rooms())
+def test_nobody_gets_more_than_fits_while_another_has_room(demand: Demand, room: Rooms) -> None:
+    plan = plan_by_room(room, demand).replicas
+    for surest in room.tiers:
         tops = {c: demand.current.get(c, 0) + surest[c] for c in demand.clusters}
         if any(plan[c] > tops[c] for c in tops):
             assert all(plan[c] >= tops[c] for c in tops)
 
 
-@given(demands(bounded=True), rooms(), SIZES)
-def test_bounds_hold(demand: Demand, room: Rooms, sizes: dict[str, int]) -> None:
-    plan = plan_by_room(room, sizes, demand).replicas
+@given(demands(bounded=True), rooms())
+def test_bounds_hold(demand: Demand, room: Rooms) -> None:
+    plan = plan_by_room(room, demand).replicas
     assert sum(plan.values()) <= demand.total
     for cluster, count in plan.items():
         assert 0 <= count <= demand.limited.get(cluster, count)
@@ -68,9 +66,9 @@ def test_bounds_hold(demand: Demand, room: Rooms, sizes: dict[str, int]) -> None
         assert maximum is None or count <= max(maximum, held)
 
 
-@given(demands(avoid_disruption=True), rooms(), SIZES)
-def test_running_replicas_move_only_down_with_the_total(demand: Demand, room: Rooms, sizes: dict[str, int]) -> None:
-    plan = plan_by_room(room, sizes, demand).replicas
+@given(demands(avoid_disruption=True), rooms())
+def test_running_replicas_move_only_down_with_the_total(demand: Demand, room: Rooms) -> None:
+    plan = plan_by_room(room, demand).replicas
     held = {cluster: demand.current.get(cluster, 0) for cluster in demand.clusters}
     if sum(held.values()) <= demand.total:
         assert all(plan[cluster] >= count for cluster, count in held.items())
@@ -78,29 +76,30 @@ def test_running_replicas_move_only_down_with_the_total(demand: Demand, room: Ro
         assert all(plan[cluster] <= count for cluster, count in held.items())
 
 
-@given(demands(avoid_disruption=True), rooms(), SIZES)
-def test_a_division_is_a_fixed_point(demand: Demand, room: Rooms, sizes: dict[str, int]) -> None:
-    plan = plan_by_room(room, sizes, demand).replicas
-    assert plan_by_room(room, sizes, replace(demand, current=plan)).replicas == plan
+@given(demands(avoid_disruption=True), rooms())
+def test_a_division_is_a_fixed_point(demand: Demand, room: Rooms) -> None:
+    plan = plan_by_room(room, demand).replicas
+    assert plan_by_room(room, replace(demand, current=plan)).replicas == plan
 
 
-@given(demands(), rooms(), SIZES, st.randoms())
-def test_the_order_of_clusters_does_not_matter(demand: Demand, room: Rooms, sizes: dict[str, int], random: Any) -> None:
+@given(demands(), rooms(), st.randoms())
+def test_the_order_of_clusters_does_not_matter(demand: Demand, room: Rooms, random: Any) -> None:
     shuffled = replace(demand, clusters=tuple(random.sample(demand.clusters, len(demand.clusters))))
-    assert plan_by_room(room, sizes, shuffled) == plan_by_room(room, sizes, demand)
+    assert plan_by_room(room, shuffled) == plan_by_room(room, demand)
 
 
 def test_few_replicas_go_to_as_many_clusters_the_emptiest_first() -> None:
     free = {"big": 100, "half": 10, "small": 5}
     demand = Demand(2, tuple(free), {}, "default/web")
-    plan = plan_by_room([free], {"big": 1000, "half": 20, "small": 40}, demand)
+    plan = plan_by_room(Rooms(free, free, {"big": 1000, "half": 20, "small": 40}), demand)
     assert plan.replicas == {"big": 1, "half": 1, "small": 0}
 
 
 def test_what_fits_nowhere_waits_where_clusters_are_large() -> None:
     demand = Demand(10, ("a", "b", "full"), {}, "default/web")
     steps: list[dict[str, Any]] = []
-    plan = plan_by_room([{"a": 2, "b": 0, "full": 0}], {"a": 30, "b": 10, "full": 10}, demand, steps)
+    free = {"a": 2, "b": 0, "full": 0}
+    plan = plan_by_room(Rooms(free, free, {"a": 30, "b": 10, "full": 10}), demand, steps)
     assert [step["step"] for step in steps] == ["room", "beyondRoom"]
     assert sum(plan.replicas.values()) == 10
     assert plan.replicas["a"] > plan.replicas["b"] > 0
@@ -108,7 +107,7 @@ def test_what_fits_nowhere_waits_where_clusters_are_large() -> None:
 
 def test_reserved_room_is_used_only_when_nothing_else_is_left() -> None:
     demand = Demand(6, ("a", "b"), {}, "default/web")
-    plan = plan_by_room([{"a": 1, "b": 4}, {"a": 9, "b": 4}], {"a": 9, "b": 9}, demand)
+    plan = plan_by_room(Rooms({"a": 9, "b": 4}, {"a": 1, "b": 4}, {"a": 9, "b": 9}), demand)
     assert plan.replicas == {"a": 2, "b": 4}
 
 
@@ -119,14 +118,21 @@ def test_weights_hold_within_room(demand: Demand, room: Rooms, data: st.DataObje
     plan = plan_within(room, plan_replicas, demand).totals()
     held = {cluster: demand.current.get(cluster, 0) for cluster in demand.clusters}
     assert sum(plan.values()) == demand.total
-    tops = {cluster: held[cluster] + room[-1][cluster] for cluster in held}
+    tops = {cluster: held[cluster] + room.free[cluster] for cluster in held}
     if any(plan.get(cluster, 0) > top for cluster, top in tops.items()):
         assert all(plan.get(cluster, 0) >= tops[cluster] for cluster in tops)
 
 
 @given(demands(current={}), rooms())
 def test_one_cluster_after_the_other_is_filled_as_far_as_it_has_room(demand: Demand, room: Rooms) -> None:
-    plan = plan_within(room[-1:], plan_binpack, demand).totals()
+    plan = plan_within(replace(room, sure=room.free), plan_binpack, demand).totals()
     assert sum(plan.values()) == demand.total
     last = max((i for i, c in enumerate(demand.clusters) if plan.get(c)), default=0)
-    assert all(plan[c] >= room[-1][c] for c in demand.clusters[:last])
+    assert all(plan[c] >= room.free[c] for c in demand.clusters[:last])
+
+
+def test_a_scale_down_first_makes_room_where_pods_wait() -> None:
+    full = {"calm": 0, "crowded": 0}
+    demand = Demand(12, ("calm", "crowded"), {}, "default/web", current={"calm": 8, "crowded": 8})
+    plan = plan_by_room(Rooms(full, full, {"calm": 9, "crowded": 9}, {"crowded": 7}), demand)
+    assert plan.replicas == {"calm": 8, "crowded": 4}

@@ -125,6 +125,8 @@ class Resources(Model):
     extension of this project."""
     schedulable_nodes: Int64 | None = None
     """The number of nodes that Pods can go to."""
+    waiting: dict[str, QuantityText] | None = None
+    """What Pods without a node request, and as `pods` how many there are. An extension of this project."""
 
 
 class FederatedClusterStatus(Model):

@@ -9,8 +9,9 @@ are more given out than fit, by size, and wait there. Pure and deterministic.
 `plan_within` is the same bound for the planners that divide by weight or by priority.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from federation.planning.hashing import fnv1_32_each
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
@@ -22,36 +23,62 @@ Planner = Callable[[Demand, Steps | None], Plan]
 Counts = Mapping[str, int]
 
 
-def plan_by_room(rooms: Sequence[Counts], sizes: Counts, demand: Demand, steps: Steps | None = None) -> Plan:
-    """Divide `demand.total`; weights play no part.
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """Replicas per cluster: how many more fit (`free`), how many surely do whatever was promised to others (`sure`).
 
-    `rooms` are what fits beside what runs, the surest first: the next counts when the one before is used up. `sizes`
-    are what would fit into empty clusters, at least 1.
+    `sizes` are how many an empty cluster would hold, at least 1; `waiting` how many would fit into what pods that no
+    node has room for request, where there are any.
     """
+
+    free: Counts
+    sure: Counts
+    sizes: Counts
+    waiting: Counts = field(default_factory=dict)
+
+    @property
+    def tiers(self) -> tuple[Counts, ...]:
+        """Both rooms, the surest first; one when nothing is promised."""
+        return (self.sure, self.free) if self.sure != self.free else (self.free,)
+
+    def explain(self) -> dict[str, Any]:
+        """Return what goes into a division's explanation."""
+        promised = {name: count - sure for name, count in self.free.items() if (sure := self.sure[name]) != count}
+        parts = {"replicas": self.free, "promised": promised, "waiting": self.waiting}
+        return {name: part for name, part in parts.items() if part}
+
+
+def plan_by_room(rooms: Rooms, demand: Demand, steps: Steps | None = None) -> Plan:
+    """Divide `demand.total`; weights play no part."""
+    sizes = rooms.sizes
     held = {cluster: _holds(demand, cluster) for cluster in demand.clusters}
     plan = held if demand.avoid_disruption else dict.fromkeys(held, 0)
     surplus = sum(plan.values()) - demand.total
     if surplus > 0:
-        plan = _take(demand, surplus, plan, rooms[-1], sizes)
+        plan = _take(demand, surplus, plan, rooms)
         _note(steps, "scaleDown", plan, -surplus)
         return Plan(plan, _kept(demand, held))
-    for number, room in enumerate(rooms):
+    for number, room in enumerate(rooms.tiers):
         limits = {cluster: held[cluster] + room[cluster] for cluster in plan}
         if not number:
             plan = _with_minimums(demand, plan, limits)
         plan = _add(demand, plan, limits, sizes, steps, "reservedRoom" if number else "room")
     if sum(plan.values()) < demand.total:
-        plan = _beyond_room(demand, plan, sizes, steps)
+        plan = _beyond_room(demand, plan, rooms, steps)
     return Plan(plan, _kept(demand, held))
 
 
-def _beyond_room(demand: Demand, plan: Counts, sizes: Counts, steps: Steps | None) -> dict[str, int]:
-    """Let what has no room anywhere wait where clusters are large, as far as the policy's and the user's caps allow."""
-    demand = replace(demand, estimated={})
+def _beyond_room(demand: Demand, plan: Counts, rooms: Rooms, steps: Steps | None) -> dict[str, int]:
+    """Let what has no room anywhere wait where clusters are large and little waits already, as far as caps allow."""
+    demand, sizes = replace(demand, estimated={}), rooms.sizes
+    if demand.avoid_disruption:
+        # What cannot run where it is stays there when it can run nowhere else either.
+        plan = _add(demand, plan, {cluster: _holds(demand, cluster) for cluster in plan}, sizes, steps, "stays")
     result = _with_minimums(demand, plan, {cluster: count + demand.total for cluster, count in plan.items()})
     while (missing := demand.total - sum(result.values())) > 0:
-        times = -(-missing // sum(sizes[cluster] for cluster in result)) if result else 0
-        limits = {cluster: count + sizes[cluster] * times for cluster, count in result.items()}
+        waiting = {cluster: rooms.waiting.get(cluster, 0) for cluster in result}
+        times = -(-(missing + sum(waiting.values())) // sum(sizes[cluster] for cluster in result)) if result else 0
+        limits = {c: count + max(0, sizes[c] * times - waiting[c]) for c, count in result.items()}
         fuller = _add(demand, result, limits, sizes, steps, "beyondRoom")
         if fuller == result:
             break
@@ -59,13 +86,13 @@ def _beyond_room(demand: Demand, plan: Counts, sizes: Counts, steps: Steps | Non
     return result
 
 
-def plan_within(rooms: Sequence[Counts], plan: Planner, demand: Demand, steps: Steps | None = None) -> Plan:
+def plan_within(rooms: Rooms, plan: Planner, demand: Demand, steps: Steps | None = None) -> Plan:
     """Divide with another planner, giving no cluster more than runs and fits there while others can have it.
 
-    `rooms` as in `plan_by_room`. What no cluster has room for is then planned without that bound, on top.
+    What no cluster has room for is then planned without that bound, on top.
     """
     planned = Plan({}, {})
-    for number, room in enumerate((*rooms, None)):
+    for number, room in enumerate((*rooms.tiers, None)):
         asked = demand if not number else replace(demand, current=planned.totals(), scheduled={}, avoid_disruption=True)
         planned = plan(asked if room is None else _bounded(demand, asked, room), steps)
         if sum(planned.totals().values()) >= demand.total:
@@ -157,17 +184,39 @@ def _add(
     return result
 
 
-def _take(demand: Demand, amount: int, plan: Counts, room: Counts, sizes: Counts) -> dict[str, int]:
-    """Take so many from the clusters in proportion to what they have; what rounding leaves over, from the fullest."""
-    total, ranks = sum(plan.values()), _ranks(demand)
-    shares = {cluster: amount * count // total for cluster, count in plan.items()}
+def _take(demand: Demand, amount: int, plan: Counts, rooms: Rooms) -> dict[str, int]:
+    """Take so many from the clusters in proportion to what they have; what rounding leaves over, from the fullest.
+
+    Clusters in which pods wait for room go first, with up to half of what they have: what they lose is used at once.
+    """
+    result = dict(plan)
+    relief = {
+        cluster: min(-(-plan[cluster] // 2), count) for cluster, count in rooms.waiting.items() if plan.get(cluster)
+    }
+    for shares in (relief, result):
+        total = sum(shares.values())
+        part = min(amount, total)
+        if part:
+            _take_part(demand, part, dict(shares), rooms, result)
+            amount -= part
+    return result
+
+
+def _take_part(demand: Demand, amount: int, most: Counts, rooms: Rooms, result: dict[str, int]) -> None:
+    total, ranks = sum(most.values()), _ranks(demand)
+    shares = {cluster: amount * count // total for cluster, count in most.items()}
     fullest = sorted(
-        (cluster for cluster, count in plan.items() if shares[cluster] < count),
-        key=lambda cluster: ((room[cluster] + shares[cluster]) * _SCALE // sizes[cluster], ranks[cluster], cluster),
+        (cluster for cluster, count in most.items() if shares[cluster] < count),
+        key=lambda cluster: (
+            (rooms.free[cluster] + shares[cluster]) * _SCALE // rooms.sizes[cluster],
+            ranks[cluster],
+            cluster,
+        ),
     )
     for cluster in fullest[: amount - sum(shares.values())]:
         shares[cluster] += 1
-    return {cluster: count - shares[cluster] for cluster, count in plan.items()}
+    for cluster, count in shares.items():
+        result[cluster] -= count
 
 
 def _ranks(demand: Demand) -> dict[str, int]:

@@ -7,11 +7,11 @@ Answers are kept with the cluster, per shape of pod. `rooms_of` also takes off w
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 from federation.api.selectors import ClusterTerm
+from federation.planning.placement.room import Rooms
 from federation.scheduling.framework.types import (
     PODS,
     Cluster,
@@ -24,28 +24,6 @@ from federation.scheduling.framework.types import (
 
 _SHAPES_MAX = 1024
 _Request = tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rooms:
-    """Per cluster: how many more replicas fit (`free`), how many surely do whatever was promised (`sure`), and `sizes`.
-
-    A cluster's size is how many replicas it would hold if it were empty, at least 1.
-    """
-
-    free: Mapping[str, int]
-    sure: Mapping[str, int]
-    sizes: Mapping[str, int]
-
-    @property
-    def tiers(self) -> tuple[Mapping[str, int], ...]:
-        """Both rooms, the surest first; one when nothing is promised."""
-        return (self.sure, self.free) if self.sure != self.free else (self.free,)
-
-    def explain(self) -> dict[str, Any]:
-        """Return what goes into a division's explanation."""
-        promised = {name: count - sure for name, count in self.free.items() if (sure := self.sure[name]) != count}
-        return {"replicas": self.free, "promised": promised} if promised else {"replicas": self.free}
 
 
 def capacity_of(cluster: Cluster, pod: PodShape) -> int:
@@ -75,7 +53,7 @@ def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Rooms | None:
         if name in sure:
             promised = sum(count * displaced_by(other, pod.request) for other, count in held.items())
             sure[name] = max(0, sure[name] - promised)
-    return Rooms(known.free, sure, known.sizes)
+    return replace(known, sure=sure)
 
 
 @lru_cache(maxsize=4096)
@@ -92,7 +70,9 @@ def _rooms(clusters: tuple[Cluster, ...], pod: PodShape) -> Rooms | None:
         return None
     answers = {cluster.name: _capacity_and_size(cluster, pod) for cluster in clusters}
     free = {name: room for name, (room, _) in answers.items()}
-    return Rooms(free, free, {name: max(size, room, 1) for name, (room, size) in answers.items()})
+    sizes = {name: max(size, room, 1) for name, (room, size) in answers.items()}
+    waiting = {c.name: count for c in clusters if c.waiting and (count := _waiting(c.waiting, pod.request))}
+    return Rooms(free, free, sizes, waiting)
 
 
 def _capacity_and_size(cluster: Cluster, pod: PodShape) -> tuple[int, int]:
@@ -113,6 +93,13 @@ def _capacity(cluster: Cluster, pod: PodShape) -> int:
         if _suits(node_class, pod.needs, cluster.omitted_node_labels, is_sure=True)
         for nodes, free in node_class.free
     )
+
+
+def _waiting(waiting: Resources, request: _Request) -> int:
+    """Return how many replicas would have room in what waiting pods request."""
+    if not request:
+        return waiting.get(PODS, 0)
+    return max((-(-waiting.get(name, 0) // amount) for name, amount in request if amount), default=0)
 
 
 def _fit_into(amounts: Resources, request: _Request) -> int:

@@ -242,8 +242,9 @@ class Cluster:
 
     `allocatable` and `available` are what all its nodes offer and what is free of it (may be negative); empty when the
     member has not reported. `node_classes` says what is free node by node (`capacity.py` reads it), None when the
-    member does not tell; labels with an omitted key are unknown. `source` is the FederatedCluster it was made from:
-    read-only, for plugins that need a field of their own. `memo` keeps what was computed from the cluster.
+    member does not tell; labels with an omitted key are unknown. `waiting` is what pods without a node request.
+    `source` is the FederatedCluster it was made from: read-only, for plugins that need a field of their own. `memo`
+    keeps what was computed from the cluster.
     """
 
     name: str
@@ -257,6 +258,7 @@ class Cluster:
     available: Resources = field(default_factory=dict)
     node_classes: tuple[NodeClass, ...] | None = None
     omitted_node_labels: frozenset[str] = frozenset()
+    waiting: Resources = field(default_factory=dict)
     source: Mapping[str, Any] = field(default_factory=dict, repr=False)
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
 
