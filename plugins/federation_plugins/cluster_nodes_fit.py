@@ -49,7 +49,7 @@ class ClusterNodesFit(FilterClustersPlugin):
         return found if SUCCESS in found else [SUCCESS] * len(found)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _judge_all(clusters: tuple[Cluster, ...], pod: PodShape, *, is_scarce: bool) -> tuple[Status, ...]:
     """Return the answers for a new unit; the last ones are remembered, because many units in a row ask for the same."""
     return tuple(_judge(cluster, pod, is_scarce=is_scarce) for cluster in clusters)

@@ -17,7 +17,6 @@ from federation.planning.hashing import fnv1_32_each
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 
 _SCALE = 1_000_000
-_UNBOUNDED = 2**62
 _NO_PREFERENCE = Preference()
 Planner = Callable[[Demand, Steps | None], Plan]
 Counts = Mapping[str, int]
@@ -50,40 +49,42 @@ class Rooms:
 
 def plan_by_room(rooms: Rooms, demand: Demand, steps: Steps | None = None) -> Plan:
     """Divide `demand.total`; weights play no part."""
-    sizes = rooms.sizes
-    held = {cluster: _holds(demand, cluster) for cluster in demand.clusters}
-    plan = held if demand.avoid_disruption else dict.fromkeys(held, 0)
-    surplus = sum(plan.values()) - demand.total
-    if surplus > 0:
-        plan = _take(demand, surplus, plan, rooms)
-        _note(steps, "scaleDown", plan, -surplus)
-        return Plan(plan, _kept(demand, held))
+    held = _held(demand)
+    plan: Counts = held if demand.avoid_disruption else dict.fromkeys(held, 0)
+    missing = demand.total - sum(plan.values())
+    if missing < 0:
+        plan = _take(demand, -missing, plan, rooms)
+        _note(steps, "scaleDown", plan, missing)
+        return Plan(dict(plan), _kept(demand, held))
+    bounds = _bounds(demand)
     for number, room in enumerate(rooms.tiers):
-        limits = {cluster: held[cluster] + room[cluster] for cluster in plan}
+        spare = room if plan is held else {cluster: held[cluster] + room[cluster] - plan[cluster] for cluster in plan}
         if not number:
-            plan = _with_minimums(demand, plan, limits)
-        plan = _add(demand, plan, limits, sizes, steps, "reservedRoom" if number else "room")
+            plan, spare = _with_minimums(demand, plan, spare, bounds)
+        plan = _add(demand, plan, spare, bounds, rooms, steps, "reservedRoom" if number else "room")
     if sum(plan.values()) < demand.total:
         plan = _beyond_room(demand, plan, rooms, steps)
-    return Plan(plan, _kept(demand, held))
+    return Plan(dict(plan), _kept(demand, held))
 
 
-def _beyond_room(demand: Demand, plan: Counts, rooms: Rooms, steps: Steps | None) -> dict[str, int]:
+def _beyond_room(demand: Demand, plan: Counts, rooms: Rooms, steps: Steps | None) -> Counts:
     """Let what has no room anywhere wait where clusters are large and little waits already, as far as caps allow."""
-    demand, sizes = replace(demand, estimated={}), rooms.sizes
+    demand = replace(demand, estimated={})
+    bounds = _bounds(demand)
     if demand.avoid_disruption:
         # What cannot run where it is stays there when it can run nowhere else either.
-        plan = _add(demand, plan, {cluster: _holds(demand, cluster) for cluster in plan}, sizes, steps, "stays")
-    result = _with_minimums(demand, plan, {cluster: count + demand.total for cluster, count in plan.items()})
-    while (missing := demand.total - sum(result.values())) > 0:
-        waiting = {cluster: rooms.waiting.get(cluster, 0) for cluster in result}
-        times = -(-(missing + sum(waiting.values())) // sum(sizes[cluster] for cluster in result)) if result else 0
-        limits = {c: count + max(0, sizes[c] * times - waiting[c]) for c, count in result.items()}
-        fuller = _add(demand, result, limits, sizes, steps, "beyondRoom")
-        if fuller == result:
+        stuck = {cluster: count - plan[cluster] for cluster, count in _held(demand).items()}
+        plan = _add(demand, plan, stuck, bounds, rooms, steps, "stays")
+    plan, _ = _with_minimums(demand, plan, dict.fromkeys(plan, demand.total), bounds)
+    sizes, waiting = rooms.sizes, {cluster: rooms.waiting.get(cluster, 0) for cluster in plan}
+    while (missing := demand.total - sum(plan.values())) > 0:
+        times = -(-(missing + sum(waiting.values())) // sum(sizes[cluster] for cluster in plan)) if plan else 0
+        spare = {cluster: max(0, sizes[cluster] * times - waiting[cluster]) for cluster in plan}
+        fuller = _add(demand, plan, spare, bounds, rooms, steps, "beyondRoom")
+        if fuller == plan:
             break
-        result = fuller
-    return result
+        plan = fuller
+    return plan
 
 
 def plan_within(rooms: Rooms, plan: Planner, demand: Demand, steps: Steps | None = None) -> Plan:
@@ -101,85 +102,72 @@ def plan_within(rooms: Rooms, plan: Planner, demand: Demand, steps: Steps | None
 
 
 def _bounded(demand: Demand, asked: Demand, room: Counts) -> Demand:
-    preferences = {}
+    held, preferences = _held(demand), {}
     for cluster in demand.clusters:
         own = demand.preferences.get(cluster, _NO_PREFERENCE)
-        top = max(demand.current.get(cluster, 0), _holds(demand, cluster) + room[cluster])
+        top = max(demand.current.get(cluster, 0), held[cluster] + room[cluster])
         maximum = top if own.maximum is None else min(top, own.maximum)
         preferences[cluster] = Preference(own.weight, min(own.minimum, maximum), maximum)
     return replace(asked, preferences=preferences)
 
 
-def _holds(demand: Demand, cluster: str) -> int:
-    """Return the cluster's current replicas as far as caps and what members report let them count."""
-    held = demand.current.get(cluster, 0)
-    if cluster in demand.limited:
-        held = min(held, demand.limited[cluster])
-    return min(held, demand.estimated[cluster]) if cluster in demand.estimated else held
+def _held(demand: Demand) -> dict[str, int]:
+    """Return every cluster's current replicas as far as caps and what members report let them count."""
+    held = dict.fromkeys(demand.clusters, 0)
+    for cluster, count in demand.current.items():
+        if cluster in held:
+            held[cluster] = min(count, demand.limited.get(cluster, count), demand.estimated.get(cluster, count))
+    return held
 
 
 def _kept(demand: Demand, held: Counts) -> dict[str, int]:
     """Return the replicas that cannot run where they are and that the policy wants kept there all the same."""
     if not demand.keep_unschedulable:
         return {}
-    return {
-        cluster: stuck
-        for cluster, count in held.items()
-        if cluster in demand.estimated
-        and (stuck := min(demand.current.get(cluster, 0), demand.limited.get(cluster, demand.total)) - count) > 0
-    }
+    unlimited = _held(replace(demand, estimated={}))
+    return {cluster: count - held[cluster] for cluster, count in unlimited.items() if count > held[cluster]}
 
 
-def _bound(demand: Demand, cluster: str) -> int:
-    """Return the most that the policy, the user's caps and feedback allow."""
-    own = demand.preferences.get(cluster, _NO_PREFERENCE)
-    bounds = (own.maximum, demand.limited.get(cluster), demand.estimated.get(cluster))
-    return min((bound for bound in bounds if bound is not None), default=_UNBOUNDED)
+def _bounds(demand: Demand) -> dict[str, int]:
+    """Return the most that the policy, the user's caps and feedback allow, for clusters where they say anything."""
+    maximums = {c: own.maximum for c, own in demand.preferences.items() if own.maximum is not None}
+    bounds: dict[str, int] = {}
+    for caps in (maximums, demand.limited, demand.estimated):
+        for cluster, cap in caps.items():
+            bounds[cluster] = min(cap, bounds.get(cluster, cap))
+    return bounds
 
 
-def _with_minimums(demand: Demand, plan: Counts, limits: Counts) -> dict[str, int]:
-    """Give every cluster its minimum, in order, as far as total and limits reach."""
-    result = dict(plan)
-    missing = demand.total - sum(plan.values())
+def _with_minimums(demand: Demand, plan: Counts, spare: Counts, bounds: Counts) -> tuple[Counts, Counts]:
+    """Give every cluster its minimum, in order, as far as total and room reach; return plan and spare room then."""
+    minimums = {cluster: own.minimum for cluster, own in demand.preferences.items() if own.minimum}
+    if not minimums:
+        return plan, spare
+    result, left, missing = dict(plan), dict(spare), demand.total - sum(plan.values())
     for cluster in demand.clusters:
-        minimum = demand.preferences.get(cluster, _NO_PREFERENCE).minimum
-        top = min(minimum, limits[cluster], _bound(demand, cluster))
-        given = min(missing, top - result[cluster])
+        minimum = min(minimums.get(cluster, 0), bounds.get(cluster, demand.total))
+        given = min(missing, minimum - result[cluster], left[cluster])
         if given > 0:
             result[cluster] += given
+            left[cluster] -= given
             missing -= given
-    return result
+    return result, left
 
 
 def _add(
-    demand: Demand,
-    plan: Counts,
-    limits: Counts,
-    sizes: Counts,
-    steps: Steps | None,
-    name: str,
-) -> dict[str, int]:
-    """Share what is missing between the clusters that are below their limits, in proportion to how much below."""
-    room = {cluster: max(0, min(limits[cluster], _bound(demand, cluster)) - count) for cluster, count in plan.items()}
+    demand: Demand, plan: Counts, spare: Counts, bounds: Counts, rooms: Rooms, steps: Steps | None, name: str
+) -> Counts:
+    """Share what is missing between the clusters that have room to spare within their bounds, in proportion to it."""
+    room = {cluster: spare[cluster] for cluster in plan if spare[cluster] > 0}
+    for cluster in bounds.keys() & room.keys():
+        room[cluster] = max(0, min(room[cluster], bounds[cluster] - plan[cluster]))
     total = sum(room.values())
     amount = min(demand.total - sum(plan.values()), total)
     if amount <= 0:
-        return dict(plan)
-    shares = {cluster: amount * count // total for cluster, count in room.items()}
-    rest = amount - sum(shares.values())
-    if rest:
-        ranks = _ranks(demand)
-        emptiest = sorted(
-            (cluster for cluster, count in room.items() if shares[cluster] < count),
-            key=lambda cluster: (
-                -((room[cluster] - shares[cluster]) * _SCALE // sizes[cluster]),
-                ranks[cluster],
-                cluster,
-            ),
-        )
-        for cluster in emptiest[:rest]:
-            shares[cluster] += 1
-    result = {cluster: count + shares[cluster] for cluster, count in plan.items()}
+        return plan
+    result = dict(plan)
+    for cluster, share in _share_out(demand, amount, room, room, rooms.sizes, emptiest=True).items():
+        result[cluster] += share
     _note(steps, name, result, amount)
     return result
 
@@ -190,38 +178,47 @@ def _take(demand: Demand, amount: int, plan: Counts, rooms: Rooms) -> dict[str, 
     Clusters in which pods wait for room go first, with up to half of what they have: what they lose is used at once.
     """
     result = dict(plan)
-    relief = {
+    half = {
         cluster: min(-(-plan[cluster] // 2), count) for cluster, count in rooms.waiting.items() if plan.get(cluster)
     }
-    for shares in (relief, result):
-        total = sum(shares.values())
-        part = min(amount, total)
+    for most in (half, result):
+        part = min(amount, sum(most.values()))
         if part:
-            _take_part(demand, part, dict(shares), rooms, result)
+            free = {cluster: rooms.free[cluster] + count for cluster, count in most.items()}
+            for cluster, share in _share_out(demand, part, dict(most), free, rooms.sizes, emptiest=False).items():
+                result[cluster] -= share
             amount -= part
     return result
 
 
-def _take_part(demand: Demand, amount: int, most: Counts, rooms: Rooms, result: dict[str, int]) -> None:
-    total, ranks = sum(most.values()), _ranks(demand)
+def _share_out(
+    demand: Demand, amount: int, most: Counts, free: Counts, sizes: Counts, *, emptiest: bool
+) -> dict[str, int]:
+    """Share an amount in proportion to what is possible; it must not be more than that in all.
+
+    What rounding leaves over goes, one each, to the clusters with the largest share of themselves free after that, or
+    the smallest; between equals to others for every workload.
+    """
+    total = sum(most.values())
     shares = {cluster: amount * count // total for cluster, count in most.items()}
-    fullest = sorted(
-        (cluster for cluster, count in most.items() if shares[cluster] < count),
-        key=lambda cluster: (
-            (rooms.free[cluster] + shares[cluster]) * _SCALE // rooms.sizes[cluster],
-            ranks[cluster],
-            cluster,
-        ),
-    )
-    for cluster in fullest[: amount - sum(shares.values())]:
+    rest = amount - sum(shares.values())
+    if not rest:
+        return shares
+    sign = -_SCALE if emptiest else _SCALE
+    levels = {
+        cluster: sign * (free[cluster] - share if emptiest else free[cluster] - most[cluster] + share) // sizes[cluster]
+        for cluster, share in shares.items()
+        if share < most[cluster]
+    }
+    last = sorted(levels.values())[rest - 1]
+    equals = [cluster for cluster, level in levels.items() if level == last]
+    first = [cluster for cluster, level in levels.items() if level < last]
+    if len(equals) > rest - len(first):
+        ranks = dict(zip(equals, fnv1_32_each(equals, demand.key), strict=True))
+        equals.sort(key=lambda cluster: (ranks[cluster], cluster))
+    for cluster in (*first, *equals[: rest - len(first)]):
         shares[cluster] += 1
-    for cluster, count in shares.items():
-        result[cluster] -= count
-
-
-def _ranks(demand: Demand) -> dict[str, int]:
-    """Return what decides between equals, differently for every workload."""
-    return dict(zip(demand.clusters, fnv1_32_each(demand.clusters, demand.key), strict=True))
+    return shares
 
 
 def _note(steps: Steps | None, name: str, plan: Counts, difference: int) -> None:

@@ -9,6 +9,7 @@ Answers are kept with the cluster, per shape of pod. `rooms_of` also takes off w
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from federation.api.selectors import ClusterTerm
 from federation.planning.placement.room import Rooms
@@ -26,20 +27,22 @@ _SHAPES_MAX = 1024
 _Request = tuple[tuple[str, int], ...]
 
 
+class _Answer(NamedTuple):
+    """About one cluster and one shape of pod."""
+
+    room: int
+    size: int
+    could_run: bool
+
+
 def capacity_of(cluster: Cluster, pod: PodShape) -> int:
     """Return how many more replicas surely fit into the cluster."""
-    return _capacity_and_size(cluster, pod)[0]
+    return _answer(cluster, pod).room
 
 
 def could_run(cluster: Cluster, pod: PodShape) -> bool:
     """Say whether a replica would fit on some node of the cluster if that were empty; True when nodes are not known."""
-    if cluster.node_classes is None:
-        return True
-    return any(
-        _suits(node_class, pod.needs, cluster.omitted_node_labels, is_sure=False)
-        and all(node_class.largest.get(name, 0) >= amount for name, amount in pod.request)
-        for node_class in cluster.node_classes
-    )
+    return _answer(cluster, pod).could_run
 
 
 def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Rooms | None:
@@ -63,25 +66,37 @@ def displaced_by(other: _Request, request: _Request) -> int:
     return max([1, *(-(-amounts.get(name, 0) // amount) for name, amount in request if amount)])
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _rooms(clusters: tuple[Cluster, ...], pod: PodShape) -> Rooms | None:
     """Return the rooms without promises; the last ones are remembered, because many units in a row ask for the same."""
     if all(cluster.node_classes is None for cluster in clusters):
         return None
-    answers = {cluster.name: _capacity_and_size(cluster, pod) for cluster in clusters}
-    free = {name: room for name, (room, _) in answers.items()}
-    sizes = {name: max(size, room, 1) for name, (room, size) in answers.items()}
+    answers = [_answer(cluster, pod) for cluster in clusters]
+    free = {cluster.name: answer.room for cluster, answer in zip(clusters, answers, strict=True)}
+    sizes = {cluster.name: answer.size for cluster, answer in zip(clusters, answers, strict=True)}
     waiting = {c.name: count for c in clusters if c.waiting and (count := _waiting(c.waiting, pod.request))}
     return Rooms(free, free, sizes, waiting)
 
 
-def _capacity_and_size(cluster: Cluster, pod: PodShape) -> tuple[int, int]:
-    known: tuple[int, int] | None = cluster.memo.get(pod)
+def _answer(cluster: Cluster, pod: PodShape) -> _Answer:
+    known: _Answer | None = cluster.memo.get(pod)
     if known is None:
         if len(cluster.memo) >= _SHAPES_MAX:
             cluster.memo.clear()
-        known = cluster.memo[pod] = (_capacity(cluster, pod), _fit_into(cluster.allocatable, pod.request))
+        room = _capacity(cluster, pod)
+        size = max(_fit_into(cluster.allocatable, pod.request), room, 1)
+        known = cluster.memo[pod] = _Answer(room, size, room > 0 or _could_run(cluster, pod))
     return known
+
+
+def _could_run(cluster: Cluster, pod: PodShape) -> bool:
+    if cluster.node_classes is None:
+        return True
+    return any(
+        _suits(node_class, pod.needs, cluster.omitted_node_labels, is_sure=False)
+        and all(node_class.largest.get(name, 0) >= amount for name, amount in pod.request)
+        for node_class in cluster.node_classes
+    )
 
 
 def _capacity(cluster: Cluster, pod: PodShape) -> int:
