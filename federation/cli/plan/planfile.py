@@ -210,6 +210,9 @@ def write_plan_file(path: Path, held: PlanFile) -> None:
         "expected": [_expected_to_json(expected) for expected in held.expected],
     }
     try:
+        # Manifests may be Secrets: the file is its owner's only, also when it was there before.
+        path.touch(mode=0o600)
+        path.chmod(0o600)
         path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
     except OSError as error:
         raise ConfigurationError(f"--out {path}: {error.strerror}") from error

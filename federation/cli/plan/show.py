@@ -156,8 +156,20 @@ def _print_diffs(console: Console, obj: ObjectPlan) -> None:
 
 def to_diff(row: Row) -> list[str]:
     """Return the lines of the unified diff of a cluster's manifests, without the two lines of file names."""
-    old, new = (_yaml(copy.manifest) if copy is not None else [] for copy in (row.before, row.after))
+    before, after = (copy.manifest if copy is not None else {} for copy in (row.before, row.after))
+    old, new = _yaml(_masked(before, after, "before")), _yaml(_masked(after, before, "after"))
     return list(difflib.unified_diff(old, new, lineterm="", n=3))[2:]
+
+
+def _masked(manifest: Object, other: Object, side: str) -> Object:
+    """Return the manifest without a Secret's values; as in `kubectl diff` it shows only whether they differ."""
+    if manifest.get("kind") != "Secret" or not manifest.get("data"):
+        return manifest
+    others = other.get("data") or {}
+    hidden = {
+        key: "***" if others.get(key, value) == value else f"*** ({side})" for key, value in manifest["data"].items()
+    }
+    return {**manifest, "data": hidden}
 
 
 def _yaml(manifest: Object) -> list[str]:

@@ -49,6 +49,7 @@ def still(held: PlanFile, world: World, *more: Change) -> list[str]:
 def test_what_was_written_is_read_and_holds(tmp_path: Path) -> None:
     world = world_of("east", "west")
     write_plan_file(tmp_path / "plan.json", kept(world))
+    assert (tmp_path / "plan.json").stat().st_mode & 0o777 == 0o600  # it may hold Secrets
     held = read_plan_file(tmp_path / "plan.json")
     assert held == kept(world)
     assert still(held, world) == []

@@ -8,9 +8,9 @@ from tests.support.manifests import a_policy, an_override
 from tests.support.whatif import a_cluster, a_source, a_world, change, plan
 
 from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
-from federation.cli.plan.show import print_plan
+from federation.cli.plan.show import print_plan, to_diff
 from federation.scheduling.whatif.changes import as_down, with_label
-from federation.scheduling.whatif.result import Plan
+from federation.scheduling.whatif.result import Copy, Plan, Row
 from federation.scheduling.whatif.world import World
 
 FREE: dict[str, Any] = {"reschedulePolicy": {"replicaRescheduling": {"avoidDisruption": False}, "rescheduleWhen": {}}}
@@ -64,6 +64,18 @@ def test_differences_and_explanations_are_shown_when_asked_for() -> None:
     text = shown(plan(world, heavier, is_explained=True), is_explained=True)
     assert "  changed   policyContentHash" in text
     assert "weights    east 2, west 1" in text
+
+
+def test_values_of_secrets_are_not_shown() -> None:
+    old, new = ({"kind": "Secret", "data": {"user": "bWU=", "password": value}} for value in ("b2xk", "bmV3"))
+    lines = to_diff(Row("east", Copy(old, "1", "1"), Copy(new, "2", "2")))
+    assert lines[1:] == [
+        " data:",
+        "-  password: '*** (before)'",
+        "+  password: '*** (after)'",
+        "   user: '***'",
+        " kind: Secret",
+    ]
 
 
 def test_what_stays_is_one_line_per_reason() -> None:
