@@ -48,10 +48,11 @@ generate: env ## Generate committed data again: built-in schemas, CRD manifests
 	$(BIN)/python tools/generate_schema.py
 	$(BIN)/python tools/generate_crds.py
 
-bench: env ## Measure store, API server and propagation
+bench: env ## Measure store, API server, propagation and how full members get
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/apiserver.py
 	$(BIN)/python benchmarks/propagation.py
+	$(BIN)/python benchmarks/utilisation.py
 
 clean: ## Remove the environment, caches and the demo's state
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

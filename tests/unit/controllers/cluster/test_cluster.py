@@ -53,6 +53,10 @@ async def test_capacity_follows_pods_but_not_each_of_them() -> None:
             return (await world.cluster("m1"))["status"]["resources"]["available"]["cpu"] == "4"
 
         await world.until(seen)
+        resources = (await world.cluster("m1"))["status"]["resources"]
+        assert [entry["nodes"] for entry in resources["nodeClasses"]] == [1]
+        assert resources["nodeClasses"][0]["free"][0]["resources"]["cpu"] == "8", "the pods have no node yet"
+        assert resources["waiting"] == {"cpu": "4", "pods": "4"}
         assert len(world.plane.client.writes("federatedclusters")) <= 2
 
 
