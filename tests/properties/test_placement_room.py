@@ -136,3 +136,20 @@ def test_a_scale_down_first_makes_room_where_pods_wait() -> None:
     demand = Demand(12, ("calm", "crowded"), {}, "default/web", current={"calm": 8, "crowded": 8})
     plan = plan_by_room(Rooms(full, full, {"calm": 9, "crowded": 9}, {"crowded": 7}), demand)
     assert plan.replicas == {"calm": 8, "crowded": 4}
+
+
+def test_stuck_replicas_that_stay_are_not_kept_a_second_time() -> None:
+    full = {"a": 0, "b": 0}
+    demand = Demand(4, ("a", "b"), {}, "default/web", {"a": 2, "b": 2}, {"b": 0}, keep_unschedulable=True)
+    assert plan_by_room(Rooms(full, full, {"a": 9, "b": 9}), demand).totals() == {"a": 2, "b": 2}
+    some = {"a": 2, "b": 0}
+    assert plan_by_room(Rooms(some, some, {"a": 9, "b": 9}), demand).totals() == {"a": 4, "b": 2}
+
+
+def test_what_bounds_leave_goes_to_the_one_cluster_without_bound() -> None:
+    free = {"a": 0, "b": 0}
+    demand = Demand(10_000, ("a", "b"), {"b": Preference(0, 0, 5)}, "default/web")
+    steps: list[dict[str, Any]] = []
+    plan = plan_by_room(Rooms(free, free, {"a": 1, "b": 10**6}), demand, steps)
+    assert plan.replicas == {"a": 9_995, "b": 5}
+    assert len(steps) <= 4

@@ -55,7 +55,7 @@ def plan_by_room(rooms: Rooms, demand: Demand, steps: Steps | None = None) -> Pl
     if missing < 0:
         plan = _take(demand, -missing, plan, rooms)
         _note(steps, "scaleDown", plan, missing)
-        return Plan(dict(plan), _kept(demand, held))
+        return Plan(dict(plan), _kept(demand, held, plan))
     bounds = _bounds(demand)
     for number, room in enumerate(rooms.tiers):
         spare = room if plan is held else {cluster: held[cluster] + room[cluster] - plan[cluster] for cluster in plan}
@@ -64,7 +64,7 @@ def plan_by_room(rooms: Rooms, demand: Demand, steps: Steps | None = None) -> Pl
         plan = _add(demand, plan, spare, bounds, rooms, steps, "reservedRoom" if number else "room")
     if sum(plan.values()) < demand.total:
         plan = _beyond_room(demand, plan, rooms, steps)
-    return Plan(dict(plan), _kept(demand, held))
+    return Plan(dict(plan), _kept(demand, held, plan))
 
 
 def _beyond_room(demand: Demand, plan: Counts, rooms: Rooms, steps: Steps | None) -> Counts:
@@ -78,7 +78,8 @@ def _beyond_room(demand: Demand, plan: Counts, rooms: Rooms, steps: Steps | None
     plan, _ = _with_minimums(demand, plan, dict.fromkeys(plan, demand.total), bounds)
     sizes, waiting = rooms.sizes, {cluster: rooms.waiting.get(cluster, 0) for cluster in plan}
     while (missing := demand.total - sum(plan.values())) > 0:
-        times = -(-(missing + sum(waiting.values())) // sum(sizes[cluster] for cluster in plan)) if plan else 0
+        size = sum(sizes[c] for c, count in plan.items() if count < bounds.get(c, demand.total))
+        times = -(-(missing + sum(waiting.values())) // size) if size else 0
         spare = {cluster: max(0, sizes[cluster] * times - waiting[cluster]) for cluster in plan}
         fuller = _add(demand, plan, spare, bounds, rooms, steps, "beyondRoom")
         if fuller == plan:
@@ -120,12 +121,13 @@ def _held(demand: Demand) -> dict[str, int]:
     return held
 
 
-def _kept(demand: Demand, held: Counts) -> dict[str, int]:
-    """Return the replicas that cannot run where they are and that the policy wants kept there all the same."""
+def _kept(demand: Demand, held: Counts, plan: Counts) -> dict[str, int]:
+    """Return the replicas that cannot run where they are and that the policy wants kept there besides the plan's."""
     if not demand.keep_unschedulable:
         return {}
-    unlimited = _held(replace(demand, estimated={}))
-    return {cluster: count - held[cluster] for cluster, count in unlimited.items() if count > held[cluster]}
+    present = _held(replace(demand, estimated={}))
+    stuck = {cluster: min(count - held[cluster], count - plan[cluster]) for cluster, count in present.items()}
+    return {cluster: count for cluster, count in stuck.items() if count > 0}
 
 
 def _bounds(demand: Demand) -> dict[str, int]:
