@@ -28,6 +28,7 @@ from federation.client.services import Poster, Services
 from federation.controllers.automigration import controller as automigration
 from federation.controllers.cluster import controller as cluster
 from federation.controllers.federate import controller as federate
+from federation.controllers.follower import controller as follower
 from federation.controllers.nsautoprop import controller as nsautoprop
 from federation.controllers.override import controller as override
 from federation.controllers.schedule import controller as schedule
@@ -100,6 +101,7 @@ class Wiring:
                 schedule.build(client, informers, types, recorder, journal, engine, clock=clock, caller=caller).run,
             ),
             ("override", override.build(client, informers, types, recorder, clock=clock).run),
+            ("follower", follower.build(client, informers, types, recorder, clock=clock).run),
             ("sync", sync.build(client, informers, types, members, recorder, clock).run),
             ("statuscollect", statuscollect.build(client, informers, types, members, clock).run),
             ("statusaggregate", statusaggregate.build(client, informers, types, members, clock).run),

@@ -174,6 +174,11 @@ REASON_OVERRIDES_APPLIED = "OverridesApplied"
 REASON_OVERRIDE_POLICY_NOT_FOUND = "OverridePolicyNotFound"
 REASON_OVERRIDE_POLICY_INVALID = "OverridePolicyInvalid"
 
+# Event reasons of followers: two of the follower controller, and one of sync, which waited for one in vain
+EVENT_FAILED_INFER_FOLLOWERS = "FailedInferFollowers"
+EVENT_FAILED_UPDATE_FOLLOWER = "FailedUpdateFollower"
+EVENT_FOLLOWER_MISSING = "FollowerMissing"
+
 # What Kubernetes itself creates and what the federation therefore leaves alone
 BOOTSTRAPPING_LABEL = "kubernetes.io/bootstrapping"
 ROOT_CA_CONFIGMAP = "kube-root-ca.crt"

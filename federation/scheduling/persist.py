@@ -39,9 +39,7 @@ def place(
     """Return the patch that puts a decision in force, and whether clusters or replicas change by it."""
     placement = with_placement(fed_object, names.GLOBAL_SCHEDULER, placements)
     overrides = with_overrides(fed_object, names.GLOBAL_SCHEDULER, _replica_patches(federated_type, placements))
-    following = with_annotations(
-        fed_object, {names.ENABLE_FOLLOWER_SCHEDULING: "true" if policy.is_followed else "false"}
-    )
+    following = with_annotations(fed_object, following_terms(policy))
     is_moved = bool(placement or overrides)
     written: dict[str, str | None] = dict(annotations)
     written |= migration_terms(fed_object, federated_type, policy)
@@ -50,6 +48,11 @@ def place(
     written |= _turn(fed_object, federated_type, is_changed=is_moved or bool(following))
     patch = to_merge_patch(fed_object, placement, overrides, following, with_annotations(fed_object, written))
     return patch, is_moved
+
+
+def following_terms(policy: Policy) -> dict[str, str | None]:
+    """Return the annotation by which the follower controller knows what the policy wants."""
+    return {names.ENABLE_FOLLOWER_SCHEDULING: "true" if policy.is_followed else "false"}
 
 
 def migration_terms(

@@ -178,6 +178,7 @@ def kept(turn: Turn, finding: Finding) -> Part | None:
     more: Annotations = {}
     if isinstance(finding, Deferred) and turn.policy is not None:
         more = persist.migration_terms(turn.fed_object, turn.federated_type, turn.policy)
+        more |= persist.following_terms(turn.policy)
         more[names.SCHEDULING_DEFERRED_REASONS] = finding.verdict.deferred_reasons or None
     return persist.keep(turn.fed_object, turn.federated_type, turn.annotations | more)
 

@@ -1,0 +1,111 @@
+"""The steps that have one federated object follow its leaders.
+
+One merge patch when something changed, none otherwise; an object that nobody leads costs nothing. What it follows comes
+from the index, which the controller keeps; what a leader's copies may still need comes from the leader's federated
+object. Whom a follower waits for before it leaves a cluster is remembered, so that the leader's next change brings it
+back here. Nothing is done before the index is complete: it must not look as if leaders were gone.
+"""
+
+from collections.abc import Collection
+from typing import Protocol
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.api.resources import FEDERATED_OBJECTS, Object
+from federation.base.errors import Invalid, NotFound
+from federation.client.protocol import Client, PatchType
+from federation.planning.followers.following import (
+    clusters_still_needed,
+    clusters_to_leave,
+    is_refusing,
+    plan_following,
+    stored_leaders,
+)
+from federation.planning.followers.index import FollowerIndex
+from federation.planning.followers.leading import identity_of
+from federation.planning.followers.references import Identity
+from federation.runtime.controller import DONE, Key, Result
+from federation.runtime.events import WARNING, Recorder
+
+
+class Caches(Protocol):
+    """What the reconciler reads; the controller owns the informers behind it."""
+
+    def federated(self, key: Key) -> Object | None:
+        """Return the cached federated object."""
+        ...
+
+    def federated_of(self, identity: Identity) -> Object | None:
+        """Return the cached federated object of a source."""
+        ...
+
+    def type_of(self, federated: Object) -> FederatedType | None:
+        """Return the federated type of the object's template."""
+        ...
+
+
+class Reconciler:
+    """Has one federated object follow its leaders per call."""
+
+    def __init__(
+        self, client: Client, caches: Caches, index: FollowerIndex, recorder: Recorder, *, leaders_max: int
+    ) -> None:
+        self._client = client
+        self._caches = caches
+        self._index = index
+        self._recorder = recorder
+        self._leaders_max = leaders_max
+        self._waiting: dict[Identity, set[Key]] = {}
+
+    def waiting_for(self, leader: Identity) -> Collection[Key]:
+        """Return, once, the followers that waited for a change of this leader before they leave a cluster."""
+        return self._waiting.pop(leader, ())
+
+    async def reconcile(self, key: Key) -> Result:
+        """Bring placement and leaders of one object up to date."""
+        federated = self._caches.federated(key)
+        if federated is None or federated["metadata"].get("deletionTimestamp"):
+            return DONE
+        type_ = self._caches.type_of(federated)
+        if type_ is None:
+            return DONE
+        follower = identity_of(federated)
+        is_free = is_refusing(federated)
+        leaders = set() if is_free else set(self._index.leaders_of(follower))
+        clusters = frozenset() if is_free else self._index.clusters_of(follower)
+        if leaving := clusters_to_leave(federated, clusters):
+            needed, holding = self._still_needed(key, leaving, leaders.union(stored_leaders(federated)))
+            leaders, clusters = leaders | holding, clusters | needed
+        patch = plan_following(federated, type_.controllers, leaders, clusters, leaders_max=self._leaders_max)
+        if patch is not None:
+            await self._write(key, federated, patch)
+        return DONE
+
+    def _still_needed(
+        self, key: Key, leaving: frozenset[str], leaders: Collection[Identity]
+    ) -> tuple[frozenset[str], set[Identity]]:
+        """Return the clusters that are not to be left yet, and the leaders because of whom."""
+        needed: frozenset[str] = frozenset()
+        holding = set()
+        for identity in leaders:
+            leader = self._caches.federated_of(identity)
+            if leader is not None and (held := clusters_still_needed(leaving, leader)):
+                needed |= held
+                holding.add(identity)
+                self._waiting.setdefault(identity, set()).add(key)
+        return needed, holding
+
+    async def _write(self, key: Key, federated: Object, patch: Object) -> None:
+        try:
+            await self._client.patch(
+                FEDERATED_OBJECTS,
+                key.name,
+                patch,
+                patch_type=PatchType.MERGE,
+                namespace=key.namespace,
+                field_manager=names.FIELD_MANAGER,
+            )
+        except NotFound:
+            return
+        except Invalid as error:
+            self._recorder.event(federated, WARNING, names.EVENT_FAILED_UPDATE_FOLLOWER, str(error))

@@ -1,0 +1,31 @@
+"""References that pods make, and dry runs, as KubeAdmiral's own tests have them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.support.vectors import case_id, load
+
+from federation.planning.followers.leading import is_dry_run
+from federation.planning.followers.references import pod_references
+
+
+@pytest.mark.parametrize("case", load("follower"), ids=case_id)
+def test_dry_runs_and_references_are_those_of_the_vectors(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    if given["op"] == "skipSync":
+        assert _is_dry_run(given) == expected["skip"]
+    else:
+        assert _followers(given) == {kind: set(listed) for kind, listed in expected["followers"].items() if listed}
+
+
+def _is_dry_run(given: Mapping[str, Any]) -> bool:
+    clusters = [{"cluster": name} for name in given["statusClusters"]]
+    return is_dry_run({"metadata": {"annotations": given["annotations"]}, "status": {"clusters": clusters}})
+
+
+def _followers(given: Mapping[str, Any]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for reference in pod_references(given["pod"]["spec"]):
+        found.setdefault(reference.kind, set()).add(reference.name)
+    return found

@@ -1,0 +1,109 @@
+"""Whom a workload takes along, and where to."""
+
+from typing import Any
+
+import pytest
+
+from federation.api import names
+from federation.api.federatedtype import default_type_configs, from_config
+from federation.planning.followers.leading import is_follower_kind, lead_of
+from federation.planning.followers.references import Reference
+
+DEPLOYMENT = next(from_config(c) for c in default_type_configs() if c["metadata"]["name"] == "deployments.apps")
+SETTINGS, SPECIAL = Reference("", "ConfigMap", "settings"), Reference("", "ConfigMap", "special")
+VOLUME = "/spec/template/spec/volumes/0/configMap/name"
+
+
+def _leader(*patches: dict[str, Any], **annotations: str) -> dict[str, Any]:
+    """Return a workload in east and west that mounts `settings`; the patches are for west."""
+    pod = {
+        "containers": [{"name": "web", "image": "web:1"}],
+        "volumes": [{"name": "config", "configMap": {"name": "settings"}}],
+    }
+    template = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"template": {"spec": pod}},
+    }
+    following = {names.ENABLE_FOLLOWER_SCHEDULING: "true"}
+    placement = [{"cluster": "east"}, {"cluster": "west"}]
+    overrides = [{"controller": names.OVERRIDE_CONTROLLER, "clusters": [{"cluster": "west", "patches": list(patches)}]}]
+    return {
+        "metadata": {"name": "web-deployments.apps", "namespace": "default", "annotations": following | annotations},
+        "spec": {
+            "template": template,
+            "placements": [{"controller": names.GLOBAL_SCHEDULER, "placement": placement}],
+            "overrides": overrides,
+        },
+    }
+
+
+def _followers(leader: dict[str, Any]) -> dict[Reference, set[str]]:
+    return {ref: set(clusters) for ref, clusters in lead_of(leader, DEPLOYMENT, is_follower_kind).followers.items()}
+
+
+def test_what_the_template_refers_to_goes_everywhere_the_workload_goes() -> None:
+    assert _followers(_leader()) == {SETTINGS: {"east", "west"}}
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"path": VOLUME, "value": "special"},
+        {"path": "/spec/template/spec/volumes/0", "value": {"name": "config", "configMap": {"name": "special"}}},
+        {"op": "add", "path": "/spec/template/spec/volumes/-", "value": {"configMap": {"name": "special"}}},
+        {"path": "/spec/template/spec/containers/0/envFrom", "value": [{"configMapRef": {"name": "special"}}]},
+        {"path": "/spec/template/spec/containers/0", "value": {"envFrom": [{"configMapRef": {"name": "special"}}]}},
+        {"path": "/spec/template", "value": {"spec": {"volumes": [{"configMap": {"name": "special"}}]}}},
+    ],
+    ids=lambda patch: str(patch["path"]),
+)
+def test_what_only_an_override_refers_to_goes_to_the_clusters_of_the_override(patch: dict[str, Any]) -> None:
+    assert _followers(_leader(patch)) == {SETTINGS: {"east", "west"}, SPECIAL: {"west"}}
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"path": "/spec/template/spec/containers/0/image", "value": "web:2"},
+        {"path": "/spec/replicas", "value": 3},
+        {"path": "no pointer", "value": 3},
+        {"op": "remove", "path": "/spec/template/spec/volumes/7"},
+    ],
+    ids=lambda patch: str(patch["path"]),
+)
+def test_overrides_that_introduce_nothing_change_nothing(patch: dict[str, Any]) -> None:
+    assert _followers(_leader(patch)) == {SETTINGS: {"east", "west"}}
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        {names.ENABLE_FOLLOWER_SCHEDULING: "false"},
+        {names.NO_SCHEDULING: "true"},
+        {names.DRY_RUN: "true"},
+    ],
+    ids=lambda annotations: next(iter(annotations)),
+)
+def test_a_workload_that_is_not_to_be_followed_leads_nobody(annotations: dict[str, str]) -> None:
+    assert _followers(_leader(**annotations)) == {}
+
+
+def test_listed_objects_follow_when_their_kind_may() -> None:
+    listed = '[{"kind":"Service","name":"web"},{"group":"apps","kind":"Deployment","name":"other"}]'
+    lead = lead_of(_leader(**{names.FOLLOWERS: listed}), DEPLOYMENT, is_follower_kind)
+    assert set(lead.followers) == {SETTINGS, Reference("", "Service", "web")}
+    assert lead.problem == f"annotation {names.FOLLOWERS}: objects of kind apps/Deployment cannot follow"
+
+
+def test_a_list_that_cannot_be_read_leaves_what_the_pods_need() -> None:
+    lead = lead_of(_leader(**{names.FOLLOWERS: "["}), DEPLOYMENT, is_follower_kind)
+    assert set(lead.followers) == {SETTINGS}
+    assert names.FOLLOWERS in lead.problem
+
+
+def test_only_workloads_lead() -> None:
+    leader = _leader()
+    leader["spec"]["template"]["kind"] = "ControllerRevision"
+    assert _followers(leader) == {}
