@@ -7,7 +7,8 @@ the last column (`registry/strategies`); schemas come from `registry/schema/buil
 from collections.abc import Iterator
 from functools import partial
 
-from federation.api.resources import Resource
+from federation.api.resources import EVENTS, Resource
+from federation.registry import eventview
 from federation.registry.kinds import ALL_VERBS, KindInfo, ScalePaths
 from federation.registry.schema.builtin import builtin_schema
 from federation.registry.strategies import (
@@ -16,6 +17,7 @@ from federation.registry.strategies import (
     config,
     core,
     crds,
+    events,
     network,
     pods,
     policy,
@@ -38,7 +40,7 @@ _TABLE: dict[str, list[_Row]] = {
     "": [
         ("ConfigMap", "configmaps", "v1", True, "cm", "", NONE, config.ImmutableDataStrategy()),
         ("Endpoints", "endpoints", "v1", True, "ep", "", NONE, network.EndpointsStrategy()),
-        ("Event", "events", "v1", True, "ev", "", NONE, config.EventStrategy()),
+        ("Event", "events", "v1", True, "ev", "", NONE, events.EventStrategy()),
         ("LimitRange", "limitranges", "v1", True, "limits", "", NONE, _ORDINARY),
         (
             "Namespace",
@@ -169,6 +171,7 @@ _TABLE: dict[str, list[_Row]] = {
     "discovery.k8s.io": [
         ("EndpointSlice", "endpointslices", "v1", True, "", "", NONE, network.EndpointSliceStrategy())
     ],
+    eventview.GROUP: [("Event", "events", "v1", True, "ev", "", NONE, events.RegardingEventStrategy())],
     "networking.k8s.io": [
         ("IngressClass", "ingressclasses", "v1", False, "", "", NONE, network.GenerationStrategy()),
         ("Ingress", "ingresses", "v1", True, "ing", "", STATUS, network.IngressStrategy()),
@@ -194,6 +197,8 @@ _TABLE: dict[str, list[_Row]] = {
     ],
 }
 
+_VIEWS = {(eventview.GROUP, "Event"): (EVENTS, eventview.EventView())}
+
 _SCALES = {
     "Deployment": ScalePaths(),
     "ReplicaSet": ScalePaths(),
@@ -206,6 +211,7 @@ def builtin_kinds() -> Iterator[KindInfo]:
     """Yield every built-in kind, core group first."""
     for group, rows in _TABLE.items():
         for kind, plural, version, namespaced, short_names, categories, subresources, strategy in rows:
+            stored_as, view = _VIEWS.get((group, kind), (None, None))
             yield KindInfo(
                 resource=Resource(group, version, kind, plural, namespaced),
                 singular=kind.lower(),
@@ -218,4 +224,6 @@ def builtin_kinds() -> Iterator[KindInfo]:
                 verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection" or kind != "Namespace"),
                 storage_version=version,
                 scale=_SCALES.get(kind),
+                stored_as=stored_as,
+                conversion=view,
             )

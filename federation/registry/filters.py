@@ -29,6 +29,10 @@ _EVENT_FIELDS = (
     "reportingComponent",
     "type",
 )
+_REGARDING_FIELDS = tuple(
+    field.replace("involvedObject", "regarding").replace("reportingComponent", "reportingController")
+    for field in _EVENT_FIELDS
+)
 _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "pods"): (
         "spec.nodeName",
@@ -40,7 +44,8 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
         "status.podIP",
         "status.nominatedNodeName",
     ),
-    ("", "events"): _EVENT_FIELDS,
+    ("", "events"): (*_EVENT_FIELDS, "source"),
+    ("events.k8s.io", "events"): _REGARDING_FIELDS,
     ("", "nodes"): ("spec.unschedulable",),
     ("", "namespaces"): ("status.phase",),
     ("", "secrets"): ("type",),
@@ -54,6 +59,10 @@ _SOURCES: dict[tuple[str, str], Callable[[Object], Any]] = {
     ("", "spec.unschedulable"): lambda node: (node.get("spec") or {}).get("unschedulable", False),
     ("", "spec.hostNetwork"): lambda pod: (pod.get("spec") or {}).get("hostNetwork", False),
     ("apps", "status.replicas"): lambda obj: (obj.get("status") or {}).get("replicas", 0),
+    ("", "source"): lambda event: (event.get("source") or {}).get("component") or event.get("reportingComponent"),
+    ("events.k8s.io", "reportingController"): lambda event: (
+        event.get("reportingController") or (event.get("deprecatedSource") or {}).get("component", "")
+    ),
     ("", "reportingComponent"): lambda event: (
         event.get("reportingComponent") or (event.get("source") or {}).get("component", "")
     ),

@@ -13,6 +13,7 @@ from federation.base.errors import NotFound
 from federation.registry import encoding
 from federation.registry.cel.rules import Rules, compile_rules
 from federation.registry.conversion import Conversion
+from federation.registry.eventview import EventView
 from federation.registry.schema.model import Schema
 from federation.registry.strategies.base import Strategy
 
@@ -62,8 +63,10 @@ class KindInfo:
     """Text for a Warning header on every request (deprecated versions)."""
     selectable_fields: tuple[str, ...] = ()
     """JSON paths of a custom resource that field selectors may use."""
-    conversion: Conversion | None = None
-    """How a custom resource gets from its stored version to this one; None for built-in kinds, which differ in name."""
+    conversion: Conversion | EventView | None = None
+    """How objects get from their stored version to this one; None when nothing but the version's name differs."""
+    stored_as: Resource | None = None
+    """The resource that the objects are stored as, when this is another view of it."""
 
     @cached_property
     def schema(self) -> Schema:
@@ -84,6 +87,8 @@ class KindInfo:
     def storage_head(self) -> bytes:
         """The bytes before the revision of an object as it is stored."""
         resource = self.resource
+        if self.stored_as is not None:
+            return encoding.head(self.stored_as.api_version, self.stored_as.kind)
         if not self.storage_version or self.storage_version == resource.version:
             return self.head
         stored = Resource(resource.group, self.storage_version, resource.kind, resource.plural, resource.namespaced)
@@ -92,7 +97,8 @@ class KindInfo:
     @cached_property
     def prefix(self) -> str:
         """The store prefix of all objects of this kind."""
-        return f"/{self.resource.group or 'core'}/{self.resource.plural}/"
+        stored = self.stored_as or self.resource
+        return f"/{stored.group or 'core'}/{stored.plural}/"
 
     def key(self, namespace: str, name: str) -> str:
         """Return an object's store key."""

@@ -97,6 +97,7 @@ def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: d
         causes += info.rules.check(obj, None, causes)
     strategy.default(obj)
     strategy.prepare_create(obj)
+    strategy.complete_status(obj)
     if strategy.has_generation:
         metadata["generation"] = 1
     if strategy.initial_finalizers:
@@ -144,6 +145,7 @@ def prepare_update(
     strategy = info.strategy
     if subresource == "status":
         strategy.prepare_status_update(new, old)
+        strategy.complete_status(new)
     elif subresource in _MAIN:
         strategy.default(new)
         strategy.prepare_update(new, old)

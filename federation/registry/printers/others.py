@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from federation.api.resources import Object
+from federation.registry import eventview
 from federation.registry.printers.table import (
     NONE,
     UNKNOWN,
@@ -377,3 +378,4 @@ PRINTERS = {_key(name): Printer(columns(shown, wide), row) for name, (shown, wid
 _event_columns = columns("Last Seen|Type|Reason|Object", "Subobject|Source")
 _event_columns += columns("Message", "First Seen|Count:integer|Name")
 PRINTERS["", "events"] = Printer(_event_columns, _event)
+PRINTERS[eventview.GROUP, "events"] = Printer(_event_columns, lambda obj, now: _event(eventview.to_core(obj), now))

@@ -1,7 +1,10 @@
 """Configurations of admission: webhooks, policies in CEL and their bindings."""
 
+from typing import ClassVar
+
 from federation.api.resources import Object
 from federation.registry.defaults import others as defaults
+from federation.registry.strategies.base import StatusFields
 from federation.registry.strategies.network import GenerationStrategy
 from federation.registry.validation import admission as checks
 from federation.registry.validation.fields import Causes
@@ -19,6 +22,8 @@ class WebhookConfigurationStrategy(GenerationStrategy):
 
 class AdmissionPolicyStrategy(GenerationStrategy):
     """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy."""
+
+    status_always: ClassVar[StatusFields] = {}
 
     def default(self, obj: Object) -> None:
         defaults.default_admission_policy(obj)

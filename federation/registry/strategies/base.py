@@ -4,12 +4,14 @@ Called by `registry/writes.py` in this order: create = default, prepare_create, 
 prepare_update, generation, validate_update. Methods may change `obj`/`new`, never `old`, and do no I/O.
 """
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from federation.api.resources import Object
 from federation.registry.validation import names
 from federation.registry.validation.fields import Causes, immutable
+
+StatusFields = Mapping[str, Any]
 
 
 class Strategy:
@@ -24,6 +26,9 @@ class Strategy:
     """Whether PUT of an absent object creates it."""
     keeps_status_on_create: ClassVar[bool] = False
     """Whether the creator may report a status at once, although the kind has a status subresource."""
+    status_always: ClassVar[StatusFields | None] = None
+    """The fields of the status that Kubernetes writes even when nobody has reported any (those that its Go types do not
+    omit when they are empty); None for kinds without a status. Read-only."""
     returns_deleted_object: ClassVar[bool] = False
     """Whether DELETE answers with the object instead of a Status."""
     default_propagation: ClassVar[str] = "Background"
@@ -46,6 +51,11 @@ class Strategy:
 
     def prepare_status_update(self, new: Object, old: Object) -> None:
         """Adjust a write through the status subresource."""
+
+    def complete_status(self, obj: Object) -> None:
+        """Fill the part of the status that is always there, in place."""
+        if self.status_always is not None:
+            obj["status"] = {**self.status_always, **(obj.get("status") or {})}
 
     def validate(self, obj: Object) -> Causes:
         """List what is wrong with the object as a whole."""

@@ -1,8 +1,10 @@
 """Jobs and CronJobs."""
 
+from typing import ClassVar
+
 from federation.api.resources import Object
 from federation.registry.defaults import workloads as defaults
-from federation.registry.strategies.base import Strategy, dig
+from federation.registry.strategies.base import StatusFields, Strategy, dig
 from federation.registry.validation.fields import Causes, immutable
 from federation.registry.validation.workloads import validate_cron_job, validate_job_spec
 
@@ -13,6 +15,7 @@ _JOB_NAME = "batch.kubernetes.io/job-name"
 class JobStrategy(Strategy):
     """batch/v1 Job: selector and template labels are made from its uid; the template never changes."""
 
+    status_always: ClassVar[StatusFields] = {}
     has_generation = True
 
     def default(self, obj: Object) -> None:
@@ -45,6 +48,7 @@ class JobStrategy(Strategy):
 class CronJobStrategy(Strategy):
     """batch/v1 CronJob."""
 
+    status_always: ClassVar[StatusFields] = {}
     has_generation = True
 
     def default(self, obj: Object) -> None:

@@ -1,15 +1,14 @@
-"""ConfigMaps, Secrets, Events and Leases."""
+"""ConfigMaps, Secrets and Leases."""
 
 import base64
 import binascii
 import re
-from collections.abc import Callable
-from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from federation.api.resources import Object
-from federation.base.clock import from_rfc3339, to_rfc3339, to_rfc3339_micro
+from federation.base.clock import to_rfc3339_micro
 from federation.registry.strategies.base import Strategy
+from federation.registry.strategies.events import write_times
 from federation.registry.validation.fields import Causes, forbidden, immutable, invalid, required, too_long
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
@@ -85,24 +84,6 @@ class SecretStrategy(ImmutableDataStrategy):
         return super().validate_update(new, old) + immutable("type", new.get("type"), old.get("type"))
 
 
-class EventStrategy(Strategy):
-    """v1 Event: expires (`registry/eventttl.py`)."""
-
-    allow_create_on_update = True
-
-    def default(self, obj: Object) -> None:
-        _write_times(obj, ("firstTimestamp", "lastTimestamp"), to_rfc3339)
-        _write_times(obj, ("eventTime",), to_rfc3339_micro)
-        _write_times(obj.get("series"), ("lastObservedTime",), to_rfc3339_micro)
-
-    def validate(self, obj: Object) -> Causes:
-        involved = obj.get("involvedObject") or {}
-        namespace = obj["metadata"].get("namespace")
-        if involved.get("namespace", "") not in {"", namespace}:
-            return [invalid("involvedObject.namespace", involved["namespace"], "does not match event.namespace")]
-        return []
-
-
 class LeaseStrategy(Strategy):
     """coordination.k8s.io/v1 Lease: never overwritten blindly, because it is a lock."""
 
@@ -110,7 +91,7 @@ class LeaseStrategy(Strategy):
     allow_unconditional_update = False
 
     def default(self, obj: Object) -> None:
-        _write_times(obj.get("spec"), ("acquireTime", "renewTime"), to_rfc3339_micro)
+        write_times(obj.get("spec"), ("acquireTime", "renewTime"), to_rfc3339_micro)
 
     def validate(self, obj: Object) -> Causes:
         spec = obj.get("spec") or {}
@@ -121,15 +102,3 @@ class LeaseStrategy(Strategy):
                 text = "must be greater than 0" if least else "must be greater than or equal to 0"
                 causes.append(invalid(f"spec.{field}", value, text))
         return causes
-
-
-def _write_times(fields: Any, names: tuple[str, ...], form: Callable[[datetime], str]) -> None:
-    """Write times as Kubernetes does: in UTC, and with as many digits as the field's type has."""
-    for name in names if isinstance(fields, dict) else ():
-        text = fields.get(name)
-        if not isinstance(text, str):
-            continue
-        try:
-            fields[name] = form(from_rfc3339(text))
-        except ValueError:
-            continue  # decoding refuses it

@@ -1,7 +1,9 @@
 """Namespaces, Nodes, ServiceAccounts and ResourceQuotas."""
 
+from typing import ClassVar
+
 from federation.api.resources import Object
-from federation.registry.strategies.base import Strategy, dig
+from federation.registry.strategies.base import StatusFields, Strategy, dig
 from federation.registry.validation import names
 from federation.registry.validation.fields import Causes, immutable
 
@@ -65,4 +67,5 @@ class ServiceAccountStrategy(Strategy):
 class ResourceQuotaStrategy(Strategy):
     """v1 ResourceQuota."""
 
+    status_always: ClassVar[StatusFields] = {}
     returns_deleted_object = True

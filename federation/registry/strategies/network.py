@@ -1,8 +1,10 @@
 """Services, Endpoints, Ingresses and NetworkPolicies."""
 
+from typing import ClassVar
+
 from federation.api.resources import Object
 from federation.registry.defaults import others as defaults
-from federation.registry.strategies.base import Strategy, dig
+from federation.registry.strategies.base import StatusFields, Strategy, dig
 from federation.registry.validation import names
 from federation.registry.validation.fields import Causes, invalid
 from federation.registry.validation.network import validate_ingress, validate_network_policy, validate_service
@@ -17,6 +19,7 @@ class GenerationStrategy(Strategy):
 class ServiceStrategy(Strategy):
     """v1 Service; addresses and node ports come from `registry/addresses.py`."""
 
+    status_always: ClassVar[StatusFields] = {"loadBalancer": {}}
     returns_deleted_object = True
 
     def name_problems(self, name: str) -> list[str]:
@@ -24,9 +27,6 @@ class ServiceStrategy(Strategy):
 
     def default(self, obj: Object) -> None:
         defaults.default_service(obj)
-
-    def prepare_create(self, obj: Object) -> None:
-        obj["status"] = {"loadBalancer": {}}
 
     def prepare_update(self, new: Object, old: Object) -> None:
         """Keep what was allocated when a manifest does not repeat it, as `kubectl replace` of the original does not."""
@@ -84,6 +84,7 @@ class EndpointSliceStrategy(Strategy):
 class IngressStrategy(Strategy):
     """networking.k8s.io/v1 Ingress."""
 
+    status_always: ClassVar[StatusFields] = {"loadBalancer": {}}
     has_generation = True
 
     def validate(self, obj: Object) -> Causes:

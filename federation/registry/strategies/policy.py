@@ -1,10 +1,10 @@
 """Autoscalers, disruption budgets and priority classes."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from federation.api.resources import Object
 from federation.registry.defaults import others as defaults
-from federation.registry.strategies.base import Strategy
+from federation.registry.strategies.base import StatusFields, Strategy
 from federation.registry.strategies.network import GenerationStrategy
 from federation.registry.validation.fields import Causes, forbidden, immutable, invalid, non_negative, required
 from federation.registry.validation.workloads import validate_label_selector
@@ -12,6 +12,8 @@ from federation.registry.validation.workloads import validate_label_selector
 
 class AutoscalerStrategy(Strategy):
     """autoscaling/v2 HorizontalPodAutoscaler."""
+
+    status_always: ClassVar[StatusFields] = {"currentMetrics": None, "desiredReplicas": 0}
 
     def default(self, obj: Object) -> None:
         defaults.default_autoscaler(obj)
@@ -34,6 +36,12 @@ class AutoscalerStrategy(Strategy):
 class BudgetStrategy(Strategy):
     """policy/v1 PodDisruptionBudget."""
 
+    status_always: ClassVar[StatusFields] = {
+        "disruptionsAllowed": 0,
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "expectedPods": 0,
+    }
     has_generation = True
 
     def validate(self, obj: Object) -> Causes:

@@ -1,8 +1,10 @@
 """Deployments, ReplicaSets, StatefulSets, DaemonSets and their relatives: what runs pods for ever."""
 
+from typing import ClassVar
+
 from federation.api.resources import Object
 from federation.registry.defaults import workloads as defaults
-from federation.registry.strategies.base import Strategy
+from federation.registry.strategies.base import StatusFields, Strategy
 from federation.registry.validation import workloads as validation
 from federation.registry.validation.fields import Causes, forbidden, immutable
 
@@ -16,6 +18,7 @@ class WorkloadStrategy(Strategy):
 class DeploymentStrategy(WorkloadStrategy):
     """apps/v1 Deployment."""
 
+    status_always: ClassVar[StatusFields] = {}
     immutable_fields = ("spec.selector",)
 
     def default(self, obj: Object) -> None:
@@ -28,6 +31,7 @@ class DeploymentStrategy(WorkloadStrategy):
 class ReplicaSetStrategy(WorkloadStrategy):
     """apps/v1 ReplicaSet."""
 
+    status_always: ClassVar[StatusFields] = {"replicas": 0}
     immutable_fields = ("spec.selector",)
 
     def default(self, obj: Object) -> None:
@@ -40,6 +44,7 @@ class ReplicaSetStrategy(WorkloadStrategy):
 class ReplicationControllerStrategy(WorkloadStrategy):
     """v1 ReplicationController."""
 
+    status_always: ClassVar[StatusFields] = {"replicas": 0}
     default_propagation = "Orphan"
 
     def default(self, obj: Object) -> None:
@@ -51,6 +56,8 @@ class ReplicationControllerStrategy(WorkloadStrategy):
 
 class StatefulSetStrategy(WorkloadStrategy):
     """apps/v1 StatefulSet: most of its spec never changes."""
+
+    status_always: ClassVar[StatusFields] = {"replicas": 0, "availableReplicas": 0}
 
     _CHANGEABLE = frozenset(
         {
@@ -92,6 +99,12 @@ class StatefulSetStrategy(WorkloadStrategy):
 class DaemonSetStrategy(WorkloadStrategy):
     """apps/v1 DaemonSet."""
 
+    status_always: ClassVar[StatusFields] = {
+        "currentNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberReady": 0,
+    }
     immutable_fields = ("spec.selector",)
 
     def default(self, obj: Object) -> None:

@@ -5,7 +5,19 @@ from typing import Any
 import pytest
 
 from federation.registry.defaults import others, workloads
-from federation.registry.strategies import admission, batch, config, core, crds, network, pods, policy, rbac, storage
+from federation.registry.strategies import (
+    admission,
+    batch,
+    config,
+    core,
+    crds,
+    events,
+    network,
+    pods,
+    policy,
+    rbac,
+    storage,
+)
 from federation.registry.strategies import workloads as strategies
 from federation.registry.strategies.base import Strategy
 
@@ -403,7 +415,7 @@ A_JOB_TEMPLATE = a_template(restartPolicy="Never")
             'data[a]: Invalid value: "<redacted>": illegal base64 data',
         ),
         (
-            config.EventStrategy(),
+            events.EventStrategy(),
             {"metadata": {"name": "e", "namespace": "a"}, "involvedObject": {"namespace": "b"}},
             'involvedObject.namespace: Invalid value: "b": does not match event.namespace',
         ),

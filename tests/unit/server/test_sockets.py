@@ -233,7 +233,7 @@ async def test_a_client_that_stops_reading_a_list_is_dropped(parts: Parts, line:
 @pytest.mark.real_time
 def test_a_watcher_that_does_not_read_is_evicted_with_bounded_memory_and_others_go_on(tmp_path: Path) -> None:
     """Over TLS, as in production: 60 MB of changes, one watcher reads them all and one reads none."""
-    with api_server(tmp_path, serving=ServingOptions(graceful_stop_s=1, write_stall_s=0.3)) as parts:
+    with api_server(tmp_path, serving=ServingOptions(graceful_stop_s=1, write_stall_s=2)) as parts:
         connection = load_kubeconfig(parts.kubeconfig, "")
         context = connection.to_tls()
         api = Api(connection, "default")

@@ -1,0 +1,81 @@
+"""The status of built-in kinds: what stands there before anybody has reported, and who may write it."""
+
+import pytest
+from tests.conformance.apiserver.objects import a_deployment, a_pod, a_service
+from tests.support.rest import Api, Object
+
+TEMPLATE: Object = {"metadata": {"labels": {"a": "b"}}, "spec": a_pod()["spec"]}
+SELECTOR: Object = {"matchLabels": {"a": "b"}}
+JOB: Object = {"suspend": True, "template": {"spec": {**a_pod()["spec"], "restartPolicy": "Never"}}}
+REPORTED: Object = {"replicas": 7, "phase": "Running", "succeeded": 1, "desiredHealthy": 5}
+
+
+def a_spec(plural: str) -> Object:
+    match plural:
+        case "replicasets":
+            return {"replicas": 0, "selector": SELECTOR, "template": TEMPLATE}
+        case "statefulsets":
+            return {"replicas": 0, "serviceName": "x", "selector": SELECTOR, "template": TEMPLATE}
+        case "daemonsets":
+            spec = {**TEMPLATE["spec"], "nodeSelector": {"no": "node"}}
+            return {"selector": SELECTOR, "template": {**TEMPLATE, "spec": spec}}
+        case "jobs":
+            return JOB
+        case "cronjobs":
+            return {"suspend": True, "schedule": "0 0 * * *", "jobTemplate": {"spec": JOB}}
+        case "poddisruptionbudgets":
+            return {"minAvailable": 1, "selector": SELECTOR}
+        case "autoscaling/v2/horizontalpodautoscalers":
+            return {"maxReplicas": 2, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "no"}}
+        case "persistentvolumeclaims":
+            amount = {"requests": {"storage": "1Gi"}}
+            return {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": amount}
+        case "ingresses":
+            return {"defaultBackend": {"service": {"name": "x", "port": {"number": 80}}}}
+        case "pods" | "deployments" | "services":
+            return {"pods": a_pod, "deployments": a_deployment, "services": a_service}[plural]()["spec"]
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("plural", "status"),
+    [
+        ("deployments", {}),
+        ("replicasets", {"replicas": 0}),
+        ("statefulsets", {"replicas": 0, "availableReplicas": 0}),
+        (
+            "daemonsets",
+            {"currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0},
+        ),
+        ("jobs", {}),
+        ("cronjobs", {}),
+        (
+            "poddisruptionbudgets",
+            {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0},
+        ),
+        ("autoscaling/v2/horizontalpodautoscalers", {"currentMetrics": None, "desiredReplicas": 0}),
+        ("pods", {"phase": "Pending", "qosClass": "BestEffort"}),
+        ("services", {"loadBalancer": {}}),
+        ("ingresses", {"loadBalancer": {}}),
+        ("persistentvolumeclaims", {"phase": "Pending"}),
+        ("resourcequotas", {}),
+    ],
+)
+def test_a_new_object_has_the_status_of_its_kind_whatever_it_was_sent_with(
+    api: Api, plural: str, status: Object
+) -> None:
+    created = api.create(plural, {"metadata": {"name": "s"}, "spec": a_spec(plural), "status": REPORTED})
+    assert created["status"] == status
+
+
+def test_a_status_that_is_emptied_keeps_what_is_always_there(api: Api) -> None:
+    api.create("replicasets", {"metadata": {"name": "s"}, "spec": a_spec("replicasets")}, dryRun="All")
+    budget = api.create("poddisruptionbudgets", {"metadata": {"name": "s"}, "spec": {"selector": SELECTOR}})
+    budget["status"] = {}
+    assert api.update("poddisruptionbudgets", budget, "status")["status"]["expectedPods"] == 0
+
+
+def test_nobody_owns_the_status_of_a_new_object(api: Api) -> None:
+    created = api.create("deployments", {**a_deployment(), "status": {"replicas": 1}}, fieldManager="me")
+    (entry,) = created["metadata"]["managedFields"]
+    assert "f:status" not in entry["fieldsV1"]
