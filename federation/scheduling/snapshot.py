@@ -164,14 +164,18 @@ def to_resources(quantities: Mapping[str, Any] | None) -> dict[str, int]:
 def _to_node_classes(classes: Iterable[Mapping[str, Any]] | None) -> tuple[NodeClass, ...] | None:
     if classes is None:
         return None
-    return tuple(
-        NodeClass(
-            labels=entry.get("labels") or {},
-            taints=tuple(map(to_taint, entry.get("taints") or ())),
-            largest=to_resources(entry.get("largest")),
-            free=tuple((int(group["nodes"]), to_resources(group["resources"])) for group in entry.get("free") or ()),
-        )
-        for entry in classes
+    return tuple(map(_to_node_class, classes))
+
+
+def _to_node_class(entry: Mapping[str, Any]) -> NodeClass:
+    groups = [(int(group["nodes"]), to_resources(group["resources"])) for group in entry.get("free") or ()]
+    resources = dict.fromkeys(name for _, free in groups for name in free)
+    return NodeClass(
+        labels=entry.get("labels") or {},
+        taints=tuple(map(to_taint, entry.get("taints") or ())),
+        largest=to_resources(entry.get("largest")),
+        nodes=tuple([nodes for nodes, _ in groups]),
+        free={name: tuple([max(0, free.get(name, 0)) for _, free in groups]) for name in resources},
     )
 
 

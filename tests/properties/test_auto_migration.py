@@ -15,7 +15,7 @@ from federation.planning.automigration.belief import Belief, Sight, Terms, find_
 from federation.planning.automigration.info import Info, from_text, to_text
 from federation.planning.placement.failback import Offers, plan_with_trials
 from federation.planning.placement.replicas import Demand, Preference, plan_replicas
-from federation.planning.placement.room import Planner, plan_by_room, plan_within
+from federation.planning.placement.room import Planner, Rooms, plan_by_room, plan_within
 
 STEP_S = 10.0
 STABLE_S = 30.0
@@ -59,11 +59,12 @@ class Loop:
         )
         offers = Offers({c: b.offered for c, b in self.beliefs.items() if b.offered}, self.batch)
         free = {c: max(0, self.capacity[c] - self.running.get(c, 0)) for c in self.weights}
+        sizes = {c: max(1, n) for c, n in self.capacity.items()}
         planner: Planner = plan_replicas
         if self.by == "weights within room":
-            planner = partial(plan_within, (free,), plan_replicas)
+            planner = partial(plan_within, Rooms(free, free, sizes), plan_replicas)
         elif self.by == "room":
-            planner = partial(plan_by_room, (free,), {c: max(1, n) for c, n in self.capacity.items()})
+            planner = partial(plan_by_room, Rooms(free, free, sizes))
         totals = plan_with_trials(planner, demand, offers).totals()
         self.placed = {cluster: count for cluster, count in totals.items() if count}
 

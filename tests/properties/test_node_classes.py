@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from federation.planning.clusterresources import Collector
 from federation.planning.nodeclasses import compute_node_classes, round_down
 from federation.scheduling.framework.capacity import capacity_of, could_run
-from federation.scheduling.framework.types import Cluster, NodeNeeds, PodShape, Toleration
+from federation.scheduling.framework.types import Cluster, NodeNeeds, Toleration, pod_shape
 from federation.scheduling.snapshot import to_cluster
 
 ZONES = ("a", "b", "c")
@@ -48,9 +48,9 @@ def to_pod(pod: Pod, node: str) -> dict[str, Any]:
     return {"spec": {"nodeName": node, "containers": [{"resources": {"requests": requests}}]}, "status": {}}
 
 
-def shape_of(pod: Pod, where: NodeNeeds) -> PodShape:
+def shape_of(pod: Pod, where: NodeNeeds) -> pod_shape:
     request = {"cpu": pod[0], "memory": pod[1] << 20, GPU: pod[2]}
-    return PodShape(tuple(sorted((name, amount) for name, amount in request.items() if amount)), where)
+    return pod_shape(tuple(sorted((name, amount) for name, amount in request.items() if amount)), where)
 
 
 def really_fit(pod: Pod, where: NodeNeeds, all_nodes: list[dict[str, Any]], running: list[tuple[Pod, int]]) -> int:
@@ -155,11 +155,11 @@ def test_pods_without_a_node_wait_and_take_nothing_from_nodes() -> None:
     collector.set_pod("q", to_pod((3000, 0, 0), ""))
     cluster = clustered(collector.resources().to_status())
     assert (cluster.waiting, cluster.available) == ({"cpu": 6000, "pods": 2}, {"cpu": -2000})
-    assert capacity_of(cluster, PodShape((("cpu", 1000),))) == 4
+    assert capacity_of(cluster, pod_shape((("cpu", 1000),))) == 4
     collector.set_pod("p", None)
     collector.set_pod("q", to_pod((3000, 0, 0), "n"))
     cluster = clustered(collector.resources().to_status())
-    assert (cluster.waiting, capacity_of(cluster, PodShape((("cpu", 1000),)))) == ({}, 1)
+    assert (cluster.waiting, capacity_of(cluster, pod_shape((("cpu", 1000),)))) == ({}, 1)
 
 
 @given(st.integers(0, 2**50))

@@ -1,8 +1,9 @@
 """Divide replicas by the room that clusters have for them: the capacity planner (docs/decisions/0012).
 
 Where `replicas.py` asks how much weight a cluster has, this asks how many replicas fit there. New replicas are shared
-in proportion to room; what rounding leaves over goes, one by one, to the clusters with the largest share of themselves
-still free, so that small divisions spread widely and all clusters fill up evenly. Replicas that run are not moved
+in proportion to room, clusters that have less than their share of all replicas first; what rounding leaves over goes,
+one by one, to the clusters with the largest share of themselves still free, so that small divisions spread widely and
+all clusters fill up evenly. Replicas that run are not moved
 (unless that is allowed), a scale-down takes from each in proportion, the fullest first. Only when nobody has room left
 are more given out than fit, by size, and wait there. Pure and deterministic.
 
@@ -61,7 +62,12 @@ def plan_by_room(rooms: Rooms, demand: Demand, steps: Steps | None = None) -> Pl
         spare = room if plan is held else {cluster: held[cluster] + room[cluster] - plan[cluster] for cluster in plan}
         if not number:
             plan, spare = _with_minimums(demand, plan, spare, bounds)
-        plan = _add(demand, plan, spare, bounds, rooms, steps, "reservedRoom" if number else "room")
+        name = "reservedRoom" if number else "room"
+        if any(plan.values()):
+            fuller = _add(demand, plan, _lacking(demand, plan, spare), bounds, rooms, steps, "catchUp")
+            spare = {cluster: spare[cluster] - fuller[cluster] + count for cluster, count in plan.items()}
+            plan = fuller
+        plan = _add(demand, plan, spare, bounds, rooms, steps, name)
     if sum(plan.values()) < demand.total:
         plan = _beyond_room(demand, plan, rooms, steps)
     return Plan(dict(plan), _kept(demand, held, plan))
@@ -128,6 +134,18 @@ def _kept(demand: Demand, held: Counts, plan: Counts) -> dict[str, int]:
     present = _held(replace(demand, estimated={}))
     stuck = {cluster: min(count - held[cluster], count - plan[cluster]) for cluster, count in present.items()}
     return {cluster: count for cluster, count in stuck.items() if count > 0}
+
+
+def _lacking(demand: Demand, plan: Counts, spare: Counts) -> Counts:
+    """Return how many replicas the clusters lack that have less than their share of the total, as far as they fit."""
+    most = {cluster: count + max(0, spare[cluster]) for cluster, count in plan.items()}
+    capacity = sum(most.values())
+    if not capacity:
+        return most
+    return {
+        cluster: max(0, min(demand.total * most[cluster] // capacity, most[cluster]) - count)
+        for cluster, count in plan.items()
+    }
 
 
 def _bounds(demand: Demand) -> dict[str, int]:

@@ -6,9 +6,10 @@ labels or taints are not known well enough counts as unsuitable. A cluster that 
 Answers are kept with the cluster, per shape of pod. `rooms_of` also takes off what recent decisions have promised.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import mul
 from typing import NamedTuple
 
 from federation.api.selectors import ClusterTerm
@@ -71,7 +72,7 @@ def _rooms(clusters: tuple[Cluster, ...], pod: PodShape) -> Rooms | None:
     """Return the rooms without promises; the last ones are remembered, because many units in a row ask for the same."""
     if all(cluster.node_classes is None for cluster in clusters):
         return None
-    answers = [_answer(cluster, pod) for cluster in clusters]
+    answers = [cluster.memo.get(pod) or _answer(cluster, pod) for cluster in clusters]
     free = {cluster.name: answer.room for cluster, answer in zip(clusters, answers, strict=True)}
     sizes = {cluster.name: answer.size for cluster, answer in zip(clusters, answers, strict=True)}
     waiting = {c.name: count for c in clusters if c.waiting and (count := _waiting(c.waiting, pod.request))}
@@ -103,11 +104,19 @@ def _capacity(cluster: Cluster, pod: PodShape) -> int:
     if cluster.node_classes is None:
         return _fit_into(cluster.available, pod.request)
     return sum(
-        nodes * min(_fit_into(free, pod.request), free.get(PODS, 0)) if pod.request else nodes * free.get(PODS, 0)
+        _fit_on_nodes(node_class, pod.request)
         for node_class in cluster.node_classes
         if _suits(node_class, pod.needs, cluster.omitted_node_labels, is_sure=True)
-        for nodes, free in node_class.free
     )
+
+
+def _fit_on_nodes(node_class: NodeClass, request: _Request) -> int:
+    """Return how many replicas fit, taking one resource of all groups of nodes after the other."""
+    fits: Iterable[int] = node_class.free.get(PODS, ())
+    for name, amount in request:
+        if amount:
+            fits = map(min, fits, [free // amount for free in node_class.free.get(name, ())])
+    return sum(map(mul, node_class.nodes, fits))
 
 
 def _waiting(waiting: Resources, request: _Request) -> int:

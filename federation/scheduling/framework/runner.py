@@ -171,13 +171,17 @@ class Framework:
             except PluginFailed as failure:
                 _ignore(cycle, enabled, failure)
                 continue
-            passed = []
+            passed: list[int] = []
+            named: dict[int, Status] = {}
             positions = range(len(cycle.clusters)) if cycle.feasible is None else cycle.feasible
             for at, status in zip(positions, statuses, strict=True):
                 if status.code is Code.SUCCESS:
                     passed.append(at)
                 else:
-                    rejected[cycle.clusters[at].name] = Status(status.code, status.reasons, enabled.name)
+                    refusal = named.get(id(status))  # most plugins answer with the same few objects
+                    if refusal is None:
+                        refusal = named[id(status)] = Status(status.code, status.reasons, enabled.name)
+                    rejected[cycle.clusters[at].name] = refusal
             cycle.keep_only(passed)
         return Filtered(cycle.clusters_left(), rejected)
 

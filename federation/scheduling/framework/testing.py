@@ -79,7 +79,9 @@ class ClusterBuilder:
     ) -> Self:
         """Add empty nodes that have so much free each, for instance `with_nodes(3, cpu="4")`; 110 pods fit by count."""
         amounts = {"pods": 110, **{name: _amount(name, text) for name, text in free.items()}}
-        added = NodeClass(labels or {}, tuple(taints), amounts, ((count, amounts),))
+        added = NodeClass(
+            labels or {}, tuple(taints), amounts, (count,), {name: (amount,) for name, amount in amounts.items()}
+        )
         sums = dict(self._cluster.allocatable)
         for name in free:
             sums[name] = sums.get(name, 0) + count * amounts[name]

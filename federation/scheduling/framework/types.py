@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from federation.api.selectors import ClusterTerms
@@ -138,11 +139,21 @@ class NodeNeeds:
 ANY_NODE = NodeNeeds()
 
 
-class PodShape(NamedTuple):
-    """What decides how many replicas fit somewhere: a replica's sorted request and the nodes that it can go to."""
+@dataclass(frozen=True, slots=True, eq=False)
+class PodShape:
+    """What decides how many replicas fit somewhere: a replica's sorted request and the nodes that it can go to.
+
+    Made by `pod_shape`, so that equal shapes are the same object and a look-up by shape costs next to nothing.
+    """
 
     request: tuple[tuple[str, int], ...]
     needs: NodeNeeds = ANY_NODE
+
+
+@lru_cache(maxsize=4096)
+def pod_shape(request: tuple[tuple[str, int], ...], needs: NodeNeeds = ANY_NODE) -> PodShape:
+    """Return the shape of such a pod."""
+    return PodShape(request, needs)
 
 
 Reserved = Mapping[str, Mapping[tuple[tuple[str, int], ...], int]]
@@ -153,13 +164,15 @@ Reserved = Mapping[str, Mapping[tuple[tuple[str, int], ...], int]]
 class NodeClass:
     """Nodes of a cluster that have these labels and taints. `largest` is the most that any of them offers.
 
-    `free` holds pairs of a number of nodes and what is free on each of them, at least; `pods` is how many more fit.
+    They come in groups with alike free resources: `nodes` is how many are in each group, `free` maps each resource to
+    what is free of it on every node of each group, at least and in the same order; `pods` is how many more fit.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
     largest: Resources = field(default_factory=dict)
-    free: tuple[tuple[int, Resources], ...] = ()
+    nodes: tuple[int, ...] = ()
+    free: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +237,7 @@ class SchedulingUnit:
     @property
     def shape(self) -> PodShape:
         """What decides how many of its replicas fit somewhere."""
-        return PodShape(tuple(sorted(self.request.items())), self.node_needs)
+        return pod_shape(tuple(sorted(self.request.items())), self.node_needs)
 
     @property
     def key(self) -> str:

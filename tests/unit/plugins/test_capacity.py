@@ -17,9 +17,9 @@ from federation.scheduling.framework.types import (
     Division,
     NodeClass,
     NodeNeeds,
-    PodShape,
     Taint,
     Toleration,
+    pod_shape,
 )
 from federation.scheduling.snapshot import Snapshot, to_cluster
 
@@ -44,22 +44,22 @@ FULL = a_cluster("full").with_nodes(4, cpu="200m").built()
 
 
 def test_a_pod_that_is_larger_than_what_any_node_has_free_does_not_fit() -> None:
-    assert capacity_of(MANY_SMALL, PodShape((("cpu", 2000),))) == 0
-    assert capacity_of(MANY_SMALL, PodShape((("cpu", 1000),))) == 20
-    assert capacity_of(FEW_LARGE, PodShape((("cpu", 2000), ("memory", 30 << 30)))) == 4
+    assert capacity_of(MANY_SMALL, pod_shape((("cpu", 2000),))) == 0
+    assert capacity_of(MANY_SMALL, pod_shape((("cpu", 1000),))) == 20
+    assert capacity_of(FEW_LARGE, pod_shape((("cpu", 2000), ("memory", 30 << 30)))) == 4
 
 
 def test_a_pod_without_requests_is_counted_by_pod_slots() -> None:
-    assert capacity_of(FEW_LARGE, PodShape(())) == 220
-    assert capacity_of(a_cluster().offering(cpu="4").built(), PodShape(())) == 0
+    assert capacity_of(FEW_LARGE, pod_shape(())) == 220
+    assert capacity_of(a_cluster().offering(cpu="4").built(), pod_shape(())) == 0
 
 
 def test_tainted_nodes_count_for_pods_that_tolerate_them() -> None:
     cluster = a_cluster().with_nodes(2, taints=[GPU_TAINT], cpu="8").built()
     tolerant = NodeNeeds(tolerations=(Toleration("nvidia.com/gpu", "Exists"),))
-    assert capacity_of(cluster, PodShape((("cpu", 4000),))) == 0
-    assert not could_run(cluster, PodShape((("cpu", 4000),)))
-    assert capacity_of(cluster, PodShape((("cpu", 4000),), tolerant)) == 4
+    assert capacity_of(cluster, pod_shape((("cpu", 4000),))) == 0
+    assert not could_run(cluster, pod_shape((("cpu", 4000),)))
+    assert capacity_of(cluster, pod_shape((("cpu", 4000),), tolerant)) == 4
 
 
 def test_node_selectors_and_affinity_choose_nodes() -> None:
@@ -69,9 +69,9 @@ def test_node_selectors_and_affinity_choose_nodes() -> None:
 
     def by(expression: dict[str, Any]) -> int:
         terms = compile_cluster_terms([{"matchExpressions": [expression]}])
-        return capacity_of(cluster, PodShape((("cpu", 1000),), NodeNeeds(terms=terms)))
+        return capacity_of(cluster, pod_shape((("cpu", 1000),), NodeNeeds(terms=terms)))
 
-    assert capacity_of(cluster, PodShape((("cpu", 1000),), NodeNeeds((("zone", "b"),)))) == 4
+    assert capacity_of(cluster, pod_shape((("cpu", 1000),), NodeNeeds((("zone", "b"),)))) == 4
     assert by({"key": "zone", "operator": "In", "values": ["a"]}) == 8
     assert by({"key": "zone", "operator": "NotIn", "values": ["a"]}) == 4
     assert by({"key": "disk", "operator": "DoesNotExist"}) == 12
@@ -80,15 +80,15 @@ def test_node_selectors_and_affinity_choose_nodes() -> None:
 def test_what_is_not_known_of_nodes_is_not_promised_and_excludes_nothing() -> None:
     cluster = Cluster(
         "c",
-        node_classes=(NodeClass(largest={"cpu": 4000}, free=((2, {"cpu": 4000, "pods": 9}),)),),
+        node_classes=(NodeClass(largest={"cpu": 4000}, nodes=(2,), free={"cpu": (4000,), "pods": (9,)}),),
         omitted_node_labels=frozenset({"kubernetes.io/hostname"}),
     )
     pinned = NodeNeeds((("kubernetes.io/hostname", "n1"),))
     absent = compile_cluster_terms([{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}])
     named = compile_cluster_terms([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}])
     for needs in (pinned, NodeNeeds(terms=absent), NodeNeeds(terms=named)):
-        assert capacity_of(cluster, PodShape((("cpu", 1000),), needs)) == 0
-        assert could_run(cluster, PodShape((("cpu", 1000),), needs))
+        assert capacity_of(cluster, pod_shape((("cpu", 1000),), needs)) == 0
+        assert could_run(cluster, pod_shape((("cpu", 1000),), needs))
 
 
 def test_replicas_go_only_where_they_can_run() -> None:
@@ -100,7 +100,9 @@ def test_replicas_go_only_where_they_can_run() -> None:
 
 def test_a_full_cluster_gets_nothing_while_another_has_room() -> None:
     used = Cluster(
-        "used", allocatable={"cpu": 8000}, node_classes=(NodeClass(largest={"cpu": 8000}, free=((1, {"pods": 9}),)),)
+        "used",
+        allocatable={"cpu": 8000},
+        node_classes=(NodeClass(largest={"cpu": 8000}, nodes=(1,), free={"pods": (9,)}),),
     )
     for weights in ({}, {"used": 9, "few-large": 1}):
         unit = a_divided_unit(5, request=CORE, weights=weights)
@@ -135,7 +137,7 @@ def test_with_few_clusters_allowed_a_full_one_takes_no_place() -> None:
         api_types=FEW_LARGE.api_types,
         allocatable={"cpu": 64000, "memory": 1 << 40},
         available={"cpu": 64000, "memory": 1 << 40},
-        node_classes=(NodeClass(largest={"cpu": 64000}, free=()),),
+        node_classes=(NodeClass(largest={"cpu": 64000}),),
     )
     unit = a_divided_unit(2, request=CORE, max_clusters=1)
     assert decide(unit, busy, FEW_LARGE).placements == {"few-large": 2}
@@ -185,7 +187,7 @@ def test_a_promised_pod_takes_the_place_of_as_many_as_it_could(other: Any, reque
 def test_the_answers_of_a_cluster_are_kept_and_bounded() -> None:
     cluster = a_cluster().with_nodes(1, cpu="4").built()
     for amount in range(1, 1100):
-        capacity_of(cluster, PodShape((("cpu", amount),)))
+        capacity_of(cluster, pod_shape((("cpu", amount),)))
     assert len(cluster.memo) < 1100
 
 
@@ -216,7 +218,8 @@ def test_a_cluster_is_read_from_what_it_reports() -> None:
             {"zone": "a"},
             (Taint("k", "", "NoSchedule"),),
             {"cpu": 4000},
-            ((2, {"cpu": 3500, "memory": 1 << 30, "pods": 9}),),
+            (2,),
+            {"cpu": (3500,), "memory": (1 << 30,), "pods": (9,)},
         ),
     )
     assert cluster.omitted_node_labels == {"kubernetes.io/hostname"}

@@ -1,0 +1,12 @@
+"""Settings for all tests: generated examples are the same in every run, so that a red run is about the change in it.
+
+`HYPOTHESIS_PROFILE=search` looks for new examples instead, many more of them.
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
