@@ -47,8 +47,10 @@ from federation.server.apiserver import APIServer, APIServerOptions
 from federation.server.app import AppOptions
 from federation.server.limits import LimitOptions
 from federation.settings import Settings
-from federation.store.journal import Journal, SQLJournal
+from federation.store.journal import Journal
+from federation.store.options import JournalOptions
 from federation.store.sql import SQLStore
+from federation.store.sqljournal import SQLJournal
 
 Run = Callable[[], Awaitable[None]]
 
@@ -133,7 +135,15 @@ class ControlPlane:
         self._clock = clock
         self.kubeconfig: Path = settings.directory.expanduser().absolute() / "kubeconfig"
         self._store = SQLStore(settings.database_url, clock=clock)
-        self._journal = SQLJournal(self._store.database, clock=clock)
+        self._journal = SQLJournal(
+            self._store.database,
+            JournalOptions(
+                age_days_max=settings.decisions_age_days_max,
+                rows_per_object_max=settings.decisions_per_object_max,
+                rows_max=settings.decisions_max,
+            ),
+            clock=clock,
+        )
         self._server = APIServer(
             self._store,
             self._journal,

@@ -41,6 +41,13 @@ class Settings:
     namespace_exclude_regexp: str = ""
     """Namespaces that are not propagated automatically, besides the built-in ones."""
 
+    decisions_age_days_max: float = 14.0
+    """How long a scheduling decision can be asked for (`fedctl why`); the newest of an object is kept longer."""
+    decisions_per_object_max: int = 20
+    """How many decisions of one object are kept."""
+    decisions_max: int = 50_000
+    """How many decisions are kept altogether, about 200 MB at 4 kB of explanation each."""
+
     oidc_issuer_url: str = ""
     """OIDC issuer whose ID tokens are accepted as bearer tokens; empty: none. The names are kube-apiserver's flags."""
     oidc_client_id: str = ""

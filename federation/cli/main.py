@@ -195,15 +195,18 @@ def why_command(
     namespace: Annotated[str, typer.Option("-n", "--namespace", help="Namespace of the object.")] = "default",
     kubeconfig: Kubeconfig = None,
     context: Context = "",
-    output: Annotated[str, typer.Option("-o", "--output", help="table or json.")] = "table",
+    at: Annotated[str, typer.Option("--at", help="The decision in force then: 2026-01-01T12:00:00Z, 10m, 3d.")] = "",
+    diff: Annotated[bool, typer.Option("--diff", help="Compare it with the one before.")] = False,
+    output: Annotated[str, typer.Option("-o", "--output", help="table, json or yaml.")] = "table",
 ) -> None:
     """Explain where an object runs, and why.
 
     For every cluster: how many replicas and by which scores, or which plugin rejected it and the reason; then the
     division step by step.
     """
-    _check_output(output)
-    _execute(why.why(Session(kubeconfig, context), target, namespace, output))
+    if output not in ("table", "json", "yaml"):
+        raise typer.BadParameter("must be table, json or yaml", param_hint="--output")
+    _execute(why.why(Session(kubeconfig, context), why.Question(target, namespace, at, diff, output)))
 
 
 @app.command("plan")

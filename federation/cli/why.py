@@ -1,51 +1,90 @@
-"""`fedctl why KIND/NAME`: the last decision about an object, for every cluster selected or rejected.
+"""`fedctl why KIND/NAME`: a decision about an object, for every cluster selected or rejected.
 
 It only prints what the journal holds: which plugin rejected a cluster and the reason, every plugin's score, and the
-division of replicas step by step. `-o json` prints the journal's record unchanged.
+division of replicas step by step. The newest decision, or with `--at` the one that was in force then; `--diff` compares
+it with the one before (`whydiff.py`). `-o json` and `-o yaml` print the journal's record unchanged.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
+import yaml
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from federation.api import names
 from federation.api.resources import FEDERATED_TYPE_CONFIGS, Resource
-from federation.base.clock import SystemClock, from_rfc3339
+from federation.base.clock import SystemClock, from_rfc3339, to_rfc3339_micro
 from federation.base.errors import ConfigurationError, NotFound
 from federation.cli.clusters import to_age, to_console
+from federation.cli.moments import parse_moment
 from federation.cli.session import Session, get_json
+from federation.cli.whydiff import print_difference
 from federation.client.http import HTTPClient
+from federation.scheduling.comparison import compare
 from federation.scheduling.explain import ClusterRow, rows
 
 
-async def why(session: Session, target: str, namespace: str, output: str) -> None:
-    """Print the last decision about `target` (KIND/NAME; a kind, plural or short name, with or without its group)."""
-    kind_text, separator, name = target.partition("/")
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked: `target` is KIND/NAME (a kind, plural or short name, with or without its group)."""
+
+    target: str
+    namespace: str
+    at: str = ""
+    is_difference: bool = False
+    output: str = "table"
+
+
+async def why(session: Session, question: Question) -> None:
+    """Print a decision, or what changed by it."""
+    kind_text, separator, name = question.target.partition("/")
     if not separator or not kind_text or not name or "/" in name:
-        raise ConfigurationError(f"{target!r}: write KIND/NAME, for example deployment/nginx")
+        raise ConfigurationError(f"{question.target!r}: write KIND/NAME, for example deployment/nginx")
+    query = {"name": name, "limit": "2" if question.is_difference else "1"}
+    if question.at:
+        query["until"] = to_rfc3339_micro(parse_moment(question.at, SystemClock().now(), "--at"))
     async with session.client() as host:
         served = await _resolve(host, kind_text)
-        query = {"kind": served["kind"], "group": served["group"], "name": name}
+        query |= {"kind": served["kind"], "group": served["group"]}
         if served["namespaced"]:
-            query["namespace"] = namespace
+            query["namespace"] = question.namespace
         answer = await get_json(host, "/federation/v1/decisions", query)
         assert isinstance(answer, dict)
-        if not answer["items"]:
-            raise ConfigurationError(await _say_nothing_decided(host, served, namespace, name))
-    record = answer["items"][0]
-    if output == "json":
-        print(orjson.dumps(record, option=orjson.OPT_INDENT_2).decode())
-        return
-    _print(record)
+        records = answer["items"]
+        if not records:
+            raise ConfigurationError(await _say_nothing_decided(host, served, question, name))
+    if question.is_difference and len(records) == 1:
+        raise ConfigurationError(f"{served['kind'].lower()}/{name}: there is no decision before it to compare with")
+    if question.output != "table":
+        _dump(records, question)
+    elif question.is_difference:
+        print_difference(*records)
+    else:
+        _print(records[0])
 
 
-async def _say_nothing_decided(host: HTTPClient, served: Mapping[str, Any], namespace: str, name: str) -> str:
+def _dump(records: list[dict[str, Any]], question: Question) -> None:
+    value: Any = records[0]
+    if question.is_difference:
+        after, before = records
+        difference = compare(before["explanation"], after["explanation"]).to_json()
+        value = {"before": before, "after": after, "difference": difference}
+    if question.output == "json":
+        print(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    else:
+        print(yaml.safe_dump(orjson.loads(orjson.dumps(value)), sort_keys=False, allow_unicode=True), end="")
+
+
+async def _say_nothing_decided(host: HTTPClient, served: Mapping[str, Any], question: Question, name: str) -> str:
+    namespace = question.namespace
     target = f"{served['kind'].lower()}/{name}"
     where = f" in namespace {namespace}" if served["namespaced"] else ""
+    if question.at:
+        return f"{target}{where}: no decision that was made until then is kept; without --at you see the newest"
     resource = Resource(served["group"], served["version"], served["kind"], served["plural"], served["namespaced"])
     try:
         await host.get(resource, name, namespace if resource.namespaced else "")
@@ -81,8 +120,12 @@ def _print(record: Mapping[str, Any]) -> None:
     where = f" in {record['namespace']}" if record["namespace"] else ""
     console.print(f"[bold]{record['kind'].lower()}/{record['name']}[/bold]{where}: [bold]{record['outcome']}[/bold]")
     print_facts(console, explanation)
-    age = to_age(SystemClock().now(), made)
-    console.print(f"  decided   {age} ago, in {record['durationMs']:.1f} ms")
+    now = SystemClock().now()
+    again = ""
+    if count := record.get("repeats"):
+        last = to_age(now, from_rfc3339(record["lastAt"]))
+        again = f"; {count} time{'' if count == 1 else 's'} again with the same result, last {last} ago"
+    console.print(f"  decided   {to_age(now, made)} ago, in {record['durationMs']:.1f} ms{again}")
     print_scores(console, explanation)
 
 

@@ -8,6 +8,7 @@ are stored and read again by later versions; add, do not rename.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 import orjson
@@ -85,6 +86,12 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
     if decision.failure is not None:
         explanation["failed"] = {"plugin": decision.failure.plugin, "reasons": decision.failure.reasons}
     return explanation
+
+
+def digest_of_failure(explanation: Mapping[str, Any]) -> bytes:
+    """Return what makes two unsuccessful decisions the same: outcome, policy and reasons, not scores nor inputs."""
+    said = [explanation.get(key) for key in ("outcome", "reason", "policy", "rejected", "failed")]
+    return blake2b(orjson.dumps(said), digest_size=16).digest()
 
 
 def rows(explanation: Mapping[str, Any]) -> list[ClusterRow]:

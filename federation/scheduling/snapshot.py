@@ -10,7 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Flag, auto
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
+
+import orjson
 
 from federation.api import conditions, names, quantity
 from federation.scheduling.framework.types import CPU, Cluster, GroupVersionKind, NodeClass, Taint
@@ -38,6 +41,11 @@ class Snapshot:
 
     generation: int
     clusters: tuple[Cluster, ...]
+
+    @cached_property
+    def content_hash(self) -> str:
+        """What decisions can depend on of all clusters, as a hash; only clusters that changed are read for it."""
+        return blake2b(b"".join(map(_digest_of, self.clusters)), digest_size=8).hexdigest()
 
     @cached_property
     def by_name(self) -> Mapping[str, Cluster]:
@@ -115,6 +123,24 @@ def compare(old: Cluster | None, new: Cluster) -> Change:
     if _annotations(old) != _annotations(new):
         change |= Change.ANNOTATIONS
     return change
+
+
+def _digest_of(cluster: Cluster) -> bytes:
+    digest: bytes | None = cluster.memo.get(_digest_of)
+    if digest is None:
+        content = (
+            cluster.name,
+            cluster.labels,
+            _annotations(cluster),
+            cluster.taints,
+            sorted(cluster.api_types),
+            (cluster.is_ready, cluster.is_terminating),
+            (cluster.allocatable, cluster.available, cluster.node_classes),
+            sorted(cluster.omitted_node_labels),
+        )
+        digest = blake2b(orjson.dumps(content, default=list, option=orjson.OPT_SORT_KEYS), digest_size=8).digest()
+        cluster.memo[_digest_of] = digest
+    return digest
 
 
 def _annotations(cluster: Cluster) -> Mapping[str, str]:

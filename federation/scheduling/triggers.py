@@ -17,7 +17,7 @@ from federation.scheduling.framework.types import Cluster, Resources
 from federation.scheduling.policy import Policy, hash_of
 from federation.scheduling.snapshot import Snapshot
 
-_HASHED_ANNOTATIONS = (
+HASHED_ANNOTATIONS = (
     names.AFFINITY,
     names.APPLIED_MIGRATION_CONFIGURATION,
     names.CLUSTER_SELECTOR,
@@ -29,6 +29,7 @@ _HASHED_ANNOTATIONS = (
     names.STICKY_CLUSTER,
     names.TOLERATIONS,
 )
+"""Annotations on a federated object that decisions depend on."""
 _STABLE = frozenset(("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash"))
 _LABELS = "clusterLabelsHashes"
 _TAINTS = "clusterTaintsHashes"
@@ -207,5 +208,5 @@ def _parse(text: str | None) -> dict[str, Any] | None:
 
 
 def _annotations_hash(annotations: Mapping[str, str]) -> str:
-    present = {key: annotations[key] for key in _HASHED_ANNOTATIONS if key in annotations}
+    present = {key: annotations[key] for key in HASHED_ANNOTATIONS if key in annotations}
     return hash_of(present) if present else _NO_ANNOTATIONS_HASH

@@ -19,6 +19,7 @@ from federation.server.identity import (
     SERVICE_ACCOUNTS_GROUP,
     UNAUTHENTICATED,
     Attributes,
+    Decision,
     User,
     service_account_user,
 )
@@ -28,6 +29,7 @@ from federation.server.reviews import Authorizer
 _SYNC_S_MAX = 10.0
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
 _UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_MASTER = Decision(is_allowed=True)
 _EXTRA_PREFIX = b"impersonate-extra-"
 
 
@@ -44,21 +46,28 @@ async def check(
 
     Decision and reason are added to `annotations`, for the audit event.
     """
+    decision = await _ask(authorizer, user, attributes)
+    if annotations is not None:
+        _note(annotations, "allow" if decision.is_allowed else "forbid", decision.reason)
+    if not decision.is_allowed:
+        raise forbidden(user, attributes, decision.reason)
+
+
+async def is_allowed(authorizer: Authorizer, user: User, attributes: Attributes) -> bool:
+    """Say whether the user may do this; ServiceUnavailable when roles cannot be loaded."""
+    return (await _ask(authorizer, user, attributes)).is_allowed
+
+
+async def _ask(authorizer: Authorizer, user: User, attributes: Attributes) -> Decision:
     if MASTERS in user.groups:
-        if annotations is not None:
-            _note(annotations, "allow", "")
-        return
+        return _MASTER
     if not authorizer.has_synced:
         try:
             async with asyncio.timeout(_SYNC_S_MAX):
                 await authorizer.wait_synced()
         except TimeoutError as error:
             raise ServiceUnavailable("roles are not loaded yet") from error
-    decision = authorizer.authorize(user, attributes)
-    if annotations is not None:
-        _note(annotations, "allow" if decision.is_allowed else "forbid", decision.reason)
-    if not decision.is_allowed:
-        raise forbidden(user, attributes, decision.reason)
+    return authorizer.authorize(user, attributes)
 
 
 def _note(annotations: dict[str, str], decision: str, reason: str) -> None:

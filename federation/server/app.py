@@ -8,7 +8,7 @@ next. The app lives as long as the server and starts nothing by itself.
 
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
@@ -49,11 +49,13 @@ from federation.server.requestmetrics import observe
 from federation.server.resources import Resources, is_watch
 from federation.server.reviews import Authorizer, Reviews
 from federation.server.watching import Watches
-from federation.server.web import create_web
+from federation.server.web import DECISIONS_PATH, create_web
 from federation.store.journal import Journal
 
 _log = structlog.get_logger(__name__)
 KUBERNETES_VERSION = "v1.36.0"
+_REQUEST = "federation.request"
+"""Where a handler of the web app finds the request that it is part of."""
 _TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 _PUBLIC = ENDPOINTS | {"version"}
 _INDEX = (
@@ -168,7 +170,10 @@ class App:
                 await self._serve_path(request, first)
                 return
             attributes = Attributes(request.method.lower(), path=request.path)
-            await access.check(self._authorizer, request.user, attributes, request.annotations)
+            if request.path == DECISIONS_PATH:
+                request.scope[_REQUEST] = request  # its handler asks: it depends on what is asked for
+            else:
+                await access.check(self._authorizer, request.user, attributes, request.annotations)
             flow = await self._limiter.enter(request.user, attributes)
             try:
                 await self._serve_path(request, first)
@@ -293,12 +298,23 @@ def create_app(
         registry,
         authenticator=authenticator,
         authorizer=authorizer,
-        web=create_web(journal),
+        web=create_web(journal, registry.kinds, partial(_authorize, authorizer)),
         readiness={"rbac": has_roles, **(readiness or {})},
         options=options or AppOptions(),
         clock=clock or SystemClock(),
         auditor=auditor,
     )
+
+
+async def _authorize(authorizer: Authorizer, scope: Scope, needed: Sequence[Attributes]) -> None:
+    """Raise Forbidden unless the user of a web handler's request may get its path, or do all that is needed."""
+    request: Request = scope[_REQUEST]
+    path = Attributes("get", path=request.path)
+    if needed and not await access.is_allowed(authorizer, request.user, path):
+        for attributes in needed:
+            await access.check(authorizer, request.user, attributes, request.annotations)
+    else:
+        await access.check(authorizer, request.user, path, request.annotations)
 
 
 def version_info() -> dict[str, str]:

@@ -1,37 +1,30 @@
 """The journal of decisions: what was decided for an object, when, with which outcome, and the whole explanation.
 
-`fedctl why` asks it. Decisions are buffered and written a few times a second; they explain, nothing depends on them,
-so a crash may lose the last half second, and a full buffer drops its oldest. It forgets by age, by rows per object
-and by rows altogether. `SQLJournal` keeps them beside the store, in the same database; `MemoryJournal` forgets with
-the process.
+`fedctl why` and `GET /federation/v1/decisions` ask it. Decisions explain, nothing depends on them. It forgets by age,
+by records per object and by records altogether; the newest record of an object outlives its age, because it says why
+the object is where it is. A decision that came to the same as the one before is counted on that record. Here is what a
+journal is, and `MemoryJournal`, which forgets with the process; `sqljournal.py` keeps one beside the store.
 """
 
-import asyncio
-from collections import Counter as Tally
+import itertools
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Protocol
 
-from prometheus_client import Counter
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
-
-from federation.base.clock import Clock, SystemClock
-from federation.store.database import Database
 from federation.store.options import JournalOptions
-from federation.store.schema import decision
 
-_written = Counter("federation_store_decisions_total", "Decisions written to the journal")
-_dropped = Counter("federation_store_decisions_dropped_total", "Decisions that a full buffer dropped")
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+Identity = tuple[str, str, str, str]
+"""Group, kind, namespace and name of the object that was decided about."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionRecord:
-    """One decision about one object; `explanation` is a JSON object."""
+    """One decision about one object; `explanation` is a JSON object.
+
+    `repeats` says how often it was decided again with the same result, `last_at` when last. `number` grows with every
+    record; the journal gives it.
+    """
 
     at: datetime
     group: str
@@ -41,11 +34,38 @@ class DecisionRecord:
     outcome: str
     duration_ms: float
     explanation: bytes
+    repeats: int = 0
+    last_at: datetime | None = None
+    number: int = 0
 
     @property
-    def identity(self) -> tuple[str, str, str, str]:
+    def identity(self) -> Identity:
         """The object that was decided about."""
         return self.group, self.kind, self.namespace, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionFilter:
+    """Which decisions; None means any. `since` and `until` include their moment and look at when it was made first."""
+
+    group: str | None = None
+    kind: str | None = None
+    namespace: str | None = None
+    name: str | None = None
+    outcome: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def matches(self, record: DecisionRecord) -> bool:
+        """Say whether the record is one of them."""
+        return (
+            all(
+                getattr(self, field) in (None, getattr(record, field))
+                for field in ("group", "kind", "namespace", "name", "outcome")
+            )
+            and (self.since is None or record.at >= self.since)
+            and (self.until is None or record.at <= self.until)
+        )
 
 
 class Journal(Protocol):
@@ -55,190 +75,47 @@ class Journal(Protocol):
         """Take a decision; never waits for a database and never fails."""
         ...
 
-    async def query(
-        self,
-        *,
-        kind: str,
-        namespace: str,
-        name: str,
-        group: str | None = None,
-        before: datetime | None = None,
-        limit: int = 1,
-    ) -> list[DecisionRecord]:
-        """Return an object's decisions, newest first; `group` None means any group, `before` is exclusive."""
+    async def repeat(self, identity: Identity, first_at: datetime, at: datetime) -> None:
+        """Count up the object's record of `first_at`: the same was decided again at `at`. Like `append` otherwise."""
+        ...
+
+    async def query(self, wanted: DecisionFilter, *, limit: int = 1, below: int | None = None) -> list[DecisionRecord]:
+        """Return decisions, newest first; `below` is exclusive: the number of the last record of the page before."""
         ...
 
 
 class MemoryJournal:
-    """`Journal` in memory, bounded by rows per object and altogether."""
+    """`Journal` in memory, bounded by age, by records per object and altogether."""
 
     def __init__(self, options: JournalOptions | None = None) -> None:
         self._options = options or JournalOptions()
-        self._records: deque[DecisionRecord] = deque(maxlen=self._options.rows_max)
+        self._records: dict[int, DecisionRecord] = {}
+        self._of: dict[Identity, deque[int]] = {}
+        self._numbers = itertools.count(1)
 
     async def append(self, record: DecisionRecord) -> None:
-        self._records.append(record)
+        number, held = next(self._numbers), self._of.setdefault(record.identity, deque())
+        oldest = record.at - timedelta(days=self._options.age_days_max)
+        while held and (len(held) >= self._options.rows_per_object_max or self._records[held[0]].at < oldest):
+            del self._records[held.popleft()]
+        self._records[number] = replace(record, number=number)
+        held.append(number)
+        if len(self._records) > self._options.rows_max:
+            first = self._records.pop(next(iter(self._records)))
+            self._of[first.identity].popleft()
+            if not self._of[first.identity]:
+                del self._of[first.identity]
 
-    async def query(
-        self,
-        *,
-        kind: str,
-        namespace: str,
-        name: str,
-        group: str | None = None,
-        before: datetime | None = None,
-        limit: int = 1,
-    ) -> list[DecisionRecord]:
-        found = [
+    async def repeat(self, identity: Identity, first_at: datetime, at: datetime) -> None:
+        for number in self._of.get(identity, ()):
+            record = self._records[number]
+            if record.at == first_at:
+                self._records[number] = replace(record, repeats=record.repeats + 1, last_at=at)
+
+    async def query(self, wanted: DecisionFilter, *, limit: int = 1, below: int | None = None) -> list[DecisionRecord]:
+        found = (
             record
-            for record in self._records
-            if (record.kind, record.namespace, record.name) == (kind, namespace, name)
-            and (group is None or record.group == group)
-        ]
-        kept = found[-self._options.rows_per_object_max :]
-        newest = [record for record in reversed(kept) if before is None or record.at < before]
-        return newest[:limit]
-
-
-class SQLJournal:
-    """`Journal` in the store's database: `SQLJournal(store.database)`. `run` writes what `append` has buffered."""
-
-    def __init__(
-        self, database: Database, options: JournalOptions | None = None, *, clock: Clock | None = None
-    ) -> None:
-        self._database = database
-        self._options = options or JournalOptions()
-        self._clock = clock or SystemClock()
-        self._pending: deque[DecisionRecord] = deque()
-        self._since_trimmed: Tally[tuple[str, str, str, str]] = Tally()
-        self._writing = asyncio.Lock()
-
-    async def append(self, record: DecisionRecord) -> None:
-        if len(self._pending) >= self._options.pending_max:
-            self._pending.popleft()
-            _dropped.inc()
-        self._pending.append(record)
-
-    async def query(
-        self,
-        *,
-        kind: str,
-        namespace: str,
-        name: str,
-        group: str | None = None,
-        before: datetime | None = None,
-        limit: int = 1,
-    ) -> list[DecisionRecord]:
-        await self.flush()
-        wanted = [decision.c.kind == kind, decision.c.namespace == namespace, decision.c.name == name]
-        if group is not None:
-            wanted.append(decision.c.api_group == group)
-        if before is not None:
-            wanted.append(decision.c.at_us < _to_us(before))
-        return await self._database.read(lambda connection: _select(connection, wanted, limit))
-
-    async def run(self) -> None:
-        """Write buffered decisions every `flush_interval_s` and forget old ones, until cancelled."""
-        prune_at_s = self._clock.monotonic()
-        try:
-            while True:
-                await self.flush()
-                if self._clock.monotonic() >= prune_at_s:
-                    await self.prune()
-                    prune_at_s = self._clock.monotonic() + self._options.prune_interval_s
-                await self._clock.sleep(self._options.flush_interval_s)
-        finally:
-            await self.flush()
-
-    async def flush(self) -> None:
-        """Write everything that is buffered."""
-        async with self._writing:
-            while self._pending:
-                size = min(len(self._pending), self._options.rows_per_transaction_max)
-                await self._write([self._pending.popleft() for _ in range(size)])
-
-    async def prune(self) -> None:
-        """Forget what is older than `age_days_max`, and the oldest beyond `rows_max`."""
-        oldest = _to_us(self._clock.now() - timedelta(days=self._options.age_days_max))
-        rows_max = self._options.rows_max
-        await self._database.write(lambda connection: _delete_before(connection, oldest, rows_max), is_durable=False)
-
-    async def _write(self, batch: Sequence[DecisionRecord]) -> None:
-        try:
-            await self._database.write(lambda connection: _insert(connection, batch), is_durable=False)
-        except BaseException:
-            self._pending.extendleft(reversed(batch))
-            raise
-        _written.inc(len(batch))
-        self._since_trimmed.update(record.identity for record in batch)
-        await self._trim_objects()
-
-    async def _trim_objects(self) -> None:
-        # An object is looked at after some new decisions only: the limit is exceeded by at most that many.
-        slack = max(1, self._options.rows_per_object_max // 4)
-        full = [identity for identity, added in self._since_trimmed.items() if added >= slack]
-        if full:
-            rows_max = self._options.rows_per_object_max
-            await self._database.write(lambda connection: _trim(connection, full, rows_max), is_durable=False)
-            for identity in full:
-                del self._since_trimmed[identity]
-
-
-def _to_us(at: datetime) -> int:
-    return (at - _EPOCH) // _MICROSECOND
-
-
-def _insert(connection: Connection, records: Sequence[DecisionRecord]) -> None:
-    rows = [
-        {
-            "at_us": _to_us(record.at),
-            "api_group": record.group,
-            "kind": record.kind,
-            "namespace": record.namespace,
-            "name": record.name,
-            "outcome": record.outcome,
-            "duration_ms": record.duration_ms,
-            "explanation": record.explanation,
-        }
-        for record in records
-    ]
-    connection.execute(insert(decision), rows)
-
-
-def _select(connection: Connection, wanted: Sequence[ColumnElement[bool]], limit: int) -> list[DecisionRecord]:
-    query = select(decision).where(*wanted).order_by(decision.c.id.desc()).limit(limit)
-    return [
-        DecisionRecord(
-            _EPOCH + row.at_us * _MICROSECOND,
-            row.api_group,
-            row.kind,
-            row.namespace,
-            row.name,
-            row.outcome,
-            row.duration_ms,
-            row.explanation,
+            for number, record in reversed(self._records.items())
+            if (below is None or number < below) and wanted.matches(record)
         )
-        for row in connection.execute(query)
-    ]
-
-
-def _delete_before(connection: Connection, oldest_us: int, rows_max: int) -> None:
-    connection.execute(delete(decision).where(decision.c.at_us < oldest_us))
-    newest = connection.execute(select(func.max(decision.c.id))).scalar()
-    if newest is not None:
-        # Numbers are given in sequence, so counting back from the newest keeps at most `rows_max` rows.
-        connection.execute(delete(decision).where(decision.c.id <= newest - rows_max))
-
-
-def _trim(connection: Connection, identities: Sequence[tuple[str, str, str, str]], rows_max: int) -> None:
-    for group, kind, namespace, name in identities:
-        of_object = (
-            (decision.c.kind == kind)
-            & (decision.c.namespace == namespace)
-            & (decision.c.name == name)
-            & (decision.c.api_group == group)
-        )
-        oldest_kept = (
-            select(decision.c.id).where(of_object).order_by(decision.c.id.desc()).offset(rows_max - 1).limit(1)
-        )
-        connection.execute(delete(decision).where(of_object, decision.c.id < oldest_kept.scalar_subquery()))
+        return list(itertools.islice(found, limit))

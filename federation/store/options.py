@@ -64,7 +64,7 @@ class JournalOptions:
     """Limits of the decision journal; it forgets by age, by rows per object and by rows altogether."""
 
     age_days_max: float = 14.0
-    """How long a decision can be asked for."""
+    """How long a decision can be asked for; an object's newest one longer, it says why the object is where it is."""
 
     rows_per_object_max: int = 20
     """How many decisions of one object are kept; `fedctl why` shows the newest, older ones show what changed."""
@@ -83,3 +83,6 @@ class JournalOptions:
 
     prune_interval_s: float = 60.0
     """How often age and total are checked."""
+
+    rows_per_prune_max: int = 2_000
+    """How many old decisions one such check looks at, some milliseconds; the next one goes on after them."""

@@ -25,9 +25,9 @@ from sqlalchemy import (
 
 from federation.store.interface import EventType
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 SCHEMA_COMPAT = 1
-MIGRATION_HEAD = "0002"
+MIGRATION_HEAD = "0003"
 
 TYPES = (EventType.CREATED, EventType.UPDATED, EventType.DELETED)
 """What `store_log.type` stands for: the position in this tuple."""
@@ -81,6 +81,8 @@ decision = Table(
     Column("outcome", Text, nullable=False),
     Column("duration_ms", Float, nullable=False),
     Column("explanation", LargeBinary, nullable=False),
+    Column("repeats", Integer, nullable=False, server_default="0"),
+    Column("last_at_us", BigInteger, nullable=True),
     Index(None, "kind", "namespace", "name", "id"),
     Index(None, "at_us"),
 )

@@ -12,6 +12,7 @@ from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import FilterPlugin
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.types import SUCCESS, Cluster, SchedulingUnit, Status
+from federation.store.journal import DecisionFilter
 
 KEPT = {"east": 2, "north": 1, "west": 1}
 
@@ -60,7 +61,7 @@ async def test_clusters_that_all_became_unsuitable_keep_what_they_have() -> None
         message = await _is_kept_and_told(world, "NoFeasibleCluster")
 
         assert "3" in message  # so many clusters were looked at
-        (record,) = await world.journal.query(kind="Deployment", namespace="default", name="web")
+        (record,) = await world.journal.query(DecisionFilter(name="web"))
         assert record.outcome == "NoFeasibleCluster"
         assert orjson.loads(record.explanation)["outcome"] == "NoFeasibleCluster"
 

@@ -23,6 +23,7 @@ from federation.api.resources import (
 from federation.base.clock import ManualClock
 from federation.client.connection import Connection
 from federation.client.outcalls import Answer
+from federation.store.journal import DecisionFilter
 
 HOUR_S = 3600
 COUNT = 12
@@ -83,7 +84,7 @@ async def begin(world: World, failure_policy: str) -> None:
 
 
 async def journaled(world: World, name: str) -> dict[str, Any]:
-    (record, *_) = await world.journal.query(kind="Deployment", namespace="default", name=name, limit=1)
+    (record, *_) = await world.journal.query(DecisionFilter(name=name))
     found: dict[str, Any] = orjson.loads(record.explanation)
     return found
 

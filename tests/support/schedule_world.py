@@ -33,7 +33,7 @@ from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
-from federation.store.journal import DecisionRecord, MemoryJournal
+from federation.store.journal import DecisionFilter, DecisionRecord, MemoryJournal
 from federation.store.memory import MemoryStore
 
 _PATIENCE_S = 10.0
@@ -236,7 +236,7 @@ class World:
 
     async def journaled(self, name: str = "web", limit: int = 20) -> list[DecisionRecord]:
         """Return the decisions, newest first."""
-        return await self.journal.query(kind="Deployment", namespace="default", name=name, limit=limit)
+        return await self.journal.query(DecisionFilter(name=name), limit=limit)
 
     async def events(self) -> list[tuple[str, str, str]]:
         """Return (type, reason, message) of the events about the federated objects."""

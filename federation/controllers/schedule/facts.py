@@ -5,6 +5,8 @@ rebuilt from the caches after a restart, but for the reservations, which only pr
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
 
 from federation.runtime.controller import Key
 from federation.scheduling.matching import PolicyIndex
@@ -13,6 +15,15 @@ from federation.scheduling.profiles import Profiles
 from federation.scheduling.reservations import Reservations
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was told of an object that could not be scheduled: `why` in the condition; `digest`, `at` of the record."""
+
+    why: str
+    digest: bytes
+    at: datetime
 
 
 class Facts:
@@ -24,7 +35,7 @@ class Facts:
         self.policies = PolicyIndex()
         self.profiles = profiles or Profiles()
         self.triggers = TriggerSource()
-        self._waiting: dict[Key, str] = {}
+        self._waiting: dict[Key, Told] = {}
         self._bound: dict[Key, PolicyRef] = {}
         self._by_policy: dict[PolicyRef, set[Key]] = {}
 
@@ -39,13 +50,13 @@ class Facts:
         """Say whether the object's last decision was unsuccessful."""
         return key in self._waiting
 
-    def is_told(self, key: Key, why: str) -> bool:
-        """Say whether the object waits for exactly this reason, so that it has been told already."""
-        return self._waiting.get(key) == why
+    def told(self, key: Key) -> Told | None:
+        """Return what was told about the object when it could not be scheduled, None when it does not wait."""
+        return self._waiting.get(key)
 
-    def wait(self, key: Key, why: str) -> None:
-        """Note that the object could not be scheduled, and why."""
-        self._waiting[key] = why
+    def wait(self, key: Key, told: Told) -> None:
+        """Note that the object could not be scheduled, and what was told."""
+        self._waiting[key] = told
 
     def settle(self, key: Key) -> None:
         """Note that the object waits for nothing."""

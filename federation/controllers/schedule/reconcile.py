@@ -15,7 +15,7 @@ from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECT
 from federation.base.clock import Clock
 from federation.client.protocol import Client, PatchType
 from federation.controllers.schedule.driving import PluginCaller, drive
-from federation.controllers.schedule.facts import Facts
+from federation.controllers.schedule.facts import Facts, Told
 from federation.controllers.schedule.parking import Parking
 from federation.controllers.schedule.report import Reporter, Subject
 from federation.runtime.controller import DONE, Key, Result
@@ -23,6 +23,8 @@ from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.scheduling import persist
 from federation.scheduling.engine import Decision, Engine, Outcome
+from federation.scheduling.explain import digest_of_failure, to_explanation
+from federation.scheduling.inputs import inputs_of
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.turn import (
     Deferred,
@@ -66,6 +68,10 @@ class _Case:
         ref = self.turn.ref
         policy = {"namespace": ref.namespace, "name": ref.name} if ref else None
         return {"policy": policy, "generation": self.fed_object["metadata"].get("generation"), **more}
+
+    def undecided(self, outcome: str, reason: str, **more: Any) -> dict[str, Any]:
+        """Return the explanation of there being nothing to decide, or of a decision being impossible."""
+        return {**self.context(**more), "outcome": outcome, "reason": reason, "placements": self.turn.current()}
 
 
 class Reconciler:
@@ -143,17 +149,25 @@ class Reconciler:
         """Decide, and put the decision in force."""
         run = self._engine.run(due.unit, snapshot, due.profile, now=self._clock.now())
         decision, has_asked = await drive(run, self._caller)
+        inputs = inputs_of(
+            case.fed_object,
+            snapshot,
+            policy_hash=due.policy.content_hash,
+            profile_hash=self._facts.profiles.hash(due.policy.profile),
+            reserved=due.unit.reserved,
+        )
+        explanation = {**case.context(because=due.verdict.changed, inputs=inputs), **to_explanation(decision)}
         if decision.is_success:
-            await self._place(case, due, decision)
+            await self._place(case, due, decision, explanation)
             return DONE
-        await self._fail(case, Stuck(decision.outcome, decision.reason), decision)
+        await self._fail(case, Stuck(decision.outcome, decision.reason), explanation)
         if decision.outcome is not Outcome.PLUGIN_FAILED or not has_asked or decision.failure is None:
             return DONE
         return self._parking.park(case.key, decision.failure.plugin, case.started_s)
 
     # -- the endings
 
-    async def _place(self, case: _Case, due: Due, decision: Decision) -> None:
+    async def _place(self, case: _Case, due: Due, decision: Decision, explanation: dict[str, Any]) -> None:
         before = decision.unit.current
         patch, is_moved = placed(case.turn, due, decision.placements)
         reserve(self._facts.reservations, case.key, decision, self._clock.monotonic())
@@ -167,8 +181,8 @@ class Reconciler:
         if is_moved and before:
             move = persist.describe_move(before, decision.placements)
             self._reporter.event(case.subject, NORMAL, names.EVENT_SCHEDULED, f"{move} ({case.turn.ref})")
-        context = case.context(isChanged=is_moved, because=due.verdict.changed)
-        await self._reporter.decided(case.subject, decision, context, case.started_s)
+        explanation["isChanged"] = is_moved
+        await self._reporter.journal(case.subject, decision.outcome, explanation, case.started_s)
 
     async def _defer(self, case: _Case, finding: Deferred) -> None:
         """Keep the placement: nothing changed, or only what the policy says not to follow."""
@@ -177,21 +191,21 @@ class Reconciler:
         fed_object = await self._keep(case, finding)
         await self._reporter.recovered(case.subject, fed_object)
         if deferred and present.get(names.SCHEDULING_DEFERRED_REASONS) != deferred:
-            context = case.context(placements=case.turn.current())
-            await self._reporter.undecided(case.subject, "Deferred", deferred, context, case.started_s)
+            explanation = case.undecided("Deferred", deferred, because=finding.verdict.changed)
+            await self._reporter.journal(case.subject, "Deferred", explanation, case.started_s)
 
-    async def _fail(self, case: _Case, stuck: Stuck, decision: Decision | None = None) -> None:
-        """Keep the placement because no decision was possible, and tell it once."""
+    async def _fail(self, case: _Case, stuck: Stuck, decided: dict[str, Any] | None = None) -> None:
+        """Keep the placement because no decision was possible, and tell it once; the journal counts repetitions."""
         fed_object, why = await self._keep(case, stuck), f"{stuck.reason}: {stuck.message}"
-        if self._facts.is_told(case.key, why):
+        explanation = decided or case.undecided(stuck.reason, stuck.message)
+        digest, told = digest_of_failure(explanation), self._facts.told(case.key)
+        if told is not None and told.digest == digest:
+            await self._reporter.repeated(case.subject, told.at)
             return
-        await self._reporter.failed(case.subject, fed_object, stuck.reason, stuck.message)
-        if decision is not None:
-            await self._reporter.decided(case.subject, decision, case.context(), case.started_s)
-        else:
-            context = case.context(placements=case.turn.current())
-            await self._reporter.undecided(case.subject, stuck.reason, stuck.message, context, case.started_s)
-        self._facts.wait(case.key, why)
+        if told is None or told.why != why:
+            await self._reporter.failed(case.subject, fed_object, stuck.reason, stuck.message)
+        at = await self._reporter.journal(case.subject, stuck.reason, explanation, case.started_s)
+        self._facts.wait(case.key, Told(why, digest, at))
 
     async def _keep(self, case: _Case, finding: Finding) -> Object:
         return await self._write(case, kept(case.turn, finding))

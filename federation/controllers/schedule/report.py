@@ -2,12 +2,13 @@
 
 On the happy path nothing is written to the object besides its placement: success shows in its status. Whatever keeps an
 object from being scheduled is told in the condition Scheduled=False, in a warning event on it and on its source, and in
-the journal; all of them only when it is new. The journal also gets every successful decision, with the explanation that
-`fedctl why` prints.
+the journal; all of them only when it is new: the same decision again is counted on its record. The journal also gets
+every successful decision, with the explanation that `fedctl why` prints.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -18,9 +19,7 @@ from federation.api.resources import Object, Resource
 from federation.base.clock import Clock
 from federation.client.protocol import Client, PatchType
 from federation.runtime.events import WARNING, Recorder
-from federation.scheduling.engine import Decision
-from federation.scheduling.explain import to_explanation
-from federation.store.journal import DecisionRecord, Journal
+from federation.store.journal import DecisionRecord, Identity, Journal
 
 _TIMES = ("lastUpdateTime",)
 
@@ -58,29 +57,24 @@ class Reporter:
         if condition is not None and condition.get("status") != "True":
             await self._set_condition(subject, fed_object, "True", names.REASON_SCHEDULED, "")
 
-    async def decided(self, subject: Subject, decision: Decision, context: Mapping[str, Any], started_s: float) -> None:
-        """Put a decision into the journal."""
-        await self._append(subject, decision.outcome, {**context, **to_explanation(decision)}, started_s)
-
-    async def undecided(
-        self, subject: Subject, outcome: str, reason: str, context: Mapping[str, Any], started_s: float
-    ) -> None:
-        """Put into the journal that there was nothing to decide, or that it was not possible, and why."""
-        await self._append(subject, outcome, {**context, "outcome": outcome, "reason": reason}, started_s)
-
-    async def _append(self, subject: Subject, outcome: str, explanation: dict[str, Any], started_s: float) -> None:
-        resource, template = subject.federated_type.resource, subject.fed_object["spec"]["template"]
+    async def journal(
+        self, subject: Subject, outcome: str, explanation: Mapping[str, Any], started_s: float
+    ) -> datetime:
+        """Put a decision into the journal, or why none was possible; return the record's time: `repeated` takes it."""
+        at = self._clock.now()
         record = DecisionRecord(
-            at=self._clock.now(),
-            group=resource.group,
-            kind=resource.kind,
-            namespace=str(subject.fed_object["metadata"].get("namespace") or ""),
-            name=str((template.get("metadata") or {}).get("name") or ""),
-            outcome=outcome,
+            at,
+            *_identity(subject),
+            outcome,
             duration_ms=(self._clock.monotonic() - started_s) * 1000,
             explanation=orjson.dumps(explanation),
         )
         await self._journal.append(record)
+        return at
+
+    async def repeated(self, subject: Subject, first_at: datetime) -> None:
+        """Tell the journal that the decision of `first_at` was made again."""
+        await self._journal.repeat(_identity(subject), first_at, self._clock.now())
 
     async def _set_condition(
         self, subject: Subject, fed_object: Object, status: str, reason: str, message: str
@@ -106,3 +100,9 @@ class Reporter:
             namespace=metadata.get("namespace", ""),
             subresource="status",
         )
+
+
+def _identity(subject: Subject) -> Identity:
+    resource, template = subject.federated_type.resource, subject.fed_object["spec"]["template"]
+    namespace = str(subject.fed_object["metadata"].get("namespace") or "")
+    return resource.group, resource.kind, namespace, str((template.get("metadata") or {}).get("name") or "")

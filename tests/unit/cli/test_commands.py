@@ -6,6 +6,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+import yaml
 from click.testing import Result
 from tests.support.apiserver import Parts, api_server
 from typer.testing import CliRunner
@@ -57,8 +58,16 @@ async def _prepare(parts: Parts) -> None:
         },
     }
     await client.patch(FEDERATED_CLUSTERS, "east", {"status": status}, patch_type=PatchType.MERGE, subresource="status")
+    for ago in (_EARLIER, {}):
+        at = NOW - timedelta(hours=2 if ago else 0)
+        explanation = orjson.dumps({**_EXPLANATION, **ago})
+        await parts.journal.append(
+            DecisionRecord(at, "apps", "Deployment", "default", "web", "Scheduled", 1.5, explanation)
+        )
     await parts.journal.append(
-        DecisionRecord(NOW, "apps", "Deployment", "default", "web", "Scheduled", 1.5, orjson.dumps(_EXPLANATION))
+        DecisionRecord(
+            NOW, "apps", "Deployment", "default", "alone", "NoFeasibleCluster", 1.5, orjson.dumps(_EXPLANATION)
+        )
     )
 
 
@@ -77,6 +86,17 @@ _EXPLANATION = {
         "steps": [{"step": "fill"}],
         "estimated": {"north": 1},
     },
+}
+
+
+_EARLIER = {
+    "clusters": ["east", "west"],
+    "unit": {"kind": "Deployment", "mode": "Divide", "desiredReplicas": 1},
+    "previous": {},
+    "placements": {"east": 1},
+    "rejected": {},
+    "reason": "2/2 clusters are available",
+    "inputs": {"policy": "1", "clusters": "a"},
 }
 
 
@@ -118,6 +138,31 @@ def test_why_is_also_json(server: Parts) -> None:
     assert record["explanation"] == _EXPLANATION
 
 
+def test_why_looks_back(server: Parts) -> None:
+    moment = to_rfc3339(NOW - timedelta(hours=1))
+    text = fedctl(server, "why", "deployment/web", "--at", moment).stdout
+    assert "reason    2/2 clusters are available" in text
+    early = fedctl(server, "why", "deployment/web", "--at", to_rfc3339(NOW - timedelta(days=1)))
+    assert "no decision that was made until then is kept" in str(early.exception)
+    wrong = fedctl(server, "why", "deployment/web", "--at", "noon")
+    assert str(wrong.exception).startswith("--at 'noon': write a time with its zone")
+
+
+def test_why_compares_with_the_decision_before(server: Parts) -> None:
+    lines = fedctl(server, "why", "deployment/web", "--diff").stdout.splitlines()
+    assert any(line.split() == ["replicas", "1", "→", "4"] for line in lines)
+    rows = {line.split()[0]: line for line in lines if line.split()}
+    assert "1 → 3" in rows["east"]
+    assert "more replicas" in rows["east"]
+    assert "joined; selected" in rows["north"]
+    assert "rejected by TaintToleration: had untolerated taint [gpu]" in rows["west"]
+    whole = yaml.safe_load(fedctl(server, "why", "deployment/web", "--diff", "-o", "yaml").stdout)
+    assert whole["before"]["explanation"]["placements"] == {"east": 1}
+    assert {change["name"] for change in whole["difference"]["clusters"]} == {"east", "north", "west"}
+    alone = fedctl(server, "why", "deployment/alone", "--diff")
+    assert str(alone.exception) == "deployment/alone: there is no decision before it to compare with"
+
+
 @pytest.mark.parametrize(
     ("target", "message"),
     [
@@ -135,6 +180,7 @@ def test_why_says_what_is_wrong_with_the_question(server: Parts, target: str, me
 
 def test_wrong_usage_exits_with_two(tmp_path: Path) -> None:
     assert fedctl(None, "clusters", "-o", "yaml").exit_code == 2
+    assert fedctl(None, "why", "deployment/web", "-o", "xml").exit_code == 2
     assert fedctl(None, "up", "--dir", str(tmp_path), "--log-format", "xml").exit_code == 2
     assert fedctl(None, "nonsense").exit_code == 2
 

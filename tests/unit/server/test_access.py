@@ -186,6 +186,30 @@ async def test_paths_are_granted_by_cluster_bindings_only(parts: Parts, admin: h
     assert not parts.authorizer.authorize(User("bob"), Attributes("post", path="/metrics")).is_allowed
 
 
+async def test_who_may_read_an_object_may_read_what_was_decided_about_it(
+    parts: Parts, admin: httpx.AsyncClient
+) -> None:
+    await admin.post(f"{RBAC}/namespaces/default/roles", json=role("web", rule("get", "deployments", group="apps")))
+    bound = binding("web", "Role", "web", user("bob"))
+    await admin.post(f"{RBAC}/namespaces/default/rolebindings", json=bound)
+    await until_allowed(parts, User("bob"), Attributes("get", "apps", "v1", "deployments", "", "default", "web"))
+    url = "/federation/v1/decisions"
+    async with connect(parts.app, BOB) as bob:
+        allowed = await bob.get(f"{url}?kind=Deployment&namespace=default&name=web")
+        assert (allowed.status_code, allowed.json()["items"]) == (200, [])
+        for query, words in (
+            ("kind=Deployment&namespace=other&name=web", 'in API group "apps" in the namespace "other"'),
+            ("kind=Deployment&namespace=default", 'cannot list resource "deployments"'),
+            ("kind=Deployment&name=web", 'cannot get resource "deployments" in API group "apps" at the cluster scope'),
+            ("kind=Nothing&namespace=default&name=web", 'cannot get path "/federation/v1/decisions"'),
+            ("kind=Deployment&kind=Secret&namespace=default&name=web", 'cannot get resource "secrets"'),
+            ("", 'cannot get path "/federation/v1/decisions"'),
+        ):
+            refused = await bob.get(f"{url}?{query}")
+            assert (refused.status_code, refused.json()["reason"]) == (403, "Forbidden"), query
+            assert words in refused.json()["message"]
+
+
 async def test_nobody_grants_what_they_do_not_hold(parts: Parts, admin: httpx.AsyncClient) -> None:
     rbac = rule("*", "roles,rolebindings", group="rbac.authorization.k8s.io")
     await grant(admin, rule("get,list", "configmaps"), rbac, to=user("bob"))

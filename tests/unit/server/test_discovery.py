@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 from tests.support.apiserver import Parts
 from tests.unit.server.conftest import ADMIN, connect, eventually
@@ -186,21 +187,42 @@ async def test_decisions_come_from_the_journal(parts: Parts, admin: httpx.AsyncC
         "name": "web",
         "outcome": "placed",
         "durationMs": 1.5,
+        "repeats": 0,
+        "lastAt": "2026-01-01T00:02:00.000000Z",
         "explanation": {"clusters": ["a"]},
     }
     assert len((await admin.get(f"{url}&limit=5&group=apps")).json()["items"]) == 2
-    earlier = (await admin.get(f"{url}&at=2026-01-01T00:01:30Z")).json()["items"]
+    earlier = (await admin.get(f"{url}&until=2026-01-01T00:01:30Z")).json()["items"]
     assert earlier[0]["at"] == "2026-01-01T00:01:00.000000Z"
+    assert (await admin.get(f"{url}&limit=5&since=2026-01-01T00:02:00Z&outcome=placed")).json()["items"] == [newest]
+
+
+async def test_decisions_come_in_pages(parts: Parts, admin: httpx.AsyncClient) -> None:
+    for number in range(7):
+        moment = datetime(2026, 1, 1, 0, number, tzinfo=UTC)
+        explanation = orjson.dumps({"text": "x" * 3_000_000})
+        record = DecisionRecord(moment, "apps", "Deployment", "default", f"web-{number}", "placed", 1.5, explanation)
+        await parts.journal.append(record)
+    seen: list[str] = []
+    token, pages = "", 0
+    while token or not pages:
+        query = {"limit": "4", **({"continue": token} if token else {})}
+        answer = (await admin.get("/federation/v1/decisions", params=query)).json()
+        token, pages = answer["metadata"].get("continue", ""), pages + 1
+        seen += [item["name"] for item in answer["items"]]
+    assert seen == [f"web-{number}" for number in reversed(range(7))]
+    assert pages == 3, "explanations beyond some megabytes wait for the next page"
 
 
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("", "kind: Field required; name: Field required"),
+        ("kind=a&nmae=b", "nmae: no such parameter; there are continue, group, kind"),
+        ("continue=x", "continue: Input should be a valid integer"),
         ("kind=a&name=b&limit=0", "limit: Input should be greater than or equal to 1"),
         ("kind=a&name=b&limit=100000", "limit: Input should be less than or equal to 500"),
-        ("kind=a&name=b&at=yesterday", "at: "),
-        ("kind=a&name=b&at=2026-01-01T00:00:00", "at: a time needs a time zone"),
+        ("kind=a&name=b&since=yesterday", "since: "),
+        ("kind=a&name=b&until=2026-01-01T00:00:00", "until: a time needs a time zone"),
     ],
 )
 async def test_bad_questions_to_the_journal_name_the_parameter(

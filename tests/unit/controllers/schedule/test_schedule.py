@@ -117,6 +117,46 @@ async def test_an_unschedulable_object_is_retried_when_a_cluster_can_help(world:
     await world.condition("True", names.REASON_SCHEDULED)
 
 
+async def test_the_same_failure_again_is_counted_and_another_one_told(world: World) -> None:
+    for name in ("east", "north", "west"):
+        await world.cluster_status(name, ready=False)
+    await world.policy("p")
+    await world.deployment(policy="p")
+    await world.condition("False", "NoFeasibleCluster")
+    await world.cluster_status("north", ready=False, cpu="7")
+    await world.cluster_status("north", ready=False, cpu="8")
+
+    async def counted() -> bool:
+        return (await world.journaled())[0].repeats > 0
+
+    await world.until(counted, "a repetition")
+    assert len(await world.journaled()) == 1
+    assert len([event for event in await world.events() if event[1] == names.EVENT_SCHEDULING_FAILED]) == 1
+    await world.patch(PROPAGATION_POLICIES, "p", {"spec": {"clusterSelector": {"region": "mars"}}}, namespace="default")
+
+    async def told_again() -> bool:
+        return len(await world.journaled()) == 2
+
+    await world.until(told_again, "another record")
+    newest, oldest = (json.loads(record.explanation) for record in await world.journaled())
+    assert newest["inputs"]["policy"] != oldest["inputs"]["policy"]
+    assert newest["inputs"]["object"] == oldest["inputs"]["object"]
+
+
+async def test_a_decision_that_changes_nothing_is_journaled_too(world: World) -> None:
+    await world.policy("p", placement=[{"cluster": "east"}])
+    await world.deployment(policy="p")
+    await world.becomes({"east": None})
+    await world.patch(PROPAGATION_POLICIES, "p", {"spec": {"tolerations": [{"key": "a"}]}}, namespace="default")
+
+    async def decided_again() -> bool:
+        return len(await world.journaled()) == 2
+
+    await world.until(decided_again, "the decision under the new policy")
+    newest = json.loads((await world.journaled())[0].explanation)
+    assert (newest["isChanged"], newest["because"]) == (False, ["policyContentHash"])
+
+
 async def test_a_missing_policy_is_told_and_its_arrival_helps(world: World) -> None:
     await world.deployment(policy="late")
     condition = await world.condition("False", names.REASON_POLICY_NOT_FOUND)

@@ -1,0 +1,74 @@
+"""`fedctl why --diff`: what changed from one decision about an object to the next, on the terminal."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from federation.base.clock import SystemClock, from_rfc3339
+from federation.cli.clusters import to_age, to_console
+from federation.scheduling.comparison import ClusterChange, Comparison, compare
+
+
+def print_difference(after: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+    """Print two records of the journal, compared."""
+    console, now = to_console(), SystemClock().now()
+    difference = compare(before["explanation"], after["explanation"])
+    where = f" in {after['namespace']}" if after["namespace"] else ""
+    console.print(f"[bold]{after['kind'].lower()}/{after['name']}[/bold]{where}: [bold]{after['outcome']}[/bold]")
+    ages = [to_age(now, from_rfc3339(record["at"])) for record in (after, before)]
+    console.print(f"  decided   {ages[0]} ago; the one before {ages[1]} ago")
+    if because := after["explanation"].get("because"):
+        console.print(f"  changed   {escape(', '.join(map(str, because)))}")
+    if difference.changed_inputs or difference.same_inputs:
+        console.print(f"  inputs    {_inputs(difference)}")
+    for fact in difference.facts:
+        console.print(f"  {fact.name:<9} {escape(fact.before or '-')} → {escape(fact.after or '-')}")
+    console.print()
+    if difference.clusters:
+        console.print(_table(difference))
+    count = difference.unchanged
+    if count:
+        text = f"{count} cluster{'' if count == 1 else 's'} fared the same"
+        console.print(f"\n{text}" if difference.clusters else text)
+    elif not difference.clusters and not difference.facts:
+        console.print("nothing differs")
+
+
+def _inputs(difference: Comparison) -> str:
+    parts = []
+    if difference.changed_inputs:
+        parts.append(f"{', '.join(difference.changed_inputs)} changed")
+    if difference.same_inputs:
+        parts.append(f"{', '.join(difference.same_inputs)} the same")
+    return "; ".join(parts)
+
+
+def _table(difference: Comparison) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("CLUSTER", no_wrap=True)
+    table.add_column("REPLICAS", justify="right", no_wrap=True)
+    table.add_column("SCORE", justify="right", no_wrap=True)
+    table.add_column("WHAT CHANGED", overflow="fold")
+    for change in difference.clusters:
+        table.add_row(change.name, _replicas(change), _scores(change), escape("; ".join(change.changes)))
+    return table
+
+
+def _replicas(change: ClusterChange) -> str:
+    def text(row: Any) -> str:
+        if row is None or not row.is_selected:
+            return "-"
+        return "all" if row.replicas is None else str(row.replicas)
+
+    return _arrow(text(change.before), text(change.after))
+
+
+def _scores(change: ClusterChange) -> str:
+    totals = ("-" if row is None or row.total is None else str(row.total) for row in (change.before, change.after))
+    return _arrow(*totals)
+
+
+def _arrow(before: str, after: str) -> str:
+    return before if before == after else f"{before} → {after}"

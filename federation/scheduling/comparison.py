@@ -1,0 +1,134 @@
+"""What differs between two decisions about one object: their explanations compared, as facts and cluster by cluster.
+
+It takes parsed explanations (`explain.py` makes them), also of an older version, and of decisions that were not
+possible and say nothing of clusters. Whether an input is the same is told by its hash; when one of the two did not note
+its inputs nothing is said of them. Pure; `fedctl why --diff` prints it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from federation.scheduling.explain import ClusterRow, rows
+
+_NO_ROW = ClusterRow("")
+
+
+@dataclass(frozen=True, slots=True)
+class FactChange:
+    """One thing that both decisions say, and differently; "" where one does not say it."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterChange:
+    """One cluster that fared differently: its rows, None where the decision does not know it, and what changed."""
+
+    name: str
+    before: ClusterRow | None
+    after: ClusterRow | None
+    changes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The difference; empty lists where there is none. `unchanged` counts the clusters that fared the same."""
+
+    facts: tuple[FactChange, ...]
+    changed_inputs: tuple[str, ...]
+    same_inputs: tuple[str, ...]
+    clusters: tuple[ClusterChange, ...]
+    unchanged: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as values that orjson and YAML can write."""
+        return asdict(self)
+
+
+def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
+    """Return what differs between the explanations of an earlier and a later decision."""
+    old_inputs, new_inputs = before.get("inputs") or {}, after.get("inputs") or {}
+    noted = sorted(old_inputs.keys() | new_inputs.keys()) if old_inputs and new_inputs else []
+    changed = tuple(name for name in noted if old_inputs.get(name) != new_inputs.get(name))
+    old_rows, new_rows = ({row.name: row for row in rows(explanation)} for explanation in (before, after))
+    names = dict.fromkeys((*new_rows, *old_rows)) if "clusters" in before and "clusters" in after else {}
+    found = [_compare_cluster(name, old_rows.get(name), new_rows.get(name), before, after) for name in names]
+    return Comparison(
+        facts=tuple(_compare_facts(before, after)),
+        changed_inputs=changed,
+        same_inputs=tuple(name for name in noted if name not in changed),
+        clusters=tuple(change for change in found if change.changes),
+        unchanged=sum(not change.changes for change in found),
+    )
+
+
+def _compare_facts(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[FactChange]:
+    old, new = _facts(before), _facts(after)
+    for name in dict.fromkeys((*old, *new)):
+        if old.get(name, "") != new.get(name, ""):
+            yield FactChange(name, old.get(name, ""), new.get(name, ""))
+
+
+def _facts(explanation: Mapping[str, Any]) -> dict[str, str]:
+    unit, policy = explanation.get("unit") or {}, explanation.get("policy") or {}
+    weights = (explanation.get("division") or {}).get("weights") or {}
+    facts = {
+        "outcome": explanation.get("outcome"),
+        "reason": explanation.get("reason"),
+        "policy": "/".join(filter(None, (policy.get("namespace"), policy.get("name")))),
+        "profile": explanation.get("profile"),
+        "mode": unit.get("mode"),
+        "replicas": unit.get("desiredReplicas"),
+        "request": _amounts(unit.get("request") or {}),
+        "weights by": weights.get("by"),
+        "without a place": explanation.get("unplaced"),
+    }
+    return {name: str(value) for name, value in facts.items() if value not in (None, "")}
+
+
+def _amounts(amounts: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {amounts[name]}" for name in sorted(amounts))
+
+
+def _compare_cluster(
+    name: str,
+    old: ClusterRow | None,
+    new: ClusterRow | None,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+) -> ClusterChange:
+    changes: list[str] = []
+    if old is None or name not in before["clusters"]:
+        changes.append("joined")
+    if new is None or name not in after["clusters"]:
+        changes.append("left")
+    was, now = old or _NO_ROW, new or _NO_ROW
+    if (was.rejected_by, was.reasons) != (now.rejected_by, now.reasons):
+        said = f"rejected by {now.rejected_by}: {'; '.join(now.reasons)}" if now.rejected_by else "not rejected"
+        changes.append(f"{said} (was {_refusal(was)})" if was.rejected_by else said)
+    if was.is_selected != now.is_selected:
+        changes.append("selected" if now.is_selected else "not selected")
+    elif was.replicas != now.replicas:
+        changes.append("more replicas" if (now.replicas or 0) > (was.replicas or 0) else "fewer replicas")
+    for plugin in dict.fromkeys((*now.scores, *was.scores)):
+        scores = [row.scores.get(plugin, (None, None))[1] for row in (was, now)]
+        if scores[0] != scores[1] and None not in scores:
+            changes.append(f"{plugin} {scores[0]} → {scores[1]}")
+    for label, part in (("weight", "weights"), ("room", "room")):
+        amounts = [_of_division(explanation, part, name) for explanation in (before, after)]
+        if amounts[0] != amounts[1] and None not in amounts:
+            changes.append(f"{label} {amounts[0]} → {amounts[1]}")
+    return ClusterChange(name, old, new, tuple(changes))
+
+
+def _refusal(row: ClusterRow) -> str:
+    return f"by {row.rejected_by}: {'; '.join(row.reasons)}"
+
+
+def _of_division(explanation: Mapping[str, Any], part: str, cluster: str) -> Any:
+    values = (explanation.get("division") or {}).get(part) or {}
+    amounts = values.get("values" if part == "weights" else "replicas") or {}
+    return amounts.get(cluster)
