@@ -1,22 +1,32 @@
 """What a workload's pods need goes with the workload: there before it, and away after it."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from tests.support.manifests import a_deployment, a_policy
+import orjson
+from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import World, a_world
 
+from federation.api import names
 from federation.api.resources import (
     CONFIGMAPS,
     DEPLOYMENTS,
+    FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
+    OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
     SECRETS,
     SERVICE_ACCOUNTS,
+    SERVICES,
     Object,
     Resource,
 )
+from federation.planning.followers.leading import needs_of
+from federation.planning.naming import federated_object_name
 
-NEEDS = ((CONFIGMAPS, "settings"), (SECRETS, "password"), (SERVICE_ACCOUNTS, "runner"))
+KINDS = {"ConfigMap": CONFIGMAPS, "Secret": SECRETS, "ServiceAccount": SERVICE_ACCOUNTS}
+HPAS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+MOUNTED = "/spec/template/spec/volumes/0/configMap/name"
 
 
 def _object(resource: Resource, name: str, **content: Any) -> Object:
@@ -28,19 +38,23 @@ def _object(resource: Resource, name: str, **content: Any) -> Object:
     }
 
 
-def _needy_deployment(name: str = "web", replicas: int = 3, config: str = "settings") -> Object:
+def _config(name: str) -> Object:
+    return _object(CONFIGMAPS, name, data={"colour": "blue"})
+
+
+def _needy(name: str = "web", replicas: int = 3, config: str = "settings") -> Object:
+    """Return a Deployment that needs a ConfigMap, a Secret and a ServiceAccount."""
     deployment = a_deployment(name, replicas)
     pod = deployment["spec"]["template"]["spec"]
     pod["serviceAccountName"] = "runner"
     pod["volumes"] = [{"name": "config", "configMap": {"name": config}}]
-    pod["containers"][0]["env"] = [
-        {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "password", "key": "password"}}}
-    ]
+    key = {"secretKeyRef": {"name": "password", "key": "password"}}
+    pod["containers"][0]["env"] = [{"name": "PASSWORD", "valueFrom": key}]
     return deployment
 
 
 async def _create_needs(world: World) -> None:
-    await world.create(CONFIGMAPS, _object(CONFIGMAPS, "settings", data={"colour": "blue"}))
+    await world.create(CONFIGMAPS, _config("settings"))
     await world.create(SECRETS, _object(SECRETS, "password", data={"password": "c2VjcmV0"}))
     await world.create(SERVICE_ACCOUNTS, _object(SERVICE_ACCOUNTS, "runner"))
 
@@ -50,27 +64,248 @@ async def _holders(world: World, resource: Resource, name: str) -> set[str]:
     return {member.name for member in world.members.values() if await member.find(resource, name) is not None}
 
 
-async def _whereabouts(world: World) -> Mapping[str, set[str]]:
-    return {name: await _holders(world, resource, name) for resource, name in (*NEEDS, (DEPLOYMENTS, "web"))}
+async def _starved(world: World) -> list[str]:
+    """Return the Deployments in members that lack something that their pods refer to and the host has."""
+    found = []
+    for member in world.members.values():
+        for deployment in (await member.admin.list(DEPLOYMENTS)).items:
+            for _, kind, name in needs_of(DEPLOYMENT_TYPE | deployment):
+                if await world.find(KINDS[kind], name) and await member.find(KINDS[kind], name) is None:
+                    found.append(f"{member.name}: {deployment['metadata']['name']} lacks {kind} {name}")
+    return found
+
+
+DEPLOYMENT_TYPE = {"apiVersion": "apps/v1", "kind": "Deployment"}
+
+
+async def _until(world: World, look: Callable[[], Awaitable[Any]], expected: Any) -> None:
+    """Wait as `world.until_equal` does, and see at every step that no Deployment lacks what it needs."""
+
+    async def seen() -> Any:
+        assert await _starved(world) == []
+        return await look()
+
+    await world.until_equal(seen, expected)
 
 
 async def _until_everything_is_in(world: World, *clusters: str) -> None:
-    where = {name: set(clusters) for name in ("settings", "password", "runner", "web")}
-    await world.until_equal(lambda: _whereabouts(world), where)
+    everything = ((CONFIGMAPS, "settings"), (SECRETS, "password"), (SERVICE_ACCOUNTS, "runner"), (DEPLOYMENTS, "web"))
+
+    async def look() -> Mapping[str, set[str]]:
+        return {name: await _holders(world, resource, name) for resource, name in everything}
+
+    await _until(world, look, {name: set(clusters) for _, name in everything})
 
 
-async def test_what_a_deployment_needs_goes_with_it_and_leaves_with_it() -> None:
+async def _federated(world: World, name: str, type_name: str = "configmaps") -> Object:
+    return await world.user.get(FEDERATED_OBJECTS, federated_object_name(name, type_name), "default")
+
+
+async def _place(world: World, *clusters: str) -> None:
+    placement = [{"cluster": cluster, "preferences": {"weight": 1}} for cluster in clusters]
+    await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"placement": placement}})
+
+
+async def _begin(world: World, *clusters: str, replicas: int = 3) -> None:
+    """Create a policy for the clusters, and a Deployment with all it needs."""
+    await world.create(PROPAGATION_POLICIES, a_policy(dict.fromkeys(clusters, 1)))
+    await world.create(DEPLOYMENTS, _needy(replicas=replicas))
+    await _create_needs(world)
+    await world.until_available("web", replicas)
+    await _until_everything_is_in(world, *clusters)
+
+
+async def test_what_a_deployment_needs_goes_with_it_moves_with_it_and_leaves_after_it() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1}))
         await _create_needs(world)
-        await world.create(DEPLOYMENTS, _needy_deployment())
+        await world.create(DEPLOYMENTS, _needy())
         await _until_everything_is_in(world, "east", "north")
 
-        placement = [{"cluster": "west", "preferences": {"weight": 1}}]
-        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"placement": placement}})
+        await _place(world, "west")
         await _until_everything_is_in(world, "west")
 
         await world.user.delete(DEPLOYMENTS, "web", "default")
-        await world.until_gone(DEPLOYMENTS, "web")
         await _until_everything_is_in(world)
         assert await world.find(CONFIGMAPS, "settings") is not None
+        assert "follows" not in (await _federated(world, "settings"))["spec"]
+
+
+async def test_followers_move_when_a_taint_drives_the_leader_away() -> None:
+    async with a_world() as world:
+        await _begin(world, "east", "north", replicas=4)
+        taint = {"key": "maintenance", "value": "yes", "effect": "NoExecute"}
+        await world.merge(FEDERATED_CLUSTERS, "east", {"spec": {"taints": [taint]}}, namespace="")
+        await _until_everything_is_in(world, "north")
+        await world.merge(FEDERATED_CLUSTERS, "east", {"spec": {"taints": []}}, namespace="")
+        await world.until_available("web", 4)
+
+
+async def test_a_change_of_scale_writes_nothing_to_followers() -> None:
+    async with a_world() as world:
+        await _begin(world, "east", "north", replicas=4)
+        before = await _federated(world, "settings")
+        await world.scale("web", 8)
+        await world.until_available("web", 8)
+        await world.settle()
+        assert await _federated(world, "settings") == before
+
+
+async def test_a_follower_that_is_away_in_one_cluster_is_not_missed_in_the_others() -> None:
+    async with a_world() as world:
+        await _begin(world, "east", "north", replicas=4)
+        world.members["east"].line.mode = "down"
+        await _place(world, "west")
+
+        async def look() -> set[str]:
+            return await _holders(world, DEPLOYMENTS, "web")
+
+        await _until(world, look, {"east", "west"})
+        await world.pass_time(60)
+        assert await _holders(world, CONFIGMAPS, "settings") == {"east", "west"}
+        await world.restart()
+        world.members["east"].line.mend()
+        await _until_everything_is_in(world, "west")
+
+
+async def test_what_an_override_introduces_follows_to_its_cluster() -> None:
+    async with a_world() as world:
+        await world.create(CONFIGMAPS, _config("special"))
+        await _begin(world, "east", "west")
+        assert await _holders(world, CONFIGMAPS, "special") == set()
+
+        async def special() -> set[str]:
+            return await _holders(world, CONFIGMAPS, "special")
+
+        async def mounted() -> str:
+            deployment = await world.members["west"].find(DEPLOYMENTS, "web") or {}
+            return str(deployment["spec"]["template"]["spec"]["volumes"][0]["configMap"]["name"])
+
+        await world.create(OVERRIDE_POLICIES, an_override("west", MOUNTED, "special"))
+        await _until(world, mounted, "special")
+        await _until(world, special, {"west"})
+        await _place(world, "east", "north")
+        await _until(world, special, set())
+
+
+async def test_a_follower_that_comes_late_goes_where_its_leader_is() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        await world.create(DEPLOYMENTS, _needy())
+        await world.until_available("web", 3)  # nobody waits for what does not exist
+        await _create_needs(world)
+        await world.until_equal(lambda: _holders(world, CONFIGMAPS, "settings"), {"east"})
+
+
+async def test_a_follower_keeps_its_leaders_clusters_and_those_of_its_own_policy() -> None:
+    async with a_world() as world:
+        selectors = [{"apiVersion": "v1", "kind": "ConfigMap"}]
+        own = a_policy({"north": 1}, name="own", resourceSelectors=selectors, schedulingMode="Duplicate")
+        await world.create(PROPAGATION_POLICIES, own)
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        await world.create(CONFIGMAPS, _config("settings"))
+        await world.create(DEPLOYMENTS, _needy("web"))
+        await world.create(DEPLOYMENTS, _needy("other"))
+
+        async def look() -> set[str]:
+            return await _holders(world, CONFIGMAPS, "settings")
+
+        await _until(world, look, {"east", "north"})
+        follows = (await _federated(world, "settings"))["spec"]["follows"]
+        await world.settle()
+        assert {leader["name"] for leader in (await _federated(world, "settings"))["spec"]["follows"]} == {
+            "web",
+            "other",
+        }, follows
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.until_gone(DEPLOYMENTS, "web")
+        await world.settle()
+        assert await look() == {"east", "north"}
+        await world.user.delete(DEPLOYMENTS, "other", "default")
+        await _until(world, look, {"north"})
+
+
+async def test_a_reference_that_goes_takes_the_follower_away_after_the_pods_that_had_it() -> None:
+    async with a_world() as world:
+        await _begin(world, "east", "west")
+        await world.create(CONFIGMAPS, _config("newer"))
+        volumes = [{"name": "config", "configMap": {"name": "newer"}}]
+        await world.merge(DEPLOYMENTS, "web", {"spec": {"template": {"spec": {"volumes": volumes}}}})
+
+        async def look() -> tuple[set[str], set[str]]:
+            return await _holders(world, CONFIGMAPS, "newer"), await _holders(world, CONFIGMAPS, "settings")
+
+        await _until(world, look, ({"east", "west"}, set()))
+
+
+async def test_a_follower_that_cannot_get_there_delays_its_leader_and_does_not_stop_it() -> None:
+    async with a_world() as world:
+        # The member does not take this ConfigMap: an override makes another object of it.
+        broken = an_override("east", "/metadata/name", "other", name="broken")
+        broken["spec"]["resourceSelectors"] = [{"apiVersion": "v1", "kind": "ConfigMap"}]
+        await world.create(OVERRIDE_POLICIES, broken)
+        await world.create(CONFIGMAPS, _config("settings"))
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1}))
+        await world.settle()
+        begun_s = world.clock.monotonic()
+        await world.create(DEPLOYMENTS, _needy(replicas=4))
+        await world.until_equal(lambda: _holders(world, DEPLOYMENTS, "web"), {"north"})
+        await world.pass_time(5)
+        assert "waits for ConfigMap settings" in (await world.condition("web", names.PROPAGATED))["message"]
+        await world.until_equal(lambda: _holders(world, DEPLOYMENTS, "web"), {"east", "north"})
+        assert 30 <= world.clock.monotonic() - begun_s < 35
+        assert any(reason == names.EVENT_FOLLOWER_MISSING for reason, _ in await world.events())
+        await world.user.delete(OVERRIDE_POLICIES, "broken", "default")
+        await world.until_equal(lambda: _holders(world, CONFIGMAPS, "settings"), {"east", "north"})
+
+
+async def test_what_is_listed_follows_an_hpa_included_until_the_list_says_otherwise() -> None:
+    async with a_world() as world:
+        listed = [
+            {"kind": "Service", "name": "web"},
+            {"group": "autoscaling", "kind": "HorizontalPodAutoscaler", "name": "web"},
+        ]
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+        await world.create(SERVICES, _object(SERVICES, "web", spec={"ports": [{"port": 80}]}))
+        await world.create(HPAS, _object(HPAS, "web", spec={"scaleTargetRef": target, "maxReplicas": 5}))
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        deployment = a_deployment("web")
+        deployment["metadata"]["annotations"] = {names.FOLLOWERS: orjson.dumps(listed).decode()}
+        await world.create(DEPLOYMENTS, deployment)
+
+        async def look() -> tuple[set[str], set[str]]:
+            return await _holders(world, SERVICES, "web"), await _holders(world, HPAS, "web")
+
+        await world.until_equal(look, ({"east"}, {"east"}))
+        await world.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.FOLLOWERS: "[{"}}})
+        await world.settle()
+        assert await look() == ({"east"}, {"east"})  # a typing error takes nothing away
+        assert any(reason == names.EVENT_FAILED_INFER_FOLLOWERS for reason, _ in await world.events())
+        text = orjson.dumps(listed[:1]).decode()
+        await world.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.FOLLOWERS: text}}})
+        await world.until_equal(look, ({"east"}, set()))
+
+
+async def test_following_ends_with_the_policy_that_wants_it_and_begins_again() -> None:
+    async with a_world() as world:
+        await _begin(world, "east")
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"disableFollowerScheduling": True}})
+        await world.until_equal(lambda: _holders(world, CONFIGMAPS, "settings"), set())
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"disableFollowerScheduling": False}})
+        await world.until_equal(lambda: _holders(world, CONFIGMAPS, "settings"), {"east"})
+        await world.merge(CONFIGMAPS, "settings", {"metadata": {"annotations": {names.DISABLE_FOLLOWING: "true"}}})
+        await world.until_equal(lambda: _holders(world, CONFIGMAPS, "settings"), set())
+
+
+async def test_objects_without_leaders_and_workloads_without_references_cost_no_write() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        await world.create(CONFIGMAPS, _config("alone"))
+        await world.create(DEPLOYMENTS, a_deployment("plain"))
+        await world.until_available("plain", 3)
+        await world.settle()
+        for federated in (await _federated(world, "alone"), await world.federated("plain")):
+            managers = {entry["manager"] for entry in federated["metadata"].get("managedFields") or ()}
+            controllers = {entry["controller"] for entry in federated["spec"].get("placements") or ()}
+            assert names.FOLLOWER_CONTROLLER not in controllers, managers
+            assert "follows" not in federated["spec"]

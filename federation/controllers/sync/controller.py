@@ -25,8 +25,10 @@ from federation.base.errors import NotFound
 from federation.client.protocol import Client
 from federation.controllers.sync.cascade import Cascade
 from federation.controllers.sync.clusters import Clusters
+from federation.controllers.sync.copies import Copies
 from federation.controllers.sync.deletion import Deletion
 from federation.controllers.sync.dispatching import Dispatcher, federated_key
+from federation.controllers.sync.followers import Arrivals
 from federation.controllers.sync.host import Host, clusters_of_interest
 from federation.controllers.sync.reconcile import Reconciler
 from federation.dispatch.executor import Executor, ExecutorOptions
@@ -51,6 +53,8 @@ class SyncOptions:
     """Federated objects at a time; each waits for members most of its time, so that many cost little."""
     grace_s: float = 5.0
     """How long a reconcile waits for members before it publishes what is known and leaves the rest for later."""
+    followers_wait_s: float = 30.0
+    """How long a workload waits in a cluster for what its pods need to get there, before it goes without."""
     cascade_workers: int = 2
     """Leaving clusters at a time."""
     reconcile_timeout_s: float = 60.0
@@ -94,8 +98,20 @@ class SyncController:
         self.executor = Executor(self._client_of, clock=clock, options=options.executor)
         self._clusters = Clusters(self._on_cluster_changed)
         self._host = Host(client, self._cached)
+        copies = Copies(members, self._ledger)
+        self._arrivals = Arrivals(
+            types, self._cached, copies, recorder, clock, wait_s=options.followers_wait_s, enqueue=self.enqueue
+        )
         self._dispatcher = Dispatcher(
-            members, self.executor, self._ledger, recorder, clock, grace_s=options.grace_s, enqueue=self.enqueue
+            members,
+            self.executor,
+            self._ledger,
+            copies,
+            self._arrivals,
+            recorder,
+            clock,
+            grace_s=options.grace_s,
+            enqueue=self.enqueue,
         )
         self.executor.on_recovered = self._dispatcher.recover
         deletion = Deletion(self._host, self._clusters, self._dispatcher, recorder, clock)
@@ -173,7 +189,9 @@ class SyncController:
         assert obj is not None
         key = key_of(obj)
         self._host.saw(key, new)
+        self._arrivals.changed(obj)
         if new is None:
+            self._arrivals.forget(key)
             return
         if old is None:
             self._follow_type_of(new)
@@ -234,6 +252,8 @@ class SyncController:
         else:
             is_own = self._is_own_write(key, new)
             self._ledger.note_seen(key, revision_of(new))
+            if old is None:
+                self._arrivals.appeared(key)
             if is_own or (old is not None and not _is_touched(old, new)):
                 return
         self.controller.enqueue(federated_key(type_, obj), priority=_URGENT)

@@ -7,7 +7,7 @@ finishes later has its result in the ledger and the object is reconciled again. 
 
 import asyncio
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
 
@@ -16,11 +16,12 @@ from federation.api.federatedtype import FederatedType
 from federation.api.resources import Object
 from federation.base.clock import Clock
 from federation.client.protocol import Client
+from federation.controllers.sync.copies import Copies
+from federation.controllers.sync.followers import Arrivals
 from federation.dispatch.executor import Action, Executor
 from federation.dispatch.ledger import Failure, Ledger, MemberKey, generation_of, revision_of
 from federation.dispatch.operations import MemberWriter, Outcome, Write, wanted_for
 from federation.dispatch.plan import (
-    ABSENT,
     UNKNOWN,
     ClusterFacts,
     Decision,
@@ -82,6 +83,8 @@ class Round:
     messages: dict[str, str] = field(default_factory=dict)
     started: list[_Started] = field(default_factory=list)
     is_over: bool = False
+    is_premature: bool = False
+    """Whether something is waited for that is expected at once: what was found is not worth telling yet."""
     resources_updated: bool = False
     recheck_after_s: float | None = None
 
@@ -116,6 +119,8 @@ class Dispatcher:
         members: Members,
         executor: Executor,
         ledger: Ledger,
+        copies: Copies,
+        arrivals: Arrivals,
         recorder: Recorder,
         clock: Clock,
         *,
@@ -125,6 +130,8 @@ class Dispatcher:
         self._members = members
         self._executor = executor
         self._ledger = ledger
+        self._copies = copies
+        self._arrivals = arrivals
         self._recorder = recorder
         self._clock = clock
         self._grace_s = grace_s
@@ -143,24 +150,10 @@ class Dispatcher:
 
     def look(self, round_: Round, cluster: str) -> tuple[ObjectFacts, Object | None]:
         """Return what is known of the copy: facts, and the object when there is one."""
-        key = self.key_for(round_, cluster)
-        informer = self._members.informer(cluster, key.resource)
-        if informer is None or not informer.has_synced:
-            return UNKNOWN, None
-        version = informer.resource_version
-        live = self._ledger.newest(
-            key,
-            informer.get(key.namespace, key.name),
-            cache_revision=int(version) if version.isdecimal() else 0,
-        )
-        if live is None:
-            return ABSENT, None
-        metadata = live["metadata"]
-        is_going = bool(metadata.get("deletionTimestamp")) or self._ledger.is_deletion_asked(
-            key, metadata.get("uid", "")
-        )
-        mismatch = is_other_derived_service(round_.annotations, live)
-        return ObjectFacts(exists=True, terminating=is_going, derived_service_mismatch=mismatch), live
+        observed, live = self._copies.look(self.key_for(round_, cluster))
+        if live is not None and is_other_derived_service(round_.annotations, live):
+            observed = replace(observed, derived_service_mismatch=True)
+        return observed, live
 
     def visit(self, round_: Round, cluster: ClusterFacts, *, is_selected: bool, is_recorded: bool) -> Decision:
         """Do in one cluster what has to be done, and return the decision that was taken."""
@@ -235,6 +228,12 @@ class Dispatcher:
         if failure is not None and (wait_s := failure.retry_at_s - self._clock.monotonic()) > 0:
             round_.record(cluster, failure.status, live, failure.message)
             round_.recheck(wait_s)
+            return
+        wait = self._arrivals.wait(round_.key, round_.federated, cluster, desired.object, live)
+        if wait is not None:
+            round_.record(cluster, _UNDER_WAY[operation], live, wait.message)
+            round_.recheck(wait.recheck_after_s)
+            round_.is_premature = round_.is_premature or wait.is_brief
             return
         self._submit(round_, key, operation, desired.hash, lambda client: self._writer.ensure(client, write), live)
 

@@ -107,7 +107,7 @@ class Reconciler:
                 done_with.add(name)
         is_blind = self._keep_unlooked(round_)
         await self._dispatcher.settle(round_)
-        if not is_blind or round_.started:
+        if round_.started or not (is_blind or round_.is_premature):
             await self._write(key, federated, round_, done_with | selected)
         return DONE if round_.recheck_after_s is None else Result(requeue_after_s=round_.recheck_after_s)
 
