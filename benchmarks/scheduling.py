@@ -31,6 +31,7 @@ from federation.planning import pipeline
 from federation.scheduling.engine import Engine
 from federation.scheduling.explain import to_json
 from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.inputs import inputs_of
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.policy import Policy, compile_policy
 from federation.scheduling.profiles import Profiles
@@ -212,8 +213,9 @@ class Load:
         decision = self.engine.decide(due.unit, snapshot, due.profile, now=NOW)
         engine_s = self.clock() - before
         assert decision.is_success, decision.reason
-        to_json(decision, {"policy": due.policy.ref.name})
-        patch, _ = placed(turn, due, decision.placements)
+        inputs = inputs_of(fed_object, snapshot, policy_hash=due.policy.content_hash, reserved=due.unit.reserved)
+        to_json(decision, {"policy": due.policy.ref.name, "inputs": inputs})
+        patch, _ = placed(turn, due, decision.placements, decision.reason)
         return patch or {}, self.clock() - started, engine_s
 
 

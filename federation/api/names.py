@@ -84,6 +84,8 @@ IDLE_CONTROLLERS = _OURS + "idle-controllers"
 """On a federated object: comma list of pipeline controllers with nothing to do for it; nobody waits for them."""
 FAILBACK = _OURS + "failback"
 """On a federated object: JSON {stableFor, batchSize}, how its policy wants replicas to come back after a migration."""
+SCHEDULING_SUMMARY = _OURS + "scheduling-summary"
+"""On a federated object: one line about its last decision, for the condition Scheduled of the user's own object."""
 STORE_IDENTITY = _OURS + "store-identity"
 
 # Finalizers

@@ -9,6 +9,7 @@ from rich.table import Table
 from federation.base.clock import SystemClock, from_rfc3339
 from federation.cli.clusters import to_age, to_console
 from federation.scheduling.comparison import ClusterChange, Comparison, compare
+from federation.scheduling.explain import ClusterRow
 
 
 def print_difference(after: Mapping[str, Any], before: Mapping[str, Any]) -> None:
@@ -51,18 +52,23 @@ def _table(difference: Comparison) -> Table:
     table.add_column("REPLICAS", justify="right", no_wrap=True)
     table.add_column("SCORE", justify="right", no_wrap=True)
     table.add_column("WHAT CHANGED", overflow="fold")
-    for change in difference.clusters:
+    for change in sorted(difference.clusters, key=lambda change: not _is_moved(change)):
         table.add_row(change.name, _replicas(change), _scores(change), escape("; ".join(change.changes)))
     return table
 
 
-def _replicas(change: ClusterChange) -> str:
-    def text(row: Any) -> str:
-        if row is None or not row.is_selected:
-            return "-"
-        return "all" if row.replicas is None else str(row.replicas)
+def _is_moved(change: ClusterChange) -> bool:
+    return _placed(change.before) != _placed(change.after)
 
-    return _arrow(text(change.before), text(change.after))
+
+def _placed(row: ClusterRow | None) -> str:
+    if row is None or not row.is_selected:
+        return "-"
+    return "all" if row.replicas is None else str(row.replicas)
+
+
+def _replicas(change: ClusterChange) -> str:
+    return _arrow(_placed(change.before), _placed(change.after))
 
 
 def _scores(change: ClusterChange) -> str:

@@ -27,6 +27,7 @@ from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import ObjectTriggers, TriggerSource, Verdict, judge
 from federation.scheduling.unit import build_unit, current_clusters
 
+_SUMMARY_LENGTH_MAX = 512
 Annotations = dict[str, str | None]
 """Annotations to write; None removes one."""
 
@@ -167,9 +168,16 @@ def assess(
     return Due(unit, profile, policy, triggers, verdict)
 
 
-def placed(turn: Turn, due: Due, placements: Placements) -> tuple[Part | None, bool]:
-    """Return the patch that puts a decision in force, and whether clusters or replicas change by it."""
-    decided: Annotations = {names.SCHEDULING_TRIGGERS: due.triggers, names.SCHEDULING_DEFERRED_REASONS: None}
+def placed(turn: Turn, due: Due, placements: Placements, reason: str) -> tuple[Part | None, bool]:
+    """Return the patch that puts a decision in force, and whether clusters or replicas change by it.
+
+    `reason` is the decision's, one line for people.
+    """
+    decided: Annotations = {
+        names.SCHEDULING_TRIGGERS: due.triggers,
+        names.SCHEDULING_DEFERRED_REASONS: None,
+        names.SCHEDULING_SUMMARY: reason if len(reason) <= _SUMMARY_LENGTH_MAX else f"{reason[:_SUMMARY_LENGTH_MAX]}…",
+    }
     return persist.place(turn.fed_object, turn.federated_type, due.policy, placements, turn.annotations | decided)
 
 

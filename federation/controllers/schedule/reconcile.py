@@ -169,7 +169,7 @@ class Reconciler:
 
     async def _place(self, case: _Case, due: Due, decision: Decision, explanation: dict[str, Any]) -> None:
         before = decision.unit.current
-        patch, is_moved = placed(case.turn, due, decision.placements)
+        patch, is_moved = placed(case.turn, due, decision.placements, decision.reason)
         reserve(self._facts.reservations, case.key, decision, self._clock.monotonic())
         try:
             fed_object = await self._write(case, patch)

@@ -37,8 +37,18 @@ _PROGRESS_LOOK_S = 0.2
 """How often it is looked whether it is done."""
 _SETTLE_S = 5.0
 """After a start: how long a source's status stays as it is while a cluster that has a copy was not read yet."""
-_OPEN_CONDITIONS = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"})
-"""Kinds of group apps: their condition lists are open, so that Scheduled may stand among them."""
+_OPEN_CONDITIONS = frozenset(
+    {
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        ("apps", "DaemonSet"),
+        ("apps", "ReplicaSet"),
+        ("batch", "Job"),
+        ("", "Pod"),
+    }
+)
+"""Kinds whose condition lists are open, so that Scheduled may stand among them."""
+_CLUSTERS_NAMED_MAX = 20
 
 
 def is_fully_observed(source: Object, federated: Object, members: Mapping[str, Mapping[str, Any]]) -> bool:
@@ -91,19 +101,23 @@ def scheduled_condition(federated: Object) -> dict[str, Any] | None:
             "reason": str(told.get("reason", "")),
             "message": str(told.get("message", "")),
         }
-    text = (federated["metadata"].get("annotations") or {}).get(names.SCHEDULING)
+    annotations = federated["metadata"].get("annotations") or {}
     try:
+        text = annotations.get(names.SCHEDULING)
         placement = orjson.loads(text)["placement"] if text else {}
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return None
     if not isinstance(placement, dict) or not placement:
         return None
-    parts = [name if count is None else f"{name} ({count})" for name, count in sorted(placement.items())]
+    parts = [name if count is None else f"{name} {count}" for name, count in sorted(placement.items())]
+    if len(parts) > _CLUSTERS_NAMED_MAX:
+        parts[_CLUSTERS_NAMED_MAX:] = [f"and {len(parts) - _CLUSTERS_NAMED_MAX} more clusters"]
+    summary = annotations.get(names.SCHEDULING_SUMMARY)
     return {
         "type": names.SCHEDULED,
         "status": "True",
         "reason": names.REASON_SCHEDULED,
-        "message": f"in clusters {', '.join(parts)}",
+        "message": "; ".join(filter(None, (summary, ", ".join(parts)))),
     }
 
 
@@ -201,9 +215,12 @@ class Reconciler:
         if not present and not _has_news(federated, members):
             return None
         status = merge(source, members, context)
+        has_open_conditions = (type_.resource.group, type_.resource.kind) in _OPEN_CONDITIONS
         if status is None:
-            return {}
-        if type_.resource.group == "apps" and type_.resource.kind in _OPEN_CONDITIONS:
+            if not (has_open_conditions and _is_unscheduled(federated)):
+                return {}
+            status = dict(present)
+        if has_open_conditions:
             status = _with_scheduled(status, present, federated, context)
         return plan_patch(present, status)
 
@@ -294,6 +311,10 @@ def _has_news(federated: Object, members: Mapping[str, Mapping[str, Any]]) -> bo
     """
     if any(member.get("status") for member in members.values()):
         return True
+    return _is_unscheduled(federated)
+
+
+def _is_unscheduled(federated: Object) -> bool:
     told = scheduled_condition(federated)
     return told is not None and told["status"] != "True"
 

@@ -106,7 +106,7 @@ def _schedule(under_way: Walk, facts: Facts, now: Any) -> Exchange[Object | None
     under_way.is_waiting = False
     metadata = under_way.fed_object["metadata"]
     reserve(facts.reservations, (metadata.get("namespace"), metadata["name"]), decision, _AT_ONCE_S)
-    patch, _ = placed(turn, finding, decision.placements)
+    patch, _ = placed(turn, finding, decision.placements, decision.reason)
     return patch
 
 

@@ -72,9 +72,12 @@ def test_an_object_is_due_until_it_is_placed_by_what_holds_now() -> None:
     fed_object = a_federated()
     turn, finding = inputs.assess(fed_object)
     assert isinstance(finding, Due)
-    patch, is_moved = placed(turn, finding, {"east": 3, "west": 1})
+    patch, is_moved = placed(turn, finding, {"east": 3, "west": 1}, "2/2 clusters are available; " + "x" * 600)
     assert is_moved
     assert patch is not None
+    summary = patch["metadata"]["annotations"][names.SCHEDULING_SUMMARY]
+    assert summary.startswith("2/2 clusters are available; xxx")
+    assert len(summary) == 513
     # Everybody behind the scheduler had its turn meanwhile.
     annotations = without_nulls({**patch["metadata"]["annotations"], names.PENDING_CONTROLLERS: "[]"})
     metadata = {**fed_object["metadata"], "annotations": annotations}

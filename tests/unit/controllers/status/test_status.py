@@ -146,12 +146,13 @@ async def test_what_was_collected_is_there_for_reading() -> None:
 async def test_the_placement_comes_back_to_the_user() -> None:
     async with member_world(1) as world:
         feedback = orjson.dumps({"placement": {"m1": 2}}).decode()
-        await world.place(placement={"m1": 2}, annotations={names.SCHEDULING: feedback})
+        summary = {names.SCHEDULING: feedback, names.SCHEDULING_SUMMARY: "1/1 clusters are available"}
+        await world.place(placement={"m1": 2}, annotations=summary)
         await world.until_statuses({"m1": "OK"})
         await _run(world, "m1", 2)
         status = await _until_available(world, 2)
         condition = _condition(status, names.SCHEDULED)
-        assert (condition["status"], condition["message"]) == ("True", "in clusters m1 (2)")
+        assert (condition["status"], condition["message"]) == ("True", "1/1 clusters are available; m1 2")
 
         async def told() -> bool:
             return (await world.source())["metadata"].get("annotations", {}).get(names.SCHEDULING) == feedback
