@@ -1,0 +1,39 @@
+"""The planner of a rollout over all clusters gives every cluster what the vectors say."""
+
+from typing import Any
+
+import pytest
+from tests.support.vectors import case_id, load
+
+from federation.planning.placement.rollout import ClusterPlan, Target, plan_rollout
+
+
+def _target(given: dict[str, Any]) -> Target:
+    return Target(
+        cluster=given["cluster"],
+        desired=given["desiredReplicas"],
+        replicas=given["replicas"],
+        actual=given["actualReplicas"],
+        available=given["availableReplicas"],
+        updated=given["updatedReplicas"],
+        updated_available=given["updatedAvailableReplicas"],
+        newest=given["currentNewReplicas"],
+        newest_available=given["currentNewAvailableReplicas"],
+        is_updated=given["updated"],
+        surge_max=given["maxSurge"],
+        unavailable_max=given["maxUnavailable"],
+    )
+
+
+def _plan(expected: dict[str, Any]) -> ClusterPlan:
+    return ClusterPlan(
+        expected["replicas"], expected["maxSurge"], expected["maxUnavailable"], expected["onlyPatchReplicas"]
+    )
+
+
+@pytest.mark.parametrize("case", load("rollout_planner"), ids=case_id)
+def test_a_round_of_a_rollout_is_planned_as_in_the_vectors(case: dict[str, Any]) -> None:
+    given = case["input"]
+    targets = [_target(target) for target in given["targets"]]
+    plans = plan_rollout(given["replicas"], given["maxSurge"], given["maxUnavailable"], targets)
+    assert plans == {cluster: _plan(plan) for cluster, plan in case["expected"]["plans"].items()}
