@@ -94,6 +94,7 @@ class Controller(Generic[K]):
     """Runs `reconcile` for queued keys with `workers` tasks at a time, never twice at once for the same key.
 
     `resync` names every key that exists; it is asked after the queue had to refuse keys, so that none is lost.
+    `priority_of` says how urgent a key is that is queued again because of how its reconcile ended.
     """
 
     def __init__(
@@ -106,8 +107,10 @@ class Controller(Generic[K]):
         options: ControllerOptions | None = None,
         jitter: Jitter = random.random,
         resync: Callable[[], Iterable[K]] | None = None,
+        priority_of: Callable[[K], int] | None = None,
     ) -> None:
         self.name = name
+        self._priority_of = priority_of or (lambda _: 0)
         self._reconcile = reconcile
         self._clock = clock or SystemClock()
         self._options = options or ControllerOptions()
@@ -163,7 +166,7 @@ class Controller(Generic[K]):
             if queue.overflowed and queue.is_idle and self._resync is not None:
                 queue.overflowed = False
                 for every in self._resync():
-                    queue.add(every)
+                    queue.add(every, self._priority_of(every))
             slice_items += 1
             if slice_items >= self._options.slice_items_max or monotonic() >= slice_end_s:
                 await asyncio.sleep(0)
@@ -176,7 +179,7 @@ class Controller(Generic[K]):
         except asyncio.CancelledError:
             if not worker.is_expired or worker.task is None or worker.task.uncancel() > 0:
                 raise
-            delay_s = self.queue.add_rate_limited(key)
+            delay_s = self.queue.add_rate_limited(key, priority=self._priority_of(key))
             outcome, error = "timeout", f"took longer than {self._options.reconcile_timeout_s:g} s"
         except Exception as failure:  # noqa: BLE001  # one of the two places that may (STYLE 22): logs, counts, decides
             outcome, delay_s = self._fail(key, failure)
@@ -195,7 +198,7 @@ class Controller(Generic[K]):
         outcome = "done"
         if result.requeue_after_s is not None:
             outcome = "requeued"
-            self.queue.add_after(key, result.requeue_after_s)
+            self.queue.add_after(key, result.requeue_after_s, self._priority_of(key))
         duration_s = self._clock.monotonic() - started_s
         self._counts[outcome].inc()
         self._durations.observe(duration_s)
@@ -204,11 +207,16 @@ class Controller(Generic[K]):
     def _fail(self, key: K, failure: Exception) -> tuple[str, float]:
         """Queue the key again and return the outcome and the delay; unexpected errors are logged with their trace."""
         if isinstance(failure, Conflict | AlreadyExists):
-            delay_s = self.queue.add_rate_limited(key, delay_s_max=self._options.conflict_backoff_s_max)
+            delay_s = self.queue.add_rate_limited(
+                key, delay_s_max=self._options.conflict_backoff_s_max, priority=self._priority_of(key)
+            )
             return "conflict", delay_s
         if isinstance(failure, FederationError) and failure.retryable:
-            return "retryable", self.queue.add_rate_limited(key, delay_s_min=_retry_after_s(failure))
-        delay_s = self.queue.add_rate_limited(key)
+            delay_s = self.queue.add_rate_limited(
+                key, delay_s_min=_retry_after_s(failure), priority=self._priority_of(key)
+            )
+            return "retryable", delay_s
+        delay_s = self.queue.add_rate_limited(key, priority=self._priority_of(key))
         if isinstance(failure, ApiError):
             self._log.info(
                 "reconcile refused", key=str(key), outcome="failed", error=str(failure), retry_in_s=round(delay_s, 3)

@@ -7,6 +7,7 @@ controller; `run()` serves the delays.
 """
 
 import asyncio
+import bisect
 import heapq
 import itertools
 import random
@@ -49,10 +50,12 @@ class QueueOptions:
     depth_max: int = 1_000_000
     """Distinct waiting keys; more than this many objects do not fit one process, and `overflowed` tells."""
     fair_every: int = 8
-    """Each n-th hand-out goes to the key that waited longest, whatever its priority: low priority is never starved."""
+    """Each n-th hand-out goes to the key that waited longest, whatever its priority: low priority is never starved, a
+    key waits for at most n times as many hand-outs as keys waited when it came."""
 
 
-_Entry = tuple[float, K, int]
+_Entry = tuple[float, K, int, int]
+"""When a key came, the key, its priority, and the number of its arrival: moments may be equal, numbers are not."""
 
 
 class WorkQueue(Generic[K]):
@@ -122,7 +125,8 @@ class WorkQueue(Generic[K]):
             self._adds.inc()
         # An entry whose priority rose stays in its old level and is skipped there, because it is no longer the one in
         # `_waiting`: removing it from the middle of a deque would cost more.
-        entry = (self._clock.monotonic() if entry is None else entry[0], key, priority)
+        arrived_s, number = (self._clock.monotonic(), next(self._sequence)) if entry is None else (entry[0], entry[3])
+        entry = (arrived_s, key, priority, number)
         self._waiting[key] = entry
         self._level(priority).append(entry)
         self._wake_one()
@@ -218,8 +222,14 @@ class WorkQueue(Generic[K]):
         level = self._levels.get(priority)
         if level is None:
             level = self._levels[priority] = deque()
-            self._order = sorted(self._levels)
+            bisect.insort(self._order, priority)
         return level
+
+    def _drop_empty(self, priority: int) -> None:
+        """Forget a level without entries: there may be as many priorities as there are policies."""
+        if not self._levels[priority]:
+            del self._levels[priority]
+            del self._order[bisect.bisect_left(self._order, priority)]
 
     def _pop(self) -> K:
         self._handed_out += 1
@@ -232,23 +242,30 @@ class WorkQueue(Generic[K]):
         return key
 
     def _most_urgent(self) -> _Entry[K]:
-        for priority in self._order:
-            level = self._levels[priority]
-            while level:
-                entry = level.popleft()
-                if self._waiting.get(entry[1]) is entry:
-                    return entry
-        raise AssertionError("a waiting key is in no level")
+        while True:
+            priority = self._order[0]
+            head = self._head(priority)
+            if head is not None:
+                return self._take(head)
 
     def _oldest(self) -> _Entry[K]:
-        heads: list[_Entry[K]] = []
-        for level in self._levels.values():
-            while level and self._waiting.get(level[0][1]) is not level[0]:
-                level.popleft()
-            if level:
-                heads.append(level[0])
-        oldest = min(heads, key=lambda entry: entry[0])
-        return self._levels[oldest[2]].popleft()
+        heads = [head for priority in tuple(self._order) if (head := self._head(priority)) is not None]
+        return self._take(min(heads, key=lambda entry: entry[3]))
+
+    def _head(self, priority: int) -> _Entry[K] | None:
+        """Return the first entry of a level that is still the one in `_waiting`, None (and no level) without any."""
+        level = self._levels[priority]
+        while level and self._waiting.get(level[0][1]) is not level[0]:
+            level.popleft()
+        if level:
+            return level[0]
+        self._drop_empty(priority)
+        return None
+
+    def _take(self, entry: _Entry[K]) -> _Entry[K]:
+        self._levels[entry[2]].popleft()
+        self._drop_empty(entry[2])
+        return entry
 
     def _wake_one(self) -> None:
         while self._getters:

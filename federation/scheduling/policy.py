@@ -16,7 +16,7 @@ from federation.api.selectors import ClusterTerms, Selector, compile_cluster_ter
 from federation.planning.hashing import fnv1_32
 from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMode, Toleration
 
-_NOT_CONTENT = frozenset(("autoMigration", "resourceSelectors"))
+_NOT_CONTENT = frozenset(("autoMigration", "resourceSelectors", "schedulingPriority"))
 """Changes of these do not make a placement wrong, so they are no part of the content hash."""
 
 
@@ -107,6 +107,8 @@ class Policy:
     failback: FailbackRules
     selectors: tuple[ResourceSelector, ...]
     content_hash: str
+    priority: int = 0
+    """How urgent decisions about its objects are; higher goes first."""
 
 
 def compile_policy(source: Mapping[str, Any]) -> Policy:
@@ -137,6 +139,7 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
         failback=_failback((migration or {}).get("failback") or {}),
         selectors=tuple(_resource_selector(entry) for entry in spec.get("resourceSelectors") or ()),
         content_hash=hash_of({key: value for key, value in spec.items() if key not in _NOT_CONTENT}),
+        priority=int(spec.get("schedulingPriority") or 0),
     )
 
 

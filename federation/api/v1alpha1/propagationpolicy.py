@@ -143,6 +143,13 @@ class PropagationPolicySpec(Model):
     extension of this project."""
     scheduling_mode: SchedulingMode
     """Whether each cluster gets all replicas or its share."""
+    scheduling_priority: Annotated[
+        int | None,
+        Field(ge=-(10**9), le=10**9, json_schema_extra={"format": "int32"}),
+    ] = None
+    """How urgent decisions about its objects are: when many wait, those of a higher number are made first. 0 when
+    absent; of policies alike, a change of one object comes before changes that concern many. Nothing waits for ever,
+    and nobody is displaced. An extension of this project."""
     scheduling_profile: str | None = None
     """The SchedulingProfile to schedule with; empty uses the default."""
     sticky_cluster: bool | None = None

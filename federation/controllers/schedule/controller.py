@@ -1,7 +1,8 @@
 """Wiring of the schedule controller: which events of objects, policies, profiles and clusters concern which object.
 
-A change of one object is worked on first; what concerns many (a cluster's labels, a policy) queues behind it. Changes
-that can only help objects that could not be scheduled (a cluster became ready, has room again) wake only those.
+Objects of a policy with a higher priority are worked on first; of those alike a change of one object is, and what
+concerns many (a cluster's labels, a policy) queues behind it. Changes that can only help objects that could not be
+scheduled (a cluster became ready, has room again) wake only those.
 """
 
 import asyncio
@@ -47,8 +48,8 @@ _BY_TYPE = "schedule/type"
 
 _FOR_ALL = Change.MEMBERSHIP | Change.LABELS | Change.TAINTS | Change.API_TYPES
 """Changes of a cluster that every object's triggers contain; the others matter to waiting objects only."""
-_BULK = 1
-"""Priority of what is queued for many objects at once; single objects have 0 and go first."""
+_SINGLE, _BULK = 0, 1
+"""Of a policy's objects what changed by itself goes first, then what is queued for many objects at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class ScheduleController:
         self._services = caller.services if caller is not None else None
         self._parking = Parking(
             self._services,
-            lambda key: self.controller.enqueue(key, priority=_BULK),
+            lambda key: self._enqueue(key, _BULK),
             clock=clock,
             plugin_retry_s=chosen.plugin_retry_s,
         )
@@ -124,6 +125,7 @@ class ScheduleController:
             clock=clock,
             options=chosen.loop,
             resync=self._all_keys,
+            priority_of=lambda key: _urgency(self._facts.priority_of(key), _SINGLE),
         )
 
     async def run(self) -> None:
@@ -155,7 +157,9 @@ class ScheduleController:
             if old is not None:
                 self._facts.forget(key_of(old))
         elif old is None or _is_relevant_change(old, new):
-            self.controller.enqueue(key_of(new))
+            ref = self._facts.policies.match(new)
+            policy = self._facts.policies.get(ref) if ref is not None else None
+            self.controller.enqueue(key_of(new), priority=_urgency(policy.priority if policy else 0, _SINGLE))
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         if new is not None:
@@ -223,11 +227,19 @@ class ScheduleController:
 
     def _enqueue_many(self, keys: Iterable[Key]) -> None:
         for key in keys:
-            self.controller.enqueue(key, priority=_BULK)
+            self._enqueue(key, _BULK)
+
+    def _enqueue(self, key: Key, kind: int) -> None:
+        self.controller.enqueue(key, priority=_urgency(self._facts.priority_of(key), kind))
 
     def _all_keys(self) -> Iterator[Key]:
         for fed_object in chain(self._namespaced.list(), self._cluster_scoped.list()):
             yield key_of(fed_object)
+
+
+def _urgency(priority: int, kind: int) -> int:
+    """Return the place in the queue, lower first: by the policy's priority, then by how many a change concerns."""
+    return kind - 2 * priority
 
 
 def _available(cluster: Object) -> Resources:

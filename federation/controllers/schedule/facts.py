@@ -84,6 +84,12 @@ class Facts:
         """Return the objects that had the policy at their last decision."""
         return tuple(self._by_policy.get(ref, ()))
 
+    def priority_of(self, key: Key) -> int:
+        """Return the priority of the object's policy at its last decision, 0 for none."""
+        ref = self._bound.get(key)
+        policy = self.policies.get(ref) if ref is not None else None
+        return policy.priority if policy is not None else 0
+
     def using_profile(self, name: str) -> list[Key]:
         """Return the objects whose policy names the profile."""
         refs = [ref for ref in self._by_policy if (policy := self.policies.get(ref)) and policy.profile == name]

@@ -161,3 +161,21 @@ async def test_idle_is_when_nothing_waits_or_runs(clock) -> None:
     assert not waiting.done()
     queue.done(await queue.get())
     await asyncio.wait_for(waiting, 1)
+
+
+async def test_the_fair_turn_is_of_the_first_arrival_also_when_all_came_at_the_same_moment(clock) -> None:
+    queue = a_queue(clock, fair_every=1)
+    for key, priority in (("low", 9), ("high", -9), ("middle", 0)):
+        queue.add(key, priority=priority)
+    queue.add("low", priority=-20)
+    assert await drain(queue) == ["low", "high", "middle"]
+
+
+async def test_priorities_that_nobody_has_any_more_cost_nothing(clock) -> None:
+    queue = a_queue(clock)
+    for number in range(1000):
+        queue.add("a", priority=-number)
+        queue.add("b", priority=number)
+    assert await drain(queue) == ["a", "b"]
+    assert not queue._levels
+    assert queue._order == []

@@ -15,6 +15,7 @@ from federation.client.services import Services
 from federation.controllers.schedule.webhooks import RemoteCaller
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.types import SUCCESS, PluginRequest, error, unschedulable
+from federation.store.journal import DecisionFilter
 
 
 @pytest.fixture
@@ -155,6 +156,34 @@ async def test_a_decision_that_changes_nothing_is_journaled_too(world: World) ->
     await world.until(decided_again, "the decision under the new policy")
     newest = json.loads((await world.journaled())[0].explanation)
     assert (newest["isChanged"], newest["because"]) == (False, ["policyContentHash"])
+
+
+async def test_objects_of_urgent_policies_are_decided_first(world: World) -> None:
+    when = {"rescheduleWhen": {"clusterLabelsChanged": True}}
+    for name, priority in (("low", -1), ("high", 5)):
+        await world.policy(name, schedulingPriority=priority, reschedulePolicy=when)
+    objects = [(f"{policy}-{number}", policy) for policy in ("low", "high") for number in range(8)]
+    for name, policy in objects:
+        await world.deployment(name, policy=policy)
+        await world.becomes({"east": None, "north": None, "west": None}, name)
+    await world.patch(FEDERATED_CLUSTERS, "east", {"metadata": {"labels": {"tier": "gold"}}})
+
+    async def decided_again() -> bool:
+        return len(await world.journal.query(DecisionFilter(kind="Deployment"), limit=100)) == 2 * len(objects)
+
+    await world.until(decided_again, "all decided again")
+    newest = await world.journal.query(DecisionFilter(kind="Deployment"), limit=len(objects))
+    first = [record.name.split("-")[0] for record in reversed(newest)][:11]
+    assert first.count("high") == 8, "each eighth turn is for who waited longest"
+
+
+async def test_a_changed_priority_is_no_reason_to_decide_again(world: World) -> None:
+    await world.policy("p")
+    await world.deployment(policy="p")
+    await world.becomes({"east": None, "north": None, "west": None})
+    await world.patch(PROPAGATION_POLICIES, "p", {"spec": {"schedulingPriority": 7}}, namespace="default")
+    await world.idle()
+    assert len(await world.journaled()) == 1
 
 
 async def test_a_missing_policy_is_told_and_its_arrival_helps(world: World) -> None:
