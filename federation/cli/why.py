@@ -143,6 +143,7 @@ def print_scores(console: Console, explanation: Mapping[str, Any]) -> None:
     if listed:
         console.print()
         console.print(_table(listed, explanation))
+    _print_spread(console, explanation)
     _print_division(console, explanation)
 
 
@@ -205,6 +206,25 @@ def _verdict(row: ClusterRow) -> str:
     if row.total is None:
         return "kept as it was" if row.was_selected else ""
     return f"available, not selected ({scores})" if scores else "available, not selected"
+
+
+def _print_spread(console: Console, explanation: Mapping[str, Any]) -> None:
+    constraints = explanation.get("topology")
+    if not constraints:
+        return
+    console.print("\n[bold]topology spread[/bold]")
+    for entry in constraints:
+        few = f", minDomains {entry['minDomains']}" if "minDomains" in entry else ""
+        console.print(
+            f"  {escape(entry['topologyKey'])}: {escape(_amounts(entry['domains']))}; skew {entry['skew']}"
+            f" (maxSkew {entry['maxSkew']}{few}, {entry['whenUnsatisfiable']})"
+        )
+        if without := entry.get("withoutLabel"):
+            console.print(f"    {without} in clusters without this label")
+        if closed := entry.get("notCounted"):
+            console.print(f"    not counted, because unready or tainted: {escape(', '.join(closed))}")
+    if because := explanation.get("unplacedBecause"):
+        console.print(f"  {explanation['unplaced']} without a place within {escape(because)}")
 
 
 def _print_division(console: Console, explanation: Mapping[str, Any]) -> None:

@@ -172,13 +172,12 @@ class Engine:
             return trail.end(Outcome.NO_REPLICAS_PLACED, f"{refusal.status.plugin}: {refusal}")
         placements = {name: replicas for name, replicas in division.replicas.items() if replicas > 0}
         if not placements:
-            return trail.end(
-                Outcome.NO_REPLICAS_PLACED, f"weights and limits leave no room for any of {wanted} replicas"
-            )
+            limits = division.because or "weights and limits"
+            return trail.end(Outcome.NO_REPLICAS_PLACED, f"{limits} leave no room for any of {wanted} replicas")
         trail.unplaced = max(0, wanted - sum(placements.values()))
         reason = availability(trail.snapshot, trail.filtered)
         if trail.unplaced:
-            reason += f"; {trail.unplaced} of {wanted} replicas have no place within the limits"
+            reason += f"; {trail.unplaced} of {wanted} replicas have no place within {division.because or 'the limits'}"
         return trail.end(Outcome.SCHEDULED, reason, placements)
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import orjson
 
 from federation.scheduling.engine import Decision
+from federation.scheduling.framework.topology import explain_spread
+from federation.scheduling.framework.types import Cluster, SchedulingMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,12 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
         explanation["select"] = [{"plugin": step.plugin, "clusters": step.clusters} for step in decision.selections]
     if decision.division is not None:
         explanation["division"] = decision.division.explanation
+    if unit.topology_spread and decision.is_success and decision.selections:
+        explanation["topology"] = explain_spread(unit, _candidates(decision), decision.placements)
     if decision.unplaced:
         explanation["unplaced"] = decision.unplaced
+        if decision.division is not None and decision.division.because:
+            explanation["unplacedBecause"] = decision.division.because
     if decision.ignored:
         explanation["ignored"] = [
             {"plugin": ignored.plugin, "point": ignored.point, "reasons": ignored.reasons}
@@ -92,6 +98,13 @@ def digest_of_failure(explanation: Mapping[str, Any]) -> bytes:
     """Return what makes two unsuccessful decisions the same: outcome, policy and reasons, not scores nor inputs."""
     said = [explanation.get(key) for key in ("outcome", "reason", "policy", "rejected", "failed")]
     return blake2b(orjson.dumps(said), digest_size=16).digest()
+
+
+def _candidates(decision: Decision) -> list[Cluster]:
+    """Return the clusters that could have got a replica, or a copy."""
+    if decision.unit.mode is SchedulingMode.DUPLICATE:
+        return [] if decision.filtered is None else list(decision.filtered.feasible)
+    return [decision.snapshot.by_name[name] for name in decision.selections[-1].clusters]
 
 
 def rows(explanation: Mapping[str, Any]) -> list[ClusterRow]:

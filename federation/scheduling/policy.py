@@ -14,6 +14,7 @@ import orjson
 
 from federation.api.selectors import ClusterTerms, Selector, compile_cluster_terms, compile_label_selector
 from federation.planning.hashing import fnv1_32
+from federation.planning.placement.tree import SpreadConstraint
 from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMode, Toleration
 
 _NOT_CONTENT = frozenset(("autoMigration", "resourceSelectors", "schedulingPriority"))
@@ -98,6 +99,7 @@ class Policy:
     required: ClusterTerms | None
     tolerations: tuple[Toleration, ...]
     max_clusters: int | None
+    topology_spread: tuple[SpreadConstraint, ...]
     preferences: Preferences
     profile: str
     is_followed: bool
@@ -130,6 +132,7 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
         required=compile_cluster_terms(terms) if terms else None,
         tolerations=to_tolerations(spec.get("tolerations") or ()),
         max_clusters=spec.get("maxClusters"),
+        topology_spread=to_constraints(spec.get("topologySpread") or ()),
         preferences=to_preferences(spec.get("placement") or ()),
         profile=str(spec.get("schedulingProfile") or ""),
         is_followed=not spec.get("disableFollowerScheduling"),
@@ -156,6 +159,19 @@ def to_tolerations(entries: Sequence[Mapping[str, Any]]) -> tuple[Toleration, ..
             str(entry.get("operator") or "Equal"),
             str(entry.get("value") or ""),
             str(entry.get("effect") or ""),
+        )
+        for entry in entries
+    )
+
+
+def to_constraints(entries: Sequence[Mapping[str, Any]]) -> tuple[SpreadConstraint, ...]:
+    """Return the topology constraints of a policy, outermost first."""
+    return tuple(
+        SpreadConstraint(
+            str(entry["topologyKey"]),
+            int(entry["maxSkew"]),
+            int(entry.get("minDomains") or 1),
+            entry["whenUnsatisfiable"] == "DoNotSchedule",
         )
         for entry in entries
     )

@@ -65,6 +65,7 @@ def build_unit(
         "required": policy.required,
         "tolerations": policy.tolerations,
         "max_clusters": policy.max_clusters,
+        "topology_spread": policy.topology_spread,
     }
     preferences = policy.preferences
     if allow_annotations and not _OVERRIDING.isdisjoint(annotations):

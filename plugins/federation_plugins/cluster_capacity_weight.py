@@ -22,6 +22,7 @@ from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.divide import NODES, SUMS, capacity_from, demand_of, divide_with
 from federation.scheduling.framework.interfaces import Arguments, ReplicasPlugin
+from federation.scheduling.framework.topology import topology_of
 from federation.scheduling.framework.types import CPU, NVIDIA_GPU, Cluster, Division, SchedulingUnit, Status
 
 _THOUSAND = 1000
@@ -64,13 +65,14 @@ class ClusterCapacityWeight(ReplicasPlugin):
         explanation: dict[str, Any] = {"steps": steps}
         if rooms is not None:
             explanation["room"] = rooms.explain()
+        topology = topology_of(unit, clusters, rooms)
         if rooms is not None and not unit.weights:
             by_room = partial(plan_by_room, rooms)
-            return divide_with(by_room, unit, demand_of(unit, clusters, {}), explanation, steps)
+            return divide_with(by_room, unit, demand_of(unit, clusters, {}), explanation, steps, topology)
         weights, by = self._weights(unit, clusters)
         explanation["weights"] = {"by": by, "values": weights}
         planner = plan_replicas if rooms is None else partial(plan_within, rooms, plan_replicas)
-        return divide_with(planner, unit, demand_of(unit, clusters, weights), explanation, steps)
+        return divide_with(planner, unit, demand_of(unit, clusters, weights), explanation, steps, topology)
 
     def _weights(self, unit: SchedulingUnit, clusters: Sequence[Cluster]) -> tuple[Mapping[str, int], str]:
         """Return the policy's weights, KubeAdmiral's by what is free when there are none, and which of the two."""

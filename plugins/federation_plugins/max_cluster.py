@@ -1,4 +1,8 @@
-"""Select: at most so many clusters (`spec.maxClusters`), the best ones."""
+"""Select: at most so many clusters (`spec.maxClusters`), the best ones; spread over domains when the policy asks.
+
+With `spec.topologySpread` the number of clusters per domain satisfies the constraints, and the best of each domain are
+taken. Replicas are divided later, so Divide prefers an even choice here and enforces nothing.
+"""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -6,7 +10,8 @@ from typing import ClassVar
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import SelectPlugin
 from federation.scheduling.framework.scores import best_first
-from federation.scheduling.framework.types import ClusterScore, SchedulingUnit, Status, unschedulable
+from federation.scheduling.framework.topology import choose_clusters
+from federation.scheduling.framework.types import ClusterScore, SchedulingMode, SchedulingUnit, Status, unschedulable
 
 
 class MaxCluster(SelectPlugin):
@@ -18,8 +23,17 @@ class MaxCluster(SelectPlugin):
         self, unit: SchedulingUnit, scored: Sequence[ClusterScore], state: CycleState
     ) -> Sequence[ClusterScore] | Status:
         """Return the best clusters."""
-        if unit.max_clusters is None:
+        if unit.max_clusters is None and not (unit.topology_spread and unit.mode is SchedulingMode.DUPLICATE):
             return scored
-        if unit.max_clusters < 0:
+        if unit.max_clusters is not None and unit.max_clusters < 0:
             return unschedulable("max cluster is less than 0")
+        if unit.topology_spread:
+            chosen, because = choose_clusters(unit, best_first(scored))
+            if not because:
+                return chosen
+            names = {entry.cluster.name for entry in chosen}
+            for entry in scored:
+                if entry.cluster.name not in names:
+                    state.remark(self.NAME, entry.cluster.name, f"no place within {because}")
+            return chosen or unschedulable(f"no cluster has a place within {because}")
         return best_first(scored)[: unit.max_clusters]

@@ -16,6 +16,7 @@ from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.divide import NODES, SUMS, capacity_from, demand_of, divide_with
 from federation.scheduling.framework.interfaces import Arguments, ReplicasPlugin
+from federation.scheduling.framework.topology import topology_of
 from federation.scheduling.framework.types import Cluster, Division, SchedulingUnit, Status
 
 
@@ -42,7 +43,9 @@ class PreferenceBinPack(ReplicasPlugin):
         demand = demand_of(unit, clusters, {})
         rooms = None if self._capacity == SUMS else rooms_of(unit, clusters)
         planner: Planner = plan_binpack
-        if rooms is not None and is_due(demand):
+        if not is_due(demand):
+            return divide_with(planner, unit, demand, explanation, steps)
+        if rooms is not None:
             explanation["room"] = rooms.explain()
             planner = partial(plan_within, rooms, plan_binpack)
-        return divide_with(planner, unit, demand, explanation, steps)
+        return divide_with(planner, unit, demand, explanation, steps, topology_of(unit, clusters, rooms))

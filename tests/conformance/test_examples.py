@@ -10,6 +10,12 @@ from tests.support.vectors import FOLDER, ROOT
 from federation.api import names
 from federation.api.v1alpha1.definitions import KINDS
 from federation.planning.overrides import bindings, policies
+from federation.scheduling.engine import Engine
+from federation.scheduling.framework.profile import DEFAULT_PROFILE
+from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit
+from federation.scheduling.policy import compile_policy
+from federation.scheduling.snapshot import Snapshot
 
 EXAMPLES = ROOT / "examples"
 MODELS = {(kind.DEFINITION.resource.api_version, kind.DEFINITION.resource.kind): kind for kind in KINDS}
@@ -76,6 +82,21 @@ def test_the_quickstart_override_gives_each_region_what_its_comment_says() -> No
             }
         ],
     }
+
+
+def test_the_topology_example_divides_as_its_comments_say() -> None:
+    manifest = {found["kind"]: found for found in manifests(EXAMPLES / "topology")}
+    unit = a_divided_unit(
+        manifest["Deployment"]["spec"]["replicas"],
+        topology_spread=compile_policy(manifest["PropagationPolicy"]).topology_spread,
+    )
+    zones = {"member-1": ("eu", "eu-1"), "member-2": ("eu", "eu-2"), "member-3": ("us", "us-1")}
+    members = [a_cluster(name).labelled(region=region, zone=zone).built() for name, (region, zone) in zones.items()]
+    decision = Engine(load_plugins()).decide(unit, Snapshot(1, tuple(members)), DEFAULT_PROFILE, now=NOW)
+    eu = sorted(decision.placements[name] or 0 for name in ("member-1", "member-2"))
+    assert (eu, decision.placements["member-3"]) in (([2, 2], 3), ([1, 2], 4))
+    alone = Engine(load_plugins()).decide(unit, Snapshot(1, tuple(members[:2])), DEFAULT_PROFILE, now=NOW)
+    assert sum(replicas or 0 for replicas in alone.placements.values()) == 1
 
 
 def test_the_seed_override_matches_only_clusters_in_the_intersection() -> None:

@@ -116,6 +116,41 @@ class ReschedulePolicy(Model):
     """What triggers rescheduling."""
 
 
+class UnsatisfiableAction(StrEnum):
+    """What happens to replicas that would break a constraint: they get no place, or one all the same."""
+
+    DO_NOT_SCHEDULE = "DoNotSchedule"
+    SCHEDULE_ANYWAY = "ScheduleAnyway"
+
+
+class TopologySpreadConstraint(Model):
+    """How replicas are spread over domains: clusters with the same value of a label. An extension of this project."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "x-kubernetes-validations": [
+                {
+                    "rule": "!has(self.minDomains) || self.whenUnsatisfiable == 'DoNotSchedule'",
+                    "message": "can only be given with whenUnsatisfiable: DoNotSchedule; remove it or change that",
+                    "fieldPath": ".minDomains",
+                }
+            ]
+        }
+    )
+
+    max_skew: Annotated[int, Field(ge=1, json_schema_extra={"format": "int32"})]
+    """How many more replicas a domain may have than the domain with the fewest; of objects that are copied, how many
+    more clusters."""
+    min_domains: Annotated[int | None, Field(ge=1, json_schema_extra={"format": "int32"})] = None
+    """The fewest domains. With fewer of them the domain with the fewest replicas counts as one with 0. Only with
+    DoNotSchedule."""
+    topology_key: Annotated[str, Field(min_length=1, max_length=317)]
+    """The cluster label whose values are the domains."""
+    when_unsatisfiable: UnsatisfiableAction
+    """What happens to replicas that would break the constraint. DoNotSchedule leaves them without a place, and clusters
+    without the label get none; ScheduleAnyway prefers even domains and gives every replica a place."""
+
+
 class PropagationPolicySpec(Model):
     """Which clusters an object goes to, and how its replicas are divided."""
 
@@ -157,6 +192,15 @@ class PropagationPolicySpec(Model):
     this field; its successor is reschedulePolicy.disableRescheduling, and either switches rescheduling off."""
     tolerations: list[Toleration] | None = None
     """The cluster taints that are tolerated."""
+    topology_spread: Annotated[
+        list[TopologySpreadConstraint] | None,
+        Field(
+            max_length=8,
+            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["topologyKey"]},
+        ),
+    ] = None
+    """How replicas are spread over domains of clusters such as regions and zones, outermost first: each constraint
+    holds within every domain of the one before. An extension of this project."""
 
 
 _COLUMNS = (

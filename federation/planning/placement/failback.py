@@ -42,7 +42,7 @@ def plan_with_trials(planner: Planner, demand: Demand, offers: Offers, steps: St
     if steps is not None:
         steps.append({"step": "return", "wanted": dict(wanted), "onTrial": trials})
     overflow = {cluster: plan.overflow.get(cluster, 0) + trials.get(cluster, 0) for cluster in plan.overflow | trials}
-    return Plan(plan.replicas, overflow)
+    return replace(plan, overflow=overflow)
 
 
 def _lasting(planner: Planner, demand: Demand, base: Mapping[str, int], trials: Mapping[str, int]) -> dict[str, int]:

@@ -63,6 +63,8 @@ class Plan:
 
     replicas: dict[str, int]
     overflow: dict[str, int]
+    because: str = ""
+    """What kept the rest from being placed, when that is known: "maxSkew 1 of topology key zone"."""
 
     def totals(self) -> dict[str, int]:
         """Return what is to be written per cluster: replicas and overflow together."""

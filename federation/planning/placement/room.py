@@ -50,14 +50,14 @@ class Rooms:
 
 def plan_by_room(rooms: Rooms, demand: Demand, steps: Steps | None = None) -> Plan:
     """Divide `demand.total`; weights play no part."""
-    held = _held(demand)
+    held = held_of(demand)
     plan: Counts = held if demand.avoid_disruption else dict.fromkeys(held, 0)
     missing = demand.total - sum(plan.values())
     if missing < 0:
         plan = _take(demand, -missing, plan, rooms)
         _note(steps, "scaleDown", plan, missing)
-        return Plan(dict(plan), _kept(demand, held, plan))
-    bounds = _bounds(demand)
+        return Plan(dict(plan), kept_of(demand, held, plan))
+    bounds = bounds_of(demand)
     for number, room in enumerate(rooms.tiers):
         spare = room if plan is held else {cluster: held[cluster] + room[cluster] - plan[cluster] for cluster in plan}
         if not number:
@@ -70,16 +70,16 @@ def plan_by_room(rooms: Rooms, demand: Demand, steps: Steps | None = None) -> Pl
         plan = _add(demand, plan, spare, bounds, rooms, steps, name)
     if sum(plan.values()) < demand.total:
         plan = _beyond_room(demand, plan, rooms, steps)
-    return Plan(dict(plan), _kept(demand, held, plan))
+    return Plan(dict(plan), kept_of(demand, held, plan))
 
 
 def _beyond_room(demand: Demand, plan: Counts, rooms: Rooms, steps: Steps | None) -> Counts:
     """Let what has no room anywhere wait where clusters are large and little waits already, as far as caps allow."""
     demand = replace(demand, estimated={})
-    bounds = _bounds(demand)
+    bounds = bounds_of(demand)
     if demand.avoid_disruption:
         # What cannot run where it is stays there when it can run nowhere else either.
-        stuck = {cluster: count - plan[cluster] for cluster, count in _held(demand).items()}
+        stuck = {cluster: count - plan[cluster] for cluster, count in held_of(demand).items()}
         plan = _add(demand, plan, stuck, bounds, rooms, steps, "stays")
     plan, _ = _with_minimums(demand, plan, dict.fromkeys(plan, demand.total), bounds)
     sizes, waiting = rooms.sizes, {cluster: rooms.waiting.get(cluster, 0) for cluster in plan}
@@ -109,7 +109,7 @@ def plan_within(rooms: Rooms, plan: Planner, demand: Demand, steps: Steps | None
 
 
 def _bounded(demand: Demand, asked: Demand, room: Counts) -> Demand:
-    held, preferences = _held(demand), {}
+    held, preferences = held_of(demand), {}
     for cluster in demand.clusters:
         own = demand.preferences.get(cluster, _NO_PREFERENCE)
         top = max(demand.current.get(cluster, 0), held[cluster] + room[cluster])
@@ -118,7 +118,7 @@ def _bounded(demand: Demand, asked: Demand, room: Counts) -> Demand:
     return replace(asked, preferences=preferences)
 
 
-def _held(demand: Demand) -> dict[str, int]:
+def held_of(demand: Demand) -> dict[str, int]:
     """Return every cluster's current replicas as far as caps and what members report let them count."""
     held = dict.fromkeys(demand.clusters, 0)
     for cluster, count in demand.current.items():
@@ -127,11 +127,11 @@ def _held(demand: Demand) -> dict[str, int]:
     return held
 
 
-def _kept(demand: Demand, held: Counts, plan: Counts) -> dict[str, int]:
+def kept_of(demand: Demand, held: Counts, plan: Counts) -> dict[str, int]:
     """Return the replicas that cannot run where they are and that the policy wants kept there besides the plan's."""
     if not demand.keep_unschedulable:
         return {}
-    present = _held(replace(demand, estimated={}))
+    present = held_of(replace(demand, estimated={}))
     stuck = {cluster: min(count - held[cluster], count - plan[cluster]) for cluster, count in present.items()}
     return {cluster: count for cluster, count in stuck.items() if count > 0}
 
@@ -148,7 +148,7 @@ def _lacking(demand: Demand, plan: Counts, spare: Counts) -> Counts:
     }
 
 
-def _bounds(demand: Demand) -> dict[str, int]:
+def bounds_of(demand: Demand) -> dict[str, int]:
     """Return the most that the policy, the user's caps and feedback allow, for clusters where they say anything."""
     maximums = {c: own.maximum for c, own in demand.preferences.items() if own.maximum is not None}
     bounds: dict[str, int] = {}

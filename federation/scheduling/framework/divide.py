@@ -5,11 +5,13 @@ there.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from federation.planning.placement.failback import Offers, plan_with_trials
 from federation.planning.placement.replicas import Demand, Preference, Steps
 from federation.planning.placement.room import Planner
+from federation.planning.placement.topology import Topology, plan_over
 from federation.scheduling.framework.interfaces import Arguments
 from federation.scheduling.framework.types import Cluster, Division, Effect, SchedulingUnit
 
@@ -54,19 +56,26 @@ def _preferences(
 
 
 def divide_with(
-    planner: Planner, unit: SchedulingUnit, demand: Demand, explanation: dict[str, Any], steps: Steps
+    planner: Planner,
+    unit: SchedulingUnit,
+    demand: Demand,
+    explanation: dict[str, Any],
+    steps: Steps,
+    topology: Topology | None = None,
 ) -> Division:
     """Return a planner's division as a plugin's answer, replicas on trial included, and complete its explanation.
 
-    Clusters that get none are left out.
+    With a `topology` (`topology.py`) it is made within the domains. Clusters that get none are left out.
     """
+    if topology is not None:
+        planner = partial(plan_over, topology, planner)
     plan = plan_with_trials(planner, demand, offers_of(unit), steps)
     if demand.estimated:
         explanation["estimated"] = dict(demand.estimated)
     if plan.overflow:
         explanation["overflow"] = plan.overflow
     totals = plan.totals()
-    return Division({name: totals[name] for name in demand.clusters if totals.get(name)}, explanation)
+    return Division({name: totals[name] for name in demand.clusters if totals.get(name)}, explanation, plan.because)
 
 
 def current_replicas(unit: SchedulingUnit) -> dict[str, int]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from federation.api.selectors import ClusterTerms
 from federation.planning.placement.failback import Offers
+from federation.planning.placement.tree import SpreadConstraint
 
 CPU = "cpu"
 MEMORY = "memory"
@@ -229,6 +230,7 @@ class SchedulingUnit:
     max_replicas: Mapping[str, int] = field(default_factory=dict)
     weights: Mapping[str, int] = field(default_factory=dict)
     priorities: Mapping[str, int] | None = None
+    topology_spread: tuple[SpreadConstraint, ...] = ()
     auto_migration: AutoMigration | None = None
     custom_migration: CustomMigration | None = None
     template: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -293,6 +295,8 @@ class Division:
 
     replicas: Mapping[str, int]
     explanation: Mapping[str, Any] = field(default_factory=dict)
+    because: str = ""
+    """What kept the rest from being placed; completes "replicas have no place within …"."""
 
 
 @dataclass(frozen=True, slots=True)

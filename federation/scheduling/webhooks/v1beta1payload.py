@@ -115,6 +115,7 @@ def _policy(unit: SchedulingUnit) -> dict[str, Any]:
         "clusterAffinity": affinity(unit),
         "tolerations": tolerations(unit),
         "maxClusters": unit.max_clusters,
+        "topologySpread": [constraint.to_json() for constraint in unit.topology_spread],
         "placements": placements(unit),
     }
     return {key: value for key, value in said.items() if value not in (None, [], {})}

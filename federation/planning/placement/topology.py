@@ -1,0 +1,290 @@
+"""Divide replicas over domains of clusters, then within each: `spec.topologySpread` (docs/decisions/0017).
+
+A domain is the clusters that carry the same value of a label. Constraints are nested in their order: domains of the
+first, inside each of them domains of the second, and so on; a tree, whose leaves another planner divides as the policy
+says. Between the domains of one parent replicas are as even as possible; a hard constraint (DoNotSchedule) never lets
+one get a replica that puts it more than `skew_max` above the domain with the fewest.
+
+What a domain can take comes from its clusters' bounds, in steps (`_tiers`): first what surely fits, last what waits for
+room. What the planner of a leaf cannot place, contrary to these bounds, is learnt and divided anew. Pure and
+deterministic; `tree.py` knows who belongs where.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from federation.planning.hashing import fnv1_32_each
+from federation.planning.placement.replicas import WILDCARD, Demand, Plan, Steps
+from federation.planning.placement.room import Counts, Planner, Rooms, bounds_of, held_of, kept_of
+from federation.planning.placement.tree import Domain, SpreadConstraint
+
+Shares = dict[Domain, int]
+"""Domain → replicas."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The tree of domains; `closed` clusters are unready or tainted: a domain of only such gets no more."""
+
+    root: Domain
+    closed: frozenset[str] = frozenset()
+    rooms: Rooms | None = None
+
+
+def plan_over(topology: Topology, planner: Planner, demand: Demand, steps: Steps | None = None) -> Plan:
+    """Divide `demand.total` over the domains, and within each of them with `planner`."""
+    learnt: Shares = {}
+    answers: dict[tuple[Domain, int], tuple[Plan, Steps]] = {}
+    while True:
+        shares, binding = _share_out(topology, demand, learnt)
+        for leaf, amount in shares.items():
+            if (leaf, amount) not in answers:
+                answers[leaf, amount] = _ask(planner, demand, leaf, amount)
+        placed = {leaf: sum(answers[leaf, amount][0].totals().values()) for leaf, amount in shares.items()}
+        less = {leaf: placed[leaf] for leaf, amount in shares.items() if placed[leaf] < amount}
+        if not less:
+            break
+        learnt |= less
+    plan = Plan({}, {}, because=" and ".join(binding) if sum(shares.values()) < demand.total else "")
+    if steps is not None:
+        steps.append({"step": "topology", "domains": {str(leaf): n for leaf, n in shares.items()}})
+    for leaf, amount in shares.items():
+        part, trace = answers[leaf, amount]
+        plan.replicas.update(part.replicas)
+        plan.overflow.update(part.overflow)
+        if steps is not None:
+            steps += [{**step, "domain": str(leaf)} for step in trace]
+    every = dict.fromkeys(demand.clusters, 0) | plan.replicas
+    for cluster, count in kept_of(demand, held_of(demand), every).items():
+        plan.overflow[cluster] = max(count, plan.overflow.get(cluster, 0))
+    return plan
+
+
+def _ask(planner: Planner, demand: Demand, leaf: Domain, amount: int) -> tuple[Plan, Steps]:
+    """Return how the planner divides so many replicas over the clusters of a leaf, and its trace."""
+    here = leaf.clusters
+
+    def only(values: Mapping[str, int]) -> dict[str, int]:
+        return {cluster: values[cluster] for cluster in here if cluster in values}
+
+    own, current = demand.preferences, only(demand.current)
+    if not amount and not current:
+        return Plan(dict.fromkeys(here, 0), {}), []
+    preferences = {name: own[name] for name in (*here, WILDCARD) if name in own}
+    trace: Steps = []
+    asked = replace(
+        demand,
+        total=amount,
+        clusters=here,
+        preferences=preferences,
+        current=current,
+        estimated=only(demand.estimated),
+        limited=only(demand.limited),
+        scheduled=only(demand.scheduled),
+    )
+    return planner(asked, trace), trace
+
+
+@dataclass(slots=True)
+class _Round:
+    """Replicas per domain: what it has, the most that it may have, its clusters' minimums; and the open ones."""
+
+    key: str
+    start: Shares = field(default_factory=dict)
+    top: Shares = field(default_factory=dict)
+    minimum: Shares = field(default_factory=dict)
+    is_open: set[Domain] = field(default_factory=set)
+    binding: dict[str, None] = field(default_factory=dict)
+
+
+class _Tier(NamedTuple):
+    """The most per leaf of one step, and its clusters' minimums as far as that allows."""
+
+    top: Shares
+    minimum: Shares
+
+
+def _share_out(topology: Topology, demand: Demand, learnt: Shares) -> tuple[Shares, Iterable[str]]:
+    """Return replicas per leaf, and what kept more from being placed."""
+    root, leaves, held, total = topology.root, topology.root.leaves(), held_of(demand), demand.total
+    start = dict.fromkeys(leaves, 0)
+    if demand.avoid_disruption:
+        start = {leaf: _least(sum(held[c] for c in leaf.clusters), learnt.get(leaf)) for leaf in leaves}
+    if sum(start.values()) >= total:
+        running = _Round(demand.key, top=dict(start))
+        _sum_up(root, running)
+        return _fill(root, total, running), ()
+    tiers = [_to_tier(leaves, tops, demand, learnt) for tops in _tiers(demand, held, topology.rooms)]
+    is_open = {leaf for leaf, most in tiers[-1].top.items() if most and not topology.closed.issuperset(leaf.clusters)}
+    is_hard = any(constraint.is_hard for constraint in root.constraints())
+
+    def raised(tier: _Tier, shares: Shares, most: int) -> tuple[Shares, _Round]:
+        """Return the shares with more, up to a sum of `most`, as far as the tier and the constraints allow."""
+        current = _Round(demand.key, start=dict(shares), is_open=set(is_open))
+        for leaf in leaves:
+            current.top[leaf] = max(shares[leaf], tier.top[leaf] if leaf in is_open else 0)
+            current.minimum[leaf] = tier.minimum[leaf]
+        _measure(root, current)
+        return _fill(root, min(most, current.top[root]), current), current
+
+    def refilled(number: int, more: int) -> Shares:
+        """Return the shares after giving away so many in this tier, and then what the earlier ones let follow."""
+        shares, _ = raised(tiers[number], start, sum(start.values()) + more)
+        for tier in tiers[:number]:
+            shares, _ = raised(tier, shares, total)
+        return shares
+
+    for number, tier in enumerate(tiers):
+        fullest, current = raised(tier, start, total)
+        if number and is_hard and sum(fullest.values()) == total:
+            # Each replica that waits for room in the domain with the fewest may let others run elsewhere: as few as do.
+            low, high = 0, total - sum(start.values())
+            while low < high:
+                middle = (low + high) // 2
+                if sum(refilled(number, middle).values()) < total:
+                    low = middle + 1
+                else:
+                    high = middle
+            fullest = refilled(number, low)
+        start = fullest
+        if sum(start.values()) == total:
+            break
+    return start, current.binding
+
+
+def _to_tier(leaves: Iterable[Domain], tops: Counts, demand: Demand, learnt: Shares) -> _Tier:
+    top, minimum = {}, {}
+    bounded = {c: min(own.minimum, tops[c]) for c, own in demand.preferences.items() if own.minimum and c in tops}
+    for leaf in leaves:
+        top[leaf] = min(_least(sum(tops[c] for c in leaf.clusters), learnt.get(leaf)), demand.total)
+        minimum[leaf] = sum(bounded.get(c, 0) for c in leaf.clusters) if bounded else 0
+    return _Tier(top, minimum)
+
+
+def _tiers(demand: Demand, held: Counts, rooms: Rooms | None) -> list[Counts]:
+    """Return the most per cluster, in the order in which it is used; the last is what policy and user allow."""
+    bounds, limits, total = bounds_of(demand), bounds_of(replace(demand, estimated={})), demand.total
+    known: tuple[Counts | None, ...] = (None,) if rooms is None else rooms.tiers
+    tiers: list[Counts] = [
+        {c: min(bounds.get(c, total), total if room is None else held[c] + room[c]) for c in demand.clusters}
+        for room in known
+    ]
+    if demand.estimated and demand.avoid_disruption:
+        # What cannot run where it is stays there rather than wait elsewhere.
+        tiers.append({c: min(limits.get(c, total), demand.current.get(c, 0)) for c in demand.clusters})
+    tiers.append({c: min(limits.get(c, total), total) for c in demand.clusters})
+    return tiers
+
+
+def _sum_up(node: Domain, current: _Round) -> None:
+    """Fill in the inner domains of a round that takes away: nobody keeps more than it has, nobody must keep any."""
+    for child in node.parts():
+        _sum_up(child, current)
+    if node.constraint is not None:
+        current.top[node] = sum(current.top[child] for child in node.parts())
+    current.start[node] = current.minimum[node] = 0
+
+
+def _measure(node: Domain, current: _Round) -> None:
+    """Fill in the inner domains of a round, and lower the tops of children that a hard constraint keeps down."""
+    constraint, children = node.constraint, node.children
+    if constraint is None:
+        return
+    for part in node.parts():
+        _measure(part, current)
+    start, top = current.start, current.top
+    counted = [child for child in children if child in current.is_open]
+    if constraint.is_hard:
+        bound = constraint.skew_max + (
+            min((top[child] for child in counted), default=0) if len(counted) >= constraint.domains_min else 0
+        )
+        for child in children:
+            if top[child] > max(bound, start[child]):
+                top[child] = max(bound, start[child])
+                current.binding[constraint.describe(len(counted))] = None
+        if node.rest is not None:
+            _close(node.rest, current)
+            current.binding[f"the clusters with a label {constraint.key}"] = None
+    if counted or (node.rest is not None and node.rest in current.is_open):
+        current.is_open.add(node)
+    for values in (start, top, current.minimum):
+        values[node] = sum(values[part] for part in node.parts())
+
+
+def _close(node: Domain, current: _Round) -> None:
+    """Let a domain keep what it has and get no more."""
+    for part in node.parts():
+        _close(part, current)
+    current.top[node] = current.start[node]
+    current.minimum[node] = 0
+    current.is_open.discard(node)
+
+
+def _fill(node: Domain, amount: int, current: _Round) -> Shares:
+    """Return replicas per leaf below the node, which gets `amount` of them."""
+    constraint = node.constraint
+    if constraint is None:
+        return {node: amount}
+    start, top, rest = current.start, current.top, node.rest
+    beside = 0
+    if rest is not None:
+        spare = amount - sum(start[child] for child in node.children)
+        beside = max(start[rest], min(current.minimum[rest], top[rest], spare))
+        beside = max(beside, amount - sum(top[child] for child in node.children))
+    counts = _even(node.children, constraint, amount - beside, current)
+    shares = {} if rest is None else _fill(rest, beside, current)
+    for child, count in counts.items():
+        shares |= _fill(child, count, current)
+    return shares
+
+
+def _even(children: tuple[Domain, ...], constraint: SpreadConstraint, amount: int, current: _Round) -> Shares:
+    """Return the most even counts that keep what is there and, as far as the constraint lets them, minimums."""
+    start, top, minimum = current.start, current.top, current.minimum
+    most = max((min(minimum[child], top[child]) for child in children), default=0)
+    if not constraint.is_hard or most == 0:
+        return _raised(children, amount, current, most)
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        counts = _raised(children, amount, current, middle)
+        counted = [counts[child] for child in children if child in current.is_open]
+        fewest = min(counted, default=0) if len(counted) >= constraint.domains_min else 0
+        if all(n <= max(start[child], fewest + constraint.skew_max) for child, n in counts.items()):
+            low = middle
+        else:
+            high = middle - 1
+    return _raised(children, amount, current, low)
+
+
+def _raised(children: tuple[Domain, ...], amount: int, current: _Round, minimum_max: int) -> Shares:
+    """Return counts from what is there and minimums up to `minimum_max` upwards, always to those with the fewest."""
+    top = current.top
+    floor = dict.fromkeys(children, 0) | {child: current.start[child] for child in children}
+    ranks = dict(zip(children, fnv1_32_each([str(child) for child in children], current.key), strict=True))
+    order = sorted(children, key=lambda child: (ranks[child], str(child)))
+    left = amount - sum(floor.values())
+    if minimum_max:
+        for child in order:
+            given = min(left, max(0, min(current.minimum[child], minimum_max, top[child]) - floor[child]))
+            floor[child] += given
+            left -= given
+    low, high = 0, max((top[child] for child in children), default=0)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(max(floor[child], min(top[child], middle)) for child in children) <= amount:
+            low = middle
+        else:
+            high = middle - 1
+    counts = {child: max(floor[child], min(top[child], low)) for child in children}
+    left = amount - sum(counts.values())
+    for child in order:
+        if left and floor[child] <= low < top[child]:
+            counts[child] += 1
+            left -= 1
+    return counts
+
+
+def _least(amount: int, bound: int | None) -> int:
+    return amount if bound is None else min(amount, bound)

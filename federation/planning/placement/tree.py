@@ -1,0 +1,126 @@
+"""Who belongs where: the tree of domains that topology constraints make of clusters, and how even a placement is.
+
+A constraint parts the clusters of its parent by a label's value; clusters without the label are the parent's `rest`.
+Further constraints part each of these again. Domains are compared by identity and live as long as one decision.
+`topology.py` divides over them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+SEPARATOR = "/"
+NO_LABEL = "(no label)"
+Labels = Mapping[str, Mapping[str, str]]
+"""Cluster → its labels."""
+
+
+class SpreadConstraint(NamedTuple):
+    """One entry of `spec.topologySpread`. `is_hard` is DoNotSchedule; 1 for `domains_min` asks for nothing."""
+
+    key: str
+    skew_max: int = 1
+    domains_min: int = 1
+    is_hard: bool = True
+
+    def describe(self, domains: int) -> str:
+        """Return the bound for people, given how many domains count."""
+        few = f" (it has {domains} of at least {self.domains_min} domains)" if domains < self.domains_min else ""
+        return f"maxSkew {self.skew_max} of topology key {self.key}{few}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the constraint as it is written in a policy."""
+        said: dict[str, Any] = {
+            "topologyKey": self.key,
+            "maxSkew": self.skew_max,
+            "whenUnsatisfiable": "DoNotSchedule" if self.is_hard else "ScheduleAnyway",
+        }
+        return said if self.domains_min == 1 else said | {"minDomains": self.domains_min}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Domain:
+    """Clusters; `constraint` says how replicas are spread over the children, None in a leaf. `path` are label values.
+
+    `rest` are the clusters without the constraint's label.
+    """
+
+    path: tuple[str, ...]
+    clusters: tuple[str, ...]
+    constraint: SpreadConstraint | None = None
+    children: tuple["Domain", ...] = ()
+    rest: "Domain | None" = None
+
+    def __str__(self) -> str:
+        return SEPARATOR.join(self.path)
+
+    def parts(self) -> tuple["Domain", ...]:
+        """Return the children and the rest: together all clusters."""
+        return self.children if self.rest is None else (*self.children, self.rest)
+
+    def leaves(self) -> list["Domain"]:
+        """Return the domains that are not parted further."""
+        if self.constraint is None:
+            return [self]
+        return [leaf for part in self.parts() for leaf in part.leaves()]
+
+    def constraints(self) -> list[SpreadConstraint]:
+        """Return the constraints from here downwards."""
+        first = self.parts()[:1]
+        return [] if self.constraint is None else [self.constraint, *(c for part in first for c in part.constraints())]
+
+    def level(self, depth: int) -> list["Domain"]:
+        """Return the domains so far below."""
+        return [self] if not depth else [found for part in self.parts() for found in part.level(depth - 1)]
+
+
+def to_tree(labels: Labels, constraints: Sequence[SpreadConstraint], path: tuple[str, ...] = ()) -> Domain:
+    """Return the tree of the clusters, which keep their order in every domain."""
+    clusters = tuple(labels)
+    if not constraints:
+        return Domain(path, clusters)
+    constraint, below = constraints[0], constraints[1:]
+    values: dict[str, dict[str, Mapping[str, str]]] = {}
+    others: dict[str, Mapping[str, str]] = {}
+    for cluster, own in labels.items():
+        value = own.get(constraint.key)
+        (others if value is None else values.setdefault(value, {}))[cluster] = own
+    children = tuple(to_tree(values[value], below, (*path, value)) for value in sorted(values))
+    rest = to_tree(others, below, (*path, NO_LABEL)) if others else None
+    return Domain(path, clusters, constraint, children, rest)
+
+
+def summarise(
+    root: Domain, constraints: Sequence[SpreadConstraint], counts: Mapping[str, int], closed: frozenset[str]
+) -> list[dict[str, Any]]:
+    """Return per constraint its domains' counts and the largest difference between two of one parent.
+
+    `counts` are replicas per cluster, or 1 for each copy. Domains of only `closed` clusters do not count.
+    """
+    told = []
+    for depth, constraint in enumerate(constraints):
+        domains: dict[str, int] = {}
+        uncounted: list[str] = []
+        skew = without = 0
+        for parent in root.level(depth):
+            sums = {str(child): _count(child, counts) for child in parent.children}
+            domains |= sums
+            shut = {str(child) for child in parent.children if closed.issuperset(child.clusters)}
+            uncounted += sorted(shut)
+            counted = [number for name, number in sums.items() if name not in shut]
+            skew = max(skew, max(counted, default=0) - min(counted, default=0))
+            without += 0 if parent.rest is None else _count(parent.rest, counts)
+        beside = {"withoutLabel": without, "notCounted": uncounted}
+        told.append(
+            {
+                **constraint.to_json(),
+                "domains": domains,
+                "skew": skew,
+                **{key: said for key, said in beside.items() if said},
+            }
+        )
+    return told
+
+
+def _count(domain: Domain, counts: Mapping[str, int]) -> int:
+    return sum(counts.get(cluster, 0) for cluster in domain.clusters)

@@ -1,0 +1,225 @@
+"""Invariants of the division over domains, with the planners that divide inside of them."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from federation.planning.placement.binpack import plan_binpack
+from federation.planning.placement.kubefed import plan_kubefed
+from federation.planning.placement.replicas import Demand, Plan, Preference, Steps, plan_replicas
+from federation.planning.placement.room import Planner, Rooms, held_of, plan_by_room, plan_within
+from federation.planning.placement.topology import Topology, plan_over
+from federation.planning.placement.tree import Domain, SpreadConstraint, to_tree
+
+CLUSTERS = tuple("abcdefgh")
+KEYS = ("region", "zone")
+
+
+def rebalanced(demand: Demand, steps: Steps | None = None) -> Plan:
+    return plan_kubefed(demand, rebalance=True)
+
+
+@st.composite
+def constraints(draw: st.DrawFn, *, is_hard: bool | None = None) -> tuple[SpreadConstraint, ...]:
+    keys = KEYS[: draw(st.integers(1, 2))]
+    return tuple(
+        SpreadConstraint(
+            key,
+            draw(st.integers(1, 4)),
+            draw(st.integers(1, 3)),
+            draw(st.booleans()) if is_hard is None else is_hard,
+        )
+        for key in keys
+    )
+
+
+@st.composite
+def labels(draw: st.DrawFn, *, is_complete: bool = False) -> dict[str, dict[str, str]]:
+    clusters = draw(st.lists(st.sampled_from(CLUSTERS), unique=True, min_size=1))
+    values = st.sampled_from("123") if is_complete else st.sampled_from(("1", "2", "3", ""))
+    found = {cluster: {key: draw(values) for key in KEYS} for cluster in clusters}
+    return {cluster: {key: value for key, value in own.items() if value} for cluster, own in found.items()}
+
+
+@st.composite
+def demands(draw: st.DrawFn, clusters: Sequence[str], **fixed: Any) -> Demand:
+    preferences = {}
+    for cluster in clusters:
+        minimum = draw(st.integers(0, 2))
+        preferences[cluster] = Preference(draw(st.integers(1, 5)), minimum, draw(st.none() | st.integers(minimum, 9)))
+    counts = st.dictionaries(st.sampled_from(sorted(clusters)), st.integers(0, 6))
+    fields: dict[str, Any] = {
+        "total": draw(st.integers(0, 40)),
+        "clusters": tuple(clusters),
+        "preferences": preferences,
+        "key": "default/web",
+        "current": draw(counts),
+        "limited": draw(counts),
+        "avoid_disruption": draw(st.booleans()),
+    }
+    return Demand(**fields | fixed)
+
+
+@st.composite
+def rooms(draw: st.DrawFn) -> Rooms:
+    free = {cluster: draw(st.integers(0, 9)) for cluster in CLUSTERS}
+    sure = {cluster: draw(st.integers(0, count)) for cluster, count in free.items()}
+    return Rooms(free, sure, {cluster: draw(st.integers(1, 20)) for cluster in CLUSTERS})
+
+
+@st.composite
+def questions(draw: st.DrawFn, **fixed: Any) -> tuple[Topology, Planner, Demand]:
+    """Return a topology, a planner for its leaves and a demand; `fixed` goes to the demand.
+
+    `may_move`: also a planner that rebalances inside of domains whatever runs there, and that knows no user's caps.
+    """
+    is_hard = fixed.pop("is_hard", None)
+    found = draw(labels(is_complete=fixed.pop("is_complete", False)))
+    room = draw(st.none() | rooms())
+    kubefed = (rebalanced,) if fixed.pop("may_move", True) else ()
+    leaf: Planner = draw(st.sampled_from((plan_replicas, plan_binpack, *kubefed)))
+    if room is not None:
+        leaf = draw(st.sampled_from((partial(plan_by_room, room), partial(plan_within, room, leaf))))
+    tree = to_tree(found, draw(constraints(is_hard=is_hard)))
+    return Topology(tree, rooms=room), leaf, draw(demands(tuple(found), **fixed))
+
+
+def inner(node: Domain) -> list[Domain]:
+    """Return all domains that are parted further."""
+    if node.constraint is None:
+        return []
+    return [node, *(found for part in node.parts() for found in inner(part))]
+
+
+def count(domain: Domain, replicas: dict[str, int]) -> int:
+    return sum(replicas.get(cluster, 0) for cluster in domain.clusters)
+
+
+def placed(replicas: dict[str, int]) -> dict[str, int]:
+    return {cluster: number for cluster, number in replicas.items() if number}
+
+
+def most(domain: Domain, demand: Demand) -> int:
+    """Return how many replicas policy and user allow in the domain's clusters."""
+    tops = (demand.preferences[c].maximum for c in domain.clusters)
+    return sum(
+        min(demand.total if top is None else top, demand.limited.get(cluster, demand.total))
+        for cluster, top in zip(domain.clusters, tops, strict=True)
+    )
+
+
+def can_hold(domain: Domain, demand: Demand) -> bool:
+    """Say whether a domain counts: some cluster of it, in labelled domains where these must be, can have a replica."""
+    if domain.constraint is None:
+        return most(domain, demand) > 0
+    parts = domain.children if domain.constraint.is_hard else domain.parts()
+    return any(can_hold(part, demand) for part in parts)
+
+
+def check_skew(node: Domain, demand: Demand, replicas: dict[str, int], held: dict[str, int]) -> None:
+    assert node.constraint is not None
+    if not node.constraint.is_hard:
+        return
+    counted = [count(child, replicas) for child in node.children if can_hold(child, demand)]
+    fewest = min(counted, default=0) if len(counted) >= node.constraint.domains_min else 0
+    for child in node.children:
+        assert count(child, replicas) <= max(fewest + node.constraint.skew_max, count(child, held))
+    if node.rest is not None:
+        assert count(node.rest, replicas) <= count(node.rest, held)
+
+
+@given(questions())
+def test_the_skew_holds_at_every_level_but_for_what_runs_already(question: tuple[Topology, Planner, Demand]) -> None:
+    topology, leaf, demand = question
+    plan = plan_over(topology, leaf, demand).totals()
+    held = held_of(demand) if demand.avoid_disruption else {}
+    for node in inner(topology.root):
+        check_skew(node, demand, plan, held)
+    assert sum(plan.values()) <= demand.total
+    assert all(replicas >= 0 for replicas in plan.values())
+
+
+@given(questions(avoid_disruption=True, may_move=False))
+def test_a_scale_up_takes_nothing_away_and_a_scale_down_adds_nothing(
+    question: tuple[Topology, Planner, Demand],
+) -> None:
+    topology, leaf, demand = question
+    current = {c: min(n, demand.preferences[c].maximum or n) for c, n in held_of(demand).items()}
+    demand = replace(demand, current=current, preferences={c: Preference(1) for c in demand.clusters}, limited={})
+    plan = plan_over(topology, leaf, demand).totals()
+    if sum(current.values()) <= demand.total:
+        assert all(plan.get(cluster, 0) >= number for cluster, number in current.items())
+    else:
+        assert all(plan.get(cluster, 0) <= number for cluster, number in current.items())
+
+
+@given(questions(is_hard=False, may_move=False))
+def test_a_preference_leaves_nothing_unplaced_that_has_a_place(question: tuple[Topology, Planner, Demand]) -> None:
+    topology, leaf, demand = question
+    allowed = sum(
+        max(most(Domain((), (c,)), demand), held_of(demand)[c] if demand.avoid_disruption else 0)
+        for c in demand.clusters
+    )
+    alone = sum(leaf(demand, None).totals().values())
+    assert sum(plan_over(topology, leaf, demand).totals().values()) >= min(demand.total, alone, allowed)
+
+
+@given(questions(may_move=False))
+def test_a_division_over_domains_is_a_fixed_point(question: tuple[Topology, Planner, Demand]) -> None:
+    topology, leaf, demand = question
+    demand = replace(demand, preferences={c: Preference(1) for c in demand.clusters}, limited={})
+    plan = plan_over(topology, leaf, demand).totals()
+    again = replace(demand, current=plan, avoid_disruption=True)
+    assert placed(plan_over(topology, leaf, again).totals()) == placed(plan)
+
+
+@given(questions(preferences={}), st.randoms())
+def test_the_order_of_clusters_does_not_matter_to_domains(
+    question: tuple[Topology, Planner, Demand], random: Any
+) -> None:
+    topology, leaf, demand = question
+    demand = replace(demand, preferences=dict.fromkeys(demand.clusters, Preference(1)))
+    names = random.sample(demand.clusters, len(demand.clusters))
+    found = {domain: domain.clusters for domain in topology.root.leaves()}
+
+    def shuffled(node: Domain) -> Domain:
+        clusters = tuple(sorted(node.clusters, key=names.index))
+        children = tuple(shuffled(child) for child in reversed(node.children))
+        rest = None if node.rest is None else shuffled(node.rest)
+        return replace(node, clusters=clusters, children=children, rest=rest)
+
+    other = replace(topology, root=shuffled(topology.root))
+    plan = plan_over(topology, leaf, demand).totals()
+    swapped = plan_over(other, leaf, replace(demand, clusters=tuple(names))).totals()
+    assert {str(d): count(d, plan) for d in found} == {str(d): count(d, swapped) for d in found}
+
+
+def best_by_brute_force(root: Domain, demand: Demand) -> int:
+    """Return the most replicas that any division over the leaves can place, trying all of them."""
+    leaves = root.leaves()
+    ranges = [range(min(most(leaf, demand), demand.total) + 1) for leaf in leaves]
+    best = 0
+    for amounts in product(*ranges):
+        if best < sum(amounts) <= demand.total:
+            replicas = {leaf.clusters[0]: amount for leaf, amount in zip(leaves, amounts, strict=True)}
+            try:
+                for node in inner(root):
+                    check_skew(node, demand, replicas, {})
+            except AssertionError:
+                continue
+            best = sum(amounts)
+    return best
+
+
+@given(st.data())
+def test_as_many_find_a_place_as_brute_force_finds(data: st.DataObject) -> None:
+    found = data.draw(labels().filter(lambda own: len(own) <= 5))
+    demand = data.draw(demands(tuple(found), total=data.draw(st.integers(0, 9)), current={}))
+    topology = Topology(to_tree(found, data.draw(constraints())))
+    plan = plan_over(topology, plan_replicas, demand).totals()
+    assert sum(plan.values()) == best_by_brute_force(topology.root, demand)
