@@ -2,7 +2,8 @@
 
 It only prints what the journal holds: which plugin rejected a cluster and the reason, every plugin's score, and the
 division of replicas step by step. The newest decision, or with `--at` the one that was in force then; `--diff` compares
-it with the one before (`whydiff.py`). `-o json` and `-o yaml` print the journal's record unchanged.
+it with the one before (`whydiff.py`). `-o json` and `-o yaml` print the journal's record unchanged. Of an object that
+follows others it says whom (`whyfollows.py`).
 """
 
 from collections.abc import Mapping
@@ -23,6 +24,7 @@ from federation.cli.clusters import to_age, to_console
 from federation.cli.moments import parse_moment
 from federation.cli.session import Session, get_json
 from federation.cli.whydiff import print_difference
+from federation.cli.whyfollows import Following, print_following, read_following
 from federation.client.http import HTTPClient
 from federation.scheduling.comparison import compare
 from federation.scheduling.explain import ClusterRow, rows
@@ -55,8 +57,12 @@ async def why(session: Session, question: Question) -> None:
         answer = await get_json(host, "/federation/v1/decisions", query)
         assert isinstance(answer, dict)
         records = answer["items"]
-        if not records:
+        following = None if question.at else await read_following(host, served, question.namespace, name)
+        if not records and following is None:
             raise ConfigurationError(await _say_nothing_decided(host, served, question, name))
+    if not records and following is not None:
+        _print_follower(served, question.namespace, name, following, question.output)
+        return
     if question.is_difference and len(records) == 1:
         raise ConfigurationError(f"{served['kind'].lower()}/{name}: there is no decision before it to compare with")
     if question.output != "table":
@@ -64,7 +70,7 @@ async def why(session: Session, question: Question) -> None:
     elif question.is_difference:
         print_difference(*records)
     else:
-        _print(records[0])
+        _print(records[0], following)
 
 
 def _dump(records: list[dict[str, Any]], question: Question) -> None:
@@ -113,13 +119,27 @@ async def _resolve(host: HTTPClient, text: str) -> dict[str, Any]:
     raise ConfigurationError(f"{text!r} is no federated kind; `kubectl get federatedtypeconfigs` lists those that are")
 
 
-def _print(record: Mapping[str, Any]) -> None:
+def _print_follower(served: Mapping[str, Any], namespace: str, name: str, following: Following, output: str) -> None:
+    """Print why an object that no policy applies to is where it is."""
+    if output == "json":
+        print(orjson.dumps(following.to_json(), option=orjson.OPT_INDENT_2).decode())
+    elif output == "yaml":
+        print(yaml.safe_dump(following.to_json(), sort_keys=False, allow_unicode=True), end="")
+    else:
+        console = to_console()
+        console.print(f"[bold]{served['kind'].lower()}/{escape(name)}[/bold] in {namespace}: [bold]Following[/bold]")
+        print_following(console, following)
+
+
+def _print(record: Mapping[str, Any], following: Following | None) -> None:
     console = to_console()
     explanation = record["explanation"]
     made = from_rfc3339(record["at"])
     where = f" in {record['namespace']}" if record["namespace"] else ""
     console.print(f"[bold]{record['kind'].lower()}/{record['name']}[/bold]{where}: [bold]{record['outcome']}[/bold]")
     print_facts(console, explanation)
+    if following is not None:
+        print_following(console, following)
     now = SystemClock().now()
     again = ""
     if count := record.get("repeats"):

@@ -217,6 +217,24 @@ def test_configuration_and_services_are_copied_to_every_member(user: User) -> No
     assert user.look("configmap/settings", "{.data}") == {}
 
 
+def test_what_pods_need_goes_with_them_and_why_says_so(user: User) -> None:
+    deployments = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
+    user.apply(a_policy(placement=weighted(1, 1), resourceSelectors=deployments))
+    user.kubectl("create", "configmap", "settings", "--from-literal=colour=blue")
+    deployment = a_deployment()
+    pod = deployment["spec"]["template"]["spec"]
+    pod["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
+    user.apply(deployment)
+    user.until_replicas(2, 2)
+    assert user.look("configmap/settings", "{.data.colour}") == {"member-1": "blue", "member-2": "blue"}
+    told = [line.split() for line in user.why("configmap/settings").splitlines()]
+    assert told[1:] == [["follows", "deployment/web"], ["goes", "to", "member-1,", "member-2"]]
+    user.apply(a_policy(placement=weighted(0, 0, 1), resourceSelectors=deployments))
+    wanted = {"member-3": "blue"}
+    eventually(lambda: user.look("configmap/settings", "{.data.colour}"), lambda seen: seen == wanted, what="the move")
+    user.until_replicas(0, 0, 4)
+
+
 def test_changing_a_policy_moves_replicas(user: User) -> None:
     user.apply(a_policy(placement=weighted(1, 1)), a_deployment(6))
     user.until_replicas(3, 3, 0)

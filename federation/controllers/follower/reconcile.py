@@ -7,6 +7,7 @@ back here. Nothing is done before the index is complete: it must not look as if 
 """
 
 from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 from federation.api import names
@@ -71,10 +72,10 @@ class Reconciler:
             return DONE
         follower = identity_of(federated)
         is_free = is_refusing(federated)
-        leaders = set() if is_free else set(self._index.leaders_of(follower))
+        leaders: AbstractSet[Identity] = frozenset() if is_free else self._index.leaders_of(follower)
         clusters = frozenset() if is_free else self._index.clusters_of(follower)
         if leaving := clusters_to_leave(federated, clusters):
-            needed, holding = self._still_needed(key, leaving, leaders.union(stored_leaders(federated)))
+            needed, holding = self._still_needed(key, leaving, leaders | set(stored_leaders(federated)))
             leaders, clusters = leaders | holding, clusters | needed
         patch = plan_following(federated, type_.controllers, leaders, clusters, leaders_max=self._leaders_max)
         if patch is not None:

@@ -6,7 +6,9 @@ federated object (clusters it departed from, its status by cluster), so that not
 `controllers/follower` sends the patch.
 """
 
+import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from federation.api import names
@@ -65,7 +67,7 @@ def clusters_still_needed(leaving: frozenset[str], leader: Mapping[str, Any]) ->
 def plan_following(
     fed_object: Mapping[str, Any],
     stages: Sequence[Sequence[str]],
-    leaders: Iterable[Identity],
+    leaders: AbstractSet[Identity],
     clusters: Iterable[str],
     *,
     leaders_max: int,
@@ -76,20 +78,22 @@ def plan_following(
     already; the clusters are always those of all.
     """
     placement = with_placement(fed_object, names.FOLLOWER_CONTROLLER, clusters)
-    noted = _noted(stored_leaders(fed_object), set(leaders), leaders_max)
+    stored = stored_leaders(fed_object)
+    noted = _noted(stored, leaders, leaders_max)
     follows: Part = {}
-    if noted != set(stored_leaders(fed_object)):
+    if noted != set(stored):
         follows = {"spec": {"follows": [_entry(leader) for leader in sorted(noted)] or None}}
     turn = with_annotations(fed_object, _turn(fed_object, stages)) if placement else {}
     return to_merge_patch(fed_object, placement, follows, turn)
 
 
-def _noted(stored: Iterable[Identity], leaders: set[Identity], leaders_max: int) -> set[Identity]:
+def _noted(stored: Iterable[Identity], leaders: AbstractSet[Identity], leaders_max: int) -> AbstractSet[Identity]:
+    """Return the leaders to note; that thousands of others come and go costs nothing."""
     if len(leaders) <= leaders_max:
         return leaders
     kept = [leader for leader in stored if leader in leaders][:leaders_max]
-    others = sorted(leaders.difference(kept))
-    return {*kept, *others[: leaders_max - len(kept)]}
+    missing = leaders_max - len(kept)
+    return {*kept, *heapq.nsmallest(missing, leaders - set(kept))} if missing else set(kept)
 
 
 def _entry(leader: Identity) -> dict[str, str]:

@@ -6,11 +6,13 @@ Lives as long as the controller that feeds it; not shared between processes, and
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 from federation.planning.followers.references import Identity, Reference
 
 _NOWHERE: frozenset[str] = frozenset()
+_NOBODY: frozenset[Identity] = frozenset()
 
 
 class FollowerIndex:
@@ -34,9 +36,9 @@ class FollowerIndex:
             self._led_by.pop(leader, None)
         return changed
 
-    def leaders_of(self, follower: Identity) -> Collection[Identity]:
-        """Return everybody who takes the object along."""
-        return self._leaders.get(follower, ())
+    def leaders_of(self, follower: Identity) -> AbstractSet[Identity]:
+        """Return everybody who takes the object along; the set is the index's own and changes with it."""
+        return self._leaders.get(follower, _NOBODY)
 
     def clusters_of(self, follower: Identity) -> frozenset[str]:
         """Return every cluster that some leader takes the object to."""
