@@ -29,9 +29,9 @@ def check_fields(info: KindInfo, obj: Object, options: WriteOptions, old: Object
         )
     if info.is_custom:
         _check_metadata(info, obj)
-    else:
-        drop_nulls(obj)
     dropped = prune(info.schema, obj)
+    if not info.is_custom:
+        drop_nulls(obj)
     if dropped and mode != "Ignore":
         _report_unknown(info, dropped, options)
     if info.is_custom:

@@ -1,15 +1,14 @@
 """PATCH bodies: read once, then applied to as many live states as it takes.
 
 `Patch` knows the four content types; the algorithms are in `patch.py` (JSON, merge, strategic merge) and `apply.py`
-(server-side apply). An apply body may be YAML.
+(server-side apply). An apply in YAML was made JSON before, where its size is bounded (`server/decoding.py`).
 """
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 import orjson
-import yaml
 
 from federation.api.resources import Object
 from federation.base.errors import BadRequest, UnsupportedMediaType, invalid
@@ -110,26 +109,14 @@ def _parse_apply(body: bytes, options: WriteOptions) -> Patch:
         )
     try:
         parsed = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        try:
-            parsed = yaml.load(body, Loader=_Loader)  # noqa: S506  # a SafeLoader underneath
-        except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
-            raise BadRequest(f"error decoding YAML: {error}") from error
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"error decoding patch: {error}") from error
     if not isinstance(parsed, dict):
         raise BadRequest("error decoding YAML: the applied configuration must be an object")
     metadata = parsed.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")
     return Patch(APPLY, parsed, isinstance(metadata, dict) and bool(metadata.get("resourceVersion")))
-
-
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # a class chosen at import
-    """YAML as JSON sees it: times stay text."""
-
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
-        letter: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for letter, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
 
 
 def _pins_revision(media_type: str, parsed: Any) -> bool:

@@ -35,8 +35,11 @@ _MAIN = frozenset({"", "scale"})
 """Writes of the object itself, as opposed to its status, binding or finalizers."""
 
 
-def check_envelope(info: KindInfo, namespace: str, name: str, obj: Object) -> None:
-    """Check that the object is of the kind, namespace and name that the request addresses, and fill what is absent."""
+def check_envelope(info: KindInfo, namespace: str, name: str, obj: Object, *, may_lack_name: bool = False) -> None:
+    """Check that the object is of the kind, namespace and name that the request addresses, and fill what is absent.
+
+    The name is filled only where the caller says so: a replacement or a patch that leaves none has lost its metadata.
+    """
     resource = info.resource
     if obj.setdefault("apiVersion", resource.api_version) != resource.api_version:
         raise BadRequest(
@@ -67,7 +70,11 @@ def check_envelope(info: KindInfo, namespace: str, name: str, obj: Object) -> No
         metadata["namespace"] = namespace
     elif metadata.pop("namespace", ""):
         raise BadRequest("the namespace of the provided object must be empty: the kind is cluster-scoped")
-    if name and metadata.setdefault("name", name) != name:
+    if may_lack_name and metadata.get("name") is None:
+        metadata["name"] = name
+    if name and not metadata.get("name"):
+        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if name and metadata["name"] != name:
         raise BadRequest(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
 
 

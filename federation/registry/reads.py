@@ -12,6 +12,7 @@ from federation.registry.options import ListOptions, ListResult
 from federation.registry.paging import Continuation, decode_token, encode_token, expired
 from federation.store.interface import Page
 
+_DIGITS_MAX = 20
 _MATCHES = frozenset({"", "Exact", "NotOlderThan"})
 
 
@@ -128,13 +129,12 @@ class Reader:
 
 def parse_resource_version(text: str) -> int:
     """Return a resourceVersion as a revision; BadRequest when it is not a number."""
-    try:
-        revision = int(text or "0")
-    except ValueError as error:
-        raise BadRequest(f'resourceVersion: Invalid value: "{text}": must be a number') from error
-    if revision < 0:
-        raise BadRequest(f'resourceVersion: Invalid value: "{text}": must be greater than or equal to 0')
-    return revision
+    if not text:
+        return 0
+    # `int` would also read "1_0", " 1" and digits of other scripts.
+    if not (text.isascii() and text.isdigit() and len(text) < _DIGITS_MAX):
+        raise BadRequest(f'resourceVersion: Invalid value: "{text[:64]}": must be a number of 0 or more')
+    return int(text)
 
 
 def too_large(revision: int, newest: int) -> Timeout:

@@ -20,9 +20,10 @@ from federation.base.errors import (
 )
 from federation.registry import encoding
 from federation.registry.access import Access, details, modified
+from federation.registry.deleteoptions import read_delete_options
 from federation.registry.deletes import Deleter
 from federation.registry.kinds import KindInfo, ScalePaths
-from federation.registry.options import DeleteOptions, WriteOptions
+from federation.registry.options import WriteOptions
 from federation.registry.patch import json_patch, merge_patch
 from federation.registry.patching import JSON, MERGE, STRATEGIC, Patch
 from federation.registry.selectors import from_mapping, to_text
@@ -30,6 +31,7 @@ from federation.registry.validation.fields import invalid as invalid_field
 from federation.registry.writes import Writer
 from federation.store.interface import Entry
 
+_INT32_MAX = 2**31 - 1
 _PDB_VIOLATED = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
@@ -138,23 +140,11 @@ class Subresources:
         if self._access.asks is not None:
             posted = {"apiVersion": "policy/v1", "kind": "Eviction", **obj}
             obj = await self._asked(info, entry, posted, options, "eviction")
+        wanted = read_delete_options(_part("Eviction", obj, "deleteOptions"))
         pod = encoding.decode(entry.value)
         if pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}:
             await self._spend_budget(namespace, pod, options)
-        wanted = obj.get("deleteOptions") or {}
-        preconditions = wanted.get("preconditions") or {}
-        await self._deleter.delete(
-            info,
-            namespace,
-            name,
-            DeleteOptions(
-                propagation_policy=wanted.get("propagationPolicy") or "",
-                grace_period_s=wanted.get("gracePeriodSeconds"),
-                uid=preconditions.get("uid") or "",
-                resource_version=preconditions.get("resourceVersion") or "",
-                dry_run=options.dry_run or bool(wanted.get("dryRun")),
-            ),
-        )
+        await self._deleter.delete(info, namespace, name, replace(wanted, dry_run=wanted.dry_run or options.dry_run))
         return _success(code=201)
 
     async def _asked(
@@ -255,9 +245,11 @@ def _patched_scale(scale: Object, patch: Patch) -> Object:
 
 
 def _wanted_replicas(name: str, scale: Object) -> int:
-    replicas = _part("Scale", scale, "spec").get("replicas", 0) or 0
-    if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise BadRequest('Scale in version "v1" cannot be handled as a Scale: spec.replicas: must be an integer')
+    replicas = _part("Scale", scale, "spec").get("replicas")
+    if replicas is None:
+        return 0
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or abs(replicas) > _INT32_MAX:
+        raise BadRequest('Scale in version "v1" cannot be handled as a Scale: spec.replicas: must be a 32-bit integer')
     if replicas < 0:
         causes = [invalid_field("spec.replicas", replicas, "must be greater than or equal to 0")]
         raise invalid("Scale", "autoscaling", name, causes)

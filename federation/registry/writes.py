@@ -116,7 +116,7 @@ class Writer:
 
         def patched(live: Object) -> tuple[Object, bool]:
             wanted = patch.applied_to(info, live, options, now=self._access.clock.now(), subresource=subresource)
-            check_envelope(info, namespace, name, wanted)
+            check_envelope(info, namespace, name, wanted, may_lack_name=patch.is_apply)
             revision = wanted["metadata"].get("resourceVersion") or ""
             if revision and revision != live["metadata"]["resourceVersion"]:
                 raise modified(info, name)
@@ -251,7 +251,7 @@ class Writer:
         """Create what an apply describes; a pinned uid cannot be met, a resourceVersion says nothing."""
         now = self._access.clock.now()
         obj = patch.as_new(info)
-        check_envelope(info, namespace, name, obj)
+        check_envelope(info, namespace, name, obj, may_lack_name=True)
         obj["metadata"].pop("resourceVersion", None)
         if uid := obj["metadata"].get("uid"):
             raise Conflict(
@@ -262,7 +262,7 @@ class Writer:
         if info.resource.namespaced:
             await self._check_namespace(info, namespace, name)
         applied = patch.applied_to(info, None, options, now=now, subresource="")
-        check_envelope(info, namespace, name, applied)
+        check_envelope(info, namespace, name, applied, may_lack_name=True)
         if self._access.asks is not None:
             applied = await self._mutated(info, applied, None, options)
         managed = applied["metadata"].get("managedFields")

@@ -122,6 +122,15 @@ def is_slow(body: bytes, content_type: str) -> bool:
     return len(body) >= SLOW_BYTES_MIN and "yaml" in content_type.lower()
 
 
+def is_json(body: bytes) -> bool:
+    """Tell whether a body that may be JSON or YAML is JSON."""
+    try:
+        orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
 def check_patch_depth(body: bytes) -> None:
     """Refuse a JSON patch body that is nested too deeply; what is not JSON is left to who reads it; BadRequest."""
     if body.count(b"{") + body.count(b"[") > DEPTH_MAX:

@@ -5,11 +5,11 @@ from typing import Any
 
 from federation.base import errors
 from federation.base.errors import BadRequest
+from federation.registry.deleteoptions import check_dry_run, read_delete_options, unsupported
 from federation.registry.options import DeleteOptions, ListOptions, Requester, WriteOptions
 from federation.server.asgi import is_true
 
 _FIELD_VALIDATIONS = ("Ignore", "Strict", "Warn")
-_PROPAGATION_POLICIES = ("Foreground", "Background", "Orphan")
 _RESOURCE_VERSION_MATCHES = ("Exact", "NotOlderThan")
 _FIELD_MANAGER_LENGTH_MAX = 128
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False", ""})
@@ -23,7 +23,7 @@ def to_list_options(query: Mapping[str, str]) -> ListOptions:
     send_initial = to_bool(query, "sendInitialEvents")
     causes = []
     if match and match not in _RESOURCE_VERSION_MATCHES:
-        causes.append(_unsupported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
+        causes.append(unsupported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
     if match and not is_watch and not resource_version:
         causes.append(
             errors.cause(
@@ -83,9 +83,9 @@ def to_write_options(
         return WriteOptions(user_agent=user_agent, warnings=warnings, user=user, audit_annotations=annotations)
     field_validation = query.get("fieldValidation") or "Warn"
     manager = query.get("fieldManager", "")
-    causes = _check_dry_run(query.get("dryRun", ""))
+    causes = check_dry_run(query.get("dryRun", ""))
     if field_validation not in _FIELD_VALIDATIONS:
-        causes.append(_unsupported("fieldValidation", field_validation, ("", *_FIELD_VALIDATIONS)))
+        causes.append(unsupported("fieldValidation", field_validation, ("", *_FIELD_VALIDATIONS)))
     if len(manager) > _FIELD_MANAGER_LENGTH_MAX:
         causes.append(
             errors.cause(
@@ -127,42 +127,7 @@ def to_delete_options(
     given: dict[str, Any] = dict(body) if body else _from_query(query)
     if body and body.get("kind") not in (None, "", "DeleteOptions"):
         raise BadRequest(f"the object provided is unrecognized (must be of type DeleteOptions): {body.get('kind')!s}")
-    policy, orphan = given.get("propagationPolicy") or "", given.get("orphanDependents")
-    grace, preconditions = given.get("gracePeriodSeconds"), given.get("preconditions") or {}
-    dry_run = given.get("dryRun") or []
-    if not isinstance(policy, str) or not isinstance(orphan, (bool, type(None))):
-        raise BadRequest("DeleteOptions: propagationPolicy must be a string and orphanDependents a boolean")
-    if isinstance(grace, bool) or not isinstance(grace, (int, type(None))):
-        raise BadRequest("DeleteOptions: gracePeriodSeconds must be an integer")
-    if not isinstance(preconditions, dict) or not isinstance(dry_run, list):
-        raise BadRequest("DeleteOptions: preconditions must be an object and dryRun a list")
-    uid, resource_version = preconditions.get("uid") or "", preconditions.get("resourceVersion") or ""
-    if not isinstance(uid, str) or not isinstance(resource_version, str):
-        raise BadRequest("DeleteOptions: preconditions must be strings")
-    causes = [cause for entry in dry_run for cause in _check_dry_run(entry)]
-    if policy and policy not in _PROPAGATION_POLICIES:
-        causes.append(_unsupported("propagationPolicy", policy, (*_PROPAGATION_POLICIES, "nil")))
-    if policy and orphan is not None:
-        causes.append(
-            errors.cause(
-                "FieldValueInvalid",
-                f'Invalid value: "{policy}": orphanDependents and deletionPropagation cannot be both set',
-                "propagationPolicy",
-            )
-        )
-    if causes:
-        raise errors.invalid("DeleteOptions", "meta.k8s.io", "", causes)
-    return DeleteOptions(
-        policy,
-        grace,
-        uid,
-        resource_version,
-        bool(dry_run),
-        orphan,
-        [] if warnings is None else warnings,
-        user,
-        {} if annotations is None else annotations,
-    )
+    return read_delete_options(given, warnings, user, annotations)
 
 
 def to_int(query: Mapping[str, str], name: str) -> int:
@@ -196,12 +161,3 @@ def _from_query(query: Mapping[str, str]) -> dict[str, Any]:
     if query.get("dryRun"):
         given["dryRun"] = [query["dryRun"]]
     return given
-
-
-def _check_dry_run(value: Any) -> list[dict[str, str]]:
-    return [] if value in ("", "All") else [_unsupported("dryRun", str(value), ("All",))]
-
-
-def _unsupported(field: str, value: str, supported: tuple[str, ...]) -> dict[str, str]:
-    listed = ", ".join(f'"{entry}"' for entry in supported)
-    return errors.cause("FieldValueNotSupported", f'Unsupported value: "{value}": supported values: {listed}', field)

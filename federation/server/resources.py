@@ -17,9 +17,9 @@ from federation.server import bodies, decoding, parameters
 from federation.server.asgi import Request, is_true
 from federation.server.escalation import RBAC_GROUP, check_escalation
 from federation.server.identity import MASTERS
-from federation.server.negotiation import PLAIN, Answer, negotiate
+from federation.server.negotiation import PLAIN, Answer, Shape, negotiate
 from federation.server.paths import ResourcePath
-from federation.server.rendering import is_status, render_list, render_object
+from federation.server.rendering import include_object, is_status, render_list, render_object
 from federation.server.reviews import Authorizer
 from federation.server.watching import Watches
 
@@ -63,6 +63,8 @@ class Resources:
         if info.warning:
             request.warnings.append(info.warning)
         call = Call(request, path, info, negotiate(request.headers.get(b"accept", b"")))
+        if call.answer.shape is Shape.TABLE:
+            include_object(request.query)  # what cannot be answered is refused before anything is written
         match verb:
             case "get":
                 await self._get(call)
@@ -128,7 +130,7 @@ class Resources:
         patch_type = request.header(b"content-type").partition(";")[0].strip().lower()
         patch = await request.body(self._body_bytes_max)
         decoding.check_patch_depth(patch)
-        if patch_type == _APPLY and patch[:1] != b"{":
+        if patch_type == _APPLY and not decoding.is_json(patch):
             patch = await bodies.to_json(patch, patch_type)
         arguments = (call.info, path.namespace, path.name, patch_type, patch)
         if path.group == RBAC_GROUP and MASTERS not in request.user.groups:

@@ -102,8 +102,10 @@ class Reviews:
         tokens = self._authenticator.tokens
         if tokens is None:
             raise NotFound("the server could not find the requested resource")
-        spec = obj.get("spec") or {}
-        audiences, wanted = _strings(spec, "audiences"), spec.get("expirationSeconds", EXPIRES_S_DEFAULT)
+        spec = _mapping(obj, "spec")
+        audiences, wanted = _strings(spec, "audiences"), spec.get("expirationSeconds")
+        if wanted is None:
+            wanted = EXPIRES_S_DEFAULT
         if not isinstance(wanted, int) or isinstance(wanted, bool):
             raise BadRequest("spec.expirationSeconds must be an integer")
         if not EXPIRES_S_MIN <= wanted <= EXPIRES_S_MAX:
@@ -248,10 +250,10 @@ def _to_attributes(kind: str, spec: Mapping[str, Any]) -> Attributes:
 
 
 def _mapping(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = spec.get(name) or {}
-    if not isinstance(value, dict):
-        raise BadRequest(f"spec.{name} must be an object")
-    return value
+    value = spec.get(name)
+    if not isinstance(value, (dict, type(None))):
+        raise BadRequest(f"{'' if name == 'spec' else 'spec.'}{name} must be an object")
+    return value or {}
 
 
 def _strings(spec: Mapping[str, Any], name: str) -> list[str]:

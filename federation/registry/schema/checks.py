@@ -28,6 +28,8 @@ __all__ = ["QUANTITY_ERROR", "constraints", "has_type", "show", "time_error", "t
 
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
+_EXACT_FLOAT_MAX: Final = (1 << 53) - 1
+"""Beyond it not every integer has a float of its own, so that such a number counts as none."""
 _TYPE_INVALID: Final = "FieldValueTypeInvalid"
 _INVALID: Final = "FieldValueInvalid"
 _TYPE_NAMES: Final = {
@@ -62,7 +64,7 @@ def has_type(schema: Schema, value: Any) -> bool:
         if type_ is int:
             limit = _INT32_MAX if schema.native and schema.format == "int32" else _INT64_MAX
             return bool(-limit - 1 <= value <= limit)
-        return type_ is float and not schema.native and bool(value.is_integer())
+        return type_ is float and not schema.native and abs(value) <= _EXACT_FLOAT_MAX and bool(value.is_integer())
     if kind == BOOLEAN:
         return type_ is bool
     if kind == NUMBER:

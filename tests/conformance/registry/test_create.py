@@ -173,6 +173,11 @@ async def test_strict_validation_refuses_unknown_fields(api: Api) -> None:
         await api.create("deployments", a_deployment(imagee="x"), field_validation="Strict")
 
 
+async def test_a_null_does_not_hide_an_unknown_field(api: Api) -> None:
+    with pytest.raises(BadRequest, match=r'strict decoding error: unknown field "spec\.imagee"'):
+        await api.create("deployments", a_deployment(imagee=None), field_validation="Strict")
+
+
 async def test_ignoring_unknown_fields_says_nothing(api: Api) -> None:
     warnings: list[str] = []
     await api.create("deployments", a_deployment(imagee="x"), field_validation="Ignore", warnings=warnings)

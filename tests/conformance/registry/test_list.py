@@ -197,3 +197,9 @@ async def test_a_revision_of_the_future_is_too_large(api: Api) -> None:
 async def test_nonsense_revisions_are_bad_requests(api: Api, options: dict[str, str]) -> None:
     with pytest.raises(BadRequest):
         await page(api, **options)
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "+1", " 1", "1_0", "1.0", "\u0663", "9" * 30, "9" * 5000])
+async def test_a_resource_version_is_a_plain_number(api: Api, text: str) -> None:
+    with pytest.raises(BadRequest, match="resourceVersion: Invalid value"):
+        await page(api, resource_version=text)

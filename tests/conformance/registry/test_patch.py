@@ -132,12 +132,6 @@ async def test_apply_creates_and_then_changes(api: Api) -> None:
     assert made["metadata"]["generation"] == 2
 
 
-async def test_apply_accepts_yaml(api: Api) -> None:
-    body = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {when: '2020-01-01'}\n"
-    made = await api.patch("configmaps", "cm", body, type_=APPLY, field_manager="me")
-    assert made["data"] == {"when": "2020-01-01"}
-
-
 async def test_apply_needs_a_manager(api: Api) -> None:
     with pytest.raises(Invalid, match="fieldManager: Required value: is required for apply patch"):
         await api.patch("configmaps", "cm", a_config_map(), type_=APPLY)
@@ -153,6 +147,19 @@ async def test_apply_removes_what_is_no_longer_applied(api: Api) -> None:
     await api.patch("configmaps", "cm", {"data": {"a": "1", "b": "2"}}, type_=APPLY, field_manager="me")
     made = await api.patch("configmaps", "cm", {"data": {"a": "1"}}, type_=APPLY, field_manager="me")
     assert made["data"] == {"a": "1"}
+
+
+@pytest.mark.parametrize(
+    ("patch", "type_"),
+    [([{"op": "remove", "path": "/metadata"}], JSON), ({"metadata": None}, MERGE), ({"metadata": {"name": ""}}, MERGE)],
+)
+async def test_a_patch_cannot_take_an_objects_name_and_all_else_in_its_metadata(
+    api: Api, patch: object, type_: str
+) -> None:
+    made = await api.create("configmaps", a_config_map(labels={"a": "b"}, finalizers=["example.com/x"]))
+    with pytest.raises(BadRequest, match=r"the name of the object \(cm based on URL\) was undeterminable"):
+        await api.patch("configmaps", "cm", patch, type_=type_)
+    assert await api.get("configmaps", "cm") == made
 
 
 async def test_apply_conflicts_name_the_other_manager(api: Api) -> None:

@@ -52,10 +52,12 @@ async def test_a_negative_scale_is_invalid(api: Api) -> None:
         await api.patch("deployments", "web", {"spec": {"replicas": -2}}, subresource="scale")
 
 
-async def test_a_scale_of_text_is_a_bad_request(api: Api) -> None:
-    await api.create("deployments", a_deployment())
-    with pytest.raises(BadRequest, match=r"spec\.replicas: must be an integer"):
-        await api.patch("deployments", "web", {"spec": {"replicas": "2"}}, subresource="scale")
+@pytest.mark.parametrize("replicas", ["2", [], {}, "", False, 1.0, 2**31])
+async def test_a_scale_is_a_32_bit_integer(api: Api, replicas: object) -> None:
+    await api.create("deployments", a_deployment(replicas=4))
+    with pytest.raises(BadRequest, match=r"spec\.replicas: must be a 32-bit integer"):
+        await api.patch("deployments", "web", {"spec": {"replicas": replicas}}, subresource="scale")
+    assert (await api.get("deployments", "web"))["spec"]["replicas"] == 4
 
 
 async def test_scaling_is_recorded_as_the_scale_subresource(api: Api) -> None:
@@ -101,6 +103,26 @@ async def test_eviction_deletes_a_pod(api: Api) -> None:
     await api.create("pods", a_pod())
     await api.create("pods", {"kind": "Eviction"}, name="p", subresource="eviction")
     assert not await api.exists("pods", "p")
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ("x", BadRequest),
+        ([1], BadRequest),
+        ({"gracePeriodSeconds": "x"}, BadRequest),
+        ({"preconditions": 5}, BadRequest),
+        ({"dryRun": "All"}, BadRequest),
+        ({"dryRun": ["x"]}, Invalid),
+        ({"propagationPolicy": "x"}, Invalid),
+        ({"preconditions": {"uid": "another"}}, Conflict),
+    ],
+)
+async def test_an_eviction_with_bad_options_evicts_nobody(api: Api, options: object, error: type[Exception]) -> None:
+    await api.create("pods", a_pod())
+    with pytest.raises(error):
+        await api.create("pods", {"kind": "Eviction", "deleteOptions": options}, name="p", subresource="eviction")
+    assert await api.exists("pods", "p")
 
 
 async def test_a_disruption_budget_stops_an_eviction(api: Api) -> None:

@@ -331,6 +331,7 @@ async def service_account(admin: httpx.AsyncClient, name: str = "robot") -> dict
 async def test_a_service_account_token_lives_as_long_as_its_account(parts: Parts, admin: httpx.AsyncClient) -> None:
     account = await service_account(admin)
     url = "/api/v1/namespaces/default/serviceaccounts/robot/token"
+    assert (await admin.post(url, json={"spec": {"expirationSeconds": None}})).status_code == 201
     issued = await admin.post(url, json={"spec": {"expirationSeconds": 600}})
     assert issued.status_code == 201
     token = issued.json()["status"]["token"]
@@ -357,13 +358,15 @@ async def test_a_service_account_token_lives_as_long_as_its_account(parts: Parts
         ({"expirationSeconds": 1 << 40}, 422),
         ({"expirationSeconds": "x"}, 400),
         ({"audiences": "x"}, 400),
+        ("x", 400),
+        ([1], 400),
         ({"boundObjectRef": {"kind": "Deployment", "name": "x"}}, 400),
         ({"boundObjectRef": {"kind": "Node", "name": "x"}}, 404),
         ({"boundObjectRef": {"kind": "Pod", "name": "absent"}}, 404),
         ({"boundObjectRef": {"kind": "Secret", "name": "s", "uid": "other"}}, 409),
     ],
 )
-async def test_tokens_that_cannot_be_issued(admin: httpx.AsyncClient, spec: dict[str, Any], code: int) -> None:
+async def test_tokens_that_cannot_be_issued(admin: httpx.AsyncClient, spec: Any, code: int) -> None:
     await service_account(admin)
     await admin.post("/api/v1/namespaces/default/secrets", json={"metadata": {"name": "s"}})
     url = "/api/v1/namespaces/default/serviceaccounts/robot/token"

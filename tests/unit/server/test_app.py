@@ -75,8 +75,22 @@ async def test_apply_creates_with_201_and_changes_with_200(admin: httpx.AsyncCli
     assert (again.status_code, again.json()["data"]) == (200, {"x": "2"})
     bomb = b"a: &a [x,x]\nb: &b [*a,*a]\nmetadata: " + b"[" * 500
     assert status(await admin.patch(url, content=bomb, headers=headers))[0] == 400
+    bomb = (
+        b"{a0: &a0 [x,x], " + b", ".join(b"a%d: &a%d [*a%d,*a%d]" % (n, n, n - 1, n - 1) for n in range(1, 40)) + b"}"
+    )
+    assert "excessive aliasing" in status(await admin.patch(url, content=bomb, headers=headers))[2]
+    huge = b'{"data":{"x":%s}}' % (b"9" * 400)
+    assert "needs more than 64 bits" in status(await admin.patch(url, content=huge, headers=headers))[2]
+    flow = b"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {x: '3'}}"
+    assert (await admin.patch(url, content=flow, headers=headers)).json()["data"] == {"x": "3"}
     missing = await admin.patch(f"{CONFIGMAPS}/a", content=text, headers=headers)
     assert "fieldManager: Required value: is required for apply patch" in status(missing)[2]
+
+
+async def test_what_cannot_be_shown_is_not_written(admin: httpx.AsyncClient) -> None:
+    made = await admin.post(f"{CONFIGMAPS}?includeObject=All", json=configmap(x="1"), headers={"accept": TABLE})
+    assert status(made)[0] == 400
+    assert (await admin.get(f"{CONFIGMAPS}/a")).status_code == 404
 
 
 async def test_lists_are_pages_of_objects(admin: httpx.AsyncClient) -> None:

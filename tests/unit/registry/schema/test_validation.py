@@ -283,3 +283,11 @@ def test_formats(name, good, bad):
 def test_an_unknown_format_and_a_pattern_that_is_not_pythons_are_left_open():
     assert complaints(schema_of(type="string", format="whatever"), "x") == []
     assert complaints(schema_of(type="string", pattern="(?<!"), "x") == []
+
+
+@pytest.mark.parametrize(
+    ("number", "is_integer"), [(3.0, True), (2.0**53 - 1, True), (2.0**53, False), (1e30, False), (1.5, False)]
+)
+def test_a_float_counts_as_an_integer_as_long_as_it_is_exact(number, is_integer):
+    schema = schema_of(type="object", properties={"size": {"type": "integer"}})
+    assert (complaints(schema, {"size": number}) == []) is is_integer

@@ -1,0 +1,105 @@
+"""Ten thousand bad requests: no error of the server's, every refusal a Status that fits, nothing lost, changed or added.
+
+Each seed is a server of its own with one object of every kind. A failure prints the seed and a curl command for every
+request that was answered wrongly. More of them: `HOSTILE_REQUESTS=100000 pytest tests/faults/test_hostile_requests.py`
+(per seed and test), with other seeds: `HOSTILE_SEED=1000`.
+"""
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import orjson
+import pytest
+from tests.support.hostile.chaos import Chaos, may_write
+from tests.support.hostile.hostility import Hostility
+from tests.support.hostile.requests import Victim
+from tests.support.hostile.world import KEPT, HostileRequest, Target, a_target
+
+REQUESTS = int(os.environ.get("HOSTILE_REQUESTS", "2000"))
+FIRST_SEED = int(os.environ.get("HOSTILE_SEED", "1"))
+_SHOWN_MAX = 10
+
+
+async def the_victims(target: Target) -> list[Victim]:
+    """Return the kept object of every kind, namespaces aside: one that goes takes everything with it."""
+    victims = []
+    for info in target.registry.kinds.all():
+        if info.resource.kind == "Namespace":
+            continue
+        name = "widgets.example.com" if info.resource.kind == "CustomResourceDefinition" else KEPT
+        obj = orjson.loads(await target.registry.get(info, KEPT if info.resource.namespaced else "", name))
+        root = f"/apis/{info.resource.group}" if info.resource.group else "/api"
+        scope = f"/namespaces/{KEPT}" if info.resource.namespaced else ""
+        collection = f"{root}/{info.resource.version}{scope}/{info.resource.plural}"
+        victims.append(Victim(collection, obj, info.subresources, info.is_custom))
+    return victims
+
+
+def said(seed: int, wrong: list[tuple[str, HostileRequest, bytes]]) -> str:
+    """Return the failure's text: what was wrong how often, and how to repeat the first ones."""
+    counted = Counter(problem for problem, _, _ in wrong)
+    lines = [
+        f"seed {seed}: {len(wrong)} requests were answered wrongly",
+        *(f"{n} x {text}" for text, n in counted.most_common()),
+    ]
+    for problem, request, body in wrong[:_SHOWN_MAX]:
+        lines += [
+            "",
+            f"{problem}: {request.about}, as {request.peer}",
+            request.to_curl()[:4000],
+            body.decode("utf-8", "replace")[:500],
+        ]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 5))
+async def test_bad_requests_are_refused_and_change_nothing(tmp_path: Path, seed: int) -> None:
+    async with a_target(tmp_path) as target:
+        victims = await the_victims(target)
+        before = await target.values()
+        wrong, codes = [], Counter[int]()
+        for request in Hostility(seed, victims).requests(REQUESTS):
+            answer = await target.send(request)
+            codes[answer.status // 100] += 1
+            problem = answer.problem(request) or (f"wrote {answer.writes}" if answer.writes else "")
+            if problem:
+                wrong.append((problem, request, answer.body))
+        if wrong:
+            pytest.fail(said(seed, wrong), pytrace=False)
+        assert await target.values() == before, f"seed {seed}"
+        assert codes[4] > REQUESTS * 0.7, f"seed {seed}: too few were bad: {codes}"
+        await _still_serves(target, victims)
+
+
+@pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 3))
+async def test_whatever_is_sent_changes_only_what_it_is_about(tmp_path: Path, seed: int) -> None:
+    async with a_target(tmp_path) as target:
+        victims = await the_victims(target)
+        before = await target.values()
+        wrong, codes = [], Counter[int]()
+        for request in Chaos(seed, victims).requests(REQUESTS):
+            answer = await target.send(request)
+            codes[answer.status // 100] += 1
+            strange = [write for write in answer.writes if not may_write(request, write[1])]
+            problem = answer.problem(request) or (f"wrote {strange}" if strange else "")
+            if problem:
+                wrong.append((problem, request, answer.body))
+        if wrong:
+            pytest.fail(said(seed, wrong), pytrace=False)
+        after = await target.values()
+        assert {key: after.get(key) for key in before} == before, f"seed {seed}"
+        assert codes[2] > REQUESTS * 0.1, f"seed {seed}: too few were accepted: {codes}"
+        assert codes[4] > REQUESTS * 0.1, f"seed {seed}: too few were refused: {codes}"
+        await _still_serves(target, victims)
+
+
+async def _still_serves(target: Target, victims: list[Victim]) -> None:
+    """Read every kept object, and write one."""
+    for victim in victims:
+        answer = await target.send(HostileRequest("GET", victim.path))
+        assert answer.status == 200
+        assert orjson.loads(answer.body) == victim.obj
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "after-all"}}
+    answer = await target.send(HostileRequest("POST", f"/api/v1/namespaces/{KEPT}/configmaps", body=orjson.dumps(made)))
+    assert answer.status == 201, answer.body

@@ -1,0 +1,237 @@
+"""The API server in process, with one object of every kind that nobody may change, and a note of who wrote what.
+
+`a_target()` gives a `Target`: `send` puts one request through the real ASGI app and returns its `Answer`, in which
+`writes` are the store's writes of this very request (background loops write under their own name). What requests look
+like is in `requests.py`.
+"""
+
+import asyncio
+import base64
+import shlex
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import orjson
+import yaml
+
+from federation.api.resources import Object
+from federation.registry.kinds import KindInfo
+from federation.registry.options import WriteOptions
+from federation.registry.registry import Registry
+from federation.server.app import App
+from federation.server.bootstrap import ensure_default_rbac
+from federation.server.peers import Peer
+from federation.store.interface import Body, Entry
+from federation.store.memory import MemoryStore
+from tests.conformance.apiserver.objects import a_definition
+from tests.support.apiserver import build
+
+KEPT = "kept"
+ADMIN = Peer("admin", ("system:masters",))
+NOBODY = Peer("eve", ())
+_ANSWER_S_MAX = 10.0
+_writer: ContextVar[int] = ContextVar("writer", default=0)
+
+
+class NotingStore(MemoryStore):
+    """A store that remembers which request made which write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: dict[int, list[tuple[str, str]]] = {}
+
+    def _note(self, verb: str, entry: Entry) -> Entry:
+        self.writes.setdefault(_writer.get(), []).append((verb, entry.key))
+        return entry
+
+    async def create(self, key: str, body: Body) -> Entry:
+        return self._note("create", await super().create(key, body))
+
+    async def update(self, key: str, body: Body, expected_revision: int) -> Entry:
+        return self._note("update", await super().update(key, body, expected_revision))
+
+    async def delete(self, key: str, body: Body, expected_revision: int) -> Entry:
+        return self._note("delete", await super().delete(key, body, expected_revision))
+
+
+@dataclass(frozen=True)
+class HostileRequest:
+    """One request as it goes over the wire; `about` says what is wrong with it, for who reads a failure."""
+
+    method: str
+    target: str
+    """Path and query, percent-encoded."""
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    peer: Peer | None = ADMIN
+    about: str = ""
+    must_fail: bool = False
+    """Whether any answer but a refusal is an error of the server's."""
+
+    def to_curl(self) -> str:
+        """Return a command that sends the same request, to `$SERVER` with the credentials in `$AUTH`."""
+        parts = ["curl -sk $AUTH --path-as-is", "-X", shlex.quote(self.method)]
+        for name, value in self.headers:
+            parts += ["-H", shlex.quote(f"{name}: {value}")]
+        before = ""
+        if self.body:
+            before = f"base64 -d <<< {base64.b64encode(self.body).decode()} | "
+            parts.append("--data-binary @-")
+        return f'{before}{" ".join(parts)} "$SERVER"{shlex.quote(self.target)}'
+
+
+@dataclass
+class Answer:
+    """What came back, and what the request wrote."""
+
+    status: int = 0
+    headers: dict[bytes, bytes] = field(default_factory=dict)
+    body: bytes = b""
+    writes: list[tuple[str, str]] = field(default_factory=list)
+
+    def problem(self, request: HostileRequest) -> str:
+        """Return what is wrong with this answer to the request, "" for nothing."""
+        if self.status < 200:
+            return f"no answer ({self.status})"
+        if self.status < 400:
+            return "a bad request was accepted" if request.must_fail else ""
+        if self.status >= 500 and not self._is_too_new:
+            return "an error of the server's"
+        try:
+            status = orjson.loads(self.body)
+        except orjson.JSONDecodeError:
+            return "a refusal without a Status"
+        expected = ("Status", "v1", "Failure", self.status)
+        if (status.get("kind"), status.get("apiVersion"), status.get("status"), status.get("code")) != expected:
+            return "a refusal whose Status does not fit"
+        if not status.get("message") or not status.get("reason"):
+            return "a refusal that does not say why"
+        if self.writes:
+            return f"a refused request wrote {self.writes}"
+        return ""
+
+    @property
+    def _is_too_new(self) -> bool:
+        """Whether this is the 504 by design, for a resourceVersion that this store has not reached."""
+        return self.status == 504 and b'"ResourceVersionTooLarge"' in self.body
+
+
+class Target:
+    """A server under attack."""
+
+    def __init__(self, app: App, registry: Registry, store: NotingStore) -> None:
+        self.app = app
+        self.registry = registry
+        self.store = store
+        self._numbers = count(1)
+
+    async def send(self, request: HostileRequest) -> Answer:
+        """Send one request; the client goes away when it is answered, so that watches end."""
+        answer = Answer()
+        number = next(self._numbers)
+        async with asyncio.timeout(_ANSWER_S_MAX):
+            # A task of its own, so that its writes carry its number.
+            await asyncio.create_task(self._send(request, answer, number))
+        answer.writes = self.store.writes.pop(number, [])
+        return answer
+
+    async def _send(self, request: HostileRequest, answer: Answer, number: int) -> None:
+        _writer.set(number)
+        messages = [{"type": "http.request", "body": request.body, "more_body": False}]
+        has_started = asyncio.Event()
+
+        async def receive() -> Any:
+            if messages:
+                return messages.pop()
+            await has_started.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                answer.status, answer.headers = message["status"], dict(message["headers"])
+                has_started.set()
+            else:
+                answer.body += message.get("body", b"")
+
+        path, _, query = request.target.partition("?")
+        scope = {
+            "type": "http",
+            "method": request.method,
+            "path": unquote(path),
+            "query_string": query.encode("ascii"),
+            "headers": [(name.encode(), value.encode("utf-8", "surrogateescape")) for name, value in request.headers],
+            "state": {"peer": request.peer},
+        }
+        await self.app(scope, receive, send)
+
+    async def values(self) -> dict[str, bytes]:
+        """Return every stored value by its key."""
+        return {entry.key: entry.value for entry in (await self.store.list("/")).entries}
+
+
+def kept_objects() -> Iterator[Object]:
+    """Yield one small object of every kind."""
+    yield from yaml.safe_load_all((Path(__file__).parent / "kept.yaml").read_text())
+
+
+def kept_definition() -> Object:
+    """Return the definition of the kept custom resource, with all its subresources."""
+    return a_definition(
+        "example.com",
+        subresources={
+            "status": {},
+            "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"},
+        },
+    )
+
+
+async def _fill(registry: Registry) -> None:
+    options = WriteOptions(field_manager="setup")
+
+    def info_of(obj: Object) -> KindInfo:
+        group, _, version = obj["apiVersion"].rpartition("/")
+        return registry.kinds.by_kind(group, version, obj["kind"])
+
+    for name in (KEPT, "scratch"):
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        await registry.create(info_of(namespace), "", namespace, options)
+    await registry.install_crds([kept_definition()])
+    for obj in kept_objects():
+        info = info_of(obj)
+        await registry.create(info, KEPT if info.resource.namespaced else "", obj, options)
+
+
+@asynccontextmanager
+async def a_target(directory: Path) -> AsyncIterator[Target]:
+    """Run a server whose background loops work and whose store holds the kept objects."""
+    store = NotingStore()
+    parts = build(directory, store)
+    await parts.registry.start()
+    await ensure_default_rbac(parts.registry)
+    tasks = [asyncio.create_task(run()) for run in (parts.authorizer.run, parts.registry.run)]
+    await parts.authorizer.wait_synced()
+    await _fill(parts.registry)
+    target = Target(parts.app, parts.registry, store)
+    try:
+        await _calm(store)
+        yield target
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await store.close()
+
+
+async def _calm(store: NotingStore) -> None:
+    """Return when the background loops have nothing left to write."""
+    quiet, seen = 0, -1
+    while quiet < 50:
+        revision = await store.revision()
+        quiet, seen = (quiet + 1, seen) if revision == seen else (0, revision)
+        await asyncio.sleep(0)
