@@ -12,7 +12,14 @@ from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES, Object
+from federation.api.resources import (
+    CONFIGMAPS,
+    DEPLOYMENTS,
+    FEDERATED_CLUSTERS,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+    Object,
+)
 from federation.cli.plan.command import Planner, check_and_apply, unfulfilled
 from federation.cli.plan.edits import carry_out
 from federation.cli.plan.manifests import Document
@@ -113,6 +120,42 @@ async def test_a_new_deployment_with_its_policy_and_override_comes_as_planned() 
         result = await assert_it_comes_true(world, documents=documents(*manifests))
         assert result.summary()["created"] == 1
         assert result.summary()["replicasStarted"] == 7
+
+
+async def test_followers_go_where_the_plan_says() -> None:
+    async with a_world() as world:
+        await begin(world)
+        settings = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "settings", "namespace": "default"},
+            "data": {"colour": "blue"},
+        }
+        needy = a_deployment("needy", replicas=3)
+        needy["spec"]["template"]["spec"]["containers"][0]["envFrom"] = [{"configMapRef": {"name": "settings"}}]
+        narrow = a_policy({"north": 1, "west": 1}, **MOVABLE)
+        heir = an_override("west", "/spec/template/spec/containers/0/envFrom", [{"configMapRef": {"name": "heir"}}])
+        heir["spec"]["resourceSelectors"][0]["name"] = "needy"
+        other = {**settings, "metadata": {"name": "heir", "namespace": "default"}}
+        for wishes, expected in (
+            ({"documents": documents(needy, settings)}, {"settings": {"east", "north", "west"}}),
+            ({"documents": documents(narrow)}, {"settings": {"north", "west"}}),
+            ({"documents": documents(other, heir)}, {"heir": {"west"}}),
+            ({"deletions": ["deployment/needy"]}, {"settings": set(), "heir": set()}),
+        ):
+            result, wanted = await plan(world, **wishes)
+            told = {
+                obj.name: {row.cluster for row in obj.rows if row.after is not None}
+                for obj in result.changed
+                if obj.resource == CONFIGMAPS
+            }
+            assert told == expected
+            for edit, change in zip(wanted.edits, wanted.changes, strict=True):
+                await carry_out(world.user, edit, change.before)
+            await world.settle()
+            for name, clusters in expected.items():
+                held = {m.name for m in world.members.values() if await m.find(CONFIGMAPS, name) is not None}
+                assert held == clusters
 
 
 async def test_what_happens_to_one_policy_is_foretold_for_all_that_it_places() -> None:

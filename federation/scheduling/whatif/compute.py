@@ -15,6 +15,7 @@ from federation.api.resources import (
     CLUSTER_OVERRIDE_POLICIES,
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
     SCHEDULING_PROFILES,
@@ -34,8 +35,9 @@ from federation.scheduling.snapshot import Snapshot, to_cluster
 from federation.scheduling.turn import Due, Untouched
 from federation.scheduling.whatif.concern import concerned
 from federation.scheduling.whatif.copies import copies_of, to_rows, unplaced_of
+from federation.scheduling.whatif.following import Followers
 from federation.scheduling.whatif.result import Action, Copy, ObjectPlan, Plan, Room, Stranded
-from federation.scheduling.whatif.walk import Walk, reason_of, walk
+from federation.scheduling.whatif.walk import Walk, reason_of, walk, walk_on
 from federation.scheduling.whatif.world import OVERRIDES, Change, Facts, World
 
 
@@ -69,12 +71,20 @@ def compute(
     facts = Facts(after, world, installed)
     problems = list(facts.problems)
     subjects = _subjects(world, after, changed, facts, problems, is_everything=is_everything)
-    objects: list[ObjectPlan] = []
-    for subject in subjects.values():
-        walked = None
+    walks: dict[tuple[str, str], Walk | None] = {}
+    followers = Followers(world.federated() if subjects else (), facts)
+    for key, subject in subjects.items():
+        walks[key] = None
         if subject.wanted is not None:
-            walked = yield from walk(subject.wanted, subject.type_, facts, now=now)
-        objects.append(_plan(subject, walked, facts, is_explained=is_explained))
+            walks[key] = yield from walk(subject.wanted, subject.type_, facts, now=now)
+        followers.walked(subject.before, walks[key])
+    for key, type_ in followers.changed():
+        under_way = walks.get(key)
+        if key not in walks and (held := after.get(FEDERATED_OBJECTS, *key)) is not None:
+            subjects[key], under_way = _Subject(type_, held, held), Walk(held, type_, is_waiting=False)
+        if under_way is not None and followers.follow(under_way):
+            walks[key] = yield from walk_on(under_way, facts, now=now)
+    objects = [_plan(subject, walks.get(key), facts, is_explained=is_explained) for key, subject in subjects.items()]
     if len(deciding := [change for change in changed if change.resource not in OVERRIDES]) > 1:
         problems += _order_warning(deciding, objects)
     told = [obj for obj in objects if obj.action is not Action.NONE or obj.reason or obj.problems or obj.unplaced]
@@ -225,6 +235,8 @@ def _reason(action: Action, walked: Walk | None, *, is_named: bool) -> str:
     if action is Action.NONE and decision is not None and decision.outcome is Outcome.SCHEDULED:
         keeps = ", which its policy prefers (avoidDisruption)" if decision.unit.avoid_disruption else ""
         return f"scheduled again, with the same result{keeps}"
+    if walked.follows and action is not Action.NONE and isinstance(walked.finding, Untouched | None):
+        return walked.follows
     if isinstance(walked.finding, Untouched) and not is_named:
         return ""
     return reason_of(walked)

@@ -42,6 +42,8 @@ class Walk:
     finding: Finding | None = None
     decision: Decision | None = None
     problems: list[str] = field(default_factory=list)
+    follows: str = ""
+    """Whom it follows, when that was looked at."""
 
     def note(self, problem: str) -> None:
         """Take down what went wrong, once."""
@@ -63,7 +65,12 @@ class Walk:
 
 def walk(fed_object: Mapping[str, Any], type_: FederatedType, facts: Facts, *, now: Any) -> Exchange[Walk]:
     """Take the object through its pipeline until it comes to rest; yields the requests of remote plugins."""
-    under_way = Walk(fed_object, type_, is_waiting(fed_object))
+    return (yield from walk_on(Walk(fed_object, type_, is_waiting(fed_object)), facts, now=now))
+
+
+def walk_on(under_way: Walk, facts: Facts, *, now: Any) -> Exchange[Walk]:
+    """Take an object on that was written meanwhile, as `walk` does."""
+    type_ = under_way.type_
     for _ in range(_ROUNDS_MAX):
         has_written = False
         for controller in chain.from_iterable(type_.controllers):
