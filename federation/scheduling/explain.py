@@ -95,8 +95,10 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
 
 
 def digest_of_failure(explanation: Mapping[str, Any]) -> bytes:
-    """Return what makes two unsuccessful decisions the same: outcome, policy and reasons, not scores nor inputs."""
+    """Return what makes two unsuccessful decisions the same: object, policy, outcome and reasons, not scores."""
     said = [explanation.get(key) for key in ("outcome", "reason", "policy", "rejected", "failed")]
+    inputs = explanation.get("inputs") or {}
+    said += [inputs.get(key) for key in ("object", "policy", "profile")]
     return blake2b(orjson.dumps(said), digest_size=16).digest()
 
 

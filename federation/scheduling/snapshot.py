@@ -8,7 +8,6 @@ Read `engine.py` next.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from enum import Flag, auto
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -16,23 +15,7 @@ from typing import Any
 import orjson
 
 from federation.api import conditions, names, quantity
-from federation.scheduling.framework.types import CPU, Cluster, GroupVersionKind, NodeClass, Taint
-
-
-class Change(Flag):
-    """What of a cluster changed, as far as decisions depend on it."""
-
-    NOTHING = 0
-    MEMBERSHIP = auto()
-    """Joined, added or removed."""
-    LABELS = auto()
-    TAINTS = auto()
-    API_TYPES = auto()
-    READINESS = auto()
-    TERMINATION = auto()
-    RESOURCES = auto()
-    ANNOTATIONS = auto()
-    """Of these only plugins that ask for them depend."""
+from federation.scheduling.framework.types import CPU, Change, Cluster, GroupVersionKind, NodeClass, Taint
 
 
 @dataclass(frozen=True)

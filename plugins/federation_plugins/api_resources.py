@@ -8,16 +8,17 @@ from collections.abc import Hashable
 from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import FilterPlugin, Shaped
-from federation.scheduling.framework.types import SUCCESS, Cluster, SchedulingUnit, Status, unschedulable
+from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, Shaped
+from federation.scheduling.framework.types import SUCCESS, Change, Cluster, SchedulingUnit, Status, unschedulable
 
 _NOT_SERVED = unschedulable("cluster(s) didn't support this APIVersion")
 
 
-class APIResources(FilterPlugin, Shaped):
+class APIResources(FilterPlugin, Shaped, Awaiting):
     """Lets clusters pass that serve the unit's kind."""
 
     NAME: ClassVar[str] = "APIResources"
+    AWAITS: ClassVar[Change] = Change.API_TYPES
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Return why the cluster is left out when it does not serve the kind."""

@@ -10,17 +10,18 @@ from typing import ClassVar
 
 from federation.api.selectors import SelectorError
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import FilterPlugin, ScoreNormaliser, ScorePlugin, Shaped
+from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, ScoreNormaliser, ScorePlugin, Shaped
 from federation.scheduling.framework.scores import normalise_to_max
-from federation.scheduling.framework.types import SUCCESS, Cluster, SchedulingUnit, Status, unschedulable
+from federation.scheduling.framework.types import SUCCESS, Change, Cluster, SchedulingUnit, Status, unschedulable
 
 _NO_MATCH = unschedulable("cluster(s) didn't match cluster selector")
 
 
-class ClusterAffinity(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped):
+class ClusterAffinity(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped, Awaiting):
     """Lets clusters pass that carry the wanted labels, and prefers those that match more."""
 
     NAME: ClassVar[str] = "ClusterAffinity"
+    AWAITS: ClassVar[Change] = Change.LABELS
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Return why the cluster is left out when selector or required terms do not match."""

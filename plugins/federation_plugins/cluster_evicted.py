@@ -4,16 +4,17 @@ from collections.abc import Hashable
 from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import FilterPlugin, Shaped
-from federation.scheduling.framework.types import SUCCESS, Cluster, SchedulingUnit, Status, unschedulable
+from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, Shaped
+from federation.scheduling.framework.types import SUCCESS, Change, Cluster, SchedulingUnit, Status, unschedulable
 
 _EVICTED = unschedulable("cluster(s) were evicted due to custom migration configuration")
 
 
-class ClusterEvicted(FilterPlugin, Shaped):
+class ClusterEvicted(FilterPlugin, Shaped, Awaiting):
     """Lets clusters pass unless the unit's migration closes them now."""
 
     NAME: ClassVar[str] = "ClusterEvicted"
+    AWAITS: ClassVar[Change] = Change.NOTHING
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Return why the cluster is left out while it is closed for the unit."""

@@ -13,9 +13,10 @@ from typing import ClassVar
 
 from federation.scheduling.framework.capacity import capacity_of, could_run
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import FilterClustersPlugin
+from federation.scheduling.framework.interfaces import Awaiting, FilterClustersPlugin
 from federation.scheduling.framework.types import (
     SUCCESS,
+    Change,
     Cluster,
     PluginRequest,
     PluginResponse,
@@ -30,10 +31,11 @@ _NEVER_FITS = unschedulable("cluster(s) had no node that could run a replica")
 _FULL = unschedulable("cluster(s) had no room for a replica on any node")
 
 
-class ClusterNodesFit(FilterClustersPlugin):
+class ClusterNodesFit(FilterClustersPlugin, Awaiting):
     """Lets clusters pass whose nodes could run a replica."""
 
     NAME: ClassVar[str] = "ClusterNodesFit"
+    AWAITS: ClassVar[Change] = Change.RESOURCES
 
     def filter_clusters(
         self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState

@@ -8,16 +8,17 @@ from collections.abc import Hashable
 from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import FilterPlugin, Shaped
-from federation.scheduling.framework.types import SUCCESS, Cluster, SchedulingUnit, Status, unschedulable
+from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, Shaped
+from federation.scheduling.framework.types import SUCCESS, Change, Cluster, SchedulingUnit, Status, unschedulable
 
 _UNREADY = unschedulable("cluster(s) were unready")
 
 
-class ClusterReady(FilterPlugin, Shaped):
+class ClusterReady(FilterPlugin, Shaped, Awaiting):
     """Lets clusters pass that are Ready, or that hold the unit already."""
 
     NAME: ClassVar[str] = "ClusterReady"
+    AWAITS: ClassVar[Change] = Change.READINESS
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Return why the cluster is left out when it is unready and new to the unit."""

@@ -8,12 +8,13 @@ from collections.abc import Hashable
 from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import FilterPlugin, Shaped
+from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, Shaped
 from federation.scheduling.framework.types import (
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
     SUCCESS,
+    Change,
     Cluster,
     SchedulingUnit,
     Status,
@@ -23,10 +24,11 @@ from federation.scheduling.framework.types import (
 _FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
 
 
-class ClusterResourcesFit(FilterPlugin, Shaped):
+class ClusterResourcesFit(FilterPlugin, Shaped, Awaiting):
     """Lets clusters pass with room for one replica, or that hold the unit already."""
 
     NAME: ClassVar[str] = "ClusterResourcesFit"
+    AWAITS: ClassVar[Change] = Change.RESOURCES
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Return every resource of which there is not enough."""

@@ -7,16 +7,17 @@ from collections.abc import Hashable
 from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import FilterPlugin, Shaped
-from federation.scheduling.framework.types import SUCCESS, Cluster, SchedulingUnit, Status, unschedulable
+from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, Shaped
+from federation.scheduling.framework.types import SUCCESS, Change, Cluster, SchedulingUnit, Status, unschedulable
 
 _TERMINATING = unschedulable("cluster(s) were terminating")
 
 
-class ClusterTerminating(FilterPlugin, Shaped):
+class ClusterTerminating(FilterPlugin, Shaped, Awaiting):
     """Lets clusters pass that are not being deleted."""
 
     NAME: ClassVar[str] = "ClusterTerminating"
+    AWAITS: ClassVar[Change] = Change.TERMINATION
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Return why the cluster is left out when it is terminating."""

@@ -8,17 +8,18 @@ from collections.abc import Hashable
 from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import FilterPlugin, Shaped
-from federation.scheduling.framework.types import SUCCESS, Cluster, SchedulingUnit, Status, unschedulable
+from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, Shaped
+from federation.scheduling.framework.types import SUCCESS, Change, Cluster, SchedulingUnit, Status, unschedulable
 
 _PREFIX = "resource.katalyst.kubewharf.io/"
 _MISSING = unschedulable("Katalyst resource does not exist")
 
 
-class KatalystResourcesExist(FilterPlugin, Shaped):
+class KatalystResourcesExist(FilterPlugin, Shaped, Awaiting):
     """Lets clusters pass that report a Katalyst resource, or all when the unit requests none."""
 
     NAME: ClassVar[str] = "KatalystResourcesExist"
+    AWAITS: ClassVar[Change] = Change.RESOURCES
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Return why the cluster is left out when it has no Katalyst resources and the unit wants some."""

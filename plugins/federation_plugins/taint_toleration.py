@@ -8,15 +8,24 @@ from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import FilterPlugin, ScoreNormaliser, ScorePlugin, Shaped
+from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, ScoreNormaliser, ScorePlugin, Shaped
 from federation.scheduling.framework.scores import normalise_to_max
-from federation.scheduling.framework.types import SUCCESS, Cluster, Effect, SchedulingUnit, Status, unschedulable
+from federation.scheduling.framework.types import (
+    SUCCESS,
+    Change,
+    Cluster,
+    Effect,
+    SchedulingUnit,
+    Status,
+    unschedulable,
+)
 
 
-class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped):
+class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped, Awaiting):
     """Keeps units off clusters whose taints they do not tolerate."""
 
     NAME: ClassVar[str] = "TaintToleration"
+    AWAITS: ClassVar[Change] = Change.TAINTS
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Return the first taint that keeps the unit out."""

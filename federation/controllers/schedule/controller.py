@@ -2,7 +2,6 @@
 
 Objects of a policy with a higher priority are worked on first; of those alike a change of one object is, and what
 concerns many (a cluster's labels, a policy) queues behind it. Changes that can only help objects that could not be
-scheduled (a cluster became ready, has room again) wake only those.
 """
 
 import asyncio
@@ -37,9 +36,9 @@ from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
 from federation.scheduling.engine import Engine
-from federation.scheduling.framework.types import Resources
+from federation.scheduling.framework.types import Change, Resources
 from federation.scheduling.policy import Policy, PolicyRef, compile_policy
-from federation.scheduling.snapshot import Change, to_resources
+from federation.scheduling.snapshot import to_resources
 from federation.scheduling.turn import UnitOptions
 from federation.store.journal import Journal
 
@@ -98,7 +97,7 @@ class ScheduleController:
         self._services = caller.services if caller is not None else None
         self._parking = Parking(
             self._services,
-            lambda key: self._enqueue(key, _BULK),
+            lambda key: self._wake((key,)),
             clock=clock,
             plugin_retry_s=chosen.plugin_retry_s,
         )
@@ -168,10 +167,11 @@ class ScheduleController:
                 self._facts.reservations.reported(new["metadata"]["name"], _available(old), _available(new))
         else:
             change = self._facts.clusters.remove((old or {})["metadata"]["name"])
+        waiting = self._facts.waiting
+        if change:
+            self._enqueue_many(waiting.helped_by((new or old or {})["metadata"]["name"], change))
         if change & _FOR_ALL:
-            self._enqueue_many(self._all_keys())
-        elif change:
-            self._enqueue_many(self._facts.waiting)
+            self._enqueue_many(key for key in self._all_keys() if key not in waiting)
 
     def _on_policy(self, old: Object | None, new: Object | None) -> None:
         if old is not None and new is not None and old.get("spec") == new.get("spec"):
@@ -189,7 +189,7 @@ class ScheduleController:
             self._facts.policies.put(after)
         else:
             self._facts.policies.remove(ref)
-        self._enqueue_many(self._concerned(ref, before, after))
+        self._wake(self._concerned(ref, before, after))
 
     def _concerned(self, ref: PolicyRef, *versions: Policy | None) -> Iterable[Key]:
         """Return the objects that had the policy, that name it, and those of the kinds that it selects."""
@@ -211,19 +211,25 @@ class ScheduleController:
             self._facts.profiles.put(new)
         else:
             self._facts.profiles.remove(name)
-        self._enqueue_many(self._facts.using_profile(name))
+        self._wake(self._facts.using_profile(name))
 
     def _on_plugin(self, name: str, decisive_hash: str, told: frozenset[str]) -> None:
         """Look again at the objects that the plugin has a say in, and at those that wait for anything."""
         self._facts.profiles.put_plugin(name, decisive_hash, told)
         if self._services is not None:
             self._services.forget(name)
-        self._enqueue_many({*self._facts.waiting, *self._facts.using_plugin(name)})
+        self._wake(dict.fromkeys((*self._facts.waiting.all(), *self._facts.using_plugin(name))))
 
     def _on_type(self, federated_type: FederatedType) -> None:
         value = f"{federated_type.resource.api_version}/{federated_type.resource.kind}"
         informer = self._namespaced if federated_type.resource.namespaced else self._cluster_scoped
-        self._enqueue_many(map(key_of, informer.by_index(_BY_TYPE, value)))
+        self._wake(map(key_of, informer.by_index(_BY_TYPE, value)))
+
+    def _wake(self, keys: Iterable[Key]) -> None:
+        """Look at the objects again, also at those of them that wait: it may help them."""
+        woken = tuple(keys)
+        self._facts.waiting.mark(woken)
+        self._enqueue_many(woken)
 
     def _enqueue_many(self, keys: Iterable[Key]) -> None:
         for key in keys:

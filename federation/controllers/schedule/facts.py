@@ -5,9 +5,8 @@ rebuilt from the caches after a restart, but for the reservations, which only pr
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import datetime
 
+from federation.controllers.schedule.waiting import Waiting
 from federation.runtime.controller import Key
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.policy import PolicyRef
@@ -15,15 +14,6 @@ from federation.scheduling.profiles import Profiles
 from federation.scheduling.reservations import Reservations
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """What was told of an object that could not be scheduled: `why` in the condition; `digest`, `at` of the record."""
-
-    why: str
-    digest: bytes
-    at: datetime
 
 
 class Facts:
@@ -35,32 +25,9 @@ class Facts:
         self.policies = PolicyIndex()
         self.profiles = profiles or Profiles()
         self.triggers = TriggerSource()
-        self._waiting: dict[Key, Told] = {}
+        self.waiting = Waiting()
         self._bound: dict[Key, PolicyRef] = {}
         self._by_policy: dict[PolicyRef, set[Key]] = {}
-
-    # -- objects that wait for something that can help them
-
-    @property
-    def waiting(self) -> list[Key]:
-        """Objects whose last decision was unsuccessful."""
-        return list(self._waiting)
-
-    def is_waiting(self, key: Key) -> bool:
-        """Say whether the object's last decision was unsuccessful."""
-        return key in self._waiting
-
-    def told(self, key: Key) -> Told | None:
-        """Return what was told about the object when it could not be scheduled, None when it does not wait."""
-        return self._waiting.get(key)
-
-    def wait(self, key: Key, told: Told) -> None:
-        """Note that the object could not be scheduled, and what was told."""
-        self._waiting[key] = told
-
-    def settle(self, key: Key) -> None:
-        """Note that the object waits for nothing."""
-        self._waiting.pop(key, None)
 
     # -- which policy an object had at its last decision
 
@@ -101,6 +68,6 @@ class Facts:
 
     def forget(self, key: Key) -> None:
         """Forget an object that is gone."""
-        self.settle(key)
+        self.waiting.discard(key)
         self.bind(key, None)
         self.reservations.release(key)

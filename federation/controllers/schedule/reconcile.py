@@ -15,16 +15,19 @@ from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECT
 from federation.base.clock import Clock
 from federation.client.protocol import Client, PatchType
 from federation.controllers.schedule.driving import PluginCaller, drive
-from federation.controllers.schedule.facts import Facts, Told
+from federation.controllers.schedule.facts import Facts
 from federation.controllers.schedule.parking import Parking
 from federation.controllers.schedule.report import Reporter, Subject
+from federation.controllers.schedule.waiting import Told
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.scheduling import persist
 from federation.scheduling.engine import Decision, Engine, Outcome
 from federation.scheduling.explain import digest_of_failure, to_explanation
-from federation.scheduling.inputs import inputs_of
+from federation.scheduling.framework.types import Change
+from federation.scheduling.hope import NO_CLUSTER_HELPS, Hope, hope_of
+from federation.scheduling.inputs import inputs_of, object_hash
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.turn import (
     Deferred,
@@ -40,6 +43,8 @@ from federation.scheduling.turn import (
     placed,
     reserve,
 )
+
+_ANYTHING_HELPS = Hope(other=Change.ANY)
 
 
 class FederatedObjects(Protocol):
@@ -109,12 +114,14 @@ class Reconciler:
         if case is None:
             return DONE
         snapshot = self._facts.clusters.snapshot()
-        is_waiting = self._facts.is_waiting(key)
+        is_waiting = key in self._facts.waiting
         promised = self._facts.reservations.promised(self._clock.monotonic())
         finding = assess(
             case.turn, self._facts, snapshot, is_waiting=is_waiting, options=self._options, reserved=promised
         )
         match finding:
+            case Due() if self._is_hopeless(case, finding):
+                await self._keep(case, Stuck("", ""))
             case Due():
                 return await self._schedule(case, finding, snapshot)
             case Stuck():
@@ -122,7 +129,7 @@ class Reconciler:
             case Deferred():
                 await self._defer(case, finding)
             case Untouched():
-                self._facts.settle(key)
+                self._facts.waiting.discard(key)
                 await self._reporter.recovered(case.subject, await self._keep(case, finding))
         return DONE
 
@@ -145,10 +152,30 @@ class Reconciler:
             self._reporter.event(subject, WARNING, names.EVENT_PARSE_MIGRATION_CONFIGURATION, turn.problem)
         return _Case(key, subject, turn, self._clock.monotonic())
 
+    def _is_hopeless(self, case: _Case, due: Due) -> bool:
+        """Say whether it was decided that the object cannot be scheduled, and nothing has happened that could help."""
+        told = self._facts.waiting.told(case.key)
+        if told is None or self._facts.waiting.is_helped(case.key) or told.basis != self._basis_of(case, due):
+            return False
+        return told.hope.at is None or told.hope.at > self._clock.now()
+
+    def _basis_of(self, case: _Case, due: Due) -> str:
+        """Return what a decision depends on besides the clusters, whose changes are looked at one by one."""
+        profile_hash = self._facts.profiles.hash(due.policy.profile)
+        return f"{object_hash(case.fed_object)} {due.policy.ref} {due.policy.content_hash} {profile_hash}"
+
     async def _schedule(self, case: _Case, due: Due, snapshot: Snapshot) -> Result:
-        """Decide, and put the decision in force."""
-        run = self._engine.run(due.unit, snapshot, due.profile, now=self._clock.now())
-        decision, has_asked = await drive(run, self._caller)
+        """Decide, and put the decision in force; what helps from now on is looked at the next time."""
+        self._facts.waiting.unmark(case.key)
+        try:
+            return await self._decide(case, due, snapshot)
+        except BaseException:
+            self._facts.waiting.mark((case.key,))  # What has helped was not made use of.
+            raise
+
+    async def _decide(self, case: _Case, due: Due, snapshot: Snapshot) -> Result:
+        now = self._clock.now()
+        decision, has_asked = await drive(self._engine.run(due.unit, snapshot, due.profile, now=now), self._caller)
         inputs = inputs_of(
             case.fed_object,
             snapshot,
@@ -160,10 +187,15 @@ class Reconciler:
         if decision.is_success:
             await self._place(case, due, decision, explanation)
             return DONE
-        await self._fail(case, Stuck(decision.outcome, decision.reason), explanation)
-        if decision.outcome is not Outcome.PLUGIN_FAILED or not has_asked or decision.failure is None:
+        stuck = Stuck(decision.outcome, decision.reason)
+        if decision.outcome is Outcome.PLUGIN_FAILED:
+            await self._fail(case, stuck, explanation, hope=NO_CLUSTER_HELPS if has_asked else _ANYTHING_HELPS)
+            if has_asked and decision.failure is not None:
+                return self._parking.park(case.key, decision.failure.plugin, case.started_s)
             return DONE
-        return self._parking.park(case.key, decision.failure.plugin, case.started_s)
+        hope = hope_of(decision, self._engine.framework(due.profile), now)
+        await self._fail(case, stuck, explanation, basis=self._basis_of(case, due), hope=hope)
+        return DONE if hope.at is None else Result((hope.at - now).total_seconds())
 
     # -- the endings
 
@@ -176,7 +208,7 @@ class Reconciler:
         except BaseException:
             self._facts.reservations.release(case.key)  # It was not put in force.
             raise
-        self._facts.settle(case.key)
+        self._facts.waiting.discard(case.key)
         await self._reporter.recovered(case.subject, fed_object)
         if is_moved and before:
             move = persist.describe_move(before, decision.placements)
@@ -194,18 +226,27 @@ class Reconciler:
             explanation = case.undecided("Deferred", deferred, because=finding.verdict.changed)
             await self._reporter.journal(case.subject, "Deferred", explanation, case.started_s)
 
-    async def _fail(self, case: _Case, stuck: Stuck, decided: dict[str, Any] | None = None) -> None:
+    async def _fail(
+        self,
+        case: _Case,
+        stuck: Stuck,
+        decided: dict[str, Any] | None = None,
+        *,
+        basis: str = "",
+        hope: Hope = NO_CLUSTER_HELPS,
+    ) -> None:
         """Keep the placement because no decision was possible, and tell it once; the journal counts repetitions."""
         fed_object, why = await self._keep(case, stuck), f"{stuck.reason}: {stuck.message}"
         explanation = decided or case.undecided(stuck.reason, stuck.message)
-        digest, told = digest_of_failure(explanation), self._facts.told(case.key)
+        digest, told = digest_of_failure(explanation), self._facts.waiting.told(case.key)
         if told is not None and told.digest == digest:
             await self._reporter.repeated(case.subject, told.at)
+            self._facts.waiting.add(case.key, Told(why, digest, told.at, basis, hope))
             return
         if told is None or told.why != why:
             await self._reporter.failed(case.subject, fed_object, stuck.reason, stuck.message)
         at = await self._reporter.journal(case.subject, stuck.reason, explanation, case.started_s)
-        self._facts.wait(case.key, Told(why, digest, at))
+        self._facts.waiting.add(case.key, Told(why, digest, at, basis, hope))
 
     async def _keep(self, case: _Case, finding: Finding) -> Object:
         return await self._write(case, kept(case.turn, finding))

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.types import (
+    Change,
     Cluster,
     ClusterScore,
     Division,
@@ -146,6 +147,18 @@ class MayBeIgnored(Protocol):
     """
 
     is_optional: bool
+
+
+@runtime_checkable
+class Awaiting(Protocol):
+    """An optional addition to Filter plugins: which changes of a cluster can turn its rejection there around.
+
+    A unit without a feasible cluster is decided again when one of them happens to a cluster where this plugin rejected
+    it, and not for others. Without it every change counts. What the unit or its policy say need not be named: a change
+    of those is always followed.
+    """
+
+    AWAITS: ClassVar[Change]
 
 
 @runtime_checkable

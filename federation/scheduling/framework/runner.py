@@ -17,11 +17,13 @@ from typing import Any, TypeVar
 from federation.base.errors import PluginError
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.instrument import Instrument
+from federation.scheduling.framework.interfaces import Awaiting
 from federation.scheduling.framework.memo import Memo
 from federation.scheduling.framework.profile import PluginRef, Profile, check_unique
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import (
     SUCCESS,
+    Change,
     Cluster,
     ClusterScore,
     Code,
@@ -55,6 +57,8 @@ class Enabled:
     shape: Callable[..., Hashable] | None
     is_optional: bool
     """Whether decisions go on without it when it fails (`MayBeIgnored`)."""
+    awaits: Change = Change.ANY
+    """Which changes of a cluster can turn its rejection there around (`Awaiting`)."""
     memo: Memo = field(default_factory=Memo)
 
 
@@ -155,6 +159,10 @@ class Framework:
         self._scores = _enable(profile, registry, made, "score")
         self._selects = _enable(profile, registry, made, "select")
         self._replicas = _enable(profile, registry, made, "replicas")
+
+    def awaits(self, plugin: str) -> Change:
+        """Return which changes of a cluster can turn the filter's rejection there around."""
+        return next((enabled.awaits for enabled in self._filters if enabled.name == plugin), Change.ANY)
 
     def run_filters(self, cycle: Cycle) -> Exchange[Filtered]:
         """Return the clusters that every filter let pass; PluginFailed when one could not answer."""
@@ -314,7 +322,8 @@ def _enable(profile: Profile, registry: PluginRegistry, made: dict[str, Any], po
         is_optional = bool(getattr(plugin, "is_optional", False))
         normalise = getattr(plugin, "normalise", None)
         shape = getattr(plugin, f"{point}_shape", None) or getattr(plugin, "shape", None)
-        enabled.append(Enabled(ref.name, ref.weight, local, remote, normalise, shape, is_optional))
+        awaits = plugin.AWAITS if isinstance(plugin, Awaiting) else Change.ANY
+        enabled.append(Enabled(ref.name, ref.weight, local, remote, normalise, shape, is_optional, awaits))
     return tuple(enabled)
 
 

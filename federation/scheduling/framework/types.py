@@ -9,7 +9,7 @@ rounded up. Read `interfaces.py` next, then any file of `plugins/federation_plug
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from enum import StrEnum
+from enum import Flag, StrEnum, auto
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -61,6 +61,23 @@ def unschedulable(*reasons: str) -> Status:
 def error(*reasons: str) -> Status:
     """Return the answer "I cannot tell"."""
     return Status(Code.ERROR, reasons)
+
+
+class Change(Flag):
+    """What of a cluster changed, as far as decisions depend on it; `Change.ANY` is all of it."""
+
+    NOTHING = 0
+    MEMBERSHIP = auto()
+    """Joined, added or removed."""
+    LABELS = auto()
+    TAINTS = auto()
+    API_TYPES = auto()
+    READINESS = auto()
+    TERMINATION = auto()
+    RESOURCES = auto()
+    ANNOTATIONS = auto()
+    """Of these only plugins that ask for them depend."""
+    ANY = MEMBERSHIP | LABELS | TAINTS | API_TYPES | READINESS | TERMINATION | RESOURCES | ANNOTATIONS
 
 
 class SchedulingMode(StrEnum):

@@ -12,8 +12,8 @@ from federation.api import conditions, names
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, SCHEDULING_PROFILES, Object
 from federation.planning.fedindex import policies_named, type_of_template
 from federation.planning.overrides.bindings import selected_types
+from federation.scheduling.framework.types import Change as Difference
 from federation.scheduling.policy import PolicyRef
-from federation.scheduling.snapshot import Change as Difference
 from federation.scheduling.snapshot import compare, to_cluster
 from federation.scheduling.whatif.world import CONTEXT, OVERRIDES, PROPAGATION, Change, Facts, World
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from federation.scheduling.framework.types import Taint
-from federation.scheduling.snapshot import Change, ClusterCache, to_cluster
+from federation.scheduling.framework.types import Change, Taint
+from federation.scheduling.snapshot import ClusterCache, to_cluster
 
 
 def source(name: str = "east", **changes: Any) -> dict[str, Any]:

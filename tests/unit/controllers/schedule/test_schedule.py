@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -119,13 +120,13 @@ async def test_an_unschedulable_object_is_retried_when_a_cluster_can_help(world:
 
 
 async def test_the_same_failure_again_is_counted_and_another_one_told(world: World) -> None:
-    for name in ("east", "north", "west"):
-        await world.cluster_status(name, ready=False)
-    await world.policy("p")
+    await world.policy("p", clusterSelector={"region": "moon"})
     await world.deployment(policy="p")
     await world.condition("False", "NoFeasibleCluster")
-    await world.cluster_status("north", ready=False, cpu="7")
-    await world.cluster_status("north", ready=False, cpu="8")
+    await world.idle()
+    (record,) = await world.journaled()
+    assert record.repeats == 0
+    await world.patch(FEDERATED_CLUSTERS, "north", {"metadata": {"labels": {"tier": "gold"}}})
 
     async def counted() -> bool:
         return (await world.journaled())[0].repeats > 0
@@ -184,6 +185,44 @@ async def test_a_changed_priority_is_no_reason_to_decide_again(world: World) -> 
     await world.patch(PROPAGATION_POLICIES, "p", {"spec": {"schedulingPriority": 7}}, namespace="default")
     await world.idle()
     assert len(await world.journaled()) == 1
+
+
+async def test_what_cannot_help_wakes_nobody(world: World) -> None:
+    await world.policy("p", clusterSelector={"region": "moon"})
+    await world.deployment(policy="p")
+    await world.condition("False", "NoFeasibleCluster")
+    await world.idle()
+    await world.cluster_status("north", cpu="7")
+    await world.cluster_status("north", ready=False)
+    await world.patch(FEDERATED_CLUSTERS, "north", {"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}]}})
+    await world.patch_object("web", {"metadata": {"annotations": {"somebody": "else"}}})
+    await world.idle()
+    (record,) = await world.journaled()
+    assert record.repeats == 0, "no decision was made in vain"
+    await world.patch(FEDERATED_CLUSTERS, "west", {"metadata": {"labels": {"region": "moon"}}})
+    await world.becomes({"west": None})
+    assert len(world.schedule._facts.waiting) == 0
+
+
+async def test_a_change_of_the_waiting_object_itself_is_followed(world: World) -> None:
+    await world.policy("p", clusterSelector={"region": "moon"})
+    await world.deployment(policy="p")
+    await world.condition("False", "NoFeasibleCluster")
+    await world.idle()
+    selector = json.dumps({"region": "west"})
+    await world.patch_object("web", {"metadata": {"annotations": {names.CLUSTER_SELECTOR: selector}}})
+    await world.becomes({"west": None})
+
+
+async def test_time_helps_an_object_whose_clusters_were_closed_until_then(world: World) -> None:
+    until = datetime.now(UTC) + timedelta(seconds=0.3)
+    closed = [{"cluster": name, "validUntil": until.isoformat()} for name in ("east", "north", "west")]
+    request = {names.MIGRATION_CONFIGURATION: json.dumps({"workloadMigrations": closed})}
+    await world.policy("p")
+    await world.deployment(policy="p", annotations=request)
+    await world.condition("False", "NoFeasibleCluster")
+    await world.becomes({"east": None, "north": None, "west": None})
+    assert datetime.now(UTC) >= until
 
 
 async def test_a_missing_policy_is_told_and_its_arrival_helps(world: World) -> None:
