@@ -173,10 +173,11 @@ _TABLE: dict[str, list[_Row]] = {
     ],
     eventview.GROUP: [("Event", "events", "v1", True, "ev", "", NONE, events.RegardingEventStrategy())],
     "networking.k8s.io": [
-        ("IngressClass", "ingressclasses", "v1", False, "", "", NONE, network.GenerationStrategy()),
+        ("IngressClass", "ingressclasses", "v1", False, "", "", NONE, network.IngressClassStrategy()),
         ("Ingress", "ingresses", "v1", True, "ing", "", STATUS, network.IngressStrategy()),
         ("NetworkPolicy", "networkpolicies", "v1", True, "netpol", "", NONE, network.NetworkPolicyStrategy()),
     ],
+    "node.k8s.io": [("RuntimeClass", "runtimeclasses", "v1", False, "", "", NONE, core.RuntimeClassStrategy())],
     "policy": [
         ("PodDisruptionBudget", "poddisruptionbudgets", "v1", True, "pdb", "", STATUS, policy.BudgetStrategy()),
     ],
@@ -190,8 +191,9 @@ _TABLE: dict[str, list[_Row]] = {
         ("PriorityClass", "priorityclasses", "v1", False, "pc", "", NONE, policy.PriorityClassStrategy()),
     ],
     "storage.k8s.io": [
-        ("CSIDriver", "csidrivers", "v1", False, "", "", NONE, storage.OrdinaryStorageStrategy()),
+        ("CSIDriver", "csidrivers", "v1", False, "", "", NONE, storage.DriverStrategy()),
         ("CSINode", "csinodes", "v1", False, "", "", NONE, storage.OrdinaryStorageStrategy()),
+        ("CSIStorageCapacity", "csistoragecapacities", "v1", True, "", "", NONE, storage.OrdinaryStorageStrategy()),
         ("StorageClass", "storageclasses", "v1", False, "sc", "", NONE, storage.StorageClassStrategy()),
         ("VolumeAttachment", "volumeattachments", "v1", False, "", "", STATUS, storage.OrdinaryStorageStrategy()),
     ],

@@ -61,7 +61,8 @@ class ListOptions:
     resource_version: str = ""
     resource_version_match: str = ""
     allow_watch_bookmarks: bool = False
-    send_initial_events: bool = False
+    send_initial_events: bool | None = None
+    """True begins a watch with what exists, False with what comes; None leaves it to the resourceVersion."""
     timeout_s: float = 0
 
 

@@ -22,8 +22,10 @@ class Reader:
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    async def get(self, info: KindInfo, namespace: str, name: str) -> bytes:
-        """Return an object's bytes in the version asked for."""
+    async def get(self, info: KindInfo, namespace: str, name: str, resource_version: str = "") -> bytes:
+        """Return an object's bytes in the version asked for; Timeout for a revision that is not reached."""
+        if resource_version:
+            await self._check_reached(parse_resource_version(resource_version))
         entry = await self._access.entry(info, namespace, name)
         return await self._access.present_one(info, entry.value)
 
@@ -116,11 +118,14 @@ class Reader:
             raise BadRequest(
                 'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
             )
+        await self._check_reached(revision)
+        exact = match == "Exact" or (not match and options.limit > 0 and revision > 0)
+        return Continuation(revision if exact else 0, "")
+
+    async def _check_reached(self, revision: int) -> None:
         newest = await self._access.store.revision()
         if revision > newest:
             raise too_large(revision, newest)
-        exact = match == "Exact" or (not match and options.limit > 0 and revision > 0)
-        return Continuation(revision if exact else 0, "")
 
     def _limit(self, options: ListOptions) -> int:
         most = self._access.options.list_limit_max

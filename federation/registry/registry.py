@@ -112,12 +112,14 @@ class Registry:
         await self._definitions.install(manifests)
 
     @_answering
-    async def get(self, info: KindInfo, namespace: str, name: str, *, subresource: str = "") -> bytes:
-        """Return an object, or its subresource (status, scale); NotFound."""
+    async def get(
+        self, info: KindInfo, namespace: str, name: str, *, subresource: str = "", resource_version: str = ""
+    ) -> bytes:
+        """Return an object or its subresource (status, scale), not older than `resource_version`; NotFound, Timeout."""
         _check_verb(info, "get", subresource)
         if subresource == "scale":
             return await self._subresources.get_scale(info, namespace, name)
-        return await self._reader.get(info, namespace, name)
+        return await self._reader.get(info, namespace, name, resource_version)
 
     @_answering
     async def list(self, info: KindInfo, namespace: str, options: ListOptions) -> ListResult:

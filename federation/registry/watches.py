@@ -39,7 +39,9 @@ class Watcher:
         prefix = info.collection(namespace or wanted.namespace)
         since = parse_resource_version(options.resource_version)
         stream = _Stream(self._access, info, wanted, options)
-        if options.send_initial_events or since == 0:
+        if options.send_initial_events is False and since == 0:
+            since = await self._access.store.revision()
+        elif options.send_initial_events or since == 0:
             since, initial = await self._initial(info, prefix, wanted)
             if options.send_initial_events and options.allow_watch_bookmarks:
                 initial.append(("BOOKMARK", _bookmark(info, since, initial_events_end=True)))
@@ -142,14 +144,15 @@ class _Stream:
 
 
 def _check(options: ListOptions) -> None:
-    if options.continue_token:
-        raise BadRequest("continue: Forbidden: continue is forbidden for watch")
-    if options.send_initial_events and options.resource_version_match != "NotOlderThan":
+    if options.send_initial_events is not None and options.resource_version_match != "NotOlderThan":
         raise BadRequest(
             "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
         )
-    if options.resource_version_match and not options.send_initial_events:
-        raise BadRequest("resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch")
+    if options.resource_version_match and options.send_initial_events is None:
+        raise BadRequest(
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is"
+            " provided"
+        )
 
 
 def _bookmark(info: KindInfo, revision: int, *, initial_events_end: bool = False) -> bytes:

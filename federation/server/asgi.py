@@ -175,8 +175,8 @@ def serialize(value: Any, content_type: bytes, *, is_pretty: bool = False) -> by
 
 
 def is_true(text: str) -> bool:
-    """Return whether a boolean query parameter is set, in Go's spelling ("1", "t", "true", …)."""
-    return text in {"1", "t", "T", "true", "TRUE", "True"}
+    """Return whether a boolean query parameter that is there says yes: as in Kubernetes, everything but 0 and false."""
+    return text.lower() not in {"0", "false", ""}
 
 
 def too_large(bytes_max: int) -> RequestEntityTooLarge:

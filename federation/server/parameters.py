@@ -18,42 +18,9 @@ _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False", ""})
 def to_list_options(query: Mapping[str, str]) -> ListOptions:
     """Return the options of a list or watch; BadRequest for malformed numbers, Invalid for values out of range."""
     match = query.get("resourceVersionMatch", "")
-    resource_version = query.get("resourceVersion", "")
-    is_watch = is_true(query.get("watch", ""))
-    send_initial = to_bool(query, "sendInitialEvents")
-    causes = []
-    if match and match not in _RESOURCE_VERSION_MATCHES:
-        causes.append(unsupported("resourceVersionMatch", match, ("Exact", "NotOlderThan", "")))
-    if match and not is_watch and not resource_version:
-        causes.append(
-            errors.cause(
-                "FieldValueForbidden",
-                "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
-                "resourceVersionMatch",
-            )
-        )
-    if match == "Exact" and resource_version == "0":
-        causes.append(
-            errors.cause(
-                "FieldValueForbidden",
-                'Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
-                "resourceVersionMatch",
-            )
-        )
-    if "sendInitialEvents" in query and is_watch and match != "NotOlderThan":
-        causes.append(
-            errors.cause(
-                "FieldValueForbidden",
-                "Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
-                "resourceVersionMatch",
-            )
-        )
-    if "sendInitialEvents" in query and not is_watch:
-        causes.append(
-            errors.cause(
-                "FieldValueForbidden", "Forbidden: sendInitialEvents is forbidden for list", "sendInitialEvents"
-            )
-        )
+    send_initial = to_bool(query, "sendInitialEvents") if "sendInitialEvents" in query else None
+    check = _check_watch if is_true(query.get("watch", "")) else _check_list
+    causes = check(match, query, send_initial)
     if causes:
         raise errors.invalid("ListOptions", "meta.k8s.io", "", causes)
     return ListOptions(
@@ -61,12 +28,41 @@ def to_list_options(query: Mapping[str, str]) -> ListOptions:
         field_selector=query.get("fieldSelector", ""),
         limit=max(to_int(query, "limit"), 0),
         continue_token=query.get("continue", ""),
-        resource_version=resource_version,
+        resource_version=query.get("resourceVersion", ""),
         resource_version_match=match,
         allow_watch_bookmarks=to_bool(query, "allowWatchBookmarks"),
         send_initial_events=send_initial,
         timeout_s=max(to_int(query, "timeoutSeconds"), 0),
     )
+
+
+def _check_list(match: str, query: Mapping[str, str], send_initial: bool | None) -> list[dict[str, str]]:
+    field, causes = "resourceVersionMatch", []
+    if match and not query.get("resourceVersion"):
+        causes.append(_forbidden(field, "resourceVersionMatch is forbidden unless resourceVersion is provided"))
+    if match and query.get("continue"):
+        causes.append(_forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
+    if match and match not in _RESOURCE_VERSION_MATCHES:
+        causes.append(unsupported(field, match, (*_RESOURCE_VERSION_MATCHES, "")))
+    if match == "Exact" and query.get("resourceVersion") == "0":
+        causes.append(_forbidden(field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'))
+    if send_initial is not None:
+        causes.append(_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return causes
+
+
+def _check_watch(match: str, query: Mapping[str, str], send_initial: bool | None) -> list[dict[str, str]]:
+    field, causes = "resourceVersionMatch", []
+    if send_initial is not None and match != "NotOlderThan":
+        causes.append(_forbidden(field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"))
+    if match and send_initial is None:
+        text = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        causes.append(_forbidden(field, text))
+    if match and match != "NotOlderThan":
+        causes.append(unsupported(field, match, ("NotOlderThan",)))
+    if match and query.get("continue"):
+        causes.append(_forbidden(field, "resourceVersionMatch is forbidden when continue is provided"))
+    return causes
 
 
 def to_write_options(
@@ -161,3 +157,7 @@ def _from_query(query: Mapping[str, str]) -> dict[str, Any]:
     if query.get("dryRun"):
         given["dryRun"] = [query["dryRun"]]
     return given
+
+
+def _forbidden(field: str, text: str) -> dict[str, str]:
+    return errors.cause("FieldValueForbidden", f"Forbidden: {text}", field)

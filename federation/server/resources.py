@@ -85,7 +85,10 @@ class Resources:
 
     async def _get(self, call: Call) -> None:
         path = call.path
-        value = await self._registry.get(call.info, path.namespace, path.name, subresource=path.subresource)
+        revision = call.request.query.get("resourceVersion", "")
+        value = await self._registry.get(
+            call.info, path.namespace, path.name, subresource=path.subresource, resource_version=revision
+        )
         await self._respond(call, 200, value)
 
     async def _list(self, call: Call) -> None:

@@ -72,6 +72,15 @@ def default_storage_class(obj: Fields) -> None:
     fill(obj, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
 
+def default_driver(obj: Fields) -> None:
+    """Fill a CSIDriver."""
+    spec = obj.setdefault("spec", {})
+    fill(spec, attachRequired=True, podInfoOnMount=False, storageCapacity=False, requiresRepublish=False)
+    fill(spec, fsGroupPolicy="ReadWriteOnceWithFSType", seLinuxMount=False)
+    if not spec.get("volumeLifecycleModes"):
+        spec["volumeLifecycleModes"] = ["Persistent"]
+
+
 def default_autoscaler(obj: Fields) -> None:
     """Fill a HorizontalPodAutoscaler: without metrics it follows 80 % of the requested CPU."""
     spec = obj.setdefault("spec", {})

@@ -5,11 +5,13 @@ from typing import ClassVar
 from federation.api.resources import Object
 from federation.registry.defaults import workloads as defaults
 from federation.registry.strategies.base import StatusFields, Strategy, dig
-from federation.registry.validation.fields import Causes, immutable
+from federation.registry.validation.fields import Causes, immutable, invalid
 from federation.registry.validation.workloads import validate_cron_job, validate_job_spec
 
 _CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 _JOB_NAME = "batch.kubernetes.io/job-name"
+_FIXED = ("spec.podFailurePolicy", "spec.backoffLimitPerIndex", "spec.managedBy", "spec.successPolicy")
+_PLACEMENT = frozenset({"nodeSelector", "tolerations", "schedulingGates"})
 
 
 class JobStrategy(Strategy):
@@ -35,14 +37,21 @@ class JobStrategy(Strategy):
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = self.validate(new)
-        for path in ("spec.selector", "spec.completionMode"):
+        for path in ("spec.selector", "spec.completionMode", *_FIXED):
             causes += immutable(path, dig(new, path), dig(old, path))
+        completions = dig(new, "spec.completions")
         if dig(new, "spec.completionMode") != "Indexed":
-            causes += immutable("spec.completions", dig(new, "spec.completions"), dig(old, "spec.completions"))
+            causes += immutable("spec.completions", completions, dig(old, "spec.completions"))
+        elif completions != dig(old, "spec.completions") and completions != dig(new, "spec.parallelism"):
+            text = "can only be modified in tandem with spec.parallelism"
+            causes.append(invalid("spec.completions", completions, text))
+        before, after = old["spec"]["template"], new["spec"]["template"]
         # A suspended Job that never started may still get other placement from whoever admits it.
-        if not (dig(old, "spec.suspend") and not dig(old, "status.startTime")):
-            causes += immutable("spec.template", dig(new, "spec.template"), dig(old, "spec.template"))
-        return causes
+        if dig(old, "spec.suspend") and not dig(old, "status.startTime"):
+            before, wanted = _without_placement(before), _without_placement(after)
+        else:
+            wanted = after
+        return causes if wanted == before else [*causes, invalid("spec.template", after, "field is immutable")]
 
 
 class CronJobStrategy(Strategy):
@@ -56,3 +65,15 @@ class CronJobStrategy(Strategy):
 
     def validate(self, obj: Object) -> Causes:
         return validate_cron_job(obj)
+
+
+def _without_placement(template: Object) -> Object:
+    """Return a pod template without what decides where its pods run and how much they get there."""
+    spec = {name: value for name, value in template["spec"].items() if name not in _PLACEMENT}
+    affinity = {name: value for name, value in (spec.get("affinity") or {}).items() if name != "nodeAffinity"}
+    spec["affinity"] = affinity
+    for part in ("containers", "initContainers"):
+        if part in spec:
+            spec[part] = [{**container, "resources": {}} for container in spec[part]]
+    metadata = template.get("metadata") or {}
+    return {"spec": spec, "metadata": {k: v for k, v in metadata.items() if k not in {"labels", "annotations"}}}

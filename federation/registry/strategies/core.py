@@ -1,11 +1,12 @@
-"""Namespaces, Nodes, ServiceAccounts and ResourceQuotas."""
+"""Namespaces, Nodes, RuntimeClasses, ServiceAccounts and ResourceQuotas."""
 
 from typing import ClassVar
 
 from federation.api.resources import Object
 from federation.registry.strategies.base import StatusFields, Strategy, dig
 from federation.registry.validation import names
-from federation.registry.validation.fields import Causes, immutable
+from federation.registry.validation.fields import Causes, forbidden, immutable, invalid, required
+from federation.registry.validation.pods import validate_quantity, validate_taints
 
 NAMESPACE_FINALIZER = "kubernetes"
 _IMMORTAL = frozenset({"default", "kube-system", "kube-public"})
@@ -53,9 +54,17 @@ class NodeStrategy(Strategy):
     keeps_status_on_create = True
 
     def validate_update(self, new: Object, old: Object) -> Causes:
+        causes = self.validate(new)
+        before = dig(old, "spec.providerID")
+        if before and dig(new, "spec.providerID") != before:
+            text = 'node updates may not change providerID except from "" to valid'
+            causes.append(forbidden("spec.providerID", text))
         if dig(old, "spec.podCIDR"):
-            return immutable("spec.podCIDR", dig(new, "spec.podCIDR"), dig(old, "spec.podCIDR"))
-        return []
+            causes += immutable("spec.podCIDR", dig(new, "spec.podCIDR"), dig(old, "spec.podCIDR"))
+        return causes
+
+    def validate(self, obj: Object) -> Causes:
+        return validate_taints((obj.get("spec") or {}).get("taints") or (), "metadata.taints")
 
 
 class ServiceAccountStrategy(Strategy):
@@ -69,3 +78,19 @@ class ResourceQuotaStrategy(Strategy):
 
     status_always: ClassVar[StatusFields] = {}
     returns_deleted_object = True
+
+    def validate(self, obj: Object) -> Causes:
+        amounts = (obj.get("spec") or {}).get("hard") or {}
+        return [found for name, amount in amounts.items() for found in validate_quantity(amount, f"spec.hard[{name}]")]
+
+
+class RuntimeClassStrategy(Strategy):
+    """node.k8s.io/v1 RuntimeClass."""
+
+    immutable_fields = ("handler",)
+
+    def validate(self, obj: Object) -> Causes:
+        handler = obj.get("handler") or ""
+        if not handler:
+            return [required("handler")]
+        return [invalid("handler", handler, text) for text in names.dns1123_label(handler)]

@@ -6,8 +6,13 @@ from federation.api.resources import Object
 from federation.registry.defaults import others as defaults
 from federation.registry.strategies.base import StatusFields, Strategy, dig
 from federation.registry.validation import names
-from federation.registry.validation.fields import Causes, invalid
-from federation.registry.validation.network import validate_ingress, validate_network_policy, validate_service
+from federation.registry.validation.fields import Causes, invalid, one_of, required
+from federation.registry.validation.network import (
+    validate_controller,
+    validate_ingress,
+    validate_network_policy,
+    validate_service,
+)
 
 
 class GenerationStrategy(Strategy):
@@ -59,6 +64,10 @@ class ServiceStrategy(Strategy):
         before, after = dig(old, "spec.clusterIP"), dig(new, "spec.clusterIP")
         if before and after != before and "ExternalName" not in {dig(old, "spec.type"), dig(new, "spec.type")}:
             causes.append(invalid("spec.clusterIPs[0]", [after], "may not change once set"))
+        if {dig(old, "spec.type"), dig(new, "spec.type")} == {"LoadBalancer"}:
+            kind = dig(new, "spec.loadBalancerClass")
+            if kind != dig(old, "spec.loadBalancerClass"):
+                causes.append(invalid("spec.loadBalancerClass", kind, "may not change once set"))
         return causes
 
 
@@ -80,6 +89,10 @@ class EndpointSliceStrategy(Strategy):
     def default(self, obj: Object) -> None:
         defaults.default_endpoint_slice(obj)
 
+    def validate(self, obj: Object) -> Causes:
+        kind = obj.get("addressType")
+        return one_of("addressType", kind, ("FQDN", "IPv4", "IPv6")) if kind else [required("addressType")]
+
 
 class IngressStrategy(Strategy):
     """networking.k8s.io/v1 Ingress."""
@@ -89,6 +102,15 @@ class IngressStrategy(Strategy):
 
     def validate(self, obj: Object) -> Causes:
         return validate_ingress(obj)
+
+
+class IngressClassStrategy(GenerationStrategy):
+    """networking.k8s.io/v1 IngressClass."""
+
+    immutable_fields = ("spec.controller",)
+
+    def validate(self, obj: Object) -> Causes:
+        return validate_controller(dig(obj, "spec.controller"), "spec.controller")
 
 
 class NetworkPolicyStrategy(Strategy):

@@ -5,7 +5,7 @@ from typing import Any
 from federation.api.resources import Object
 from federation.registry.defaults import pods as defaults
 from federation.registry.strategies.base import Strategy
-from federation.registry.validation.fields import Causes, forbidden, show
+from federation.registry.validation.fields import Causes, forbidden, invalid, show
 from federation.registry.validation.pods import validate_pod_spec, validate_template
 
 _UPDATE_TEXT = (
@@ -13,7 +13,7 @@ _UPDATE_TEXT = (
     " `spec.activeDeadlineSeconds`, `spec.tolerations` (only additions to existing tolerations),"
     " `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
-_CHANGEABLE = frozenset({"activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds", "schedulingGates"})
+_CHANGEABLE = frozenset({"activeDeadlineSeconds", "tolerations", "schedulingGates"})
 
 
 class PodStrategy(Strategy):
@@ -39,7 +39,7 @@ class PodStrategy(Strategy):
         gone = [item for item in old["spec"].get("tolerations") or () if item not in new["spec"].get("tolerations", ())]
         if gone:
             causes.append(forbidden("spec.tolerations", f"existing toleration can not be modified: {show(gone[0])}"))
-        return causes
+        return causes + _validate_deadline(new["spec"], old["spec"]) + _validate_gates(new["spec"], old["spec"])
 
     def grace_period_s(self, obj: Object, wanted: int | None) -> int:
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
@@ -70,6 +70,29 @@ def qos_class(spec: dict[str, Any]) -> str:
     if all(limits.keys() >= {"cpu", "memory"} and requests == limits for requests, limits in wanted):
         return "Guaranteed"
     return "Burstable"
+
+
+def _validate_deadline(new: dict[str, Any], old: dict[str, Any]) -> Causes:
+    """Check that a pod gets no more time than it was given."""
+    field = "activeDeadlineSeconds"
+    before, after = old.get(field), new.get(field)
+    if before is None:
+        return []
+    if after is None:
+        return [invalid(f"spec.{field}", after, "must not update from a positive integer to nil value")]
+    return [invalid(f"spec.{field}", after, "must be less than or equal to previous value")] if after > before else []
+
+
+def _validate_gates(new: dict[str, Any], old: dict[str, Any]) -> Causes:
+    before = [gate.get("name") for gate in old.get("schedulingGates") or ()]
+    return [
+        forbidden(
+            f"spec.schedulingGates[{index}]",
+            f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
+        )
+        for index, gate in enumerate(new.get("schedulingGates") or ())
+        if gate.get("name") not in before
+    ]
 
 
 def _compute(container: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

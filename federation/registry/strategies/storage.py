@@ -1,5 +1,6 @@
 """PersistentVolumes, their claims and classes."""
 
+from federation.api import quantity as quantities
 from federation.api.resources import Object
 from federation.registry.defaults import others as defaults
 from federation.registry.strategies.base import Strategy, dig
@@ -7,6 +8,19 @@ from federation.registry.validation.fields import Causes, forbidden, not_support
 from federation.registry.validation.pods import validate_quantity
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_ABOUT_VOLUMES = frozenset(
+    {
+        "capacity",
+        "accessModes",
+        "claimRef",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "mountOptions",
+        "volumeMode",
+        "nodeAffinity",
+        "volumeAttributesClassName",
+    }
+)
 _CLAIM_TEXT = (
     "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
 )
@@ -35,8 +49,11 @@ class ClaimStrategy(Strategy):
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = self.validate(new)
-        if _fixed_part(new["spec"], old["spec"]) != _fixed_part(old["spec"], old["spec"]):
+        is_bound = dig(new, "status.phase") == "Bound"
+        if _fixed_part(new["spec"], old["spec"], is_bound) != _fixed_part(old["spec"], old["spec"], is_bound):
             causes.append(forbidden("spec", _CLAIM_TEXT))
+        elif not causes and _is_below_capacity(new, old):
+            causes.append(forbidden("spec.resources.requests.storage", "field can not be less than status.capacity"))
         return causes
 
 
@@ -44,6 +61,7 @@ class VolumeStrategy(Strategy):
     """v1 PersistentVolume."""
 
     returns_deleted_object = True
+    immutable_fields = ("spec.volumeMode",)
 
     def default(self, obj: Object) -> None:
         defaults.default_volume(obj)
@@ -59,6 +77,18 @@ class VolumeStrategy(Strategy):
             causes.append(required("spec.capacity"))
         else:
             causes += validate_quantity(storage, "spec.capacity[storage]")
+        sources = list(_source(spec))
+        if not sources:
+            causes.append(required("spec", "must specify a volume type"))
+        for source in sources[1:]:
+            causes.append(forbidden(f"spec.{source}", "may not specify more than 1 volume type"))
+        return causes
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        causes = super().validate_update(new, old)
+        if _source(new["spec"]) != _source(old["spec"]):
+            field = "spec.persistentvolumesource"
+            causes.append(forbidden(field, f"{field} is immutable after creation"))
         return causes
 
 
@@ -78,8 +108,17 @@ class StorageClassStrategy(Strategy):
         return self.validate(new) + [forbidden(field, f"updates to {field} are forbidden.") for field in changed]
 
 
+class DriverStrategy(Strategy):
+    """storage.k8s.io/v1 CSIDriver."""
+
+    immutable_fields = ("spec.attachRequired", "spec.volumeLifecycleModes")
+
+    def default(self, obj: Object) -> None:
+        defaults.default_driver(obj)
+
+
 class OrdinaryStorageStrategy(Strategy):
-    """CSIDriver, CSINode and VolumeAttachment: stored for those who use them."""
+    """CSINode, VolumeAttachment and CSIStorageCapacity: stored for those who use them."""
 
 
 def _validate_access_modes(modes: object) -> Causes:
@@ -88,9 +127,24 @@ def _validate_access_modes(modes: object) -> Causes:
     return [not_supported("spec.accessModes", mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
 
 
-def _fixed_part(spec: Object, old: Object) -> Object:
-    """Return the claim without what may still change: a first volume name, the class, the amount."""
-    fixed = {name: value for name, value in spec.items() if name not in {"resources", "volumeAttributesClassName"}}
+def _fixed_part(spec: Object, old: Object, is_bound: bool) -> Object:
+    """Return the claim without what may still change: a first volume name, and once bound the class and the amount."""
+    changing = {"resources", "volumeAttributesClassName"} if is_bound else frozenset()
+    fixed = {name: value for name, value in spec.items() if name not in changing}
     if not old.get("volumeName"):
         fixed.pop("volumeName", None)
     return fixed
+
+
+def _is_below_capacity(new: Object, old: Object) -> bool:
+    """Tell whether less is asked for than before, and not more than there is already."""
+    path, capacity = "spec.resources.requests.storage", dig(old, "status.capacity.storage")
+    if capacity is None or dig(new, path) == dig(old, path):
+        return False
+    before, wanted, there = (quantities.parse(str(amount)) for amount in (dig(old, path), dig(new, path), capacity))
+    return wanted < before and not there < wanted
+
+
+def _source(spec: Object) -> Object:
+    """Return where a volume's bytes are: all that says nothing else about it."""
+    return {name: value for name, value in spec.items() if name not in _ABOUT_VOLUMES}

@@ -7,6 +7,7 @@ from federation.registry.validation import names
 from federation.registry.validation.fields import (
     Causes,
     duplicate,
+    forbidden,
     invalid,
     not_supported,
     one_of,
@@ -38,7 +39,26 @@ def validate_service(obj: Fields) -> Causes:
             causes += [invalid("spec.externalName", name, text) for text in names.dns1123_subdomain(name.rstrip("."))]
     causes += validate_labels(spec.get("selector"), "spec.selector")
     causes += one_of("spec.sessionAffinity", spec.get("sessionAffinity"), ("ClientIP", "None"))
+    causes += _validate_families(spec)
+    if spec.get("loadBalancerClass"):
+        field, kind_of = "spec.loadBalancerClass", spec["loadBalancerClass"]
+        causes += [invalid(field, kind_of, text) for text in names.qualified_name(kind_of)]
+        if kind != "LoadBalancer":
+            causes.append(forbidden(field, "may only be used when `type` is 'LoadBalancer'"))
     return causes + _validate_ports(ports)
+
+
+def _validate_families(spec: Fields) -> Causes:
+    """Check that nothing but IPv4 is asked for, which is what Services get their addresses of."""
+    causes = [
+        invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
+        for index, family in enumerate(spec.get("ipFamilies") or ())
+        if family != "IPv4"
+    ]
+    if spec.get("ipFamilyPolicy") == "RequireDualStack":
+        text = "this cluster is not configured for dual-stack services"
+        causes.append(invalid("spec.ipFamilyPolicy", "RequireDualStack", text))
+    return causes
 
 
 def _validate_ports(ports: Any) -> Causes:
@@ -68,6 +88,16 @@ def _validate_ports(ports: Any) -> Causes:
             causes.append(duplicate(at, shown))
         seen.add((number, port.get("protocol")))
     return causes
+
+
+def validate_controller(controller: Any, field: str) -> Causes:
+    """Check the name of a controller: a domain and a path."""
+    if not controller:
+        return [required(field)]
+    domain, _, path = str(controller).partition("/")
+    if not domain or not path:
+        return [invalid(field, controller, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    return [invalid(field, domain, text) for text in names.dns1123_subdomain(domain)]
 
 
 def validate_ingress(obj: Fields) -> Causes:

@@ -257,6 +257,21 @@ def _validate_toleration(toleration: Fields, field: str) -> Causes:
     return causes
 
 
+def validate_taints(taints: Sequence[Fields], field: str) -> Causes:
+    """Check a node's taints, which differ in key or effect."""
+    causes: Causes = []
+    seen: set[tuple[Any, Any]] = set()
+    for index, taint in enumerate(taints):
+        at, key, effect = f"{field}[{index}]", taint.get("key") or "", taint.get("effect") or ""
+        causes += [invalid(f"{at}.key", key, text) for text in names.qualified_name(key)]
+        causes += [required(f"{at}.effect")] if not effect else one_of(f"{at}.effect", effect, _EFFECTS)
+        if (key, effect) in seen:
+            found = duplicate(at, dict(taint))
+            causes.append({**found, "message": f"{found['message']}: taints must be unique by key and effect pair"})
+        seen.add((key, effect))
+    return causes
+
+
 def _validate_spread(constraint: Fields, field: str) -> Causes:
     causes: Causes = []
     skew = constraint.get("maxSkew")

@@ -1,7 +1,9 @@
 """Checks of the workload kinds: selectors that match their templates, counts, rollout parameters, schedules."""
 
 import re
+import zoneinfo
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from federation.base.errors import BadRequest
@@ -130,8 +132,13 @@ def validate_cron_job(obj: Fields) -> Causes:
     schedule = spec.get("schedule") or ""
     if not schedule:
         causes.append(required("spec.schedule"))
+    elif "TZ" in schedule:
+        causes.append(
+            invalid("spec.schedule", schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+        )
     elif problem := _schedule_problem(schedule):
         causes.append(invalid("spec.schedule", schedule, problem))
+    causes += _validate_time_zone(spec.get("timeZone"), "spec.timeZone")
     causes += one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
     for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         causes += non_negative(f"spec.{field}", spec.get(field))
@@ -231,6 +238,26 @@ def _validate_share(value: Any, field: str, *, at_most_all: bool) -> Causes:
 
 def _is_zero(value: Any) -> bool:
     return value in {0, "0%"}
+
+
+def _validate_time_zone(zone: Any, field: str) -> Causes:
+    if zone is None:
+        return []
+    if not zone:
+        return [invalid(field, zone, "timeZone must be nil or non-empty string")]
+    if zone.lower() == "local":
+        return [invalid(field, zone, "timeZone must be an explicit time zone as defined in the tz database")]
+    return [] if _is_time_zone(zone) else [invalid(field, zone, f"unknown time zone {zone}")]
+
+
+@lru_cache(maxsize=128)
+def _is_time_zone(name: str) -> bool:
+    """Tell whether the tz database has a zone; where there is no database, none is refused."""
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return not zoneinfo.available_timezones()
+    return True
 
 
 def _schedule_problem(schedule: str) -> str:

@@ -51,6 +51,39 @@ def a_service(name: str = "svc", **spec: Any) -> Object:
     }
 
 
+TEMPLATE: Object = {"metadata": {"labels": {"a": "b"}}, "spec": a_pod()["spec"]}
+SELECTOR: Object = {"matchLabels": {"a": "b"}}
+JOB: Object = {"suspend": True, "template": {"spec": {**a_pod()["spec"], "restartPolicy": "Never"}}}
+
+
+def a_spec(plural: str) -> Object:
+    """Return the spec of a kind's smallest object, one for which a real cluster starts nothing."""
+    match plural:
+        case "replicasets":
+            return {"replicas": 0, "selector": SELECTOR, "template": TEMPLATE}
+        case "statefulsets":
+            return {"replicas": 0, "serviceName": "x", "selector": SELECTOR, "template": TEMPLATE}
+        case "daemonsets":
+            spec = {**TEMPLATE["spec"], "nodeSelector": {"no": "node"}}
+            return {"selector": SELECTOR, "template": {**TEMPLATE, "spec": spec}}
+        case "jobs":
+            return JOB
+        case "cronjobs":
+            return {"suspend": True, "schedule": "0 0 * * *", "jobTemplate": {"spec": JOB}}
+        case "poddisruptionbudgets":
+            return {"minAvailable": 1, "selector": SELECTOR}
+        case "autoscaling/v2/horizontalpodautoscalers":
+            return {"maxReplicas": 2, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "no"}}
+        case "persistentvolumeclaims":
+            amount = {"requests": {"storage": "1Gi"}}
+            return {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": amount}
+        case "ingresses":
+            return {"defaultBackend": {"service": {"name": "x", "port": {"number": 80}}}}
+        case "pods" | "deployments" | "services":
+            return {"pods": a_pod, "deployments": a_deployment, "services": a_service}[plural]()["spec"]
+    return {}
+
+
 WIDGET_SCHEMA: Object = {
     "type": "object",
     "properties": {

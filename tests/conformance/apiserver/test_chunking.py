@@ -1,8 +1,10 @@
 """Conformance area: chunking and consistent lists."""
 
 import pytest
-from tests.conformance.apiserver.objects import a_config_map, a_pod
+from tests.conformance.apiserver.objects import a_config_map, a_pod, a_service, a_spec
 from tests.support.rest import Api, refused
+
+TLS = {"tls.crt": "", "tls.key": ""}
 
 
 @pytest.fixture
@@ -129,3 +131,59 @@ def test_pods_are_selected_by_field(api: Api) -> None:
 def test_an_unknown_field_is_refused(api: Api) -> None:
     with refused(400, "BadRequest", "field label not supported"):
         api.list("configmaps", fieldSelector="data.k=v")
+
+
+@pytest.mark.parametrize(
+    ("query", "field", "text"),
+    [
+        (
+            {"resourceVersionMatch": "NotOlderThan", "resourceVersion": "1", "continue": "x"},
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden when continue is provided",
+        ),
+        ({"sendInitialEvents": "true"}, "sendInitialEvents", "sendInitialEvents is forbidden for list"),
+        (
+            {"watch": "1", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "1"},
+            "resourceVersionMatch",
+            "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+        ),
+        (
+            {"watch": "1", "sendInitialEvents": "true", "resourceVersionMatch": "Exact", "resourceVersion": "1"},
+            "resourceVersionMatch",
+            'Unsupported value: "Exact": supported values: "NotOlderThan"',
+        ),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(api: Api, query: dict[str, str], field: str, text: str) -> None:
+    with refused(422, "Invalid", text) as caught:
+        api.list("configmaps", **query)
+    assert field in caught.value.fields
+
+
+def test_one_object_is_read_not_older_than_a_revision(api: Api) -> None:
+    created = api.create("configmaps", a_config_map())
+    assert api.get("configmaps", "cm", resourceVersion=created["metadata"]["resourceVersion"]) == created
+    assert api.get("configmaps", "cm", resourceVersion="0")["metadata"]["name"] == "cm"
+    with refused(504, "Timeout", "Too large resource version") as caught:
+        api.get("configmaps", "cm", resourceVersion=str(int(created["metadata"]["resourceVersion"]) + 1_000_000))
+    assert caught.value.causes[0]["reason"] == "ResourceVersionTooLarge"
+
+
+@pytest.mark.parametrize(
+    ("plural", "selector", "found"),
+    [
+        ("pods", "spec.restartPolicy=Always,status.phase!=Running", ["p"]),
+        ("pods", "spec.schedulerName=nobody,spec.serviceAccountName=default", ["p"]),
+        ("secrets", "type=kubernetes.io/tls", ["tls"]),
+        ("replicasets", "status.replicas=0", ["rs"]),
+        ("services", "spec.type=NodePort", []),
+        ("configmaps", "metadata.name!=kube-root-ca.crt,metadata.name!=cm", []),
+    ],
+)
+def test_every_kind_has_its_fields(api: Api, plural: str, selector: str, found: list[str]) -> None:
+    api.create("pods", a_pod())
+    api.create("configmaps", a_config_map())
+    api.create("services", a_service())
+    api.create("secrets", {"metadata": {"name": "tls"}, "type": "kubernetes.io/tls", "data": TLS})
+    api.create("replicasets", {"metadata": {"name": "rs"}, "spec": a_spec("replicasets")})
+    assert api.names(plural, fieldSelector=selector) == found

@@ -1,40 +1,10 @@
 """The status of built-in kinds: what stands there before anybody has reported, and who may write it."""
 
 import pytest
-from tests.conformance.apiserver.objects import a_deployment, a_pod, a_service
+from tests.conformance.apiserver.objects import SELECTOR, a_deployment, a_spec
 from tests.support.rest import Api, Object
 
-TEMPLATE: Object = {"metadata": {"labels": {"a": "b"}}, "spec": a_pod()["spec"]}
-SELECTOR: Object = {"matchLabels": {"a": "b"}}
-JOB: Object = {"suspend": True, "template": {"spec": {**a_pod()["spec"], "restartPolicy": "Never"}}}
 REPORTED: Object = {"replicas": 7, "phase": "Running", "succeeded": 1, "desiredHealthy": 5}
-
-
-def a_spec(plural: str) -> Object:
-    match plural:
-        case "replicasets":
-            return {"replicas": 0, "selector": SELECTOR, "template": TEMPLATE}
-        case "statefulsets":
-            return {"replicas": 0, "serviceName": "x", "selector": SELECTOR, "template": TEMPLATE}
-        case "daemonsets":
-            spec = {**TEMPLATE["spec"], "nodeSelector": {"no": "node"}}
-            return {"selector": SELECTOR, "template": {**TEMPLATE, "spec": spec}}
-        case "jobs":
-            return JOB
-        case "cronjobs":
-            return {"suspend": True, "schedule": "0 0 * * *", "jobTemplate": {"spec": JOB}}
-        case "poddisruptionbudgets":
-            return {"minAvailable": 1, "selector": SELECTOR}
-        case "autoscaling/v2/horizontalpodautoscalers":
-            return {"maxReplicas": 2, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "no"}}
-        case "persistentvolumeclaims":
-            amount = {"requests": {"storage": "1Gi"}}
-            return {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": amount}
-        case "ingresses":
-            return {"defaultBackend": {"service": {"name": "x", "port": {"number": 80}}}}
-        case "pods" | "deployments" | "services":
-            return {"pods": a_pod, "deployments": a_deployment, "services": a_service}[plural]()["spec"]
-    return {}
 
 
 @pytest.mark.parametrize(

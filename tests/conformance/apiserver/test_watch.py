@@ -2,6 +2,7 @@
 
 import itertools
 
+import pytest
 from tests.conformance.apiserver.objects import a_config_map
 from tests.support.rest import METADATA, TABLE, Api, refused
 
@@ -179,3 +180,19 @@ def test_a_patch_that_changes_nothing_is_not_told(api: Api) -> None:
         api.patch("configmaps", "a", {"data": {"k": "v"}})
         api.create("configmaps", a_map("b"))
         assert watch.said(1) == [("ADDED", "b")]
+
+
+def test_without_initial_events_a_watch_begins_now(api: Api) -> None:
+    api.create("configmaps", a_config_map("before"))
+    query = {"sendInitialEvents": "false", "resourceVersionMatch": "NotOlderThan"}
+    with api.watch("configmaps", labelSelector="watched", **query) as watch:
+        api.create("configmaps", a_config_map("after", labels={"watched": ""}))
+        assert watch.said(1) == [("ADDED", "after")]
+
+
+@pytest.mark.parametrize("word", ["1", "true", "yes"])
+def test_every_word_but_no_asks_for_a_watch(api: Api, word: str) -> None:
+    api.create("configmaps", a_config_map("it", labels={"watched": ""}))
+    answer = api.send("GET", api.url("configmaps"), watch=word, timeoutSeconds=1, labelSelector="watched")
+    assert answer.text.startswith('{"type":"ADDED"')
+    assert api.list("configmaps", watch="0")["kind"] == "ConfigMapList"
