@@ -1,6 +1,7 @@
 """PUT: optimistic concurrency, what may change, generation, status, finalizers."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from tests.conformance.registry.conftest import Api, a_config_map, a_deployment, a_pod, a_service, copied
@@ -212,11 +213,19 @@ async def test_a_pods_image_may_change(api: Api) -> None:
     assert (await api.update("pods", made))["spec"]["containers"][0]["image"] == "nginx:1.26"
 
 
-async def test_more_storage_may_be_asked_for(api: Api) -> None:
-    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+async def test_a_bound_claim_may_ask_for_more_storage_and_for_no_less_than_it_has(api: Api) -> None:
+    def asking(storage: str) -> dict[str, Any]:
+        return {"spec": {"resources": {"requests": {"storage": storage}}}}
+
+    spec = {"accessModes": ["ReadWriteOnce"], **asking("2Gi")["spec"]}
     await api.create("persistentvolumeclaims", {"metadata": {"name": "c"}, "spec": spec})
-    made = await api.patch("persistentvolumeclaims", "c", {"spec": {"resources": {"requests": {"storage": "2Gi"}}}})
-    assert made["spec"]["resources"]["requests"]["storage"] == "2Gi"
+    bound = {"status": {"phase": "Bound", "capacity": {"storage": "2Gi"}}}
+    await api.patch("persistentvolumeclaims", "c", bound, subresource="status")
+    made = await api.patch("persistentvolumeclaims", "c", asking("4Gi"))
+    assert made["spec"]["resources"]["requests"]["storage"] == "4Gi"
+    assert (await api.patch("persistentvolumeclaims", "c", asking("3Gi")))["spec"] != made["spec"]
+    with pytest.raises(Invalid, match=r"field can not be less than status\.capacity"):
+        await api.patch("persistentvolumeclaims", "c", asking("1Gi"))
 
 
 async def test_an_immutable_config_map_keeps_its_data(api: Api) -> None:

@@ -159,7 +159,7 @@ async def test_a_watch_ends_at_its_timeout(api: Api) -> None:
             await ended
 
 
-async def test_a_watch_cannot_continue_a_page(api: Api) -> None:
-    async with api.watching("configmaps", continue_token="x") as watching:  # not a secret
-        with pytest.raises(BadRequest, match="continue is forbidden for watch"):
+async def test_a_match_without_initial_events_is_refused(api: Api) -> None:
+    async with api.watching("configmaps", resource_version="1", resource_version_match="NotOlderThan") as watching:
+        with pytest.raises(BadRequest, match="forbidden for watch unless sendInitialEvents is provided"):
             await watching.next()

@@ -389,7 +389,7 @@ A_JOB_TEMPLATE = a_template(restartPolicy="Never")
         ),
         (
             storage.VolumeStrategy(),
-            {"spec": {"accessModes": ["Anyhow"], "capacity": {"storage": "1Gi"}}},
+            {"spec": {"accessModes": ["Anyhow"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}}},
             (
                 'spec.accessModes: Unsupported value: "Anyhow": supported values: "ReadOnlyMany", "ReadWriteMany",'
                 ' "ReadWriteOnce", "ReadWriteOncePod"'
