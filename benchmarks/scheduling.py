@@ -1,6 +1,7 @@
 """How many scheduling decisions one core makes: default profile, Divide with dynamic weights, explanations included.
 
-`python benchmarks/scheduling.py [--clusters 10,100,500,1000] [--decisions N] [--seed N] [--profile FILE]`. One decision
+`python benchmarks/scheduling.py [--clusters 10,100,500,1000] [--decisions N] [--seed N] [--profile FILE]
+[--spread]`. One decision
 is all that the schedule controller computes for one federated object: the trigger text, the judgement whether it is due,
 the scheduling unit from manifest and policy, Filter → Score → Select → Replicas, the explanation as the JSON that goes
 into the journal, and the patch. No I/O. Every object has a key of its own; pod shapes, replicas and policies are drawn
@@ -49,6 +50,11 @@ GOALS = {"decisions_per_s_100": 2_000, "decisions_per_s_500": 800, "latency_p99_
 CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "cpu": time.process_time}
 SERVED = (("apps", "v1", "Deployment"), ("", "v1", "ConfigMap"), ("", "v1", "Service"), ("batch", "v1", "Job"))
 ZONES = ("a", "b", "c")
+REGIONS = 5
+SPREAD = [
+    {"topologyKey": key, "maxSkew": 1, "whenUnsatisfiable": action}
+    for key, action in (("spread-region", "DoNotSchedule"), ("zone", "ScheduleAnyway"))
+]
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,12 @@ def a_cluster(number: int, rng: random.Random) -> dict[str, Any]:
     return {
         "metadata": {
             "name": f"cluster-{number:04d}",
-            "labels": {"region": f"r{number % 7}", "zone": ZONES[number % 3], "tier": rng.choice(("gold", "silver"))},
+            "labels": {
+                "region": f"r{number % 7}",
+                "spread-region": f"s{number % REGIONS}",
+                "zone": ZONES[number % 3],
+                "tier": rng.choice(("gold", "silver")),
+            },
         },
         "spec": {"taints": [{"key": "spot", "effect": "PreferNoSchedule"}] if number % 10 == 0 else []},
         "status": {
@@ -108,7 +119,7 @@ def amounts(millicores: int, gibibytes: int, pods: int) -> dict[str, str]:
     return {"cpu": f"{millicores}m", "memory": f"{gibibytes}Gi", "pods": str(pods)}
 
 
-def a_policy(number: int, profile: str) -> Policy:
+def a_policy(number: int, profile: str, *, is_spread: bool) -> Policy:
     """Return one of a few policies as teams have them: all divide by what is free."""
     spec: dict[str, Any] = {
         "schedulingMode": "Divide",
@@ -116,6 +127,8 @@ def a_policy(number: int, profile: str) -> Policy:
         "reschedulePolicy": {"rescheduleWhen": {"policyContentChanged": True}},
         "tolerations": [{"key": "dedicated", "operator": "Equal", "value": f"team-{number}"}] if number % 2 else [],
     }
+    if is_spread:
+        spec["topologySpread"] = SPREAD
     if number % 3 == 1:
         spec["clusterAffinity"] = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}]
     if number % 4 == 3:
@@ -127,7 +140,13 @@ class Load:
     """Federated Deployments, drawn from a seed, with what the controller keeps about each of them."""
 
     def __init__(
-        self, clusters: int, seed: int, profile: Mapping[str, Any] | None = None, clock: Clock = time.perf_counter
+        self,
+        clusters: int,
+        seed: int,
+        profile: Mapping[str, Any] | None = None,
+        clock: Clock = time.perf_counter,
+        *,
+        is_spread: bool = False,
     ) -> None:
         self.clock = clock
         self.rng = random.Random(seed)
@@ -145,7 +164,7 @@ class Load:
         if profile is not None:
             self.profiles.put(profile)
         for number in range(POLICIES):
-            self.policies.put(a_policy(number, profile["metadata"]["name"] if profile else ""))
+            self.policies.put(a_policy(number, profile["metadata"]["name"] if profile else "", is_spread=is_spread))
         self.shapes = [
             {
                 "cpu": f"{self.rng.choice((100, 250, 500, 1_000, 2_000))}m",
@@ -250,13 +269,16 @@ def main() -> None:
         "--profile", type=Path, help="a SchedulingProfile as JSON to decide with instead of the default"
     )
     parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: leave out what other processes take")
+    parser.add_argument(
+        "--spread", action="store_true", help=f"spread over {REGIONS} regions and {len(ZONES)} zones in each"
+    )
     options = parser.parse_args()
     profile = orjson.loads(options.profile.read_bytes()) if options.profile else None
     line: dict[str, float] = {}
     print(f"{'clusters':>8} {'':5} {'decisions/s':>12} {'P50 ms':>8} {'P99 ms':>8} {'engine ms':>10}")
     for size in map(int, options.clusters.split(",")):
         for name, count in (("warm", options.decisions), ("cold", max(50, options.decisions // 20))):
-            load = Load(size, options.seed, profile, CLOCKS[options.clock])
+            load = Load(size, options.seed, profile, CLOCKS[options.clock], is_spread=options.spread)
             measure(load, 50, is_cold=False)  # the first calls of a process pay for caches of the interpreter
             gc.collect()
             result = measure(load, count, is_cold=name == "cold")

@@ -74,6 +74,11 @@ class Decision:
     def is_success(self) -> bool:
         return self.outcome in (Outcome.SCHEDULED, Outcome.STICKY)
 
+    @property
+    def shortage(self) -> str:
+        """How many replicas have no place, and why, for people; "" when all have one."""
+        return _shortage(self.unplaced, self.unit.desired_replicas, self.division)
+
 
 class Engine:
     """Decides with the plugins of `registry`. One engine serves all profiles; it keeps their frameworks."""
@@ -177,7 +182,7 @@ class Engine:
         trail.unplaced = max(0, wanted - sum(placements.values()))
         reason = availability(trail.snapshot, trail.filtered)
         if trail.unplaced:
-            reason += f"; {trail.unplaced} of {wanted} replicas have no place within {division.because or 'the limits'}"
+            reason += f"; {_shortage(trail.unplaced, wanted, division)}"
         return trail.end(Outcome.SCHEDULED, reason, placements)
 
 
@@ -220,6 +225,11 @@ class _Trail:
     def failed(self, status: Status) -> Decision:
         who = f"{status.plugin} failed in {self.cycle.point}" if status.plugin else self.cycle.point
         return self.end(Outcome.PLUGIN_FAILED, f"{who}: {'; '.join(status.reasons)}", failure=status)
+
+
+def _shortage(unplaced: int, wanted: int | None, division: Division | None) -> str:
+    limits = (division.because if division else "") or "the limits"
+    return f"{unplaced} of {wanted} replicas have no place within {limits}" if unplaced else ""
 
 
 def availability(snapshot: Snapshot, filtered: Filtered | None) -> str:

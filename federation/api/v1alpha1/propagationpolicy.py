@@ -13,6 +13,8 @@ from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_P
 from federation.api.v1alpha1.base import AGE, Column, Definition, Duration, Kind, Model, NonNegative, PolicyMeta
 from federation.api.v1alpha1.common import ClusterSelectorTerm, PolicyStatus, ResourceSelector, Toleration
 
+_LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+
 
 class SchedulingMode(StrEnum):
     """Duplicate copies the object with all its replicas into each cluster; Divide splits the replicas."""
@@ -144,7 +146,7 @@ class TopologySpreadConstraint(Model):
     min_domains: Annotated[int | None, Field(ge=1, json_schema_extra={"format": "int32"})] = None
     """The fewest domains. With fewer of them the domain with the fewest replicas counts as one with 0. Only with
     DoNotSchedule."""
-    topology_key: Annotated[str, Field(min_length=1, max_length=317)]
+    topology_key: Annotated[str, Field(max_length=317, pattern=_LABEL_KEY)]
     """The cluster label whose values are the domains."""
     when_unsatisfiable: UnsatisfiableAction
     """What happens to replicas that would break the constraint. DoNotSchedule leaves them without a place, and clusters
@@ -196,7 +198,15 @@ class PropagationPolicySpec(Model):
         list[TopologySpreadConstraint] | None,
         Field(
             max_length=8,
-            json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["topologyKey"]},
+            json_schema_extra={
+                "x-kubernetes-list-type": "atomic",
+                "x-kubernetes-validations": [
+                    {
+                        "rule": "self.all(each, self.exists_one(other, other.topologyKey == each.topologyKey))",
+                        "message": "names a topologyKey twice; keep one constraint per topologyKey",
+                    }
+                ],
+            },
         ),
     ] = None
     """How replicas are spread over domains of clusters such as regions and zones, outermost first: each constraint

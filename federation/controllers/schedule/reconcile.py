@@ -210,9 +210,11 @@ class Reconciler:
             raise
         self._facts.waiting.discard(case.key)
         await self._reporter.recovered(case.subject, fed_object)
-        if is_moved and before:
+        if is_moved and (before or decision.shortage):
             move = persist.describe_move(before, decision.placements)
-            self._reporter.event(case.subject, NORMAL, names.EVENT_SCHEDULED, f"{move} ({case.turn.ref})")
+            message = "; ".join(filter(None, (f"{move} ({case.turn.ref})", decision.shortage)))
+            type_ = WARNING if decision.shortage else NORMAL
+            self._reporter.event(case.subject, type_, names.EVENT_SCHEDULED, message)
         explanation["isChanged"] = is_moved
         await self._reporter.journal(case.subject, decision.outcome, explanation, case.started_s)
 

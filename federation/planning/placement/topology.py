@@ -54,7 +54,7 @@ def plan_over(topology: Topology, planner: Planner, demand: Demand, steps: Steps
         plan.replicas.update(part.replicas)
         plan.overflow.update(part.overflow)
         if steps is not None:
-            steps += [{**step, "domain": str(leaf)} for step in trace]
+            steps += [{"step": step["step"], "domain": str(leaf), **step} for step in trace]
     every = dict.fromkeys(demand.clusters, 0) | plan.replicas
     for cluster, count in kept_of(demand, held_of(demand), every).items():
         plan.overflow[cluster] = max(count, plan.overflow.get(cluster, 0))
@@ -110,7 +110,7 @@ def _share_out(topology: Topology, demand: Demand, learnt: Shares) -> tuple[Shar
     root, leaves, held, total = topology.root, topology.root.leaves(), held_of(demand), demand.total
     start = dict.fromkeys(leaves, 0)
     if demand.avoid_disruption:
-        start = {leaf: _least(sum(held[c] for c in leaf.clusters), learnt.get(leaf)) for leaf in leaves}
+        start = {leaf: _least(sum([held[c] for c in leaf.clusters]), learnt.get(leaf)) for leaf in leaves}
     if sum(start.values()) >= total:
         running = _Round(demand.key, top=dict(start))
         _sum_up(root, running)
@@ -157,7 +157,7 @@ def _to_tier(leaves: Iterable[Domain], tops: Counts, demand: Demand, learnt: Sha
     top, minimum = {}, {}
     bounded = {c: min(own.minimum, tops[c]) for c, own in demand.preferences.items() if own.minimum and c in tops}
     for leaf in leaves:
-        top[leaf] = min(_least(sum(tops[c] for c in leaf.clusters), learnt.get(leaf)), demand.total)
+        top[leaf] = min(_least(sum([tops[c] for c in leaf.clusters]), learnt.get(leaf)), demand.total)
         minimum[leaf] = sum(bounded.get(c, 0) for c in leaf.clusters) if bounded else 0
     return _Tier(top, minimum)
 

@@ -7,12 +7,15 @@ Further constraints part each of these again. Domains are compared by identity a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, NamedTuple
 
 SEPARATOR = "/"
 NO_LABEL = "(no label)"
 Labels = Mapping[str, Mapping[str, str]]
 """Cluster → its labels."""
+_Groups = dict[tuple[str | None, ...], list[str]]
+"""The values of all constraints' labels → clusters that have these."""
 
 
 class SpreadConstraint(NamedTuple):
@@ -74,20 +77,27 @@ class Domain:
         return [self] if not depth else [found for part in self.parts() for found in part.level(depth - 1)]
 
 
-def to_tree(labels: Labels, constraints: Sequence[SpreadConstraint], path: tuple[str, ...] = ()) -> Domain:
-    """Return the tree of the clusters, which keep their order in every domain."""
-    clusters = tuple(labels)
-    if not constraints:
-        return Domain(path, clusters)
-    constraint, below = constraints[0], constraints[1:]
-    values: dict[str, dict[str, Mapping[str, str]]] = {}
-    others: dict[str, Mapping[str, str]] = {}
+def to_tree(labels: Labels, constraints: Sequence[SpreadConstraint]) -> Domain:
+    """Return the tree of the clusters, which keep their order in every leaf."""
+    keys = [constraint.key for constraint in constraints]
+    groups: _Groups = {}
     for cluster, own in labels.items():
-        value = own.get(constraint.key)
-        (others if value is None else values.setdefault(value, {}))[cluster] = own
-    children = tuple(to_tree(values[value], below, (*path, value)) for value in sorted(values))
-    rest = to_tree(others, below, (*path, NO_LABEL)) if others else None
-    return Domain(path, clusters, constraint, children, rest)
+        groups.setdefault(tuple(map(own.get, keys)), []).append(cluster)
+    return _to_domain(groups, constraints, ())
+
+
+def _to_domain(groups: _Groups, constraints: Sequence[SpreadConstraint], path: tuple[str, ...]) -> Domain:
+    clusters, depth = tuple(chain.from_iterable(groups.values())), len(path)
+    if depth == len(constraints):
+        return Domain(path, clusters)
+    parts: dict[str | None, _Groups] = {}
+    for values, names in groups.items():
+        parts.setdefault(values[depth], {})[values] = names
+    others = parts.pop(None, None)
+    named = {value: part for value, part in parts.items() if value is not None}
+    children = tuple(_to_domain(named[value], constraints, (*path, value)) for value in sorted(named))
+    rest = _to_domain(others, constraints, (*path, NO_LABEL)) if others else None
+    return Domain(path, clusters, constraints[depth], children, rest)
 
 
 def summarise(
@@ -123,4 +133,4 @@ def summarise(
 
 
 def _count(domain: Domain, counts: Mapping[str, int]) -> int:
-    return sum(counts.get(cluster, 0) for cluster in domain.clusters)
+    return sum([counts[cluster] for cluster in domain.clusters if cluster in counts])

@@ -27,12 +27,7 @@ def topology_of(unit: SchedulingUnit, clusters: Sequence[Cluster], rooms: Rooms 
 
 def closed_for(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> frozenset[str]:
     """Return the clusters that keep what they have of the unit and cannot be expected to take more."""
-    return frozenset(
-        cluster.name
-        for cluster in clusters
-        if not cluster.is_ready
-        or any(taint.effect != Effect.PREFER_NO_SCHEDULE and not unit.tolerates(taint) for taint in cluster.taints)
-    )
+    return frozenset([c.name for c in clusters if not c.is_ready or (c.taints and _is_kept_out(unit, c))])
 
 
 def choose_clusters(unit: SchedulingUnit, ordered: Sequence[ClusterScore]) -> tuple[list[ClusterScore], str]:
@@ -68,6 +63,10 @@ def explain_spread(
     tree = to_tree({cluster.name: cluster.labels for cluster in clusters}, unit.topology_spread)
     counts = {name: 1 if replicas is None else replicas for name, replicas in placements.items()}
     return summarise(tree, unit.topology_spread, counts, closed_for(unit, clusters))
+
+
+def _is_kept_out(unit: SchedulingUnit, cluster: Cluster) -> bool:
+    return any(taint.effect != Effect.PREFER_NO_SCHEDULE and not unit.tolerates(taint) for taint in cluster.taints)
 
 
 def _first(demand: Demand, _steps: Steps | None = None) -> Plan:

@@ -1,0 +1,109 @@
+"""Three regions of two zones: replicas are even over them at every size, and what a lost region does to the others."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import World, a_world
+
+from federation.api import names
+from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+
+LABELS = {
+    f"{region}-{zone}": {"region": region, "zone": f"{region}-{zone}"} for region in ("ap", "eu", "us") for zone in "ab"
+}
+SPREAD: dict[str, Any] = {
+    "topologySpread": [
+        {"topologyKey": "region", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"},
+        {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"},
+    ],
+    "reschedulePolicy": {"rescheduleWhen": {"clusterJoined": True, "clusterAPIResourcesChanged": True}},
+}
+
+
+def regions(replicas: Mapping[str, int]) -> dict[str, int]:
+    """Return the replicas per region."""
+    found: dict[str, int] = {}
+    for name, count in replicas.items():
+        found[name[:2]] = found.get(name[:2], 0) + count
+    return found
+
+
+async def until_regions(world: World, **expected: int) -> None:
+    """Wait until the members of each region are told to run so many."""
+
+    async def look() -> dict[str, int]:
+        return {region: count for region, count in regions(await world.replicas("web")).items() if count}
+
+    await world.until_equal(look, expected)
+    await world.settle()
+    assert await look() == expected
+
+
+async def taint(world: World, region: str, effect: str | None) -> None:
+    taints = [] if effect is None else [{"key": "lost", "effect": effect}]
+    for zone in "ab":
+        await world.merge(FEDERATED_CLUSTERS, f"{region}-{zone}", {"spec": {"taints": taints}}, namespace="")
+
+
+async def test_regions_and_zones_are_even_at_every_size() -> None:
+    async with a_world(members=tuple(LABELS), labels=LABELS, has_workloads=False) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({}, **SPREAD))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=0))
+        for size in (1, 5, 7, 12, 31, 8, 3, 0):
+            await world.scale("web", size)
+
+            async def look() -> int:
+                return sum((await world.replicas("web")).values())
+
+            await world.until_equal(look, size)
+            held = dict.fromkeys(LABELS, 0) | await world.replicas("web")
+            assert max(regions(held).values()) - min(regions(held).values()) <= 1
+            assert all(abs(held[f"{region}-a"] - held[f"{region}-b"]) <= 1 for region in regions(held))
+
+
+async def test_a_lost_region_does_not_hold_the_others_and_catches_up_when_it_is_back() -> None:
+    async with a_world(members=tuple(LABELS), labels=LABELS) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({}, **SPREAD))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=12))
+        await until_regions(world, ap=4, eu=4, us=4)
+
+        for zone in "ab":
+            world.members[f"us-{zone}"].line.mode = "down"
+        await world.until_ready("us-a", "us-b", status="Unknown")
+        await world.scale("web", 16)
+        await until_regions(world, ap=6, eu=6, us=4)
+
+        for zone in "ab":
+            world.members[f"us-{zone}"].line.mend()
+        await world.until_ready("us-a", "us-b")
+        await taint(world, "us", "NoExecute")
+        await until_regions(world, ap=8, eu=8)
+
+        await taint(world, "us", None)
+        await world.settle()
+        assert regions(await world.replicas("web")) == {"ap": 8, "eu": 8}  # nothing moves for the sake of evenness
+        await world.scale("web", 21)
+        await until_regions(world, ap=8, eu=8, us=5)
+        await world.scale("web", 15)
+        await until_regions(world, ap=5, eu=5, us=5)
+
+
+async def test_what_would_break_the_skew_stays_unplaced_and_is_told_until_a_new_zone_takes_it() -> None:
+    limits = [{"cluster": name, "preferences": {"maxReplicas": 3 if name < "us" else 1}} for name in (*LABELS, "us-c")]
+    async with a_world(members=tuple(LABELS), labels=LABELS) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({}, **SPREAD, placement=limits))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=12))
+        await until_regions(world, ap=3, eu=3, us=2)
+        events = [message for reason, message in await world.events() if reason == names.EVENT_SCHEDULED]
+        told = "4 of 12 replicas have no place within maxSkew 1 of topology key region"
+        assert any(message.endswith(told) for message in events)
+
+        await taint(world, "ap", "NoSchedule")  # it keeps what it has, and does not count
+        await world.add_member("us-c", {"region": "us", "zone": "us-c"})
+        await world.join("us-c")
+        await until_regions(world, ap=3, eu=4, us=3)
+        assert await world.members["us-c"].replicas("web") == 1
+
+        await world.scale("web", 9)
+        await until_regions(world, ap=3, eu=3, us=3)
