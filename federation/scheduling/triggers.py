@@ -125,9 +125,7 @@ def judge(old_text: str | None, new_text: str, policy: Policy | None) -> Verdict
     """Return whether the object is to be scheduled, given the triggers of its last decision and those of now."""
     if old_text == new_text:
         return Verdict(is_due=False)
-    if old_text and (clusters := _clusters_in(new_text)) in old_text:
-        # The clusters, the same in both, are nearly all of the text when there are hundreds.
-        old_text, new_text = old_text.replace(clusters, "", 1), new_text.replace(clusters, "", 1)
+    old_text, new_text = _without_same_clusters(old_text or "", new_text)
     old = _parse(old_text)
     if old is None or policy is None:
         return Verdict(is_due=True)
@@ -191,10 +189,15 @@ def _has_joined(old: dict[str, Any], new: dict[str, Any]) -> bool:
     return before < after
 
 
-def _clusters_in(text: str) -> str:
-    """Return the members of the JSON object that describe the clusters, with the comma behind them."""
-    start = text.index(f'"{_API_TYPES}"')
-    return text[start : text.index(f'"{_POLICY}"', start)]
+def _without_same_clusters(old: str, new: str) -> tuple[str, str]:
+    """Return both texts without what describes the clusters when that is the same: most of them, with many clusters."""
+    mark = f'"{_API_TYPES}"'
+    start = new.index(mark)
+    end = new.index(f'"{_POLICY}"', start)
+    was = old.find(mark)
+    if was < 0 or old[was : was + end - start] != new[start:end]:
+        return old, new
+    return old[:was] + old[was + end - start :], new[:start] + new[end:]
 
 
 def _parse(text: str | None) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from functools import lru_cache
 from typing import ClassVar
 
-from federation.scheduling.framework.capacity import capacity_of, could_run
+from federation.scheduling.framework.capacity import capacity_of, could_run, could_run_each
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import Awaiting, FilterClustersPlugin
 from federation.scheduling.framework.types import (
@@ -54,12 +54,12 @@ class ClusterNodesFit(FilterClustersPlugin, Awaiting):
 @lru_cache(maxsize=64)
 def _judge_all(clusters: tuple[Cluster, ...], pod: PodShape, *, is_scarce: bool) -> tuple[Status, ...]:
     """Return the answers for a new unit; the last ones are remembered, because many units in a row ask for the same."""
-    return tuple(_judge(cluster, pod, is_scarce=is_scarce) for cluster in clusters)
+    if is_scarce:
+        return tuple([_judge(cluster, pod) for cluster in clusters])
+    return tuple([SUCCESS if fits else _NEVER_FITS for fits in could_run_each(clusters, pod)])
 
 
-def _judge(cluster: Cluster, pod: PodShape, *, is_scarce: bool) -> Status:
+def _judge(cluster: Cluster, pod: PodShape) -> Status:
     if not could_run(cluster, pod):
         return _NEVER_FITS
-    if is_scarce and cluster.node_classes is not None and not capacity_of(cluster, pod):
-        return _FULL
-    return SUCCESS
+    return _FULL if cluster.node_classes is not None and not capacity_of(cluster, pod) else SUCCESS

@@ -138,14 +138,11 @@ def kept_of(demand: Demand, held: Counts, plan: Counts) -> dict[str, int]:
 
 def _lacking(demand: Demand, plan: Counts, spare: Counts) -> Counts:
     """Return how many replicas the clusters lack that have less than their share of the total, as far as they fit."""
-    most = {cluster: count + max(0, spare[cluster]) for cluster, count in plan.items()}
+    most = {cluster: count + spare[cluster] for cluster, count in plan.items()}
     capacity = sum(most.values())
-    if not capacity:
-        return most
-    return {
-        cluster: max(0, min(demand.total * most[cluster] // capacity, most[cluster]) - count)
-        for cluster, count in plan.items()
-    }
+    # No share is more than fits: what is there beyond the total is shared by more than one.
+    wanted = min(demand.total, capacity)
+    return {cluster: wanted * fits // capacity - plan[cluster] for cluster, fits in most.items()} if capacity else most
 
 
 def bounds_of(demand: Demand) -> dict[str, int]:

@@ -46,6 +46,11 @@ def could_run(cluster: Cluster, pod: PodShape) -> bool:
     return _answer(cluster, pod).could_run
 
 
+def could_run_each(clusters: Sequence[Cluster], pod: PodShape) -> list[bool]:
+    """Return what `could_run` says about each of the clusters."""
+    return [answer.could_run for answer in _answers(clusters, pod)]
+
+
 def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Rooms | None:
     """Return the room for the unit's replicas; None when no cluster reports its nodes."""
     pod = unit.shape
@@ -72,11 +77,15 @@ def _rooms(clusters: tuple[Cluster, ...], pod: PodShape) -> Rooms | None:
     """Return the rooms without promises; the last ones are remembered, because many units in a row ask for the same."""
     if all(cluster.node_classes is None for cluster in clusters):
         return None
-    answers = [cluster.memo.get(pod) or _answer(cluster, pod) for cluster in clusters]
+    answers = _answers(clusters, pod)
     free = {cluster.name: answer.room for cluster, answer in zip(clusters, answers, strict=True)}
     sizes = {cluster.name: answer.size for cluster, answer in zip(clusters, answers, strict=True)}
     waiting = {c.name: count for c in clusters if c.waiting and (count := _waiting(c.waiting, pod.request))}
     return Rooms(free, free, sizes, waiting)
+
+
+def _answers(clusters: Sequence[Cluster], pod: PodShape) -> list[_Answer]:
+    return [cluster.memo.get(pod) or _answer(cluster, pod) for cluster in clusters]
 
 
 def _answer(cluster: Cluster, pod: PodShape) -> _Answer:

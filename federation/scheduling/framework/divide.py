@@ -31,7 +31,7 @@ def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mappin
     """Return the planners' question for a unit; clusters without a weight have 0."""
     bounds, migration = maximums(unit, clusters), unit.auto_migration
     estimated, limited = caps_of(unit)
-    names = tuple(cluster.name for cluster in clusters)
+    names = tuple([cluster.name for cluster in clusters])
     return Demand(
         total=unit.desired_replicas or 0,
         clusters=names,
@@ -49,6 +49,8 @@ def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mappin
 def _preferences(
     names: Sequence[str], weights: Mapping[str, int], minimums: Mapping[str, int], maximums: Mapping[str, int]
 ) -> dict[str, Preference]:
+    if not weights and not minimums and not maximums:
+        return dict.fromkeys(names, Preference())
     if not minimums and not maximums:
         of_weight = {weight: Preference(weight) for weight in {0, *weights.values()}}
         return {name: of_weight[weights.get(name, 0)] for name in names}

@@ -9,7 +9,7 @@ A `Memo` lives as long as its plugin. It holds on to clusters that changed for `
 shapes which nobody asks about any more do not keep old clusters in memory.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
@@ -38,7 +38,13 @@ class Answers:
         self.unasked.update(_changes(self.clusters, clusters))
         self.clusters = clusters
 
-    def to_ask(self, positions: Iterable[int] | None) -> Iterable[int]:
+    def fill_in(self, positions: Sequence[int], answers: Sequence[Any]) -> None:
+        """Keep the answers about the clusters at these positions."""
+        for at, answer in zip(positions, answers, strict=True):
+            self.values[at] = answer
+        self.unasked.difference_update(positions)
+
+    def to_ask(self, positions: Iterable[int] | None) -> Sequence[int]:
         """Return which of the positions (None: all) have no answer yet."""
         if not self.unasked:
             return ()

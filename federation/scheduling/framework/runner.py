@@ -40,7 +40,7 @@ Exchange = Generator[Sequence[PluginRequest], Sequence[PluginResponse], T]
 """A run that may ask remote plugins on the way to its result."""
 
 SCORE_MAX = 100
-_NAME = attrgetter("cluster.name")
+_CLUSTER, _NAME = itemgetter(0), attrgetter("name")
 _to_score = partial(tuple.__new__, ClusterScore)
 """Makes a ClusterScore of a pair without the detour through Python that its own constructor takes."""
 
@@ -215,6 +215,7 @@ class Framework:
             clusters = cycle.clusters_left()
             answers = _usable(enabled, (yield from enabled.remote(cycle.unit, clusters, cycle.state)))
             _check_count(enabled, answers, clusters)
+            answers = _checked(cycle, enabled, answers)
         else:
             answers = _ask_local(cycle, enabled)
         self._instrument.plugin(cycle.point, enabled.name, started)
@@ -223,7 +224,7 @@ class Framework:
     def run_select(self, cycle: Cycle, scored: Sequence[ClusterScore]) -> Exchange[Sequence[ClusterScore]]:
         """Return the clusters that the chain of select plugins takes, in order."""
         cycle.point = "select"
-        offered = set(map(_NAME, scored))
+        offered = set(map(_CLUSTER, scored))
         for enabled in self._selects:
             try:
                 scored = yield from self._ask_select(cycle, enabled, scored, offered)
@@ -232,9 +233,9 @@ class Framework:
         return scored
 
     def _ask_select(
-        self, cycle: Cycle, enabled: Enabled, scored: Sequence[ClusterScore], offered: set[str]
+        self, cycle: Cycle, enabled: Enabled, scored: Sequence[ClusterScore], offered: set[Cluster]
     ) -> Exchange[Sequence[ClusterScore]]:
-        """Return what a plugin selects, and make `offered` those names."""
+        """Return what a plugin selects, and leave only that in `offered`."""
         cycle.plugin, started = enabled.name, self._instrument.now()
         if enabled.remote is not None:
             answer = yield from enabled.remote(cycle.unit, scored, cycle.state)
@@ -245,8 +246,8 @@ class Framework:
         if selected is scored and cycle.selections:
             names = cycle.selections[-1].clusters
         else:
-            names = tuple(map(_NAME, selected))
-            taken = set(names)
+            clusters = list(map(_CLUSTER, selected))
+            names, taken = tuple(map(_NAME, clusters)), set(clusters)
             if len(taken) != len(names) or not offered >= taken:
                 raise PluginFailed(_failure(enabled, "it selected a cluster twice, or one that was not offered"))
             offered &= taken
@@ -287,13 +288,21 @@ def _ask_local(cycle: Cycle, enabled: Enabled) -> Sequence[Any]:
     assert ask is not None
     shape = None if enabled.shape is None else enabled.shape(unit)
     if shape is None:
-        return [ask(unit, cluster, state) for cluster in cycle.clusters_left()]
+        return _checked(cycle, enabled, [ask(unit, cluster, state) for cluster in cycle.clusters_left()])
     known = enabled.memo.answers(shape, clusters)
-    values = known.values
-    for at in known.to_ask(feasible):
-        values[at] = ask(unit, clusters[at], state)
-        known.unasked.discard(at)
-    return cycle.pick(values)
+    if positions := known.to_ask(feasible):
+        known.fill_in(positions, _checked(cycle, enabled, [ask(unit, clusters[at], state) for at in positions]))
+    return cycle.pick(known.values)
+
+
+def _checked(cycle: Cycle, enabled: Enabled, answers: Sequence[Any]) -> Sequence[Any]:
+    """Return a plugin's answers about clusters; scores that are none, or beyond 0..100 for good, are failures."""
+    if cycle.point == "score":
+        if Status in set(map(type, answers)):
+            answers = [_usable(enabled, answer) for answer in answers]
+        if enabled.normalise is None:
+            _check_scores(enabled, answers)
+    return answers
 
 
 _REMOTE = {
@@ -328,10 +337,10 @@ def _enable(profile: Profile, registry: PluginRegistry, made: dict[str, Any], po
 
 
 def _to_scores(cycle: Cycle, enabled: Enabled, raw: Sequence[Any]) -> PluginScores:
-    """Return the plugin's raw scores with their normalised form, checked."""
-    if Status in set(map(type, raw)):
-        raw = [_usable(enabled, answer) for answer in raw]
-    normalised = raw if enabled.normalise is None else enabled.normalise(cycle.unit, raw, cycle.state)
+    """Return the plugin's raw scores with their normalised form."""
+    if enabled.normalise is None:
+        return PluginScores(enabled.name, enabled.weight, tuple(raw), tuple(raw))
+    normalised = enabled.normalise(cycle.unit, raw, cycle.state)
     _check_count(enabled, normalised, raw)
     _check_scores(enabled, normalised)
     return PluginScores(enabled.name, enabled.weight, tuple(raw), tuple(normalised))

@@ -12,9 +12,8 @@ def asked(memo: Memo, shape: str, clusters: tuple[Cluster, ...], positions: list
     """Ask about all that has no answer yet, and return which positions that were."""
     answers = memo.answers(shape, clusters)
     todo = list(answers.to_ask(positions))
-    for at in todo:
-        answers.values[at] = clusters[at].name
-        answers.unasked.discard(at)
+    answers.fill_in(todo, [clusters[at].name for at in todo])
+    assert all(answers.values[at] == clusters[at].name for at in todo)
     return todo
 
 
