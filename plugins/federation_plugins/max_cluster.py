@@ -15,7 +15,7 @@ from federation.scheduling.framework.types import ClusterScore, SchedulingMode, 
 
 
 class MaxCluster(SelectPlugin):
-    """Keeps the first `max_clusters` clusters by score, then name; all of them as they come when there is no limit."""
+    """Keeps the first `max_clusters` clusters by score, then name; all of them when there is no limit."""
 
     NAME: ClassVar[str] = "MaxCluster"
 
@@ -23,12 +23,11 @@ class MaxCluster(SelectPlugin):
         self, unit: SchedulingUnit, scored: Sequence[ClusterScore], state: CycleState
     ) -> Sequence[ClusterScore] | Status:
         """Return the best clusters."""
-        if unit.max_clusters is None and not (unit.topology_spread and unit.mode is SchedulingMode.DUPLICATE):
-            return scored
         if unit.max_clusters is not None and unit.max_clusters < 0:
             return unschedulable("max cluster is less than 0")
-        if unit.topology_spread:
-            chosen, because = choose_clusters(unit, best_first(scored))
+        best = best_first(scored)
+        if unit.topology_spread and (unit.max_clusters is not None or unit.mode is SchedulingMode.DUPLICATE):
+            chosen, because = choose_clusters(unit, best)
             if not because:
                 return chosen
             names = {entry.cluster.name for entry in chosen}
@@ -36,4 +35,4 @@ class MaxCluster(SelectPlugin):
                 if entry.cluster.name not in names:
                     state.remark(self.NAME, entry.cluster.name, f"no place within {because}")
             return chosen or unschedulable(f"no cluster has a place within {because}")
-        return best_first(scored)[: unit.max_clusters]
+        return best if unit.max_clusters is None else best[: unit.max_clusters]

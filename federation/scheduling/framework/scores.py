@@ -27,9 +27,17 @@ _BY_NAME = attrgetter("cluster.name")
 _BY_SCORE = attrgetter("score")
 
 
-def best_first(scored: Sequence[ClusterScore]) -> list[ClusterScore]:
+class _BestFirst(tuple[ClusterScore, ...]):
+    """Clusters that are in order already: every select plugin wants them so, and sorting hundreds twice shows."""
+
+    __slots__ = ()
+
+
+def best_first(scored: Sequence[ClusterScore]) -> Sequence[ClusterScore]:
     """Return the clusters in the order of their scores, highest first, and of their names where scores are equal."""
-    return sorted(sorted(scored, key=_BY_NAME), key=_BY_SCORE, reverse=True)
+    if type(scored) is _BestFirst:
+        return scored
+    return _BestFirst(sorted(sorted(scored, key=_BY_NAME), key=_BY_SCORE, reverse=True))
 
 
 _ALWAYS = (CPU, MEMORY)
