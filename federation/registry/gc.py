@@ -148,7 +148,7 @@ class GarbageCollector:
         has_dependents = bool(self._index.dependents(obj["metadata"]["uid"]))
         if _Verdict.WAITING in found and has_dependents:
             policy = "Foreground"
-            if self._index.is_in_circle(obj["metadata"]["uid"]):
+            if await self._is_in_circle(obj["metadata"]["uid"]):
                 obj = await self._unblock_owners(info, obj)
         else:
             present = obj["metadata"].get("finalizers") or ()
@@ -172,11 +172,18 @@ class GarbageCollector:
         entry = await self._access.store.get(info.key(namespace, owner["name"]))
         if entry is None or encoding.position(entry.value).uid != owner["uid"]:
             return _Verdict.ABSENT
-        if b'"foregroundDeletion"' in entry.value:
-            metadata = encoding.metadata_of(entry.value)
-            if metadata.get("deletionTimestamp") and FOREGROUND_FINALIZER in (metadata.get("finalizers") or ()):
-                return _Verdict.WAITING
-        return _Verdict.SOLID
+        return _Verdict.WAITING if _is_waiting(entry.value) else _Verdict.SOLID
+
+    async def _is_in_circle(self, uid: str) -> bool:
+        """Return whether a dependent of `uid` is itself in foreground deletion, so each may wait for the other.
+
+        The index may not have heard of that deletion yet, although the owner's verdict has seen it: the store knows.
+        """
+        for key in self._index.dependents(uid):
+            entry = await self._access.store.get(key)
+            if entry is not None and _is_waiting(entry.value):
+                return True
+        return False
 
     async def _finish_foreground(self, info: KindInfo, owner: Object) -> None:
         """Delete the dependents of a waiting owner and let it go when none of them blocks it any more."""
@@ -269,3 +276,11 @@ class GarbageCollector:
             self._by_prefix = {info.prefix: info for info in self._access.kinds.stored()}
         group_end = key.index("/", 1)
         return self._by_prefix.get(key[: key.index("/", group_end + 1) + 1])
+
+
+def _is_waiting(value: bytes) -> bool:
+    """Return whether an object is in foreground deletion."""
+    if b'"foregroundDeletion"' not in value:
+        return False
+    metadata = encoding.metadata_of(value)
+    return bool(metadata.get("deletionTimestamp")) and FOREGROUND_FINALIZER in (metadata.get("finalizers") or ())

@@ -21,7 +21,6 @@ class OwnershipIndex:
         self._owners: dict[str, tuple[str, ...]] = {}
         self._waiting: dict[str, str] = {}
         """Owners in foreground deletion: uid to key."""
-        self._waiting_keys: set[str] = set()
 
     def note(self, key: str, value: bytes) -> Iterable[str]:
         """Take a written object; return keys to look at."""
@@ -33,7 +32,6 @@ class OwnershipIndex:
             is_ending = is_ending and bool(metadata.get("deletionTimestamp"))
             if is_ending and "foregroundDeletion" in (metadata.get("finalizers") or ()):
                 self._waiting[metadata["uid"]] = key
-                self._waiting_keys.add(key)
         before = self._owners.get(key, ())
         if owners == before:
             return (key,) if is_ending else ()
@@ -45,17 +43,12 @@ class OwnershipIndex:
         uid = encoding.position(value).uid
         before = self._owners.get(key, ())
         self._relink(key, before, ())
-        if self._waiting.pop(uid, None) is not None:
-            self._waiting_keys.discard(key)
+        self._waiting.pop(uid, None)
         return {*self._dependents.get(uid, ()), *self._waiting_among(before)}
 
     def dependents(self, uid: str) -> list[str]:
         """Return the keys of the objects that name `uid` as an owner, in order."""
         return sorted(self._dependents.get(uid, ()))
-
-    def is_in_circle(self, uid: str) -> bool:
-        """Return whether a dependent of `uid` is itself in foreground deletion, so each may wait for the other."""
-        return not self._waiting_keys.isdisjoint(self._dependents.get(uid, ()))
 
     def waiting_owners(self, key: str) -> list[str]:
         """Return the keys of an object's owners that are in foreground deletion."""

@@ -157,6 +157,21 @@ async def test_foreground_deletion_is_not_blocked_by_a_circle(running: Api) -> N
     await running.eventually(gone(running, "child"))
 
 
+async def test_a_circle_does_not_block_a_collector_that_hears_late_of_the_deletion(api: Api) -> None:
+    owner = await api.create("configmaps", a_config_map("owner"))
+    child = await api.create("configmaps", owned_by(owner, block=True))
+    circle = owned_by(child, block=True)["metadata"]["ownerReferences"]
+    await api.patch("configmaps", "owner", {"metadata": {"ownerReferences": circle}})
+    collector = api.registry._collector
+    for entry in (await api.registry.store.list("/")).entries:
+        collector._index.note(entry.key, entry.value)
+    await api.delete("configmaps", "owner", propagation_policy="Foreground")
+    key = next(e.key for e in (await api.registry.store.list("/")).entries if e.key.endswith("/child"))
+    await collector.process(key)
+    references = (await api.get("configmaps", "child"))["metadata"]["ownerReferences"]
+    assert [reference["blockOwnerDeletion"] for reference in references] == [False]
+
+
 async def test_orphans_live_on_without_the_reference(running: Api) -> None:
     owner = await running.create("configmaps", a_config_map("owner"))
     await running.create("configmaps", owned_by(owner))
