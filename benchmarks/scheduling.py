@@ -29,6 +29,7 @@ import orjson
 from federation.api import names
 from federation.api.federatedtype import FederatedType, default_type_configs, from_config
 from federation.planning import pipeline
+from federation.scheduling.annotationswitch import AnnotationSwitch
 from federation.scheduling.engine import Engine
 from federation.scheduling.explain import to_json
 from federation.scheduling.framework.registry import load_plugins
@@ -174,6 +175,7 @@ class Load:
         ]
         self.engine = Engine(load_plugins())
         self.triggers = TriggerSource()
+        self.switch = AnnotationSwitch()
 
     def an_object(self, number: int) -> dict[str, Any]:
         name = f"service-{self.rng.randrange(10**6):06d}-{number}"

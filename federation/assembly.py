@@ -94,13 +94,16 @@ class Wiring:
         health = cluster.ClusterOptions(
             health_period_s=settings.health_period_s, health_threshold_s=settings.health_threshold_s
         )
+        scheduling = schedule.ScheduleOptions(allows_annotations=settings.allows_scheduling_annotations)
         return [
             ("cluster", cluster.build(client, informers, self.pool, members, recorder, clock, health).run),
             ("nsautoprop", nsautoprop.build(client, informers, types, clock=clock, options=namespaces).run),
             ("federate", federate.build(client, informers, types, recorder, clock=clock).run),
             (
                 "schedule",
-                schedule.build(client, informers, types, recorder, journal, engine, clock=clock, caller=caller).run,
+                schedule.build(
+                    client, informers, types, recorder, journal, engine, clock=clock, options=scheduling, caller=caller
+                ).run,
             ),
             ("override", override.build(client, informers, types, recorder, clock=clock).run),
             ("follower", follower.build(client, informers, types, recorder, clock=clock).run),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from federation.base.errors import ConfigurationError
+from federation.scheduling.annotationswitch import DISABLED, ENABLED
 from federation.server.audit.options import AuditOptions, to_mode
 from federation.server.oidcclaims import OIDCOptions, to_required_claims
 
@@ -40,6 +41,9 @@ class Settings:
     """How long a changed observation must last before it is published."""
     namespace_exclude_regexp: str = ""
     """Namespaces that are not propagated automatically, besides the built-in ones."""
+
+    scheduling_annotations: str = "enabled"
+    """Whether annotations on objects override their policies where the namespace does not say: enabled or disabled."""
 
     decisions_age_days_max: float = 14.0
     """How long a scheduling decision can be asked for (`fedctl why`); the newest of an object is kept longer."""
@@ -78,6 +82,15 @@ class Settings:
     def database_url(self) -> str:
         """The store's URL with the default filled in."""
         return self.store_url or f"sqlite:///{self.directory / 'state.db'}"
+
+    @property
+    def allows_scheduling_annotations(self) -> bool:
+        """Whether annotations override policies by default; ConfigurationError for any other value."""
+        if self.scheduling_annotations not in (ENABLED, DISABLED):
+            raise ConfigurationError(
+                f"scheduling-annotations: {self.scheduling_annotations!r} is neither {ENABLED} nor {DISABLED}"
+            )
+        return self.scheduling_annotations == ENABLED
 
     @property
     def oidc(self) -> OIDCOptions | None:

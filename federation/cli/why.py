@@ -179,6 +179,8 @@ def _facts(explanation: Mapping[str, Any]) -> list[tuple[str, str]]:
         facts.append(("mode", str(unit["mode"]) + (f", {wanted} replicas" if wanted is not None else "")))
     if because := explanation.get("because"):
         facts.append(("changed", ", ".join(map(str, because))))
+    for annotation, reason in (explanation.get("ignoredAnnotations") or {}).items():
+        facts.append(("ignored", f"annotation {annotation}: {reason}"))
     return facts
 
 

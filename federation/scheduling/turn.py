@@ -14,6 +14,7 @@ from federation.api.federatedtype import FederatedType
 from federation.planning import pipeline
 from federation.planning.placements import Part
 from federation.scheduling import persist
+from federation.scheduling.annotationswitch import AnnotationSwitch
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import Reserved, SchedulingUnit
@@ -25,7 +26,7 @@ from federation.scheduling.request import request_of
 from federation.scheduling.reservations import Reservations
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import ObjectTriggers, TriggerSource, Verdict, judge
-from federation.scheduling.unit import build_unit, current_clusters
+from federation.scheduling.unit import build_unit, current_clusters, ignored_annotations, without_overriding
 
 _SUMMARY_LENGTH_MAX = 512
 Annotations = dict[str, str | None]
@@ -36,8 +37,6 @@ Annotations = dict[str, str | None]
 class UnitOptions:
     """How units are built."""
 
-    allow_annotations: bool = True
-    """Whether annotations on an object override its policy, as in KubeAdmiral."""
     counts_cpu_and_memory: bool = True
     """Whether cpu and memory requests count for scheduling; KubeAdmiral counts only GPUs."""
 
@@ -47,6 +46,7 @@ class Inputs(Protocol):
 
     policies: PolicyIndex
     profiles: Profiles
+    switch: AnnotationSwitch
     triggers: TriggerSource
 
 
@@ -79,6 +79,8 @@ class Due:
     policy: Policy
     triggers: str
     verdict: Verdict
+    ignored: Mapping[str, str]
+    """Annotations that do not override the policy although they are there, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +141,7 @@ def assess(
     if profile is None:
         message = f"SchedulingProfile {policy.profile} of {turn.ref} does not exist"
         return Stuck(names.REASON_PROFILE_NOT_FOUND, message)
-    fed_object = _with_annotations(turn.fed_object, turn.annotations)
+    fed_object, ignored = _admitted(_with_annotations(turn.fed_object, turn.annotations), inputs.switch)
     template = fed_object["spec"]["template"]
     triggers = inputs.triggers.text(
         ObjectTriggers(
@@ -161,11 +163,10 @@ def assess(
         turn.federated_type,
         policy,
         snapshot,
-        allow_annotations=chosen.allow_annotations,
         counts_cpu_and_memory=chosen.counts_cpu_and_memory,
         reserved=reserved,
     )
-    return Due(unit, profile, policy, triggers, verdict)
+    return Due(unit, profile, policy, triggers, verdict, ignored)
 
 
 def placed(turn: Turn, due: Due, placements: Placements, reason: str) -> tuple[Part | None, bool]:
@@ -233,6 +234,18 @@ def _with_annotations(fed_object: Mapping[str, Any], changes: Annotations) -> Ma
     merged = {**(metadata.get("annotations") or {}), **changes}
     annotations = {key: value for key, value in merged.items() if value is not None}
     return {**fed_object, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _admitted(fed_object: Mapping[str, Any], switch: AnnotationSwitch) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """Return the object with the overriding annotations that count, and why others do not."""
+    metadata = fed_object["metadata"]
+    namespace = str(metadata.get("namespace") or "")
+    if switch.allows(namespace):
+        wrong = ignored_annotations(metadata.get("annotations") or {})
+        return fed_object, dict.fromkeys(wrong, "its value cannot be understood")
+    admitted, taken = without_overriding(fed_object)
+    where = f"in namespace {namespace}" if namespace else "without a namespace"
+    return admitted, dict.fromkeys(taken, f"objects {where} may not override their policy")
 
 
 def _told_hash(template: Mapping[str, Any], told: frozenset[str]) -> str:

@@ -1,8 +1,8 @@
 """Build the scheduling unit: a policy, one federated object, and what its annotations say differently (spec §5.4).
 
 Annotations on the object win over the policy, one by one; one that cannot be understood is ignored and reported by
-`ignored_annotations` for whoever wants to warn. Restrictions of what tenants may override belong to the caller
-(`allow_annotations`). Pure. The result goes to `engine.py`.
+`ignored_annotations` for whoever wants to warn. Where tenants may not override policies the caller takes the
+annotations away (`without_overriding`). Pure. The result goes to `engine.py`.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,6 @@ def build_unit(
     policy: Policy,
     snapshot: Snapshot,
     *,
-    allow_annotations: bool = True,
     counts_cpu_and_memory: bool = True,
     reserved: Reserved | None = None,
 ) -> SchedulingUnit:
@@ -68,7 +67,7 @@ def build_unit(
         "topology_spread": policy.topology_spread,
     }
     preferences = policy.preferences
-    if allow_annotations and not _OVERRIDING.isdisjoint(annotations):
+    if not _OVERRIDING.isdisjoint(annotations):
         overriding = overrides_from_annotations(annotations)
         preferences = overriding.pop("preferences", preferences)
         fields |= overriding
@@ -125,6 +124,17 @@ def overrides_from_annotations(annotations: Mapping[str, str]) -> dict[str, Any]
             except (ValueError, TypeError, KeyError, AttributeError):
                 continue
     return fields
+
+
+def without_overriding(fed_object: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
+    """Return the federated object without annotations that override its policy, and which ones these were."""
+    metadata = fed_object["metadata"]
+    annotations = metadata.get("annotations") or {}
+    taken = [key for key in _READERS if key in annotations]
+    if not taken:
+        return fed_object, taken
+    left = {key: value for key, value in annotations.items() if key not in _READERS}
+    return {**fed_object, "metadata": {**metadata, "annotations": left}}, taken
 
 
 def ignored_annotations(annotations: Mapping[str, str]) -> list[str]:

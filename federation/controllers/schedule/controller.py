@@ -17,6 +17,7 @@ from federation.api.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
+    NAMESPACES,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
@@ -35,6 +36,7 @@ from federation.runtime.controller import Controller, ControllerOptions, Key, ke
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
+from federation.scheduling.annotationswitch import AnnotationSwitch, problem_of
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.types import Change, Resources
 from federation.scheduling.policy import Policy, PolicyRef, compile_policy
@@ -61,6 +63,8 @@ class ScheduleOptions:
     """How long room that a decision gave out counts as used when no report of the member shows it."""
     plugin_retry_s: float = 10.0
     """How long after a remote plugin answered nothing usable it is asked again about an object."""
+    allows_annotations: bool = True
+    """Whether annotations on an object override its policy, as in KubeAdmiral, where its namespace does not say."""
     units: UnitOptions = field(default_factory=UnitOptions)
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
@@ -84,7 +88,8 @@ class ScheduleController:
         chosen = options or ScheduleOptions()
         self._types = types
         self._recorder = recorder
-        self._facts = Facts(reservation_s=chosen.reservation_s)
+        switch = AnnotationSwitch(is_allowed=chosen.allows_annotations)
+        self._facts = Facts(reservation_s=chosen.reservation_s, switch=switch)
         self._namespaced = informers.for_resource(FEDERATED_OBJECTS)
         self._cluster_scoped = informers.for_resource(CLUSTER_FEDERATED_OBJECTS)
         self._policies = [
@@ -102,6 +107,7 @@ class ScheduleController:
             plugin_retry_s=chosen.plugin_retry_s,
         )
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._namespaces = informers.for_resource(NAMESPACES)
         for informer in (self._namespaced, self._cluster_scoped):
             informer.add_index(_BY_POLICY, _named_policies)
             informer.add_index(_BY_TYPE, type_of_template)
@@ -130,6 +136,7 @@ class ScheduleController:
     async def run(self) -> None:
         """Follow clusters, policies, profiles and objects, and work once all of them have arrived."""
         self._clusters.add_handler(self._on_cluster)
+        self._namespaces.add_handler(self._on_namespace)
         self._webhooks.add_handler(self._plugins.on_configuration)
         self._profiles.add_handler(self._on_profile)
         for informer in self._policies:
@@ -137,7 +144,7 @@ class ScheduleController:
         for informer in (self._namespaced, self._cluster_scoped):
             informer.add_handler(self._on_federated)
         # A cluster or policy that has not arrived yet must not look like one that does not exist.
-        first = [self._clusters, self._webhooks, self._profiles, *self._policies]
+        first = [self._clusters, self._namespaces, self._webhooks, self._profiles, *self._policies]
         waited = [*first, self._namespaced, self._cluster_scoped]
         await asyncio.gather(self._types.wait_synced(), *(informer.wait_synced() for informer in waited))
         self._types.add_listener(self._on_type, lambda _: None)
@@ -172,6 +179,16 @@ class ScheduleController:
             self._enqueue_many(waiting.helped_by((new or old or {})["metadata"]["name"], change))
         if change & _FOR_ALL:
             self._enqueue_many(key for key in self._all_keys() if key not in waiting)
+
+    def _on_namespace(self, old: Object | None, new: Object | None) -> None:
+        """Look again at the objects whose annotations begin or cease to count."""
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        is_changed = self._facts.switch.put(new) if new is not None else self._facts.switch.remove(name)
+        if new is not None and (problem := problem_of(new)) and (old is None or problem != problem_of(old)):
+            self._recorder.event(new, WARNING, names.EVENT_INVALID_NAMESPACE_LABEL, problem)
+        if is_changed:
+            held = (obj for obj in self._namespaced.list() if obj["metadata"].get("namespace") == name)
+            self._wake(key_of(obj) for obj in held)
 
     def _on_policy(self, old: Object | None, new: Object | None) -> None:
         if old is not None and new is not None and old.get("spec") == new.get("spec"):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from federation.controllers.schedule.waiting import Waiting
 from federation.runtime.controller import Key
+from federation.scheduling.annotationswitch import AnnotationSwitch
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.policy import PolicyRef
 from federation.scheduling.profiles import Profiles
@@ -19,7 +20,14 @@ from federation.scheduling.triggers import TriggerSource
 class Facts:
     """The inputs of decisions other than the object itself."""
 
-    def __init__(self, profiles: Profiles | None = None, *, reservation_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        profiles: Profiles | None = None,
+        *,
+        reservation_s: float = 60.0,
+        switch: AnnotationSwitch | None = None,
+    ) -> None:
+        self.switch = switch or AnnotationSwitch()
         self.clusters = ClusterCache()
         self.reservations = Reservations(reservation_s)
         self.policies = PolicyIndex()

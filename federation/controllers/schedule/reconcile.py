@@ -183,7 +183,11 @@ class Reconciler:
             profile_hash=self._facts.profiles.hash(due.policy.profile),
             reserved=due.unit.reserved,
         )
-        explanation = {**case.context(because=due.verdict.changed, inputs=inputs), **to_explanation(decision)}
+        context = case.context(because=due.verdict.changed, inputs=inputs)
+        if due.ignored:
+            self._tell_ignored(case, due)
+            context["ignoredAnnotations"] = due.ignored
+        explanation = {**context, **to_explanation(decision)}
         if decision.is_success:
             await self._place(case, due, decision, explanation)
             return DONE
@@ -196,6 +200,12 @@ class Reconciler:
         hope = hope_of(decision, self._engine.framework(due.profile), now)
         await self._fail(case, stuck, explanation, basis=self._basis_of(case, due), hope=hope)
         return DONE if hope.at is None else Result((hope.at - now).total_seconds())
+
+    def _tell_ignored(self, case: _Case, due: Due) -> None:
+        is_allowed = self._facts.switch.allows(case.key.namespace)
+        reason = names.EVENT_INVALID_SCHEDULING_ANNOTATION if is_allowed else names.EVENT_SCHEDULING_ANNOTATION_IGNORED
+        for annotation, why in due.ignored.items():
+            self._reporter.event(case.subject, WARNING, reason, f"annotation {annotation} is ignored: {why}")
 
     # -- the endings
 

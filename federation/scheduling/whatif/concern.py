@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from federation.api import conditions, names
-from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, SCHEDULING_PROFILES, Object
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, NAMESPACES, SCHEDULING_PROFILES, Object
 from federation.planning.fedindex import policies_named, type_of_template
 from federation.planning.overrides.bindings import selected_types
 from federation.scheduling.framework.types import Change as Difference
@@ -41,6 +41,8 @@ def concerned(world: World, changes: Iterable[Change], facts: Facts) -> list[Obj
 def _predicate(change: Change, facts: Facts) -> Predicate:
     if change.resource == FEDERATED_CLUSTERS:
         return _everything if _is_for_all(change) else is_waiting
+    if change.resource == NAMESPACES:
+        return lambda fed_object: fed_object["metadata"].get("namespace") == change.name
     if change.resource in PROPAGATION:
         return _of_policy(change, _PROPAGATION_LABELS)
     if change.resource in OVERRIDES:

@@ -17,6 +17,7 @@ from federation.api.resources import (
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
     FEDERATED_TYPE_CONFIGS,
+    NAMESPACES,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
@@ -26,6 +27,7 @@ from federation.api.resources import (
 )
 from federation.api.selectors import SelectorError
 from federation.planning.overrides.bindings import Bindings
+from federation.scheduling.annotationswitch import AnnotationSwitch
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.matching import PolicyIndex
@@ -43,6 +45,7 @@ FEDERATED = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
 CONTEXT = (
     FEDERATED_CLUSTERS,
     FEDERATED_TYPE_CONFIGS,
+    NAMESPACES,
     *PROPAGATION,
     *OVERRIDES,
     SCHEDULING_PROFILES,
@@ -109,6 +112,9 @@ class Facts:
         self.problems: list[str] = []
         self.triggers = TriggerSource()
         self.reservations = Reservations()
+        self.switch = AnnotationSwitch()
+        for namespace in world.list(NAMESPACES):
+            self.switch.put(namespace)
         self.types = federated_types(world, self.problems)
         self.cluster_objects = {cluster["metadata"]["name"]: cluster for cluster in world.list(FEDERATED_CLUSTERS)}
         self.clusters = ClusterCache()

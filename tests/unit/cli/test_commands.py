@@ -73,6 +73,7 @@ async def _prepare(parts: Parts) -> None:
 
 _EXPLANATION = {
     "policy": {"namespace": "default", "name": "divide"},
+    "ignoredAnnotations": {"kubeadmiral.io/placements": "its value cannot be understood"},
     "outcome": "Scheduled",
     "reason": "2/3 clusters are available: 1 cluster(s) had untolerated taint",
     "profile": "default",
@@ -130,6 +131,7 @@ def test_why_answers_for_every_cluster(server: Parts, target: str) -> None:
     assert rows["east"].split()[1:3] == ["3", "1"]
     assert "rejected by TaintToleration: had untolerated taint [gpu]" in rows["west"]
     assert "east 3, north 1" in text
+    assert "ignored   annotation kubeadmiral.io/placements: its value cannot be understood" in text
     assert "can run    north 1" in text
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from federation.api import names
 from federation.api.federatedtype import default_type_configs, from_config
 from federation.planning.mergepatch import without_nulls
+from federation.scheduling.annotationswitch import AnnotationSwitch
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.policy import compile_policy
 from federation.scheduling.profiles import Profiles
@@ -21,6 +22,7 @@ class Inputs:
 
     def __init__(self, *policies: dict[str, Any]) -> None:
         self.policies, self.profiles, self.triggers = PolicyIndex(), Profiles(), TriggerSource()
+        self.switch = AnnotationSwitch()
         self.clusters = ClusterCache()
         for name in ("east", "west"):
             self.clusters.update({"metadata": {"name": name}, "status": {"conditions": [_true("Joined")]}})

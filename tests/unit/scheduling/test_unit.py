@@ -16,7 +16,7 @@ from federation.scheduling.migration import MigrationError, applied_annotation, 
 from federation.scheduling.policy import RescheduleWhen, compile_policy
 from federation.scheduling.request import request_of
 from federation.scheduling.snapshot import Snapshot
-from federation.scheduling.unit import build_unit, ignored_annotations
+from federation.scheduling.unit import build_unit, ignored_annotations, without_overriding
 
 DEPLOYMENT_TYPE = FederatedType("d", DEPLOYMENTS, (), PathDefinition(replicas_spec=("spec", "replicas")))
 PLAIN_TYPE = FederatedType("c", CONFIGMAPS, ())
@@ -155,7 +155,12 @@ def test_an_annotation_that_says_nothing_sensible_is_ignored(key: str, text: str
 
 
 def test_tenants_can_be_kept_from_overriding() -> None:
-    assert unit_of({}, {names.MAX_CLUSTERS: "1"}, allow_annotations=False).max_clusters is None
+    annotations = {names.MAX_CLUSTERS: "1", names.STICKY_CLUSTER: "true", "other": "x"}
+    fed_object = {"metadata": {"name": "web", "annotations": annotations}, "spec": {}}
+    left, taken = without_overriding(fed_object)
+    assert left["metadata"]["annotations"] == {"other": "x"}
+    assert sorted(taken) == sorted((names.MAX_CLUSTERS, names.STICKY_CLUSTER))
+    assert without_overriding(left) == (left, [])
 
 
 def test_a_preference_map_with_a_negative_number_is_dropped_as_a_whole() -> None:

@@ -9,7 +9,13 @@ import pytest
 from tests.support.schedule_world import World, pending_of, placements_of, schedule_world
 
 from federation.api import names
-from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PROPAGATION_POLICIES, SCHEDULING_PROFILES
+from federation.api.resources import (
+    FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
+    NAMESPACES,
+    PROPAGATION_POLICIES,
+    SCHEDULING_PROFILES,
+)
 from federation.base.clock import SystemClock
 from federation.client.outcalls import Answer
 from federation.client.services import Services
@@ -223,6 +229,42 @@ async def test_time_helps_an_object_whose_clusters_were_closed_until_then(world:
     await world.condition("False", "NoFeasibleCluster")
     await world.becomes({"east": None, "north": None, "west": None})
     assert datetime.now(UTC) >= until
+
+
+async def test_an_administrator_can_keep_annotations_from_overriding_policies(world: World) -> None:
+    placements = json.dumps([{"cluster": "west"}])
+    await world.policy("p", placement=[{"cluster": "east"}])
+    await world.deployment(policy="p", annotations={names.PLACEMENTS: placements})
+    await world.becomes({"west": None})
+    label = {"metadata": {"labels": {names.SCHEDULING_ANNOTATIONS: "disabled"}}}
+    await world.patch(NAMESPACES, "default", label)
+    await world.becomes({"east": None})
+    await world.idle()
+    why = "objects in namespace default may not override their policy"
+    explanation = json.loads((await world.journaled())[0].explanation)
+    assert explanation["ignoredAnnotations"] == {names.PLACEMENTS: why}
+    assert explanation["because"] == ["schedulingAnnotationsHash"]
+    told = ("Warning", names.EVENT_SCHEDULING_ANNOTATION_IGNORED, f"annotation {names.PLACEMENTS} is ignored: {why}")
+    assert told in await world.events()
+    await world.patch(NAMESPACES, "default", {"metadata": {"labels": {names.SCHEDULING_ANNOTATIONS: "maybe"}}})
+    await world.becomes({"west": None})
+    assert names.EVENT_INVALID_NAMESPACE_LABEL in [event[1] for event in await world.events()]
+
+
+async def test_the_switch_frees_an_object_that_its_annotation_kept_from_being_placed(world: World) -> None:
+    await world.policy("p")
+    await world.deployment(policy="p", annotations={names.CLUSTER_SELECTOR: '{"region": "moon"}'})
+    await world.condition("False", "NoFeasibleCluster")
+    await world.idle()
+    await world.patch(NAMESPACES, "default", {"metadata": {"labels": {names.SCHEDULING_ANNOTATIONS: "disabled"}}})
+    await world.becomes({"east": None, "north": None, "west": None})
+
+
+async def test_an_annotation_that_cannot_be_understood_is_told(world: World) -> None:
+    await world.policy("p", placement=[{"cluster": "east"}])
+    await world.deployment(policy="p", annotations={names.PLACEMENTS: "nonsense"})
+    await world.becomes({"east": None})
+    assert names.EVENT_INVALID_SCHEDULING_ANNOTATION in [event[1] for event in await world.events()]
 
 
 async def test_a_missing_policy_is_told_and_its_arrival_helps(world: World) -> None:

@@ -1,0 +1,32 @@
+"""The switch for overriding annotations: namespaces by their label, the rest by the default."""
+
+from typing import Any
+
+import pytest
+
+from federation.api import names
+from federation.scheduling.annotationswitch import AnnotationSwitch, problem_of
+
+
+def a_namespace(value: str | None, name: str = "shop") -> dict[str, Any]:
+    return {"metadata": {"name": name, "labels": {} if value is None else {names.SCHEDULING_ANNOTATIONS: value}}}
+
+
+@pytest.mark.parametrize("default", [True, False])
+def test_a_label_wins_over_the_default_and_its_changes_are_noticed(default: bool) -> None:  # a parameter of the test
+    switch = AnnotationSwitch(is_allowed=default)
+    assert not switch.put(a_namespace(None))
+    for value, is_allowed in (("disabled", False), ("enabled", True)):
+        assert switch.put(a_namespace(value)) == (switch.allows("shop") != (default if value == "disabled" else False))
+        assert switch.allows("shop") == is_allowed
+    assert switch.allows("elsewhere") == switch.allows("") == default
+    assert switch.remove("shop") == (not default)
+    assert switch.allows("shop") == default
+
+
+def test_a_label_with_another_value_is_told_and_leaves_the_default() -> None:
+    switch = AnnotationSwitch()
+    assert not switch.put(a_namespace("off"))
+    assert switch.allows("shop")
+    assert "'off' is neither enabled nor disabled" in problem_of(a_namespace("off"))
+    assert problem_of(a_namespace("disabled")) == problem_of(a_namespace(None)) == ""
