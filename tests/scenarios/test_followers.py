@@ -1,11 +1,13 @@
 """What a workload's pods need goes with the workload: there before it, and away after it."""
 
+import random
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import orjson
+import pytest
 from tests.support.manifests import a_deployment, a_policy, an_override
-from tests.support.world import World, a_world
+from tests.support.world import NAMES, World, a_world
 
 from federation.api import names
 from federation.api.resources import (
@@ -70,7 +72,10 @@ async def _starved(world: World) -> list[str]:
     for member in world.members.values():
         for deployment in (await member.admin.list(DEPLOYMENTS)).items:
             for _, kind, name in needs_of(DEPLOYMENT_TYPE | deployment):
-                if await world.find(KINDS[kind], name) and await member.find(KINDS[kind], name) is None:
+                wanted = await world.find(KINDS[kind], name) or {"metadata": {"deletionTimestamp": "never was"}}
+                if "deletionTimestamp" in wanted["metadata"]:
+                    continue
+                if await member.find(KINDS[kind], name) is None:
                     found.append(f"{member.name}: {deployment['metadata']['name']} lacks {kind} {name}")
     return found
 
@@ -309,3 +314,61 @@ async def test_objects_without_leaders_and_workloads_without_references_cost_no_
             controllers = {entry["controller"] for entry in federated["spec"].get("placements") or ()}
             assert names.FOLLOWER_CONTROLLER not in controllers, managers
             assert "follows" not in federated["spec"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_whatever_happens_in_whatever_order_no_workload_lacks_what_it_needs(seed: int) -> None:
+    """Workloads, configuration, placements and overrides come, change and go, members are away, the control plane restarts.
+
+    That followers end where their leaders are is among the invariants of every scenario.
+    """
+    chance = random.Random(seed)
+    async with a_world(seed=seed) as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1}))
+        await _create_needs(world)
+        for _ in range(25):
+            name, config = chance.choice(("web", "api")), chance.choice(("settings", "special"))
+            await _happen(world, chance, name, config)
+            for _ in range(chance.choice((0, 1, 5, 40))):
+                await world.clock.advance(0.05)
+                assert await _starved(world) == []
+        _mend(world)
+        await world.settle()
+        assert await _starved(world) == []
+
+
+def _mend(world: World) -> None:
+    for member in world.members.values():
+        member.line.mend()
+
+
+async def _happen(world: World, chance: random.Random, name: str, config: str) -> None:
+    """Do one thing that a user or an operator may do."""
+    deployment, needed = await world.find(DEPLOYMENTS, name), await world.find(CONFIGMAPS, config)
+    match chance.randrange(9):
+        case 0 | 1 if deployment is None:
+            await world.create(DEPLOYMENTS, _needy(name, config=config))
+        case 0 if deployment is not None:
+            volumes = [{"name": "config", "configMap": {"name": config}}]
+            await world.merge(DEPLOYMENTS, name, {"spec": {"template": {"spec": {"volumes": volumes}}}})
+        case 2 if deployment is not None:
+            await world.user.delete(DEPLOYMENTS, name, "default")
+        case 3 if needed is None:
+            await world.create(CONFIGMAPS, _config(config))
+            _mend(world)
+            await world.settle()  # Workloads that were there before it go without for a moment.
+        case 3:
+            await world.user.delete(CONFIGMAPS, config, "default")
+        case 4:
+            await _place(world, *chance.sample(NAMES, chance.randint(1, 3)))
+        case 5:
+            if await world.find(OVERRIDE_POLICIES, "special") is None:
+                await world.create(OVERRIDE_POLICIES, an_override(chance.choice(NAMES), MOUNTED, "special"))
+            else:
+                await world.user.delete(OVERRIDE_POLICIES, "special", "default")
+        case 6 if chance.random() < 0.5:
+            await world.restart()
+        case 7:
+            world.members[chance.choice(NAMES)].line.mode = chance.choice(("down", "hang"))
+        case 8:
+            world.members[chance.choice(NAMES)].line.mend()

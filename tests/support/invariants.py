@@ -10,8 +10,12 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, DEPLOYMENTS, FEDERATED_OBJECTS, Object
 from federation.base.errors import NotFound
+from federation.planning.followers.following import is_refusing, stored_leaders
+from federation.planning.followers.index import FollowerIndex
+from federation.planning.followers.leading import identity_of, is_follower_kind, lead_of
 from federation.planning.memberobject import effective_placement
 from federation.planning.naming import federated_object_name
+from federation.planning.placements import placement_of
 from tests.support.world import Member, World
 
 _MANAGED = f"{names.MANAGED_LABEL}=true"
@@ -23,6 +27,7 @@ async def violations(world: World) -> list[str]:
     for check in (
         members_hold_only_what_is_placed,
         members_hold_all_that_is_placed,
+        followers_are_with_their_leaders,
         replicas_add_up,
         statuses_add_up,
         nothing_lingers,
@@ -60,6 +65,26 @@ async def members_hold_all_that_is_placed(world: World) -> AsyncIterator[str]:
             where = template["metadata"]
             if await world.members[cluster].find(type_.resource, where["name"], where.get("namespace", "")) is None:
                 yield f"{name} is placed in {cluster} and is not there"
+
+
+async def followers_are_with_their_leaders(world: World) -> AsyncIterator[str]:
+    """Every follower is placed where its leaders take it, nowhere else, and names them."""
+    federated = (await _federated(world)).values()
+    index, scaling = (
+        FollowerIndex(),
+        {type_.key[::2] for type_ in world.plane.types.all() if type_.scale_target_ref_path},
+    )
+    for obj in federated:
+        type_ = world.plane.types.for_object(obj["spec"]["template"])
+        lead = lead_of(obj, type_, lambda group, kind: is_follower_kind(group, kind) or (group, kind) in scaling)
+        index.put(identity_of(obj), lead.followers)
+    for obj in federated:
+        identity = identity_of(obj)
+        leaders = set() if is_refusing(obj) else set(index.leaders_of(identity))
+        clusters = index.clusters_of(identity) if leaders else frozenset()
+        placed = placement_of(obj, names.FOLLOWER_CONTROLLER)
+        if placed != sorted(clusters) or set(stored_leaders(obj)) != leaders:
+            yield f"{obj['metadata']['name']} follows {stored_leaders(obj)} to {placed}, not {leaders} to {clusters}"
 
 
 async def replicas_add_up(world: World) -> AsyncIterator[str]:
