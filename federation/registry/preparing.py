@@ -13,6 +13,7 @@ from federation.base.clock import from_rfc3339, to_rfc3339
 from federation.base.errors import BadRequest, Conflict, invalid
 from federation.registry.access import details
 from federation.registry.decoding import check_fields
+from federation.registry.jsonequality import is_same
 from federation.registry.kinds import KindInfo
 from federation.registry.managedfields import track_update
 from federation.registry.options import WriteOptions
@@ -156,7 +157,7 @@ def prepare_update(
     elif subresource in _MAIN:
         strategy.default(new)
         strategy.prepare_update(new, old)
-    if new == old:
+    if is_same(new, old) if info.is_custom else new == old:
         return None
     if strategy.has_generation and subresource in _MAIN and strategy.spec_changed(new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from federation.base.errors import cause
 from federation.registry.cel.programs import CompileError, EvaluationError, Program, compile_expression
+from federation.registry.jsonequality import is_same
 from federation.registry.schema.fielditems import by_key, key_of
 from federation.registry.schema.model import LIST, MAP, NUMBER, STRING, STRUCT, Schema
 from federation.registry.validation.fields import Causes
@@ -94,7 +95,7 @@ class Rules:
                 self.items._check(inner, known, f"{path}[{index}]", causes)
 
     def _run(self, value: Any, old: Any, path: str, causes: Causes) -> None:
-        is_unchanged = old is not _NOTHING and old == value
+        is_unchanged = old is not _NOTHING and is_same(old, value)
         data: dict[str, Any] = {}
         for rule in self.rules:
             if rule.is_transition:

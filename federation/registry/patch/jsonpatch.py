@@ -7,6 +7,7 @@ texts nor its limit of operations. Pure, copy on write: only the containers on t
 from typing import Any, Final
 
 from federation.base.errors import BadRequest, Invalid, RequestEntityTooLarge, cause
+from federation.registry.jsonequality import is_same
 
 OPERATIONS_MAX: Final = 10_000
 _NEEDS_VALUE = frozenset({"add", "replace", "test"})
@@ -35,7 +36,7 @@ def _checked(operation: Any) -> dict[str, Any]:
     if not isinstance(operation, dict):
         raise BadRequest("json: cannot unmarshal a patch operation that is not an object")
     op, path = operation.get("op"), operation.get("path")
-    if op not in _OPERATIONS:
+    if not isinstance(op, str) or op not in _OPERATIONS:
         raise BadRequest(
             f"Unexpected kind of patch operation: {op!r}; expected one of {', '.join(sorted(_OPERATIONS))}"
         )
@@ -80,7 +81,7 @@ def _test(root: list[Any], path: str, wanted: Any) -> None:
         if wanted is None:
             return
         raise
-    if not _equal(found, wanted):
+    if not is_same(found, wanted):
         _refuse(f"testing value {path} failed: test failed")
 
 
@@ -168,14 +169,3 @@ def _take(root: list[Any], tokens: list[str], owned: set[int]) -> Any:
     else:
         del container[int(last)]
     return value
-
-
-def _equal(left: Any, right: Any) -> bool:
-    """JSON equality: unlike Python's, true is not 1."""
-    if isinstance(left, bool) or isinstance(right, bool):
-        return left is right
-    if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_equal(value, right[key]) for key, value in left.items())
-    if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_equal, left, right))
-    return bool(left == right)

@@ -10,6 +10,7 @@ is what Go's decoder says, with reason FieldValueTypeInvalid as well, and answer
 from typing import Any, Final
 
 from federation.base.errors import cause
+from federation.registry.jsonequality import is_same
 from federation.registry.schema import checks
 from federation.registry.schema.checks import show, type_name
 from federation.registry.schema.fielditems import by_key, key_of
@@ -97,7 +98,7 @@ def decode_errors(schema: Schema, obj: Any) -> list[str]:
 
 
 def _validate(schema: Schema, value: Any, path: str, causes: Causes, place: _Place, old: Any = ABSENT) -> None:
-    if conforms(schema, value) or (old is not ABSENT and old == value):
+    if conforms(schema, value) or (old is not ABSENT and is_same(old, value)):
         return
     if not _has_kind(schema, value):
         causes.append(_wrong_type(schema, value, path, place))

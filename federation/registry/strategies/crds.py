@@ -1,6 +1,7 @@
 """CustomResourceDefinitions, and the behaviour of the custom resources they define."""
 
 from federation.api.resources import Object
+from federation.registry.jsonequality import is_same
 from federation.registry.strategies.base import Strategy
 
 CLEANUP_FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
@@ -56,4 +57,6 @@ class CustomStrategy(Strategy):
     def spec_changed(self, new: Object, old: Object) -> bool:
         if super().spec_changed(new, old):
             return True
-        return not self._has_status and new.get("status") != old.get("status")
+        if not self._has_status and not is_same(new.get("status"), old.get("status")):
+            return True
+        return any(not is_same(value, old.get(key)) for key, value in new.items() if key not in {"metadata", "status"})

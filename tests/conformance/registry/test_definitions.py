@@ -342,3 +342,22 @@ async def test_a_definition_with_a_broken_rule_is_refused(api: Api) -> None:
     (found,) = caught.value.details["causes"]
     assert found["field"] == "spec.validation.openAPIV3Schema.x-kubernetes-validations[0].rule"
     assert "compilation failed: ERROR" in found["message"]
+
+
+async def test_true_does_not_pass_for_an_unchanged_one(api: Api) -> None:
+    await api.create("customresourcedefinitions", a_definition())
+    made = await api.create("widgets", a_widget(size=1))
+    with pytest.raises(Invalid, match=r"spec\.size: Invalid value: \"boolean\""):
+        await api.update("widgets", {**made, "spec": {**made["spec"], "size": True, "color": "blue"}})
+
+
+async def test_one_may_become_true_where_anything_may_stand(api: Api) -> None:
+    definition = a_definition()
+    spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    spec["x-kubernetes-preserve-unknown-fields"] = True
+    await api.create("customresourcedefinitions", definition)
+    made = await api.create("widgets", a_widget(free={"on": 1}))
+    changed = await api.update("widgets", {**made, "spec": {**made["spec"], "free": {"on": True}}})
+    assert changed["spec"]["free"] == {"on": True}
+    assert changed["spec"]["free"]["on"] is True
+    assert changed["metadata"]["generation"] == 2

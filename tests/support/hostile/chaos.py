@@ -158,11 +158,8 @@ class Chaos:
 
 def may_write(request: HostileRequest, key: str) -> bool:
     """Return whether an accepted request may write a key: below its collection, or what an eviction counts."""
-    plural = request.target.partition("?")[0].replace("/watch/", "/").split("/")
-    resource = (
-        plural[plural.index("namespaces") + 2]
-        if f"/namespaces/{SCRATCH}/" in request.target
-        else plural[-1 if request.method == "POST" else -2]
-    )
+    parts = request.target.partition("?")[0].split("/")
+    version = 2 if parts[1] == "api" else 3
+    resource = parts[version + 3] if f"/namespaces/{SCRATCH}/" in request.target else parts[version + 1]
     place = f"/{resource}/{SCRATCH}"
     return place in key or ("/eviction" in request.target and f"/poddisruptionbudgets/{SCRATCH}/" in key)

@@ -104,3 +104,9 @@ def test_a_malformed_operation_is_a_bad_request(operation):
 def test_too_many_operations_are_refused():
     with pytest.raises(RequestEntityTooLarge):
         json_patch({}, [{"op": "remove", "path": "/a"}] * 10_001)
+
+
+@pytest.mark.parametrize("op", [["add"], {"add": 1}, 5, None, True])
+def test_an_operation_is_named_by_text(op):
+    with pytest.raises(BadRequest, match="Unexpected kind of patch operation"):
+        patched({"op": op, "path": "/flag", "value": 1})
