@@ -142,7 +142,7 @@ class Subresources:
             obj = await self._asked(info, entry, posted, options, "eviction")
         wanted = read_delete_options(_part("Eviction", obj, "deleteOptions"))
         pod = encoding.decode(entry.value)
-        if pod.get("status", {}).get("phase") not in {"Succeeded", "Failed"}:
+        if not _is_out_of_budget(pod):
             await self._spend_budget(namespace, pod, options)
         await self._deleter.delete(info, namespace, name, replace(wanted, dry_run=wanted.dry_run or options.dry_run))
         return _success(code=201)
@@ -175,13 +175,16 @@ class Subresources:
 
         def spent(live: Object) -> tuple[Object, bool]:
             status = dict(live.get("status") or {})
+            if status.get("observedGeneration", 0) < live["metadata"].get("generation", 0):
+                text = f"The disruption budget {name} is still being processed by the server."
+                raise _budget_violated(text, retry_after_s=10)
+            if _may_go_unhealthy(pod, live):
+                return live, False
             allowed = status.get("disruptionsAllowed", 0)
             if allowed <= 0:
                 needed, present = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
                 text = f"The disruption budget {name} needs {needed} healthy pods and has {present} currently"
-                raise TooManyRequests(
-                    _PDB_VIOLATED, details={"causes": [{"reason": "DisruptionBudget", "message": text}]}
-                )
+                raise _budget_violated(text)
             now = self._access.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
             disrupted = {**(status.get("disruptedPods") or {}), pod["metadata"]["name"]: now}
             live["status"] = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
@@ -189,6 +192,31 @@ class Subresources:
 
         own = replace(options, user=None)
         await self._writer.change(budgets, namespace, name, spent, own, subresource="status")
+
+
+def _is_out_of_budget(pod: Object) -> bool:
+    """Tell whether no budget counts the pod: it has not begun, has ended, or goes already."""
+    phase = (pod.get("status") or {}).get("phase")
+    return phase in {"Pending", "Succeeded", "Failed"} or bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def _may_go_unhealthy(pod: Object, budget: Object) -> bool:
+    """Tell whether a pod that is not ready may go although the budget has nothing left to give."""
+    status = budget.get("status") or {}
+    conditions = (pod.get("status") or {}).get("conditions") or ()
+    if any(found.get("type") == "Ready" and found.get("status") == "True" for found in conditions):
+        return False
+    if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    needed = status.get("desiredHealthy", 0)
+    return bool(status.get("currentHealthy", 0) >= needed > 0)
+
+
+def _budget_violated(text: str, *, retry_after_s: int = 0) -> TooManyRequests:
+    details: dict[str, Any] = {"causes": [{"reason": "DisruptionBudget", "message": text}]}
+    if retry_after_s:
+        details["retryAfterSeconds"] = retry_after_s
+    return TooManyRequests(_PDB_VIOLATED, details=details)
 
 
 def to_scale(info: KindInfo, obj: Object) -> Object:

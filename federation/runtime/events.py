@@ -1,7 +1,8 @@
 """Kubernetes Events: what the product tells users about their objects.
 
 `event` never blocks and never raises: it puts a report into a bounded queue that `run` writes to the host. The same
-report (object, type, reason, message) seen again raises the count of the Event that is there instead of adding one. A
+report (object, type, reason, message) seen again raises the count of the Event that is there instead of adding one, and
+reports of an object that differ in nothing but their message become one Event after the tenth, as with client-go. A
 report about a federated object is written for its source object too, which is the one that the user looks at (spec
 §2.3). Metrics and logs tell operators; nothing here does.
 """
@@ -29,6 +30,7 @@ _dropped = Counter("federation_runtime_events_dropped_total", "Events lost: queu
 NORMAL, WARNING = "Normal", "Warning"
 MESSAGE_LENGTH_MAX = 1024
 """Kubernetes refuses longer messages."""
+_COMBINED = "(combined from similar events): "
 _FEDERATED_KINDS = frozenset((FEDERATED_OBJECTS.kind, CLUSTER_FEDERATED_OBJECTS.kind))
 
 
@@ -42,6 +44,8 @@ class EventOptions:
     """Written Events that can still be counted up."""
     remembered_s: float = 600.0
     """After this long without a repetition a report becomes a new Event."""
+    similar_max: int = 10
+    """Messages that an object may have under one reason before further ones share one Event, as in client-go."""
 
 
 class Recorder(Protocol):
@@ -73,6 +77,7 @@ class _Waiting:
     first: datetime
     last: datetime
     resource_version: str
+    message: str
 
 
 @dataclass(slots=True)
@@ -82,6 +87,15 @@ class _Written:
     namespace: str
     name: str
     count: int
+    last: datetime
+    message: str
+
+
+@dataclass(slots=True)
+class _Similar:
+    """The messages of reports that are otherwise the same, no more than tell whether they are too many."""
+
+    messages: set[str]
     last: datetime
 
 
@@ -105,6 +119,7 @@ class EventRecorder:
         self._idle = asyncio.Event()
         self._idle.set()
         self._written: OrderedDict[_Report, _Written] = OrderedDict()
+        self._similar: OrderedDict[_Report, _Similar] = OrderedDict()
         self._sequence = itertools.count()
 
     def event(self, obj: Object, type_: str, reason: str, message: str) -> None:
@@ -147,17 +162,35 @@ class EventRecorder:
 
     def _put(self, report: _Report, resource_version: str) -> None:
         now = self._clock.now()
+        message = report.message
+        if self._are_too_many(report, now):
+            report, message = report._replace(message=_COMBINED), (_COMBINED + message)[:MESSAGE_LENGTH_MAX]
         waiting = self._queue.get(report)
         if waiting is not None:
             waiting.count += 1
             waiting.last = now
+            waiting.message = message
             return
         if len(self._queue) >= self._options.queue_max:
             _dropped.labels("queue full").inc()
             return
-        self._queue[report] = _Waiting(1, now, now, resource_version)
+        self._queue[report] = _Waiting(1, now, now, resource_version, message)
         self._idle.clear()
         self._arrived.set()
+
+    def _are_too_many(self, report: _Report, now: datetime) -> bool:
+        """Tell whether a report differs from too many others in nothing but its message."""
+        key = report._replace(message="")
+        similar = self._similar.get(key)
+        if similar is None or (now - similar.last).total_seconds() > self._options.remembered_s:
+            similar = self._similar[key] = _Similar(set(), now)
+        similar.last = now
+        self._similar.move_to_end(key)
+        if len(similar.messages) <= self._options.similar_max:
+            similar.messages.add(report.message)
+        while len(self._similar) > self._options.remembered_max:
+            self._similar.popitem(last=False)
+        return len(similar.messages) > self._options.similar_max
 
     async def _write(self, report: _Report, waiting: _Waiting) -> None:
         known = self._written.get(report)
@@ -171,7 +204,9 @@ class EventRecorder:
                 return
         created = await self._client.create(EVENTS, self._to_event(report, waiting))
         metadata = created["metadata"]
-        self._written[report] = _Written(metadata["namespace"], metadata["name"], waiting.count, waiting.last)
+        self._written[report] = _Written(
+            metadata["namespace"], metadata["name"], waiting.count, waiting.last, waiting.message
+        )
         self._written.move_to_end(report)
         while len(self._written) > self._options.remembered_max:
             self._written.popitem(last=False)
@@ -179,8 +214,10 @@ class EventRecorder:
     async def _count_up(self, known: _Written, waiting: _Waiting) -> None:
         count = known.count + waiting.count
         patch: Object = {"count": count, "lastTimestamp": to_rfc3339(waiting.last)}
+        if waiting.message != known.message:
+            patch["message"] = waiting.message
         await self._client.patch(EVENTS, known.name, patch, patch_type=PatchType.MERGE, namespace=known.namespace)
-        known.count, known.last = count, waiting.last
+        known.count, known.last, known.message = count, waiting.last, waiting.message
 
     def _to_event(self, report: _Report, waiting: _Waiting) -> Object:
         namespace = report.namespace or "default"
@@ -202,7 +239,7 @@ class EventRecorder:
             "involvedObject": {key: value for key, value in involved.items() if value},
             "type": report.type,
             "reason": report.reason,
-            "message": report.message,
+            "message": waiting.message,
             "source": {"component": self._component},
             "reportingComponent": self._component,
             "reportingInstance": "",

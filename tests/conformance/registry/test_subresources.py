@@ -125,20 +125,65 @@ async def test_an_eviction_with_bad_options_evicts_nobody(api: Api, options: obj
     assert await api.exists("pods", "p")
 
 
-async def test_a_disruption_budget_stops_an_eviction(api: Api) -> None:
+async def a_running_pod(api: Api, *, is_ready: bool = True) -> None:
     pod = a_pod()
     pod["metadata"]["labels"] = {"app": "a"}
     await api.create("pods", pod)
-    await api.create(
-        "poddisruptionbudgets",
-        {"metadata": {"name": "b"}, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}},
-    )
-    with pytest.raises(TooManyRequests, match="Cannot evict pod as it would violate the pod's disruption budget"):
-        await api.create("pods", {"kind": "Eviction"}, name="p", subresource="eviction")
-    await api.patch("poddisruptionbudgets", "b", {"status": {"disruptionsAllowed": 1}}, subresource="status")
+    ready = [{"type": "Ready", "status": "True" if is_ready else "False"}]
+    await api.patch("pods", "p", {"status": {"phase": "Running", "conditions": ready}}, subresource="status")
+
+
+async def a_budget(api: Api, **status: int) -> None:
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "a"}}}
+    await api.create("poddisruptionbudgets", {"metadata": {"name": "b"}, "spec": spec})
+    if status:
+        await api.patch("poddisruptionbudgets", "b", {"status": status}, subresource="status")
+
+
+async def evict(api: Api) -> None:
     await api.create("pods", {"kind": "Eviction"}, name="p", subresource="eviction")
+
+
+async def test_a_disruption_budget_stops_an_eviction(api: Api) -> None:
+    await a_running_pod(api)
+    await a_budget(api, observedGeneration=1, desiredHealthy=1, currentHealthy=1)
+    with pytest.raises(TooManyRequests, match="Cannot evict pod as it would violate") as caught:
+        await evict(api)
+    (cause,) = caught.value.details["causes"]
+    assert cause["reason"] == "DisruptionBudget"
+    assert cause["message"] == "The disruption budget b needs 1 healthy pods and has 1 currently"
+    await api.patch("poddisruptionbudgets", "b", {"status": {"disruptionsAllowed": 1}}, subresource="status")
+    await evict(api)
     assert not await api.exists("pods", "p")
     assert (await api.get("poddisruptionbudgets", "b"))["status"]["disruptionsAllowed"] == 0
+
+
+async def test_a_budget_that_nobody_has_counted_yet_stops_an_eviction_for_now(api: Api) -> None:
+    await a_running_pod(api)
+    await a_budget(api)
+    with pytest.raises(TooManyRequests) as caught:
+        await evict(api)
+    assert caught.value.details["retryAfterSeconds"] == 10
+    assert "is still being processed by the server" in caught.value.details["causes"][0]["message"]
+
+
+async def test_a_pod_that_has_not_begun_is_in_no_budget(api: Api) -> None:
+    pod = a_pod()
+    pod["metadata"]["labels"] = {"app": "a"}
+    await api.create("pods", pod)
+    await a_budget(api)
+    await evict(api)
+    assert not await api.exists("pods", "p")
+
+
+async def test_a_pod_that_is_not_ready_may_go_when_enough_others_are(api: Api) -> None:
+    await a_running_pod(api, is_ready=False)
+    await a_budget(api, observedGeneration=1, desiredHealthy=1, currentHealthy=0)
+    with pytest.raises(TooManyRequests):
+        await evict(api)
+    await api.patch("poddisruptionbudgets", "b", {"status": {"currentHealthy": 1}}, subresource="status")
+    await evict(api)
+    assert not await api.exists("pods", "p")
 
 
 async def test_finalizing_a_terminating_namespace_removes_it(api: Api) -> None:

@@ -138,3 +138,16 @@ def test_only_a_controlling_owner_of_the_templates_kind_is_the_source() -> None:
     other = {**FEDERATED, "spec": {"template": {"apiVersion": "batch/v1", "kind": "Job"}}}
     assert source_of(other) is None
     assert source_of({"metadata": {}}) is None
+
+
+async def test_messages_that_never_end_become_one_event(recorder, server, start) -> None:
+    start(recorder.run())
+    for number in range(15):
+        recorder.event(WEB, WARNING, "NoFit", f"attempt {number}")
+        await recorder.wait_idle()
+    recorder.event(WEB, WARNING, "Other", "is counted by itself")
+    await recorder.wait_idle()
+    found = {event["message"]: event["count"] for event in await events(server)}
+    alone = {f"attempt {number}": 1 for number in range(10)}
+    combined = {"(combined from similar events): attempt 14": 5}
+    assert found == alone | combined | {"is counted by itself": 1}
