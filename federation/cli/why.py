@@ -17,17 +17,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from federation.api import names
-from federation.api.resources import FEDERATED_TYPE_CONFIGS, Resource
+from federation.api.resources import Resource
 from federation.base.clock import SystemClock, from_rfc3339, to_rfc3339_micro
 from federation.base.errors import ConfigurationError, NotFound
 from federation.cli.clusters import to_age, to_console
 from federation.cli.moments import parse_moment
+from federation.cli.plan.kinds import Kinds
 from federation.cli.session import Session, get_json
 from federation.cli.whydiff import print_difference
 from federation.cli.whyfollows import Following, print_following, read_following
 from federation.client.http import HTTPClient
 from federation.scheduling.comparison import compare
-from federation.scheduling.explain import ClusterRow, rows
+from federation.scheduling.explain import ClusterRow, kept_placement, rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +51,21 @@ async def why(session: Session, question: Question) -> None:
     if question.at:
         query["until"] = to_rfc3339_micro(parse_moment(question.at, SystemClock().now(), "--at"))
     async with session.client() as host:
-        served = await _resolve(host, kind_text)
-        query |= {"kind": served["kind"], "group": served["group"]}
-        if served["namespaced"]:
+        resource = await Kinds(host).named(kind_text)
+        query |= {"kind": resource.kind, "group": resource.group}
+        if resource.namespaced:
             query["namespace"] = question.namespace
         answer = await get_json(host, "/federation/v1/decisions", query)
         assert isinstance(answer, dict)
         records = answer["items"]
-        following = None if question.at else await read_following(host, served, question.namespace, name)
+        following = None if question.at else await read_following(host, resource, question.namespace, name)
         if not records and following is None:
-            raise ConfigurationError(await _say_nothing_decided(host, served, question, name))
+            raise ConfigurationError(await _say_nothing_decided(host, resource, question, name))
     if not records and following is not None:
-        _print_follower(served, question.namespace, name, following, question.output)
+        _print_follower(resource, question.namespace, name, following, question.output)
         return
     if question.is_difference and len(records) == 1:
-        raise ConfigurationError(f"{served['kind'].lower()}/{name}: there is no decision before it to compare with")
+        raise ConfigurationError(f"{resource.kind.lower()}/{name}: there is no decision before it to compare with")
     if question.output != "table":
         _dump(records, question)
     elif question.is_difference:
@@ -85,13 +86,12 @@ def _dump(records: list[dict[str, Any]], question: Question) -> None:
         print(yaml.safe_dump(orjson.loads(orjson.dumps(value)), sort_keys=False, allow_unicode=True), end="")
 
 
-async def _say_nothing_decided(host: HTTPClient, served: Mapping[str, Any], question: Question, name: str) -> str:
+async def _say_nothing_decided(host: HTTPClient, resource: Resource, question: Question, name: str) -> str:
     namespace = question.namespace
-    target = f"{served['kind'].lower()}/{name}"
-    where = f" in namespace {namespace}" if served["namespaced"] else ""
+    target = f"{resource.kind.lower()}/{name}"
+    where = f" in namespace {namespace}" if resource.namespaced else ""
     if question.at:
         return f"{target}{where}: no decision that was made until then is kept; without --at you see the newest"
-    resource = Resource(served["group"], served["version"], served["kind"], served["plural"], served["namespaced"])
     try:
         await host.get(resource, name, namespace if resource.namespaced else "")
     except NotFound:
@@ -102,24 +102,7 @@ async def _say_nothing_decided(host: HTTPClient, served: Mapping[str, Any], ques
     )
 
 
-async def _resolve(host: HTTPClient, text: str) -> dict[str, Any]:
-    """Return kind, group and scope of a federated kind, by kind, plural, singular or short name."""
-    wanted, _, group_wanted = text.lower().partition(".")
-    sources = [c["spec"]["sourceType"] for c in (await host.list(FEDERATED_TYPE_CONFIGS)).items]
-    for group, version in sorted({(s.get("group", ""), s["version"]) for s in sources}):
-        if group_wanted and group_wanted != group:
-            continue
-        path = f"/apis/{group}/{version}" if group else f"/api/{version}"
-        listed = await get_json(host, path, {})
-        assert isinstance(listed, dict)
-        for served in listed["resources"]:
-            known = {served["kind"].lower(), served["name"], served.get("singularName"), *served.get("shortNames", ())}
-            if "/" not in served["name"] and wanted in known:
-                return {**served, "group": group, "version": version, "plural": served["name"]}
-    raise ConfigurationError(f"{text!r} is no federated kind; `kubectl get federatedtypeconfigs` lists those that are")
-
-
-def _print_follower(served: Mapping[str, Any], namespace: str, name: str, following: Following, output: str) -> None:
+def _print_follower(resource: Resource, namespace: str, name: str, following: Following, output: str) -> None:
     """Print why an object that no policy applies to is where it is."""
     if output == "json":
         print(orjson.dumps(following.to_json(), option=orjson.OPT_INDENT_2).decode())
@@ -127,7 +110,7 @@ def _print_follower(served: Mapping[str, Any], namespace: str, name: str, follow
         print(yaml.safe_dump(following.to_json(), sort_keys=False, allow_unicode=True), end="")
     else:
         console = to_console()
-        console.print(f"[bold]{served['kind'].lower()}/{escape(name)}[/bold] in {namespace}: [bold]Following[/bold]")
+        console.print(f"[bold]{resource.kind.lower()}/{escape(name)}[/bold] in {namespace}: [bold]Following[/bold]")
         print_following(console, following)
 
 
@@ -140,6 +123,8 @@ def _print(record: Mapping[str, Any], following: Following | None) -> None:
     print_facts(console, explanation)
     if following is not None:
         print_following(console, following)
+    if kept := kept_placement(explanation):
+        console.print(f"  stays     {escape(kept)}")
     now = SystemClock().now()
     again = ""
     if count := record.get("repeats"):

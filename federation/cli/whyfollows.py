@@ -3,7 +3,6 @@
 No decision of the scheduler is behind that, so that it is read from the federated object as it is now.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,8 +10,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from federation.api import names
-from federation.api.resources import FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS
-from federation.base.errors import NotFound
+from federation.api.resources import FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS, Resource
+from federation.base.errors import Forbidden, NotFound
 from federation.client.http import HTTPClient
 from federation.planning.followers.following import stored_leaders
 from federation.planning.followers.leading import identity_of
@@ -34,18 +33,22 @@ class Following:
         return {"follows": self.leaders, "clusters": self.clusters}
 
 
-async def read_following(host: HTTPClient, served: Mapping[str, Any], namespace: str, name: str) -> Following | None:
-    """Return whom an object of a served kind follows, None when nobody."""
-    if not served["namespaced"]:
+async def read_following(host: HTTPClient, resource: Resource, namespace: str, name: str) -> Following | None:
+    """Return whom an object follows, None when nobody, or when the user may not read that."""
+    if not resource.namespaced:
         return None
-    for config in (await host.list(FEDERATED_TYPE_CONFIGS)).items:
+    try:
+        configs = (await host.list(FEDERATED_TYPE_CONFIGS)).items
+    except Forbidden:
+        return None
+    for config in configs:
         source = config["spec"]["sourceType"]
-        if (source.get("group", ""), source["kind"]) != (served["group"], served["kind"]):
+        if (source.get("group", ""), source["kind"]) != (resource.group, resource.kind):
             continue
         try:
             federated_name = federated_object_name(name, config["metadata"]["name"])
             federated = await host.get(FEDERATED_OBJECTS, federated_name, namespace)
-        except NotFound:
+        except (NotFound, Forbidden):
             continue
         leaders = [str(leader) for leader in stored_leaders(federated)]
         if leaders and identity_of(federated).name == name:

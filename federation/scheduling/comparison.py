@@ -6,10 +6,10 @@ its inputs nothing is said of them. Pure; `fedctl why --diff` prints it.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from federation.scheduling.explain import ClusterRow, rows
+from federation.scheduling.explain import ClusterRow, in_force, rows
 
 _NO_ROW = ClusterRow("")
 
@@ -53,7 +53,7 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
     old_inputs, new_inputs = before.get("inputs") or {}, after.get("inputs") or {}
     noted = sorted(old_inputs.keys() | new_inputs.keys()) if old_inputs and new_inputs else []
     changed = tuple(name for name in noted if old_inputs.get(name) != new_inputs.get(name))
-    old_rows, new_rows = ({row.name: row for row in rows(explanation)} for explanation in (before, after))
+    old_rows, new_rows = (_rows_in_force(explanation) for explanation in (before, after))
     names = dict.fromkeys((*new_rows, *old_rows)) if "clusters" in before and "clusters" in after else {}
     found = [_compare_cluster(name, old_rows.get(name), new_rows.get(name), before, after) for name in names]
     return Comparison(
@@ -63,6 +63,15 @@ def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Comparison:
         clusters=tuple(change for change in found if change.changes),
         unchanged=sum(not change.changes for change in found),
     )
+
+
+def _rows_in_force(explanation: Mapping[str, Any]) -> dict[str, ClusterRow]:
+    """Return the rows by cluster with what is placed there, also when the decision was not possible."""
+    placed = in_force(explanation)
+    return {
+        row.name: replace(row, is_selected=row.name in placed, replicas=placed.get(row.name))
+        for row in rows(explanation)
+    }
 
 
 def _compare_facts(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[FactChange]:
@@ -110,7 +119,7 @@ def _compare_cluster(
         said = f"rejected by {now.rejected_by}: {'; '.join(now.reasons)}" if now.rejected_by else "not rejected"
         changes.append(f"{said} (was {_refusal(was)})" if was.rejected_by else said)
     if was.is_selected != now.is_selected:
-        changes.append("selected" if now.is_selected else "not selected")
+        changes.append("selected" if now.is_selected else "not selected any more")
     elif was.replicas != now.replicas:
         changes.append("more replicas" if (now.replicas or 0) > (was.replicas or 0) else "fewer replicas")
     for plugin in dict.fromkeys((*now.scores, *was.scores)):

@@ -94,6 +94,20 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
     return explanation
 
 
+def in_force(explanation: Mapping[str, Any]) -> Mapping[str, int | None]:
+    """Return where the object is after a decision: an unsuccessful one leaves it where it was."""
+    placed: Mapping[str, int | None] = explanation.get("placements") or explanation.get("previous") or {}
+    return placed
+
+
+def kept_placement(explanation: Mapping[str, Any]) -> str:
+    """Return the placement that stays after an unsuccessful decision, in one line, "" when there is none."""
+    if explanation.get("placements") or not explanation.get("previous"):
+        return ""
+    kept = explanation["previous"]
+    return ", ".join(name if count is None else f"{name} {count}" for name, count in kept.items())
+
+
 def digest_of_failure(explanation: Mapping[str, Any]) -> bytes:
     """Return what makes two unsuccessful decisions the same: object, policy, outcome and reasons, not scores."""
     said = [explanation.get(key) for key in ("outcome", "reason", "policy", "rejected", "failed")]

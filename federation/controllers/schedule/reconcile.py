@@ -252,7 +252,8 @@ class Reconciler:
         explanation = decided or case.undecided(stuck.reason, stuck.message)
         digest, told = digest_of_failure(explanation), self._facts.waiting.told(case.key)
         if told is not None and told.digest == digest:
-            await self._reporter.repeated(case.subject, told.at)
+            if decided is not None:
+                await self._reporter.repeated(case.subject, told.at)
             self._facts.waiting.add(case.key, Told(why, digest, told.at, basis, hope))
             return
         if told is None or told.why != why:

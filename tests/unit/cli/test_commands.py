@@ -171,7 +171,7 @@ def test_why_compares_with_the_decision_before(server: Parts) -> None:
         ("web", "write KIND/NAME"),
         ("deployment/", "write KIND/NAME"),
         ("deployment/other", "deployment/other in namespace default does not exist"),
-        ("gadget/web", "'gadget' is no federated kind"),
+        ("gadget/web", "'gadget' is no kind that the server knows"),
     ],
 )
 def test_why_says_what_is_wrong_with_the_question(server: Parts, target: str, message: str) -> None:

@@ -63,11 +63,11 @@ def test_a_cluster_tells_what_happened_to_it() -> None:
     )
     assert changes(an_explanation(), after) == {
         "east": ("fewer replicas", "Affinity 100 → 20", "weight 3 → 1"),
-        "north": ("rejected by Ready: unready", "not selected"),
+        "north": ("rejected by Ready: unready", "not selected any more"),
         "south": ("joined", "selected"),
         "west": ("not rejected (was by TaintToleration: tainted)",),
     }
-    assert changes(after, an_explanation())["south"] == ("left", "not selected")
+    assert changes(after, an_explanation())["south"] == ("left", "not selected any more")
 
 
 def test_a_decision_that_was_not_possible_is_compared_by_its_facts() -> None:
@@ -75,6 +75,17 @@ def test_a_decision_that_was_not_possible_is_compared_by_its_facts() -> None:
     difference = compare(stuck, an_explanation())
     assert FactChange("outcome", "PolicyNotFound", "Scheduled") in difference.facts
     assert (difference.clusters, difference.unchanged) == ((), 0)
+
+
+def test_a_decision_that_found_no_cluster_leaves_the_object_where_it_is() -> None:
+    rejected = {name: {"plugin": "Ready", "reasons": ["unready"]} for name in ("east", "north", "west")}
+    failed = an_explanation(
+        placements={}, previous={"east": 3, "north": 1}, rejected=rejected, outcome="None", scores={}
+    )
+    assert changes(an_explanation(), failed)["east"] == ("rejected by Ready: unready",)
+    (east, *_) = (change for change in compare(an_explanation(), failed).clusters if change.name == "east")
+    assert east.after is not None
+    assert (east.after.is_selected, east.after.replicas) == (True, 3)
 
 
 def test_a_comparison_is_json() -> None:
