@@ -108,7 +108,7 @@ class Reconciler:
         is_blind = self._keep_unlooked(round_)
         await self._dispatcher.settle(round_)
         if round_.started or not (is_blind or round_.is_premature):
-            await self._write(key, federated, round_, done_with | selected)
+            await self._write(key, federated, round_, done_with | selected, is_blind=is_blind)
         return DONE if round_.recheck_after_s is None else Result(requeue_after_s=round_.recheck_after_s)
 
     def _keep_unlooked(self, round_: Round) -> bool:
@@ -127,10 +127,15 @@ class Reconciler:
                 round_.generations[cluster] = int(before.get(cluster, {}).get("lastObservedGeneration", 0))
         return is_blind
 
-    async def _write(self, key: Key, federated: Object, round_: Round, done_with: Iterable[str]) -> None:
+    async def _write(
+        self, key: Key, federated: Object, round_: Round, done_with: Iterable[str], *, is_blind: bool
+    ) -> None:
+        before = federated.get("status") or {}
+        # What is kept of a cluster that could not be looked at is about an earlier generation.
+        generation = before.get("syncedGeneration") if is_blind else federated["metadata"].get("generation")
         status = plan_status(
-            federated.get("status") or {},
-            generation=int(federated["metadata"].get("generation") or 0),
+            before,
+            generation=int(generation or 0),
             statuses=round_.statuses,
             generations=round_.generations,
             message=describe(round_),
