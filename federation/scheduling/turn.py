@@ -69,6 +69,13 @@ class Turn:
         """Return the scheduler's own placement so far."""
         return current_clusters(self.fed_object, self.federated_type)
 
+    def is_short(self) -> bool:
+        """Say whether topology constraints leave replicas without a place, as the object is placed now."""
+        if self.policy is None or not self.policy.topology_spread:
+            return False
+        wanted = self.federated_type.replicas(self.fed_object["spec"]["template"]) or 0
+        return 0 < sum(wanted if count is None else count for count in self.current().values()) < wanted
+
 
 @dataclass(frozen=True, slots=True)
 class Due:

@@ -223,3 +223,34 @@ def test_as_many_find_a_place_as_brute_force_finds(data: st.DataObject) -> None:
     topology = Topology(to_tree(found, data.draw(constraints())))
     plan = plan_over(topology, plan_replicas, demand).totals()
     assert sum(plan.values()) == best_by_brute_force(topology.root, demand)
+
+
+@given(st.data())
+def test_what_stays_unplaced_could_go_nowhere_even_one_by_one(data: st.DataObject) -> None:
+    """No leaf could take one more: it would break a constraint, or its clusters' bounds. Also with running replicas."""
+    found = data.draw(labels())
+    demand = data.draw(demands(tuple(found), preferences={}, avoid_disruption=True))
+    demand = replace(demand, preferences={c: Preference(1, 0, data.draw(st.integers(0, 6))) for c in found})
+    demand = replace(demand, current=held_of(demand))
+    topology = Topology(to_tree(found, data.draw(constraints())))
+    plan = plan_over(topology, plan_binpack, demand).totals()
+    if sum(plan.values()) >= demand.total:
+        return
+    for leaf in topology.root.leaves():
+        if count(leaf, plan) >= most(leaf, demand):
+            continue
+        cluster = next(c for c in leaf.clusters if plan.get(c, 0) < most(Domain((), (c,)), demand))
+        more = {**plan, cluster: plan.get(cluster, 0) + 1}
+        held = {c: max(demand.current.get(c, 0), plan.get(c, 0)) for c in found}
+        held[cluster] = demand.current.get(cluster, 0)
+        assert breaks(topology.root, demand, more, held)
+
+
+def breaks(root: Domain, demand: Demand, replicas: dict[str, int], held: dict[str, int]) -> bool:
+    """Say whether some constraint is broken, but for what runs already."""
+    try:
+        for node in inner(root):
+            check_skew(node, demand, replicas, held)
+    except AssertionError:
+        return True
+    return False

@@ -107,3 +107,30 @@ async def test_what_would_break_the_skew_stays_unplaced_and_is_told_until_a_new_
 
         await world.scale("web", 9)
         await until_regions(world, ap=3, eu=3, us=3)
+
+
+async def test_replicas_without_a_place_get_one_when_a_region_is_ready_again() -> None:
+    region = {"topologyKey": "region", "maxSkew": 1, "minDomains": 3, "whenUnsatisfiable": "DoNotSchedule"}
+    async with a_world(members=tuple(LABELS), labels=LABELS, has_workloads=False) as world:
+        lost = [world.members[f"us-{zone}"].line for zone in "ab"]
+        for is_restarted in (False, True):
+            for line in lost:
+                line.mode = "down"
+            await world.until_ready("us-a", "us-b", status="Unknown")
+            name = f"web-{is_restarted}".lower()
+            if not is_restarted:
+                await world.create(PROPAGATION_POLICIES, a_policy({}, topologySpread=[region]))
+            await world.create(DEPLOYMENTS, a_deployment(name, replicas=6))
+
+            async def look(name: str = name) -> dict[str, int]:
+                return regions(await world.replicas(name))
+
+            await world.until_equal(look, {"ap": 1, "eu": 1})
+            await world.settle()
+            if is_restarted:
+                await world.restart()
+                await world.settle()
+            for line in lost:
+                line.mode = "up"
+            await world.until_ready("us-a", "us-b")
+            await world.until_equal(look, {"ap": 2, "eu": 2, "us": 2})

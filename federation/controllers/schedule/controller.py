@@ -176,7 +176,8 @@ class ScheduleController:
             change = self._facts.clusters.remove((old or {})["metadata"]["name"])
         waiting = self._facts.waiting
         if change:
-            self._enqueue_many(waiting.helped_by((new or old or {})["metadata"]["name"], change))
+            name = (new or old or {})["metadata"]["name"]
+            self._enqueue_many((*waiting.helped_by(name, change), *self._facts.short.helped_by(name, change)))
         if change & _FOR_ALL:
             self._enqueue_many(key for key in self._all_keys() if key not in waiting)
 

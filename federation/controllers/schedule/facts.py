@@ -34,6 +34,8 @@ class Facts:
         self.profiles = profiles or Profiles()
         self.triggers = TriggerSource()
         self.waiting = Waiting()
+        self.short = Waiting()
+        """Objects that topology constraints leave replicas of without a place, until a cluster is ready again."""
         self._bound: dict[Key, PolicyRef] = {}
         self._by_policy: dict[PolicyRef, set[Key]] = {}
 
@@ -77,5 +79,6 @@ class Facts:
     def forget(self, key: Key) -> None:
         """Forget an object that is gone."""
         self.waiting.discard(key)
+        self.short.discard(key)
         self.bind(key, None)
         self.reservations.release(key)

@@ -45,6 +45,7 @@ from federation.scheduling.turn import (
 )
 
 _ANYTHING_HELPS = Hope(other=Change.ANY)
+_READY_HELPS = Hope(other=Change.READINESS)
 
 
 class FederatedObjects(Protocol):
@@ -114,7 +115,7 @@ class Reconciler:
         if case is None:
             return DONE
         snapshot = self._facts.clusters.snapshot()
-        is_waiting = key in self._facts.waiting
+        is_waiting = key in self._facts.waiting or self._facts.short.is_helped(key)
         promised = self._facts.reservations.promised(self._clock.monotonic())
         finding = assess(
             case.turn, self._facts, snapshot, is_waiting=is_waiting, options=self._options, reserved=promised
@@ -130,6 +131,7 @@ class Reconciler:
                 await self._defer(case, finding)
             case Untouched():
                 self._facts.waiting.discard(key)
+                self._facts.short.discard(key)
                 await self._reporter.recovered(case.subject, await self._keep(case, finding))
         return DONE
 
@@ -166,11 +168,14 @@ class Reconciler:
 
     async def _schedule(self, case: _Case, due: Due, snapshot: Snapshot) -> Result:
         """Decide, and put the decision in force; what helps from now on is looked at the next time."""
-        self._facts.waiting.unmark(case.key)
+        helped = [known for known in (self._facts.waiting, self._facts.short) if known.is_helped(case.key)]
+        for known in helped:
+            known.unmark(case.key)
         try:
             return await self._decide(case, due, snapshot)
         except BaseException:
-            self._facts.waiting.mark((case.key,))  # What has helped was not made use of.
+            for known in helped:
+                known.mark((case.key,))  # What has helped was not made use of.
             raise
 
     async def _decide(self, case: _Case, due: Due, snapshot: Snapshot) -> Result:
@@ -219,6 +224,7 @@ class Reconciler:
             self._facts.reservations.release(case.key)  # It was not put in force.
             raise
         self._facts.waiting.discard(case.key)
+        self._note_shortage(case, is_short=bool(decision.shortage and decision.unit.topology_spread))
         await self._reporter.recovered(case.subject, fed_object)
         if is_moved and (before or decision.shortage):
             move = persist.describe_move(before, decision.placements)
@@ -228,11 +234,18 @@ class Reconciler:
         explanation["isChanged"] = is_moved
         await self._reporter.journal(case.subject, decision.outcome, explanation, case.started_s)
 
+    def _note_shortage(self, case: _Case, *, is_short: bool) -> None:
+        if is_short:
+            self._facts.short.add(case.key, Told("", b"", self._clock.now(), hope=_READY_HELPS))
+        else:
+            self._facts.short.discard(case.key)
+
     async def _defer(self, case: _Case, finding: Deferred) -> None:
         """Keep the placement: nothing changed, or only what the policy says not to follow."""
         deferred = finding.verdict.deferred_reasons
         present = case.fed_object["metadata"].get("annotations") or {}
         fed_object = await self._keep(case, finding)
+        self._note_shortage(case, is_short=case.turn.is_short())
         await self._reporter.recovered(case.subject, fed_object)
         if deferred and present.get(names.SCHEDULING_DEFERRED_REASONS) != deferred:
             explanation = case.undecided("Deferred", deferred, because=finding.verdict.changed)

@@ -46,6 +46,8 @@ def plan_over(topology: Topology, planner: Planner, demand: Demand, steps: Steps
         if not less:
             break
         learnt |= less
+        # Asked for just that many, a planner might place fewer still.
+        answers |= {(leaf, most): answers[leaf, shares[leaf]] for leaf, most in less.items()}
     plan = Plan({}, {}, because=" and ".join(binding) if sum(shares.values()) < demand.total else "")
     if steps is not None:
         steps.append({"step": "topology", "domains": {str(leaf): n for leaf, n in shares.items()}})

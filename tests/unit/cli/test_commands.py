@@ -82,6 +82,20 @@ _EXPLANATION = {
     "previous": {"east": 1},
     "placements": {"east": 3, "north": 1},
     "rejected": {"west": {"plugin": "TaintToleration", "reasons": ["had untolerated taint [gpu]"]}},
+    "topology": [
+        {
+            "topologyKey": "region",
+            "maxSkew": 1,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "minDomains": 3,
+            "domains": {"eu": 3, "us": 1},
+            "skew": 0,
+            "withoutLabel": 2,
+            "notCounted": ["us"],
+        }
+    ],
+    "unplaced": 5,
+    "unplacedBecause": "maxSkew 1 of topology key region",
     "division": {
         "weights": {"by": "policy", "values": {"east": 3, "north": 1}},
         "steps": [{"step": "fill"}],
@@ -91,6 +105,7 @@ _EXPLANATION = {
 
 
 _EARLIER = {
+    "topology": None,
     "clusters": ["east", "west"],
     "unit": {"kind": "Deployment", "mode": "Divide", "desiredReplicas": 1},
     "previous": {},
@@ -133,6 +148,10 @@ def test_why_answers_for_every_cluster(server: Parts, target: str) -> None:
     assert "east 3, north 1" in text
     assert "ignored   annotation kubeadmiral.io/placements: its value cannot be understood" in text
     assert "can run    north 1" in text
+    assert "region: eu 3, us 1; skew 0 (maxSkew 1, minDomains 3, DoNotSchedule)" in text
+    assert "2 in clusters without this label" in text
+    assert "not counted, because unready or tainted: us" in text
+    assert "5 without a place within maxSkew 1 of topology key region" in text
 
 
 def test_why_is_also_json(server: Parts) -> None:
