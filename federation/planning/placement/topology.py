@@ -118,7 +118,14 @@ def _share_out(topology: Topology, demand: Demand, learnt: Shares) -> tuple[Shar
         _sum_up(root, running)
         return _fill(root, total, running), ()
     tiers = [_to_tier(leaves, tops, demand, learnt) for tops in _tiers(demand, held, topology.rooms)]
-    is_open = {leaf for leaf, most in tiers[-1].top.items() if most and not topology.closed.issuperset(leaf.clusters)}
+    limits = bounds_of(replace(demand, estimated={}))
+    is_open = {
+        leaf
+        for leaf in leaves
+        if learnt.get(leaf, 1) > 0
+        and any(limits.get(c, 1) > 0 for c in leaf.clusters)
+        and not topology.closed.issuperset(leaf.clusters)
+    }
     is_hard = any(constraint.is_hard for constraint in root.constraints())
 
     def raised(tier: _Tier, shares: Shares, most: int) -> tuple[Shares, _Round]:
@@ -165,7 +172,10 @@ def _to_tier(leaves: Iterable[Domain], tops: Counts, demand: Demand, learnt: Sha
 
 
 def _tiers(demand: Demand, held: Counts, rooms: Rooms | None) -> list[Counts]:
-    """Return the most per cluster, in the order in which it is used; the last is what policy and user allow."""
+    """Return the most per cluster, in the order in which it is used; the last is what policy and user allow.
+
+    What runs somewhere and need not be disrupted is never more than the most there.
+    """
     bounds, limits, total = bounds_of(demand), bounds_of(replace(demand, estimated={})), demand.total
     known: tuple[Counts | None, ...] = (None,) if rooms is None else rooms.tiers
     tiers: list[Counts] = [
@@ -176,7 +186,9 @@ def _tiers(demand: Demand, held: Counts, rooms: Rooms | None) -> list[Counts]:
         # What cannot run where it is stays there rather than wait elsewhere.
         tiers.append({c: min(limits.get(c, total), demand.current.get(c, 0)) for c in demand.clusters})
     tiers.append({c: min(limits.get(c, total), total) for c in demand.clusters})
-    return tiers
+    if not demand.avoid_disruption:
+        return tiers
+    return [{c: max(most, held[c]) for c, most in tier.items()} for tier in tiers]
 
 
 def _sum_up(node: Domain, current: _Round) -> None:
