@@ -5,7 +5,7 @@ failed behind the filters, any change; a cluster that joins or leaves always. To
 too little would lose one, so what is not known is hoped for. Pure: the schedule controller keeps and asks the hopes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -16,19 +16,22 @@ from federation.scheduling.framework.types import Change
 
 @dataclass(frozen=True, slots=True)
 class Hope:
-    """Changes that can help, by cluster and for all `other` ones; `at` is when time alone can, None for never."""
+    """Clusters by the changes that can help there, `other` for all that are not named; `at`: when time alone can."""
 
-    by_cluster: Mapping[str, Change] = field(default_factory=dict)
+    awaited: Mapping[Change, frozenset[str]] = field(default_factory=dict)
     other: Change = Change.NOTHING
     at: datetime | None = None
 
     def is_helped_by(self, cluster: str, change: Change) -> bool:
         """Say whether this change of the cluster may turn the decision around."""
-        return bool(change & self.by_cluster.get(cluster, self.other))
+        for awaited, clusters in self.awaited.items():
+            if cluster in clusters:
+                return bool(change & awaited)
+        return bool(change & self.other)
 
-    def key(self) -> tuple[frozenset[tuple[str, Change]], Change]:
+    def key(self) -> Hashable:
         """Return what is equal for all units that the same changes of clusters can help."""
-        return frozenset(self.by_cluster.items()), self.other
+        return frozenset(self.awaited.items()), self.other
 
 
 NO_CLUSTER_HELPS = Hope()
@@ -37,10 +40,13 @@ NO_CLUSTER_HELPS = Hope()
 
 def hope_of(decision: Decision, framework: Framework, now: datetime) -> Hope:
     """Return what can help the unit of an unsuccessful decision."""
-    rejected = decision.filtered.rejected if decision.filtered is not None else {}
-    awaited = {
-        name: Change.MEMBERSHIP | framework.awaits(status.plugin) for name, status in rejected.items() if status.plugin
-    }
+    by_plugin: dict[str, list[str]] = {}
+    for name, status in (decision.filtered.rejected if decision.filtered is not None else {}).items():
+        by_plugin.setdefault(status.plugin, []).append(name)
+    awaited: dict[Change, frozenset[str]] = {}
+    for plugin, names in by_plugin.items():
+        change = Change.MEMBERSHIP | framework.awaits(plugin)
+        awaited[change] = awaited.get(change, frozenset()).union(names)
     migration = decision.unit.custom_migration
     closed = migration.unavailable_until.values() if migration is not None else ()
     return Hope(awaited, Change.ANY, min((until for until in closed if until > now), default=None))

@@ -5,8 +5,8 @@ compared with few of them. An object that something may have helped is marked un
 mark, and as long as nothing of its own changed, there is nothing new to decide.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from federation.runtime.controller import Key
@@ -34,7 +34,7 @@ class Waiting:
     def __init__(self) -> None:
         self._told: dict[Key, Told] = {}
         self._helped: set[Key] = set()
-        self._groups: dict[object, tuple[Hope, dict[Key, None]]] = {}
+        self._groups: dict[Hashable, tuple[Hope, dict[Key, None]]] = {}
 
     def __len__(self) -> int:
         """Return how many objects wait."""
@@ -51,8 +51,10 @@ class Waiting:
     def add(self, key: Key, told: Told) -> None:
         """Note that the object could not be scheduled."""
         self._leave_group(key)
-        self._told[key] = told
-        self._groups.setdefault(told.hope.key(), (told.hope, {}))[1][key] = None
+        shared, members = self._groups.setdefault(told.hope.key(), (told.hope, {}))
+        members[key] = None
+        # One map of clusters for all that were rejected alike: with hundreds of clusters these are what takes memory.
+        self._told[key] = replace(told, hope=replace(shared, at=told.hope.at))
 
     def discard(self, key: Key) -> None:
         """Note that the object waits for nothing."""

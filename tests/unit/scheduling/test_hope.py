@@ -51,7 +51,7 @@ def test_a_rejection_hopes_for_what_it_depends_on(
     unit: dict[str, Any], cluster: dict[str, Any], change: Change
 ) -> None:
     found = hope(replace(UNIT, **unit), a_cluster(**cluster))
-    assert found.by_cluster == {"east": Change.MEMBERSHIP | change}
+    assert found.awaited == {Change.MEMBERSHIP | change: {"east"}}
     for one in Change.ANY:
         assert found.is_helped_by("east", one) == (one in (Change.MEMBERSHIP, change))
         assert found.is_helped_by("elsewhere", one)

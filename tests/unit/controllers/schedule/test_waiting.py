@@ -12,7 +12,8 @@ A, B, C = (Key("default", name) for name in "abc")
 
 
 def told(**hope: Change) -> Told:
-    return Told("why", b"", NOW, "basis", Hope({name: Change.MEMBERSHIP | change for name, change in hope.items()}))
+    awaited = {Change.MEMBERSHIP | change: frozenset((name,)) for name, change in hope.items()}
+    return Told("why", b"", NOW, "basis", Hope(awaited))
 
 
 def test_a_change_wakes_those_that_it_can_help() -> None:
@@ -32,6 +33,8 @@ def test_units_that_were_rejected_alike_are_looked_at_once() -> None:
     for number in range(1000):
         waiting.add(Key("default", str(number)), told(east=Change.TAINTS))
     assert len(waiting._groups) == 1
+    maps = {id(found.hope.awaited) for key in waiting.all() if (found := waiting.told(key)) is not None}
+    assert len(maps) == 1
     assert len(waiting.helped_by("east", Change.TAINTS)) == 1000
     for number in range(1000):
         waiting.discard(Key("default", str(number)))
