@@ -155,6 +155,9 @@ EVENT_GET_OBJECT_STATUS_ERROR = "GetObjectStatusError"
 EVENT_OPERATION_IN_CLUSTER = "{operation}InCluster"
 EVENT_OPERATION_IN_CLUSTER_FAILED = "{operation}InClusterFailed"
 
+# Reasons of Events that the embedded API writes as Kubernetes' own controllers do
+REASON_OWNER_REF_INVALID_NAMESPACE = "OwnerRefInvalidNamespace"
+
 # Reasons of the Propagated condition
 REASON_CHECK_CLUSTERS = "CheckClusters"
 REASON_CLUSTER_RETRIEVAL_FAILED = "ClusterRetrievalFailed"

@@ -7,11 +7,14 @@ from an index by owner uid, fed by one watch; every verdict reads the store. Rea
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any
 
+from federation.api.names import REASON_OWNER_REF_INVALID_NAMESPACE
 from federation.api.resources import Object
+from federation.base.clock import to_rfc3339
 from federation.base.errors import ApiError, NotFound, StoreError
 from federation.registry import encoding
 from federation.registry.access import Access
@@ -138,6 +141,7 @@ class GarbageCollector:
         verdicts = {owner["uid"]: await self._verdict(namespace, owner) for owner in owners}
         found = set(verdicts.values())
         if _Verdict.UNKNOWN in found:
+            await self._report_unreachable(info, obj)
             self._unsure.add(info.key(namespace, obj["metadata"]["name"]))
             return
         if _Verdict.SOLID in found:
@@ -184,6 +188,19 @@ class GarbageCollector:
             if entry is not None and _is_waiting(entry.value):
                 return True
         return False
+
+    async def _report_unreachable(self, info: KindInfo, obj: Object) -> None:
+        """Tell about owners that cannot be found, because they have a namespace and the object has none."""
+        metadata, kinds = obj["metadata"], self._access.kinds
+        if info.resource.namespaced:
+            return
+        for owner in metadata.get("ownerReferences") or ():
+            group, _, version = owner["apiVersion"].rpartition("/")
+            if (found := kinds.served(group, version, owner["kind"])) is None or not found.resource.namespaced:
+                continue
+            event = _invalid_owner_event(obj, owner, to_rfc3339(self._access.clock.now()))
+            with contextlib.suppress(ApiError):  # it stands there already
+                await self._writer.create(kinds.lookup("", "v1", "events"), "default", event, WriteOptions())
 
     async def _finish_foreground(self, info: KindInfo, owner: Object) -> None:
         """Delete the dependents of a waiting owner and let it go when none of them blocks it any more."""
@@ -284,3 +301,24 @@ def _is_waiting(value: bytes) -> bool:
         return False
     metadata = encoding.metadata_of(value)
     return bool(metadata.get("deletionTimestamp")) and FOREGROUND_FINALIZER in (metadata.get("finalizers") or ())
+
+
+def _invalid_owner_event(obj: Object, owner: dict[str, Any], now: str) -> Object:
+    """Return the Event that kube-controller-manager writes about such an owner, one per object and owner."""
+    metadata = obj["metadata"]
+    shown = f"[{owner['apiVersion']}/{owner['kind']}, namespace: , name: {owner['name']}, uid: {owner['uid']}]"
+    about = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{metadata['name'][:200]}.{metadata['uid'][:8]}{owner['uid'][:8]}".lower()},
+        "involvedObject": about,
+        "type": "Warning",
+        "reason": REASON_OWNER_REF_INVALID_NAMESPACE,
+        "message": f'ownerRef {shown} does not exist in namespace ""',
+        "source": {"component": "garbage-collector-controller"},
+        "reportingComponent": "garbage-collector-controller",
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "count": 1,
+    }

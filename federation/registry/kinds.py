@@ -138,11 +138,15 @@ class Kinds:
 
     def by_kind(self, group: str, version: str, kind: str) -> KindInfo:
         """Return the kind by its name; NotFound when it is not served."""
-        info = self._by_kind.get((group, version, kind))
+        info = self.served(group, version, kind)
         if info is None:
             api_version = f"{group}/{version}" if group else version
             raise NotFound(f'no matches for kind "{kind}" in version "{api_version}"')
         return info
+
+    def served(self, group: str, version: str, kind: str) -> KindInfo | None:
+        """Return the kind by its name, None when it is not served."""
+        return self._by_kind.get((group, version, kind))
 
     def find(self, group: str, plural: str) -> KindInfo | None:
         """Return a kind in any version, the storage version first; None when the resource is not served."""

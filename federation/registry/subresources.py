@@ -53,8 +53,10 @@ class Subresources:
     ) -> bytes:
         """Do what POST means: bind or evict a pod."""
         if subresource == "binding":
+            _check_posted("Binding", "v1", obj, namespace, name)
             return await self._bind(info, namespace, name, obj, options)
         if subresource == "eviction":
+            _check_posted("Eviction", "policy/v1", obj, namespace, name)
             return await self._evict(info, namespace, name, obj, options)
         raise MethodNotAllowed(f"create is not supported on {info.resource.plural}/{subresource}")
 
@@ -66,6 +68,7 @@ class Subresources:
             return await self._finalize(info, name, obj, options)
         if subresource != "scale":
             raise MethodNotAllowed(f"update is not supported on {info.resource.plural}/{subresource}")
+        _check_posted("Scale", "autoscaling/v1", obj, namespace if info.resource.namespaced else "", name)
         revision = _part("Scale", obj, "metadata").get("resourceVersion") or ""
 
         def replaced(live: Object) -> tuple[Object, bool]:
@@ -249,6 +252,25 @@ def _part(kind: str, obj: Object, name: str) -> dict[str, Any]:
     if not isinstance(part, dict):
         raise BadRequest(f'{kind} in version "v1" cannot be handled as a {kind}: {name}: must be an object')
     return part
+
+
+def _check_posted(kind: str, api_version: str, obj: Object, namespace: str, name: str) -> None:
+    """Check that a virtual object is of its kind and about the object that the request addresses; BadRequest."""
+    version = api_version.rpartition("/")[2]
+    if (given := obj.get("kind") or kind) != kind:
+        raise BadRequest(f'{given} in version "{version}" cannot be handled as a {kind}: the kinds differ')
+    if (given := obj.get("apiVersion") or api_version) != api_version:
+        raise BadRequest(
+            f"the API version in the data ({given}) does not match the expected API version ({api_version})"
+        )
+    metadata = _part(kind, obj, "metadata")
+    if (given := metadata.get("name") or name) != name:
+        raise BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    if (given := metadata.get("namespace") or namespace) != namespace:
+        raise BadRequest(
+            "the namespace of the provided object does not match the namespace sent on the request"
+            f" ({given} != {namespace})"
+        )
 
 
 def with_replicas(info: KindInfo, obj: Object, replicas: int) -> Object:

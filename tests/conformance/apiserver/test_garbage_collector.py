@@ -152,3 +152,19 @@ def test_an_eviction_deletes_a_pod(api: Api) -> None:
     api.create("pods", a_pod())
     api.create("pods", {"metadata": {"name": "p"}}, name="p", subresource="eviction")
     assert not api.exists("pods", "p")
+
+
+def test_an_owner_in_a_namespace_cannot_own_what_has_none(api: Api) -> None:
+    owner = api.create("configmaps", a_config_map("owner"))
+    role = f"owned-{api.namespace}"
+    metadata = {"name": role, "ownerReferences": owned_by(owner, "v1", "ConfigMap")}
+    uid = api.create("clusterroles", {"metadata": metadata, "rules": []})["metadata"]["uid"]
+    try:
+        events = api.url("events", namespace="default")
+        selector = f"involvedObject.uid={uid},reason=OwnerRefInvalidNamespace"
+        (event,) = eventually(lambda: api.send("GET", events, fieldSelector=selector).json()["items"])
+        assert (event["type"], event["involvedObject"]["kind"]) == ("Warning", "ClusterRole")
+        assert event["message"].endswith('does not exist in namespace ""')
+        assert api.exists("clusterroles", role)
+    finally:
+        api.delete("clusterroles", role)
