@@ -1,7 +1,8 @@
 """Wiring of the schedule controller: which events of objects, policies, profiles and clusters concern which object.
 
 Objects of a policy with a higher priority are worked on first; of those alike a change of one object is, and what
-concerns many (a cluster's labels, a policy) queues behind it. Changes that can only help objects that could not be
+concerns many (a cluster's labels, a policy) queues behind it. What could not be scheduled is woken by changes that can
+help it (`waiting.py`), and by no others.
 """
 
 import asyncio
