@@ -13,6 +13,7 @@ from federation.scheduling.framework.testing import NOW, ClusterBuilder, a_clust
 from federation.scheduling.framework.types import AutoMigration, CustomMigration, ReplicasStrategy, SchedulingUnit
 from federation.scheduling.policy import to_constraints
 from federation.scheduling.snapshot import Snapshot
+from federation.scheduling.webhooks.v1beta1payload import Payload
 
 ENGINE = Engine(load_plugins())
 STRATEGIES = pytest.mark.parametrize("strategy", list(ReplicasStrategy))
@@ -224,3 +225,10 @@ def test_no_cluster_to_copy_to_is_told() -> None:
 def test_divided_replicas_get_clusters_in_every_region() -> None:
     decision = decide(divided(9, spread(), max_clusters=3), *FIVE)
     assert decision.placements == {"a1": 3, "e1": 3, "u1": 3}
+
+
+def test_plugins_over_http_are_told_the_constraints_as_the_policy_has_them() -> None:
+    constraints = [spread(minDomains=2), softly("zone", 3)]
+    payload = Payload(frozenset({"policy"}), frozenset(), {})
+    assert payload.unit(divided(3, *constraints))["policy"]["topologySpread"] == constraints
+    assert "topologySpread" not in payload.unit(divided(3))["policy"]
