@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from federation.registry.fielddiff import KeyMissingError, by_element, element_of, field_of
 from federation.registry.fieldtrie import SELF, WHOLE, Trie, is_member
+from federation.registry.jsonequality import is_same
 from federation.registry.schema.model import ANYTHING, LIST, Schema
 
 _SET_BY_SERVER: Final = frozenset(
@@ -91,19 +92,19 @@ def _merge_lists(field: Schema, before: list[Any], value: list[Any], changed: Tr
             raise KeyMissingError
         old_items, new_items = by_element(field, before), by_element(field, value)
     except KeyMissingError:
-        if before == value:
+        if is_same(before, value):
             return before
         changed[SELF] = {}
         return value
     items = field.items or ANYTHING
     merged: dict[str, Any] = {}
-    is_same = True
+    is_unchanged = True
     for element, item in new_items.items():
         old = old_items.get(element)
         if old is None:
             merged[element] = _without_nulls(item)
             changed[element] = WHOLE
-            is_same = False
+            is_unchanged = False
         elif old is item:
             merged[element] = old
         elif item.__class__ is dict and old.__class__ is dict and not items.is_atomic:
@@ -111,15 +112,15 @@ def _merge_lists(field: Schema, before: list[Any], value: list[Any], changed: Tr
             after = _merge_maps(items, old, item, changed_below)
             if changed_below:
                 changed[element] = changed_below
-            is_same = is_same and after is old
+            is_unchanged = is_unchanged and after is old
             merged[element] = after
         else:
-            if old != item:
+            if not is_same(old, item):
                 changed[element] = {}
-                is_same = False
-            merged[element] = item if old != item else old
+                is_unchanged = False
+            merged[element] = item
     order = _order(list(old_items), list(new_items))
-    if is_same and len(order) == len(before) and order == list(old_items):
+    if is_unchanged and len(order) == len(before) and order == list(old_items):
         return before
     return [merged[element] if element in merged else old_items[element] for element in order]
 
@@ -221,7 +222,7 @@ def _prune_map(schema: Schema, value: dict[str, Any], doomed: dict[str, _Fate], 
 def _prune_list(schema: Schema, value: list[Any], doomed: dict[str, _Fate], removed: Trie) -> list[Any] | None:
     result = []
     items = schema.items or ANYTHING
-    is_same = True
+    is_unchanged = True
     for item in value:
         try:
             element = element_of(schema, item) if schema.list_type in ("map", "set") else ""
@@ -233,13 +234,13 @@ def _prune_list(schema: Schema, value: list[Any], doomed: dict[str, _Fate], remo
         fate = doomed[element]
         if fate is None:
             removed[element] = WHOLE
-            is_same = False
+            is_unchanged = False
         else:
             removed_below: Trie = {}
             after = prune(items, item, *fate, removed_below)
             if removed_below:
                 removed[element] = removed_below
-            is_same = is_same and after is item
+            is_unchanged = is_unchanged and after is item
             if after is not None:
                 result.append(after)
-    return value if is_same else result or None
+    return value if is_unchanged else result or None

@@ -157,7 +157,7 @@ def prepare_update(
     elif subresource in _MAIN:
         strategy.default(new)
         strategy.prepare_update(new, old)
-    if is_same(new, old) if info.is_custom else new == old:
+    if is_same(new, old):
         return None
     if strategy.has_generation and subresource in _MAIN and strategy.spec_changed(new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
@@ -283,11 +283,13 @@ def _check_changes(info: KindInfo, new: Object, old: Object, options: WriteOptio
 
 def _changed(new: Object, old: Object) -> Object:
     """Return the fields of `new` that `old` does not have so; the values are the very ones of `new`."""
-    return {key: value for key, value in new.items() if value != old.get(key)}
+    return {key: value for key, value in new.items() if not is_same(value, old.get(key))}
 
 
 def _differs(new: Object, old: Object) -> bool:
-    return new.keys() != old.keys() or any(value != old[key] for key, value in new.items() if key != "metadata")
+    return new.keys() != old.keys() or any(
+        not is_same(value, old[key]) for key, value in new.items() if key != "metadata"
+    )
 
 
 def _track(

@@ -2,10 +2,12 @@
 
 No update is lost: every acknowledged one is counted in its object. No watcher misses, repeats or reorders an event, and
 each list is one snapshot: both are held against the store's own log. On SQLite, on PostgreSQL, and with two registries
-on one PostgreSQL, as two processes have them.
+on one PostgreSQL, as two processes have them. `CONCURRENT_UPDATES=2000` makes each writer that busy on all of them
+(two minutes each), not only on SQLite.
 """
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -32,7 +34,8 @@ from federation.registry.paging import ContinuationExpired
 from federation.registry.registry import Registry
 
 WRITERS = 8
-_S_MAX = 240
+UPDATES = int(os.environ.get("CONCURRENT_UPDATES", "150"))
+_S_MAX = 600
 _POSTGRES = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
 PLACES = [
     pytest.param("sqlite", 1, id="sqlite"),
@@ -115,8 +118,6 @@ async def contend(backend: StoreBackend, registries: list[Registry], updates: in
     await check_counts(first, writers, updates)
     check_watches(log, watchings)
     check_lists(log, listers)
-    print(f"{updates * WRITERS} updates, {sum(w.retries for w in writers)} retries, {sum(w.resumed for w in watchings)} resumed,"
-          f" {sum(len(w.chains) - 1 for w in watchings)} listed again, {sum(len(one.lists) for one in listers)} paged lists")  # fmt: skip
 
 
 async def expire_a_list(registry: Registry, first: Registry) -> None:
@@ -184,10 +185,10 @@ def check_lists(log: Log, listers: list[Lister]) -> None:
 
 @pytest.mark.parametrize(("kind", "registries"), PLACES)
 async def test_nothing_is_lost_and_everybody_is_told_in_order(backend: StoreBackend, registries: int) -> None:
-    await contend(backend, await registries_of(backend, registries), updates=150)
+    await contend(backend, await registries_of(backend, registries), updates=UPDATES)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "registries"), PLACES)
-async def test_nothing_is_lost_in_many_updates(backend: StoreBackend, registries: int) -> None:
-    await contend(backend, await registries_of(backend, registries), updates=2000)
+@pytest.mark.parametrize("kind", ["sqlite"])
+async def test_nothing_is_lost_in_two_thousand_updates_of_each_writer(backend: StoreBackend) -> None:
+    await contend(backend, await registries_of(backend, 1), updates=2000)

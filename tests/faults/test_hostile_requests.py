@@ -16,7 +16,7 @@ from tests.support.hostile.hostility import Hostility
 from tests.support.hostile.requests import Victim
 from tests.support.hostile.world import KEPT, HostileRequest, Target, a_target
 
-REQUESTS = int(os.environ.get("HOSTILE_REQUESTS", "2000"))
+REQUESTS = int(os.environ.get("HOSTILE_REQUESTS", "3000"))
 FIRST_SEED = int(os.environ.get("HOSTILE_SEED", "1"))
 _SHOWN_MAX = 10
 

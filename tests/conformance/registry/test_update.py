@@ -292,3 +292,11 @@ async def test_metadata_that_changes_is_checked_field_by_field(api: Api) -> None
         broken["metadata"][field] = wrong
         with pytest.raises(BadRequest, match=rf"metadata\.{field}"):
             await api.update("configmaps", broken)
+
+
+async def test_true_does_not_pass_for_an_unchanged_one(api: Api) -> None:
+    made = await api.create("deployments", a_deployment(replicas=1))
+    lied = {**made, "metadata": {**made["metadata"], "labels": {"a": "b"}}, "spec": {**made["spec"], "replicas": True}}
+    with pytest.raises(BadRequest, match=r"cannot unmarshal bool into Go struct field DeploymentSpec\.spec\.replicas"):
+        await api.update("deployments", lied)
+    assert await api.get("deployments", "web") == made
