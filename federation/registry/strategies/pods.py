@@ -20,6 +20,7 @@ class PodStrategy(Strategy):
     """v1 Pod: almost immutable, deleted with grace once a node has it."""
 
     returns_deleted_object = True
+    has_generation = True
 
     def default(self, obj: Object) -> None:
         defaults.default_pod(obj)

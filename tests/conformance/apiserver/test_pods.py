@@ -123,3 +123,9 @@ def test_a_status_changes_nothing_else_and_nothing_else_changes_a_status(api: Ap
     assert reported["status"]["observedGeneration"] == 1
     changed = api.patch("deployments", "web", {**patch, "status": {"observedGeneration": 7}})
     assert (changed["spec"]["replicas"], changed["status"]["observedGeneration"] < 7) == (9, True)
+
+
+def test_a_pod_counts_the_changes_of_its_spec(api: Api) -> None:
+    assert api.create("pods", a_pod())["metadata"]["generation"] == 1
+    assert api.patch("pods", "p", {"metadata": {"labels": {"a": "b"}}})["metadata"]["generation"] == 1
+    assert api.patch("pods", "p", {"spec": {"activeDeadlineSeconds": 900}})["metadata"]["generation"] == 2
