@@ -48,9 +48,10 @@ generate: env ## Generate committed data again: built-in schemas, CRD manifests
 	$(BIN)/python tools/generate_schema.py
 	$(BIN)/python tools/generate_crds.py
 
-bench: env ## Measure store, API server, propagation and how full members get
+bench: env ## Measure store, API server, scheduling, propagation and how full members get
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/apiserver.py
+	$(BIN)/python benchmarks/scheduling.py
 	$(BIN)/python benchmarks/propagation.py
 	$(BIN)/python benchmarks/utilisation.py
 
