@@ -15,7 +15,6 @@ The last line is one JSON line; figures without a suffix are `warm`, `algorithm_
 """
 
 import argparse
-import gc
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -28,6 +27,7 @@ import orjson
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, default_type_configs, from_config
+from federation.base.memory import tune_collector
 from federation.planning import pipeline
 from federation.scheduling.annotationswitch import AnnotationSwitch
 from federation.scheduling.engine import Engine
@@ -282,7 +282,7 @@ def main() -> None:
         for name, count in (("warm", options.decisions), ("cold", max(50, options.decisions // 20))):
             load = Load(size, options.seed, profile, CLOCKS[options.clock], is_spread=options.spread)
             measure(load, 50, is_cold=False)  # the first calls of a process pay for caches of the interpreter
-            gc.collect()
+            tune_collector()  # as the control plane does
             result = measure(load, count, is_cold=name == "cold")
             per_s, p50, p99 = result.per_s(), result.percentile_ms(0.5), result.percentile_ms(0.99)
             print(f"{size:>8} {name:5} {per_s:>12,.0f} {p50:>8.2f} {p99:>8.2f} {result.engine_ms():>10.2f}")

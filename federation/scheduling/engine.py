@@ -8,6 +8,7 @@ with a failing plugin or that places no replica at all is *not* an empty placeme
 caller keeps what is; and a unit that is scaled to 0 stays in its clusters with 0 replicas.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -235,9 +236,10 @@ def _shortage(unplaced: int, wanted: int | None, division: Division | None) -> s
 def availability(snapshot: Snapshot, filtered: Filtered | None) -> str:
     """Return "2/3 clusters are available: 1 cluster(s) were unready", reasons counted and in a fixed order."""
     counts: dict[str, int] = {}
-    for status in filtered.rejected.values() if filtered else ():
-        for reason in status.reasons or (f"filtered by {status.plugin}",):
-            counts[reason] = counts.get(reason, 0) + 1
+    statuses = {id(status): status for status in filtered.rejected.values()} if filtered else {}
+    for which, times in Counter(map(id, filtered.rejected.values()) if filtered else ()).items():
+        for reason in statuses[which].reasons or (f"filtered by {statuses[which].plugin}",):
+            counts[reason] = counts.get(reason, 0) + times
     available = len(filtered.feasible) if filtered else 0
     text = f"{available}/{len(snapshot.clusters)} clusters are available"
     reasons = sorted(f"{count} {reason}" for reason, count in counts.items())

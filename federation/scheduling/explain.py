@@ -53,7 +53,7 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
             "desiredReplicas": unit.desired_replicas,
             "request": unit.request,
         },
-        "clusters": [cluster.name for cluster in decision.snapshot.clusters],
+        "clusters": list(decision.snapshot.by_name),
         "previous": unit.current,
         "placements": decision.placements,
     }
@@ -63,14 +63,14 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
             for name, status in decision.filtered.rejected.items()
         }
     if decision.scored is not None:
-        totals = decision.scored.totals
+        clusters, totals = zip(*decision.scored.totals, strict=True) if decision.scored.totals else ((), ())
         explanation["scores"] = {
-            "clusters": [entry.cluster.name for entry in totals],
+            "clusters": [cluster.name for cluster in clusters],
             "plugins": [
                 {"plugin": part.plugin, "weight": part.weight, "raw": part.raw, "normalised": part.normalised}
                 for part in decision.scored.parts
             ],
-            "totals": [entry.score for entry in totals],
+            "totals": totals,
         }
     if decision.selections:
         explanation["select"] = [{"plugin": step.plugin, "clusters": step.clusters} for step in decision.selections]

@@ -18,6 +18,7 @@ from federation.planning.hashing import fnv1_32_each
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 
 _SCALE = 1_000_000
+_NEVER = 2**62
 _NO_PREFERENCE = Preference()
 Planner = Callable[[Demand, Steps | None], Plan]
 Counts = Mapping[str, int]
@@ -39,11 +40,13 @@ class Rooms:
     @property
     def tiers(self) -> tuple[Counts, ...]:
         """Both rooms, the surest first; one when nothing is promised."""
-        return (self.sure, self.free) if self.sure != self.free else (self.free,)
+        return (self.free,) if self.sure is self.free or self.sure == self.free else (self.sure, self.free)
 
     def explain(self) -> dict[str, Any]:
         """Return what goes into a division's explanation."""
-        promised = {name: count - sure for name, count in self.free.items() if (sure := self.sure[name]) != count}
+        promised: dict[str, int] = {}
+        if self.sure is not self.free:
+            promised = {name: count - sure for name, count in self.free.items() if (sure := self.sure[name]) != count}
         parts = {"replicas": self.free, "promised": promised, "waiting": self.waiting}
         return {name: part for name, part in parts.items() if part}
 
@@ -211,31 +214,35 @@ def _take(demand: Demand, amount: int, plan: Counts, rooms: Rooms) -> dict[str, 
 def _share_out(
     demand: Demand, amount: int, most: Counts, free: Counts, sizes: Counts, *, emptiest: bool
 ) -> dict[str, int]:
-    """Share an amount in proportion to what is possible; it must not be more than that in all.
+    """Share an amount in proportion to what is possible, more than 0 and not more than that in all; leave out zeros.
 
     What rounding leaves over goes, one each, to the clusters with the largest share of themselves free after that, or
     the smallest; between equals to others for every workload.
     """
-    total = sum(most.values())
-    shares = {cluster: amount * count // total for cluster, count in most.items()}
-    rest = amount - sum(shares.values())
-    if not rest:
-        return shares
-    sign = -_SCALE if emptiest else _SCALE
-    levels = {
-        cluster: sign * (free[cluster] - share if emptiest else free[cluster] - most[cluster] + share) // sizes[cluster]
-        for cluster, share in shares.items()
-        if share < most[cluster]
-    }
-    last = sorted(levels.values())[rest - 1]
-    equals = [cluster for cluster, level in levels.items() if level == last]
-    first = [cluster for cluster, level in levels.items() if level < last]
-    if len(equals) > rest - len(first):
-        ranks = dict(zip(equals, fnv1_32_each(equals, demand.key), strict=True))
-        equals.sort(key=lambda cluster: (ranks[cluster], cluster))
-    for cluster in (*first, *equals[: rest - len(first)]):
-        shares[cluster] += 1
-    return shares
+    names, counts, total = list(most), list(most.values()), sum(most.values())
+    shares = [amount * count // total for count in counts]
+    rest = amount - sum(shares)
+    if rest:
+        columns = zip(counts, shares, map(free.__getitem__, names), map(sizes.__getitem__, names), strict=True)
+        # A cluster that has given or got all that is possible has no level.
+        if emptiest:
+            levels = [
+                (share - left) * _SCALE // size if share < count else _NEVER for count, share, left, size in columns
+            ]
+        else:
+            levels = [
+                (left - count + share) * _SCALE // size if share < count else _NEVER
+                for count, share, left, size in columns
+            ]
+        last = sorted(levels)[rest - 1]
+        first = [at for at, level in enumerate(levels) if level < last]
+        equals = [at for at, level in enumerate(levels) if level == last]
+        if len(equals) > rest - len(first):
+            tied = [names[at] for at in equals]
+            equals = [at for _, _, at in sorted(zip(fnv1_32_each(tied, demand.key), tied, equals, strict=True))]
+        for at in (*first, *equals[: rest - len(first)]):
+            shares[at] += 1
+    return {cluster: share for cluster, share in zip(names, shares, strict=True) if share}
 
 
 def _note(steps: Steps | None, name: str, plan: Counts, difference: int) -> None:

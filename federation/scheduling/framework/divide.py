@@ -76,8 +76,10 @@ def divide_with(
         explanation["estimated"] = dict(demand.estimated)
     if plan.overflow:
         explanation["overflow"] = plan.overflow
-    totals = plan.totals()
-    return Division({name: totals[name] for name in demand.clusters if totals.get(name)}, explanation, plan.because)
+    replicas_in = plan.totals().get
+    return Division(
+        {name: count for name in demand.clusters if (count := replicas_in(name))}, explanation, plan.because
+    )
 
 
 def current_replicas(unit: SchedulingUnit) -> dict[str, int]:
@@ -93,10 +95,8 @@ def maximums(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, int
     """
     bounds = dict(unit.max_replicas)
     held: dict[str, int] | None = None
-    for cluster in clusters:
-        if cluster.taints and any(
-            taint.effect == Effect.NO_SCHEDULE and not unit.tolerates(taint) for taint in cluster.taints
-        ):
+    for cluster in [cluster for cluster in clusters if cluster.taints]:
+        if any(taint.effect == Effect.NO_SCHEDULE and not unit.tolerates(taint) for taint in cluster.taints):
             held = current_replicas(unit) if held is None else held
             present = held.get(cluster.name, 0)
             bounds[cluster.name] = min(bounds.get(cluster.name, present), present)
