@@ -63,14 +63,13 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
             for name, status in decision.filtered.rejected.items()
         }
     if decision.scored is not None:
-        clusters, totals = zip(*decision.scored.totals, strict=True) if decision.scored.totals else ((), ())
         explanation["scores"] = {
-            "clusters": [cluster.name for cluster in clusters],
+            "clusters": [cluster.name for cluster, _ in decision.scored.totals],
             "plugins": [
                 {"plugin": part.plugin, "weight": part.weight, "raw": part.raw, "normalised": part.normalised}
                 for part in decision.scored.parts
             ],
-            "totals": totals,
+            "totals": [score for _, score in decision.scored.totals],
         }
     if decision.selections:
         explanation["select"] = [{"plugin": step.plugin, "clusters": step.clusters} for step in decision.selections]

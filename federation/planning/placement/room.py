@@ -17,8 +17,7 @@ from typing import Any
 from federation.planning.hashing import fnv1_32_each
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 
-_SCALE = 1_000_000
-_NEVER = 2**62
+_NEVER = float("inf")
 _NO_PREFERENCE = Preference()
 Planner = Callable[[Demand, Steps | None], Plan]
 Counts = Mapping[str, int]
@@ -68,7 +67,8 @@ def plan_by_room(rooms: Rooms, demand: Demand, steps: Steps | None = None) -> Pl
         name = "reservedRoom" if number else "room"
         if any(plan.values()):
             fuller = _add(demand, plan, _lacking(demand, plan, spare), bounds, rooms, steps, "catchUp")
-            spare = {cluster: spare[cluster] - fuller[cluster] + count for cluster, count in plan.items()}
+            if sum(fuller.values()) < demand.total:
+                spare = {cluster: spare[cluster] - fuller[cluster] + count for cluster, count in plan.items()}
             plan = fuller
         plan = _add(demand, plan, spare, bounds, rooms, steps, name)
     if sum(plan.values()) < demand.total:
@@ -178,12 +178,15 @@ def _add(
     demand: Demand, plan: Counts, spare: Counts, bounds: Counts, rooms: Rooms, steps: Steps | None, name: str
 ) -> Counts:
     """Share what is missing between the clusters that have room to spare within their bounds, in proportion to it."""
+    missing = demand.total - sum(plan.values())
+    if missing <= 0:
+        return plan
     room = {cluster: spare[cluster] for cluster in plan if spare[cluster] > 0}
     for cluster in bounds.keys() & room.keys():
         room[cluster] = max(0, min(room[cluster], bounds[cluster] - plan[cluster]))
     total = sum(room.values())
-    amount = min(demand.total - sum(plan.values()), total)
-    if amount <= 0:
+    amount = min(missing, total)
+    if not amount:
         return plan
     result = dict(plan)
     for cluster, share in _share_out(demand, amount, room, room, rooms.sizes, emptiest=True).items():
@@ -226,13 +229,10 @@ def _share_out(
         columns = zip(counts, shares, map(free.__getitem__, names), map(sizes.__getitem__, names), strict=True)
         # A cluster that has given or got all that is possible has no level.
         if emptiest:
-            levels = [
-                (share - left) * _SCALE // size if share < count else _NEVER for count, share, left, size in columns
-            ]
+            levels = [(share - left) / size if share < count else _NEVER for count, share, left, size in columns]
         else:
             levels = [
-                (left - count + share) * _SCALE // size if share < count else _NEVER
-                for count, share, left, size in columns
+                (left - count + share) / size if share < count else _NEVER for count, share, left, size in columns
             ]
         last = sorted(levels)[rest - 1]
         first = [at for at, level in enumerate(levels) if level < last]

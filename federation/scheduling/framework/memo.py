@@ -11,7 +11,6 @@ shapes which nobody asks about any more do not keep old clusters in memory.
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import compress
 from operator import is_not
 from typing import Any
@@ -33,9 +32,9 @@ class Answers:
     unasked: set[int]
     used_in: int = 0
 
-    def move_to(self, clusters: tuple[Cluster, ...]) -> None:
+    def move_to(self, clusters: tuple[Cluster, ...], moves: "Moves") -> None:
         """Keep what is still true for these clusters, which are as many as before."""
-        self.unasked.update(_changes(self.clusters, clusters))
+        self.unasked.update(moves.changed(self.clusters, clusters))
         self.clusters = clusters
 
     def fill_in(self, positions: Sequence[int], answers: Sequence[Any]) -> None:
@@ -51,16 +50,29 @@ class Answers:
         return sorted(self.unasked if positions is None else self.unasked.intersection(positions))
 
 
-@lru_cache(maxsize=32)
-def _changes(old: tuple[Cluster, ...], new: tuple[Cluster, ...]) -> tuple[int, ...]:
-    """Return the positions of other clusters; remembered, because most plugins were last asked at the same time."""
-    return tuple(compress(range(len(new)), map(is_not, old, new)))
+class Moves:
+    """What differs between earlier snapshots and the newest one: most plugins were last asked at the same few."""
+
+    def __init__(self) -> None:
+        self._newest: tuple[Cluster, ...] = ()
+        self._known: dict[int, tuple[tuple[Cluster, ...], tuple[int, ...]]] = {}
+
+    def changed(self, old: tuple[Cluster, ...], new: tuple[Cluster, ...]) -> tuple[int, ...]:
+        """Return the positions at which there are other clusters; both must be of one length."""
+        if new is not self._newest:
+            self._newest = new
+            self._known.clear()
+        known = self._known.get(id(old))  # what it is the id of is kept beside it, and so stays that
+        if known is None:
+            known = self._known[id(old)] = (old, tuple(compress(range(len(new)), map(is_not, old, new))))
+        return known[1]
 
 
 class Memo:
-    """The answers per shape."""
+    """The answers per shape. Memos that share `moves` find what changed once for all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, moves: Moves | None = None) -> None:
+        self._moves = moves or Moves()
         self._kept: dict[Hashable, Answers] = {}
         self._latest: tuple[Cluster, ...] = ()
         self._snapshots = 0
@@ -79,7 +91,7 @@ class Memo:
                 del self._kept[next(iter(self._kept))]
             self._kept[shape] = known
         elif known.clusters is not clusters:
-            known.move_to(clusters)
+            known.move_to(clusters, self._moves)
         known.used_in = self._snapshots
         return known
 

@@ -18,7 +18,7 @@ from federation.base.errors import PluginError
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.instrument import Instrument
 from federation.scheduling.framework.interfaces import Awaiting
-from federation.scheduling.framework.memo import Memo
+from federation.scheduling.framework.memo import Memo, Moves
 from federation.scheduling.framework.profile import PluginRef, Profile, check_unique
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import (
@@ -57,9 +57,9 @@ class Enabled:
     shape: Callable[..., Hashable] | None
     is_optional: bool
     """Whether decisions go on without it when it fails (`MayBeIgnored`)."""
-    awaits: Change = Change.ANY
+    awaits: Change
     """Which changes of a cluster can turn its rejection there around (`Awaiting`)."""
-    memo: Memo = field(default_factory=Memo)
+    memo: Memo
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +155,11 @@ class Framework:
         self.profile = profile
         self._instrument = instrument or Instrument()
         made: dict[str, Any] = {}
-        self._filters = _enable(profile, registry, made, "filter")
-        self._scores = _enable(profile, registry, made, "score")
-        self._selects = _enable(profile, registry, made, "select")
-        self._replicas = _enable(profile, registry, made, "replicas")
+        moves = Moves()
+        self._filters = _enable(profile, registry, made, moves, "filter")
+        self._scores = _enable(profile, registry, made, moves, "score")
+        self._selects = _enable(profile, registry, made, moves, "select")
+        self._replicas = _enable(profile, registry, made, moves, "replicas")
 
     def awaits(self, plugin: str) -> Change:
         """Return which changes of a cluster can turn the filter's rejection there around."""
@@ -313,7 +314,9 @@ _REMOTE = {
 }
 
 
-def _enable(profile: Profile, registry: PluginRegistry, made: dict[str, Any], point: str) -> tuple[Enabled, ...]:
+def _enable(
+    profile: Profile, registry: PluginRegistry, made: dict[str, Any], moves: Moves, point: str
+) -> tuple[Enabled, ...]:
     """Return the plugins of one extension point; each plugin is made once for all its points."""
     refs: tuple[PluginRef, ...] = getattr(profile, point)
     check_unique(point, refs)
@@ -332,7 +335,8 @@ def _enable(profile: Profile, registry: PluginRegistry, made: dict[str, Any], po
         normalise = getattr(plugin, "normalise", None)
         shape = getattr(plugin, f"{point}_shape", None) or getattr(plugin, "shape", None)
         awaits = plugin.AWAITS if isinstance(plugin, Awaiting) else Change.ANY
-        enabled.append(Enabled(ref.name, ref.weight, local, remote, normalise, shape, is_optional, awaits))
+        memo = Memo(moves)
+        enabled.append(Enabled(ref.name, ref.weight, local, remote, normalise, shape, is_optional, awaits, memo))
     return tuple(enabled)
 
 
