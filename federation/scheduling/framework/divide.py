@@ -50,7 +50,7 @@ def _preferences(
     names: Sequence[str], weights: Mapping[str, int], minimums: Mapping[str, int], maximums: Mapping[str, int]
 ) -> dict[str, Preference]:
     if not weights and not minimums and not maximums:
-        return dict.fromkeys(names, Preference())
+        return {}  # planners that ask without weights take a cluster without preference for one without bounds
     if not minimums and not maximums:
         of_weight = {weight: Preference(weight) for weight in {0, *weights.values()}}
         return {name: of_weight[weights.get(name, 0)] for name in names}
