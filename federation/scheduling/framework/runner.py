@@ -21,6 +21,7 @@ from federation.scheduling.framework.interfaces import Awaiting
 from federation.scheduling.framework.memo import Memo, Moves
 from federation.scheduling.framework.profile import PluginRef, Profile, check_unique
 from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.framework.scores import SCORE_MAX
 from federation.scheduling.framework.types import (
     SUCCESS,
     Change,
@@ -39,7 +40,6 @@ T = TypeVar("T")
 Exchange = Generator[Sequence[PluginRequest], Sequence[PluginResponse], T]
 """A run that may ask remote plugins on the way to its result."""
 
-SCORE_MAX = 100
 _CLUSTER, _NAME = itemgetter(0), attrgetter("name")
 _to_score = partial(tuple.__new__, ClusterScore)
 """Makes a ClusterScore of a pair without the detour through Python that its own constructor takes."""
