@@ -36,6 +36,7 @@ from federation.controllers.schedule.webhooks import RemoteCaller
 from federation.controllers.statusaggregate import controller as statusaggregate
 from federation.controllers.statuscollect import controller as statuscollect
 from federation.controllers.sync import controller as sync
+from federation.planning.clusterresources import Collectors
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
@@ -88,7 +89,7 @@ class Wiring:
 
     def _controllers(self, journal: Journal, settings: Settings, clock: Clock) -> list[tuple[str, Run]]:
         client, informers, types, members = self.client, self.informers, self.types, self.members
-        recorder, engine = self.recorder, self.engine
+        recorder, engine, collectors = self.recorder, self.engine, Collectors()
         caller = RemoteCaller(Services(self._poster, clock=clock))
         namespaces = nsautoprop.NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp)
         health = cluster.ClusterOptions(
@@ -96,7 +97,7 @@ class Wiring:
         )
         scheduling = schedule.ScheduleOptions(allows_annotations=settings.allows_scheduling_annotations)
         return [
-            ("cluster", cluster.build(client, informers, self.pool, members, recorder, clock, health).run),
+            ("cluster", cluster.build(client, informers, self.pool, members, collectors, recorder, clock, health).run),
             ("nsautoprop", nsautoprop.build(client, informers, types, clock=clock, options=namespaces).run),
             ("federate", federate.build(client, informers, types, recorder, clock=clock).run),
             (
@@ -110,7 +111,7 @@ class Wiring:
             ("sync", sync.build(client, informers, types, members, recorder, clock).run),
             ("statuscollect", statuscollect.build(client, informers, types, members, clock).run),
             ("statusaggregate", statusaggregate.build(client, informers, types, members, clock).run),
-            ("automigration", automigration.build(client, informers, types, members, recorder, clock).run),
+            ("automigration", automigration.build(client, informers, types, members, collectors, recorder, clock).run),
         ]
 
     async def unsynced(self) -> str:

@@ -2,7 +2,8 @@
 
 A node counts when pods can go to it; every pod that has not ended counts against it, also those on nodes that do not
 count, as KubeAdmiral does it, so `available` may be negative. Full objects and those of `runtime/slim.py` give the same
-sums. `Collector` keeps them for a whole member, event by event; per node they go to `nodeclasses.py`. Pure.
+sums. `Collector` keeps them for a whole member, event by event, `Collectors` for all; per node they go to
+`nodeclasses.py`, and node by node they say how many more pods of one kind fit. Pure.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -21,11 +22,15 @@ Amounts = dict[str, Quantity]
 NodeFilter = Callable[[Mapping[str, str]], bool]
 """Says for a node's labels whether the node is left out."""
 
+IsSuitable = Callable[[str, Mapping[str, str], nodeclasses.Taints], bool]
+"""Says for a node's name, labels and taints whether the pods that are asked about can go there."""
+
 KATALYST_PLUGIN = "node.katalyst.kubewharf.io"
 _KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"
 _ENDED = ("Succeeded", "Failed")
 _TAINT_EFFECTS = ("NoSchedule", "NoExecute")
 _HOLDS_SPARE = 1024
+_NO_LOAD: Mapping[str, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +118,7 @@ class Collector:
         if node is not None:
             labels = (node.get("metadata") or {}).get("labels") or {}
             is_counted = is_open(node) and not (self._is_left_out and self._is_left_out(labels))
-            offered = ((node.get("status") or {}).get("allocatable") or {}).items()
-            allocatable = {key: parse(amount) for key, amount in offered}
+            allocatable = _readable((node.get("status") or {}).get("allocatable"))
             whole = nodeclasses.floor_amounts(allocatable.items())
             self._nodes[name] = new = _Node(is_counted, labels, taints_of(node), allocatable, whole)
         if old is None or new is None or (old.is_open, old.labels, old.taints) != (new.is_open, new.labels, new.taints):
@@ -123,7 +127,7 @@ class Collector:
     def set_pod(self, key: Hashable, pod: Mapping[str, Any] | None) -> None:
         """Take in a pod's state; None: it is gone. A pod that ended holds nothing."""
         old, new = self._pods.get(key), None
-        if pod is not None and not _has_ended(pod):
+        if pod is not None and not has_ended(pod):
             spec = pod.get("spec") or {}
             hold = _Hold(spec.get("nodeName") or "", tuple(sorted(spec_requests(spec).items(), key=itemgetter(0))))
             new = self._holds.setdefault(hold, hold)
@@ -137,6 +141,16 @@ class Collector:
         if new is not None:
             self._pods[key] = new
             self._count(new, 1)
+
+    def count_fitting(self, request: Iterable[tuple[str, int]], is_suitable: IsSuitable) -> int:
+        """Return how many more pods of the request fit on the suitable nodes, exactly; cpu is in thousandths."""
+        wanted = [(nodeclasses.PODS, 1), *((name, amount) for name, amount in request if amount > 0)]
+        total = 0
+        for name, node in self._nodes.items():
+            if node.is_open and is_suitable(name, node.labels, node.taints):
+                load = self._loads.get(name, _NO_LOAD)
+                total += max(0, min([(node.whole.get(key, 0) - load.get(key, 0)) // amount for key, amount in wanted]))
+        return total
 
     def resources(self) -> ClusterResources:
         """Return the sums as of now."""
@@ -174,6 +188,27 @@ class Collector:
             del self._loads[hold.node]
 
 
+class Collectors:
+    """The collectors of all members, which the cluster controller feeds and whoever asks about a member shares."""
+
+    def __init__(self, is_left_out: NodeFilter | None = None) -> None:
+        self._is_left_out = is_left_out
+        self._collectors: dict[str, Collector] = {}
+
+    def add(self, cluster: str) -> Collector:
+        """Return a new collector for a cluster that is to be followed."""
+        collector = self._collectors[cluster] = Collector(self._is_left_out)
+        return collector
+
+    def get(self, cluster: str) -> Collector | None:
+        """Return the cluster's collector, None when it is not followed."""
+        return self._collectors.get(cluster)
+
+    def remove(self, cluster: str) -> None:
+        """Forget a cluster that is not followed any more."""
+        self._collectors.pop(cluster, None)
+
+
 @dataclass(frozen=True, slots=True)
 class _Node:
     """What of a node counts: `is_open` says whether any pod can go there, `whole` is what it offers in integers."""
@@ -194,10 +229,11 @@ class _Hold(NamedTuple):
 
 def pod_requests(pod: Mapping[str, Any]) -> Amounts:
     """Return what the pod holds: nothing when it ended."""
-    return {} if _has_ended(pod) else spec_requests(pod.get("spec") or {})
+    return {} if has_ended(pod) else spec_requests(pod.get("spec") or {})
 
 
-def _has_ended(pod: Mapping[str, Any]) -> bool:
+def has_ended(pod: Mapping[str, Any]) -> bool:
+    """Say whether the pod holds nothing any more: what it ran is over."""
     return (pod.get("status") or {}).get("phase") in _ENDED
 
 
@@ -223,14 +259,25 @@ def spec_requests(spec: Mapping[str, Any]) -> Amounts:
             peak[name] = max(peak.get(name, ZERO), amount)
     for name, amount in peak.items():
         total[name] = max(total.get(name, ZERO), amount)
-    _add(total, {name: parse(amount) for name, amount in (spec.get("overhead") or {}).items()})
+    _add(total, _readable(spec.get("overhead")))
     return total
 
 
 def _container_requests(container: Mapping[str, Any]) -> Amounts:
     resources = container.get("resources") or {}
     wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: parse(amount) for name, amount in wanted.items()}
+    return _readable(wanted)
+
+
+def _readable(quantities: Mapping[str, Any] | None) -> Amounts:
+    """Return the amounts without those that cannot be read: a member that reports nonsense has none of it."""
+    amounts: Amounts = {}
+    for name, text in (quantities or {}).items():
+        try:
+            amounts[name] = parse(text)
+        except ValueError:
+            continue
+    return amounts
 
 
 def _add(total: Amounts, more: Mapping[str, Quantity]) -> None:

@@ -1,16 +1,17 @@
 """What one replica of an object requests, and of which nodes, read from its manifest (spec §5.4).
 
-A pod's request is the sum over its containers, at least the largest init container, plus overhead; a limit stands in
-for a missing request. Kinds without a pod have none. Amounts are integers as in `framework/types.py`.
+`planning/clusterresources.py` sums what its pod requests. Kinds without a pod request nothing. Amounts are integers as
+in `framework/types.py`.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from federation.api.selectors import compile_cluster_terms
-from federation.scheduling.framework.types import ANY_NODE, NodeNeeds
+from federation.planning.clusterresources import spec_requests
+from federation.planning.nodeclasses import ceil_amounts
+from federation.scheduling.framework.types import ANY_NODE, NodeNeeds, PodShape, pod_shape
 from federation.scheduling.policy import to_tolerations
-from federation.scheduling.snapshot import to_resources
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -34,7 +35,16 @@ def request_of(template: Mapping[str, Any]) -> dict[str, int]:
 
 def node_needs_of(template: Mapping[str, Any]) -> NodeNeeds:
     """Return which nodes the object's pods can go to; a member's admission may add more, which cannot be known here."""
-    pod = _pod_spec_of(template) or {}
+    return _node_needs(_pod_spec_of(template) or {})
+
+
+def shape_of(template: Mapping[str, Any]) -> PodShape | None:
+    """Return what decides where the object's pods fit; None when it has no pods."""
+    pod = _pod_spec_of(template)
+    return None if pod is None else pod_shape(tuple(sorted(_pod_request(pod).items())), _node_needs(pod))
+
+
+def _node_needs(pod: Mapping[str, Any]) -> NodeNeeds:
     selector, tolerations = pod.get("nodeSelector"), pod.get("tolerations")
     affinity = ((pod.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED)
     if not (selector or tolerations or affinity):
@@ -57,21 +67,4 @@ def _pod_spec_of(template: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _pod_request(pod: Mapping[str, Any]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for container in pod.get("containers") or ():
-        for name, amount in _container_request(container).items():
-            total[name] = total.get(name, 0) + amount
-    for container in pod.get("initContainers") or ():
-        for name, amount in _container_request(container).items():
-            total[name] = max(total.get(name, 0), amount)
-    for name, amount in to_resources(pod.get("overhead")).items():
-        total[name] = total.get(name, 0) + amount
-    return {name: amount for name, amount in total.items() if amount}
-
-
-def _container_request(container: Mapping[str, Any]) -> dict[str, int]:
-    resources = container.get("resources")
-    if not resources:
-        return {}
-    limits, requests = resources.get("limits"), resources.get("requests")
-    return to_resources({**limits, **(requests or {})} if limits else requests)
+    return {name: amount for name, amount in ceil_amounts(spec_requests(pod).items()).items() if amount}

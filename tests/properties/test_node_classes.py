@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from federation.planning.clusterresources import Collector
 from federation.planning.nodeclasses import compute_node_classes, round_down
 from federation.scheduling.framework.capacity import capacity_of, could_run
-from federation.scheduling.framework.types import Cluster, NodeNeeds, Toleration, pod_shape
+from federation.scheduling.framework.types import ANY_NODE, Cluster, NodeNeeds, Toleration, pod_shape
 from federation.scheduling.snapshot import to_cluster
 
 ZONES = ("a", "b", "c")
@@ -94,11 +94,13 @@ _RUNNING = st.lists(st.tuples(pods, st.integers(0, 7)), max_size=12)
 def test_few_nodes_are_counted_exactly(
     all_nodes: list[dict[str, Any]], running: list[tuple[Pod, int]], pod: Pod, where: NodeNeeds
 ) -> None:
-    cluster = clustered(collect(all_nodes, running).resources().to_status())
-    capacity = capacity_of(cluster, shape_of(pod, where))
+    collector, shape = collect(all_nodes, running), shape_of(pod, where)
+    cluster = clustered(collector.resources().to_status())
+    capacity = capacity_of(cluster, shape)
     assert capacity == really_fit(pod, where, all_nodes, running)
+    assert capacity == collector.count_fitting(shape.request, shape.needs.admit)
     if capacity:
-        assert could_run(cluster, shape_of(pod, where))
+        assert could_run(cluster, shape)
 
 
 @settings(max_examples=40)
@@ -145,6 +147,10 @@ def test_sums_kept_event_by_event_are_those_of_the_final_state(
         final[key] = state
     fresh = collect(all_nodes, [state for state in final.values() if state is not None])
     assert collector.resources().to_status() == fresh.resources().to_status()
+    assert all(
+        collector.count_fitting(request, ANY_NODE.admit) == fresh.count_fitting(request, ANY_NODE.admit)
+        for request in ((), (("cpu", 1000),), (("cpu", 1), ("memory", 1 << 30)))
+    )
 
 
 def test_pods_without_a_node_wait_and_take_nothing_from_nodes() -> None:

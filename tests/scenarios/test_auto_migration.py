@@ -83,12 +83,12 @@ async def follow(world: World, expected: dict[str, int]) -> list[dict[str, int]]
     return seen
 
 
-async def fill(world: World, cluster: str, cpu: str) -> None:
+async def fill(world: World, cluster: str, cpu: str, **metadata: Any) -> None:
     """Let somebody else take this much of the member's node."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "greedy", "namespace": "default"},
+        "metadata": {"name": "greedy", "namespace": "default", **metadata},
         "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}]},
     }
     member = world.members[cluster]
@@ -177,6 +177,26 @@ async def test_capacity_is_exhausted_everywhere_and_freed_in_one_member() -> Non
             return "estimatedCapacity" not in await info(world)
 
         await world.until(is_forgotten)
+
+
+async def test_a_pod_on_its_way_out_frees_its_room_when_it_has_gone() -> None:
+    async with a_world() as world:
+        west = world.members["west"]
+        await world.create(PROPAGATION_POLICIES, a_policy(WEIGHTS, autoMigration=FAST))
+        await world.create(DEPLOYMENTS, with_cpu("20"))
+        await world.until_available("web", 6)
+        await lose_node(world, "west")
+        await world.until_replicas("web", AWAY)
+
+        await regain_node(world, "west")
+        await fill(world, "west", "50", finalizers=["example.com/slow"])
+        await world.pass_time(60)
+        await west.admin.delete(PODS, "greedy", "default")
+        await world.pass_time(60)
+        assert await world.replicas("web") == AWAY
+
+        await west.merge(PODS, "greedy", {"metadata": {"finalizers": None}})
+        await world.until_replicas("web", EVEN)
 
 
 async def test_replicas_that_no_node_suits_wait_for_a_node_that_does() -> None:

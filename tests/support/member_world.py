@@ -38,6 +38,7 @@ from federation.controllers.cluster import controller as cluster
 from federation.controllers.statusaggregate import controller as statusaggregate
 from federation.controllers.statuscollect import controller as statuscollect
 from federation.controllers.sync import controller as sync
+from federation.planning.clusterresources import Collectors
 from federation.registry.registry import Registry
 from federation.runtime.events import EventRecorder
 from federation.runtime.federatedtypes import FederatedTypes
@@ -149,7 +150,9 @@ class ControlPlane:
         self.pool = ClusterPool(connect=lambda c: _connect(c, members), clock=clock)
         self.members = Members(self.pool, clock=clock)
         self.recorder = EventRecorder(self.client, clock=clock)
-        self.cluster = cluster.build(self.client, self.informers, self.pool, self.members, self.recorder, clock)
+        self.cluster = cluster.build(
+            self.client, self.informers, self.pool, self.members, Collectors(), self.recorder, clock
+        )
         self.sync = sync.build(self.client, self.informers, self.types, self.members, self.recorder, clock)
         self.collect = statuscollect.build(self.client, self.informers, self.types, self.members, clock)
         self.aggregate = statusaggregate.build(self.client, self.informers, self.types, self.members, clock)

@@ -13,7 +13,8 @@ from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, FEDERATED_
 from federation.base.clock import Clock
 from federation.client.protocol import Client
 from federation.controllers.automigration.reconcile import MigrationOptions, Reconciler, threshold_of
-from federation.planning.automigration.pods import has_scheduling_changed, is_live
+from federation.planning.automigration.pods import has_scheduling_changed
+from federation.planning.clusterresources import Collectors, has_ended
 from federation.planning.naming import federated_object_name
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.events import Recorder
@@ -36,12 +37,15 @@ def build(
     informers: Informers,
     types: FederatedTypes,
     members: Members,
+    collectors: Collectors,
     recorder: Recorder,
     clock: Clock,
     options: MigrationOptions | None = None,
 ) -> "AutoMigrationController":
     """Return the controller, wired; nothing runs before its `run`."""
-    return AutoMigrationController(client, informers, types, members, recorder, clock, options or MigrationOptions())
+    return AutoMigrationController(
+        client, informers, types, members, collectors, recorder, clock, options or MigrationOptions()
+    )
 
 
 class AutoMigrationController:
@@ -53,6 +57,7 @@ class AutoMigrationController:
         informers: Informers,
         types: FederatedTypes,
         members: Members,
+        collectors: Collectors,
         recorder: Recorder,
         clock: Clock,
         options: MigrationOptions,
@@ -70,6 +75,7 @@ class AutoMigrationController:
             lambda key: self._objects.get(*key),
             types,
             members,
+            collectors,
             recorder,
             clock,
             options,
@@ -132,8 +138,6 @@ class AutoMigrationController:
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         name = (new if new is not None else old or {})["metadata"]["name"]
-        if new is None:
-            self._reconciler.looker.rooms.forget(name)
         if new is None or _is_ready(old) != _is_ready(new):
             self._woken_until_s.pop(name, None)
             self._wake(name, self._options.look_delay_s)
@@ -155,7 +159,6 @@ class AutoMigrationController:
                 self._on_waiting_pod(pod)
             if _node_of(old) == _node_of(new):
                 return
-        self._reconciler.looker.rooms.forget(cluster)
         if self._watching.get(cluster):
             self._wake(cluster, self._options.room_delay_s)
 
@@ -199,5 +202,5 @@ def _is_ready(cluster: Object | None) -> bool:
 
 
 def _node_of(pod: Object | None) -> str:
-    """Return the node on which the pod takes room, "" when it takes none."""
-    return "" if pod is None or not is_live(pod) else str((pod.get("spec") or {}).get("nodeName", ""))
+    """Return the node on which the pod takes room, "" when it takes none; one on its way out still does."""
+    return "" if pod is None or has_ended(pod) else str((pod.get("spec") or {}).get("nodeName", ""))

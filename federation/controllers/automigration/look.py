@@ -1,8 +1,10 @@
 """What the caches show of one workload in one member: its numbers, its pods that wait, and the room on the nodes.
 
 A member that is not ready, or whose caches are incomplete, shows nothing, and nothing follows from that (D8).
-ReplicaSets are only followed in members where a workload was seen that is not all ready. The room of a member is summed
-anew when its nodes or pods changed and somebody asks.
+ReplicaSets are only followed in members where a workload was seen that is not all ready. The room is counted node by
+node from the sums that the cluster controller keeps of the member (`planning/clusterresources.py`), not from its pods.
+What only the member's own scheduler knows (volumes, affinity between pods, spread) is not modelled, so the room may be
+too high, and `belief.py` never trusts it twice after it was wrong.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,41 +19,55 @@ from federation.base.clock import Clock
 from federation.planning.automigration.belief import Sight
 from federation.planning.automigration.pods import PodCount, count_pods
 from federation.planning.automigration.replicasets import newest_replica_set, slim_replica_set
-from federation.planning.automigration.room import NodeRoom, count_room, free_by_node
+from federation.planning.clusterresources import Collectors
 from federation.planning.memberobject import Renderer, RenderError
 from federation.runtime.informer import Informer
 from federation.runtime.members import BY_CONTROLLER, Members
+from federation.scheduling.framework.types import PodShape
+from federation.scheduling.request import shape_of
 from federation.scheduling.unit import current_clusters
 
 
-class Workload:
-    """The workload that is looked for, during one reconcile. `placed` has the scheduler's replicas per cluster.
+class Shapes:
+    """The pods that clusters were given, as far as it matters where they fit. Lives as long as what is believed.
 
-    `specs` remembers the pods that clusters were given: the overrides of one that has no copy any more are not stored.
+    A cluster that has no copy any more keeps its last one: its overrides are not stored.
     """
 
-    def __init__(
-        self, federated: Object, type_: FederatedType, threshold_s: float, specs: dict[str, Mapping[str, Any]]
-    ) -> None:
-        self._specs = specs
+    def __init__(self) -> None:
+        self._shapes: dict[str, tuple[int, PodShape]] = {}
+
+    def find(self, federated: Object, type_: FederatedType, cluster: str, *, is_placed: bool) -> PodShape | None:
+        """Return the shape of the pods of the cluster's copy with its overrides; None when it cannot be made."""
+        generation = federated["metadata"].get("generation", 0)
+        known = self._shapes.get(cluster)
+        if known is not None and (known[0] == generation or not is_placed):
+            return known[1]
+        try:
+            shape = shape_of(Renderer(federated, type_).render(cluster).object)
+        except (RenderError, AttributeError, TypeError):
+            return None
+        if shape is not None:
+            self._shapes[cluster] = (generation, shape)
+        return shape
+
+
+class Workload:
+    """The workload that is looked for, during one reconcile. `placed` has the scheduler's replicas per cluster."""
+
+    def __init__(self, federated: Object, type_: FederatedType, threshold_s: float, shapes: Shapes) -> None:
+        self._federated = federated
+        self._shapes = shapes
         self.type_ = type_
         self.threshold_s = threshold_s
         self.namespace: str = federated["metadata"].get("namespace", "")
         self.template: Object = federated["spec"]["template"]
         total = type_.replicas(self.template) or 0
         self.placed = {c: total if n is None else n for c, n in current_clusters(federated, type_).items()}
-        self._renderer = Renderer(federated, type_)
 
-    def pod_spec(self, cluster: str) -> Mapping[str, Any] | None:
-        """Return the pod spec of the cluster's copy with its overrides, of the last one when there is none now."""
-        if cluster not in self.placed and cluster in self._specs:
-            return self._specs[cluster]
-        try:
-            pod: Mapping[str, Any] = self._renderer.render(cluster).object["spec"]["template"]["spec"]
-        except (RenderError, KeyError, TypeError):
-            return None
-        self._specs[cluster] = pod
-        return pod
+    def shape(self, cluster: str) -> PodShape | None:
+        """Return the shape of the pods that the cluster runs, or would."""
+        return self._shapes.find(self._federated, self.type_, cluster, is_placed=cluster in self.placed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,40 +79,14 @@ class View:
     next_s: float | None = None
 
 
-class Rooms:
-    """The free resources of members, each summed at most once per change."""
-
-    def __init__(self, members: Members) -> None:
-        self._members = members
-        self._rooms: dict[str, list[NodeRoom]] = {}
-
-    def forget(self, cluster: str) -> None:
-        """Take down that a node or pod of the cluster changed."""
-        self._rooms.pop(cluster, None)
-
-    def count(self, cluster: str, workload: Workload) -> int | None:
-        """Return how many more of the workload's pods fit; None when that cannot be known."""
-        informers, pod_spec = self._members.capacity_informers(cluster), workload.pod_spec(cluster)
-        if informers is None or pod_spec is None or not all(map(_is_current, informers)):
-            return None
-        rooms = self._rooms.get(cluster)
-        if rooms is None:
-            nodes, pods = informers
-            rooms = self._rooms[cluster] = free_by_node(nodes.list(), pods.list())
-        try:
-            return count_room(rooms, pod_spec)
-        except SelectorError:
-            return 0
-
-
 class Looker:
     """Looks at members through their caches."""
 
-    def __init__(self, members: Members, is_ready: Callable[[str], bool], clock: Clock) -> None:
+    def __init__(self, members: Members, collectors: Collectors, is_ready: Callable[[str], bool], clock: Clock) -> None:
         self._members = members
+        self._collectors = collectors
         self._is_ready = is_ready
         self._clock = clock
-        self.rooms = Rooms(members)
 
     def look(self, cluster: str, workload: Workload, *, has_belief: bool) -> View | None:
         """Return what there is to see, None when the caches do not show it; the room only where it matters."""
@@ -106,7 +96,7 @@ class Looker:
         copy = self._members.get_cached(cluster, workload.type_.resource, workload.namespace, name)
         placed = workload.placed.get(cluster, 0)
         if copy is None or copy["metadata"].get("deletionTimestamp"):
-            return View(Sight(placed=placed, room=self.rooms.count(cluster, workload) if has_belief else None))
+            return View(Sight(placed=placed, room=self._room(cluster, workload) if has_belief else None))
         desired, total, ready = (
             _number(copy, path) for path in (paths.replicas_spec, paths.replicas_status, paths.ready_replicas_status)
         )
@@ -122,9 +112,22 @@ class Looker:
             ready=ready,
             pods=pods.total,
             unschedulable=pods.unschedulable,
-            room=self.rooms.count(cluster, workload) if has_belief or pods.unschedulable else None,
+            room=self._room(cluster, workload) if has_belief or pods.unschedulable else None,
         )
         return View(sight, pods.scheduled, pods.next_crossing_s)
+
+    def _room(self, cluster: str, workload: Workload) -> int | None:
+        """Return how many more of the workload's pods fit; None when that cannot be known."""
+        informers, collector = self._members.capacity_informers(cluster), self._collectors.get(cluster)
+        if informers is None or collector is None or not all(map(_is_current, informers)):
+            return None
+        shape = workload.shape(cluster)
+        if shape is None:
+            return None
+        try:
+            return collector.count_fitting(shape.request, shape.needs.admit)
+        except SelectorError:
+            return 0
 
     def _count(self, cluster: str, copy: Object, threshold_s: float) -> PodCount | None:
         """Count the pods of the newest ReplicaSet; None while the caches or the member's controller are behind."""

@@ -18,10 +18,11 @@ from federation.api.federatedtype import FederatedType
 from federation.api.resources import DEPLOYMENTS, FEDERATED_OBJECTS, Object
 from federation.base.clock import Clock
 from federation.client.protocol import Client, PatchType
-from federation.controllers.automigration.look import Looker, View, Workload
+from federation.controllers.automigration.look import Looker, Shapes, View, Workload
 from federation.planning.automigration.belief import Terms, find_openings, next_look_s, revise
 from federation.planning.automigration.info import Failback, Info, describe, failback_from_text, from_text, to_text
 from federation.planning.automigration.replicasets import template_hash
+from federation.planning.clusterresources import Collectors
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, Recorder
 from federation.runtime.federatedtypes import FederatedTypes
@@ -58,7 +59,7 @@ class _Memory:
     """Since when counts differ from what is written."""
     open_since_s: dict[str, float] = field(default_factory=dict)
     """Since when clusters that were not chosen have had room that is needed."""
-    specs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    shapes: Shapes = field(default_factory=Shapes)
     """The pods that clusters were given, of the present template."""
 
 
@@ -71,6 +72,7 @@ class Reconciler:
         federated: Callable[[Key], Object | None],
         types: FederatedTypes,
         members: Members,
+        collectors: Collectors,
         recorder: Recorder,
         clock: Clock,
         options: MigrationOptions,
@@ -88,7 +90,7 @@ class Reconciler:
         self._watch = watch
         self._cluster = cluster
         self._memory: dict[Key, _Memory] = {}
-        self.looker = Looker(members, self._is_ready, clock)
+        self._looker = Looker(members, collectors, self._is_ready, clock)
 
     async def reconcile(self, key: Key) -> Result:
         """Look, revise and write at most one patch of one annotation."""
@@ -107,8 +109,8 @@ class Reconciler:
         memory = self._memory.setdefault(key, _Memory(from_text(present)))
         before = memory.info.for_template(template_hash(federated["spec"]["template"]["spec"]["template"]))
         if before.template != memory.info.template:
-            memory.specs.clear()
-        workload = Workload(federated, type_, threshold_s, memory.specs)
+            memory.shapes = Shapes()
+        workload = Workload(federated, type_, threshold_s, memory.shapes)
         views = self._look(workload, before)
         terms = self._terms(annotations, memory.info, views, threshold_s)
         now_s = self._clock.monotonic()
@@ -134,12 +136,12 @@ class Reconciler:
     def _look(self, workload: Workload, info: Info) -> dict[str, View | None]:
         """Look at every member; at its room where it is believed to be full, everywhere when replicas are lacking."""
         views = {
-            cluster: self.looker.look(cluster, workload, has_belief=cluster in info.beliefs)
+            cluster: self._looker.look(cluster, workload, has_belief=cluster in info.beliefs)
             for cluster in self._members.clusters
         }
         if not _is_short(views):
             return views
-        return {cluster: self.looker.look(cluster, workload, has_belief=True) for cluster in views}
+        return {cluster: self._looker.look(cluster, workload, has_belief=True) for cluster in views}
 
     def _terms(
         self, annotations: Mapping[str, str], info: Info, views: Mapping[str, View | None], threshold_s: float

@@ -1,8 +1,8 @@
 """Triggers of the cluster controller, and its wiring; the steps are in `reconcile.py` and `monitor.py`.
 
 A FederatedCluster is looked at when its spec, its Secret or its deletion changes; each joined one has a monitor of its
-own task, so that a member that hangs delays nobody. Other controllers learn of members through `Members` and the pool,
-which this controller fills.
+own task, so that a member that hangs delays nobody. Other controllers learn of members through `Members`, the pool and
+the `Collectors` of nodes and pods, all of which this controller fills.
 """
 
 import asyncio
@@ -18,6 +18,7 @@ from federation.client.protocol import Client
 from federation.controllers.cluster.monitor import Monitor, MonitorOptions
 from federation.controllers.cluster.publish import Publisher
 from federation.controllers.cluster.reconcile import JoinOptions, Reconciler
+from federation.planning.clusterresources import Collectors
 from federation.planning.health import Damping
 from federation.runtime.controller import Controller, ControllerOptions
 from federation.runtime.events import Recorder
@@ -50,12 +51,13 @@ def build(
     informers: Informers,
     pool: ClusterPool,
     members: Members,
+    collectors: Collectors,
     recorder: Recorder,
     clock: Clock,
     options: ClusterOptions | None = None,
 ) -> "ClusterController":
     """Return the controller, wired; nothing runs before its `run`."""
-    return ClusterController(client, informers, pool, members, recorder, clock, options or ClusterOptions())
+    return ClusterController(client, informers, pool, members, collectors, recorder, clock, options or ClusterOptions())
 
 
 class ClusterController:
@@ -67,11 +69,13 @@ class ClusterController:
         informers: Informers,
         pool: ClusterPool,
         members: Members,
+        collectors: Collectors,
         recorder: Recorder,
         clock: Clock,
         options: ClusterOptions,
     ) -> None:
         self._members = members
+        self._collectors = collectors
         self._clock = clock
         self._monitoring = replace(
             options.monitor,
@@ -129,7 +133,10 @@ class ClusterController:
         """Follow a joined member; nothing happens when it is followed already."""
         self._members.add_cluster(name)
         if name not in self._monitors:
-            self._monitors[name] = Monitor(name, self._members, self._publisher, self._clock, self._monitoring)
+            collector = self._collectors.add(name)
+            self._monitors[name] = Monitor(
+                name, self._members, collector, self._publisher, self._clock, self._monitoring
+            )
             self._run_monitor(name)
 
     def _run_monitor(self, name: str) -> None:
@@ -143,6 +150,7 @@ class ClusterController:
         self._monitors.pop(name, None)
         if (task := self._tasks.pop(name, None)) is not None:
             task.cancel()
+        self._collectors.remove(name)
         self._members.remove_cluster(name)
 
     def _on_monitor_ended(self, name: str, task: "asyncio.Task[None]") -> None:

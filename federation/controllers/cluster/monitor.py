@@ -7,13 +7,12 @@ joined and never raises for what a member does.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from federation.api import names
 from federation.api.resources import NODES, Object, Resource
-from federation.api.selectors import Selector
 from federation.base.clock import Clock
 from federation.base.errors import ApiError, ClusterError, NotFound
 from federation.client.protocol import Client
@@ -42,23 +41,26 @@ class MonitorOptions:
     caches_timeout_s: float = 5.0
     """How long a first probe waits for the member's nodes and pods."""
     damping: Damping = field(default_factory=Damping)
-    node_filters: Sequence[Selector] = ()
-    """Nodes that match one of these are not counted."""
 
 
 class Monitor:
     """Watches one joined member until cancelled."""
 
     def __init__(
-        self, name: str, members: Members, publisher: Publisher, clock: Clock, options: MonitorOptions
+        self,
+        name: str,
+        members: Members,
+        collector: Collector,
+        publisher: Publisher,
+        clock: Clock,
+        options: MonitorOptions,
     ) -> None:
         self._name = name
         self._members = members
+        self._collector = collector
         self._publisher = publisher
         self._clock = clock
         self._options = options
-        filters = options.node_filters
-        self._collector = Collector((lambda labels: any(f.matches(labels) for f in filters)) if filters else None)
         self._pending: Pending | None = None
         self._published: Verdict | None = None
         self._discovered_s: float | None = None

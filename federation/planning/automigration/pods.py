@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from federation.planning.clusterresources import has_ended
+
 _SCHEDULED = "PodScheduled"
 _UNSCHEDULABLE = "Unschedulable"
-_ENDED = ("Succeeded", "Failed")
 _COMPARED = ("status", "reason", "message", "lastProbeTime", "lastTransitionTime")
 
 
@@ -49,9 +50,7 @@ def count_pods(pods: Iterable[Mapping[str, Any]], now: datetime, threshold_s: fl
 
 def is_live(pod: Mapping[str, Any]) -> bool:
     """Say whether the pod counts for its workload: neither ended nor on its way out."""
-    return not (pod.get("metadata") or {}).get("deletionTimestamp") and (
-        (pod.get("status") or {}).get("phase") not in _ENDED
-    )
+    return not (pod.get("metadata") or {}).get("deletionTimestamp") and not has_ended(pod)
 
 
 def scheduled_condition(pod: Mapping[str, Any]) -> Mapping[str, Any] | None:

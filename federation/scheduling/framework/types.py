@@ -6,7 +6,7 @@ quantity or a label list. Quantities are integers: `cpu` in thousandths of a cor
 rounded up. Read `interfaces.py` next, then any file of `plugins/federation_plugins`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Flag, StrEnum, auto
@@ -152,6 +152,17 @@ class NodeNeeds:
     selector: tuple[tuple[str, str], ...] = ()
     terms: ClusterTerms | None = None
     tolerations: tuple[Toleration, ...] = ()
+
+    def admit(self, name: str, labels: Mapping[str, str], taints: Iterable[tuple[str, str, str]]) -> bool:
+        """Say whether the pods can go to one node; `taints` are (key, value, effect) of those that keep pods away.
+
+        SelectorError when the affinity cannot be read.
+        """
+        return (
+            all(labels.get(key) == value for key, value in self.selector)
+            and (self.terms is None or self.terms.matches(name, labels))
+            and all(any(toleration.tolerates(Taint(*taint)) for toleration in self.tolerations) for taint in taints)
+        )
 
 
 ANY_NODE = NodeNeeds()
