@@ -73,6 +73,11 @@ class ClusterCache:
         self._forget()
         return Change.MEMBERSHIP if cluster.is_joined else Change.NOTHING
 
+    def is_ready(self, name: str) -> bool:
+        """Say whether the cluster is there, joined and ready."""
+        cluster = self._clusters.get(name)
+        return cluster is not None and cluster.is_joined and cluster.is_ready
+
     def snapshot(self) -> Snapshot:
         """Return the joined clusters; the same object until something changes."""
         if self._snapshot is None:

@@ -4,6 +4,9 @@ After each decision the object carries a snapshot of what it was based on, in an
 snapshot is compared: equal text means nothing to do (the common case, one string comparison); otherwise the policy's
 `reschedulePolicy` decides what counts, and what does not count is noted as a deferred reason. The text is
 deterministic: sorted keys, sorted clusters. Pure; the schedule controller calls it.
+
+A cluster has joined, for `clusterJoined`, when it is ready for the first time since the object's last decision: before
+that no decision could use it, and its kinds are not known.
 """
 
 from collections.abc import Mapping
@@ -66,9 +69,13 @@ class ObjectTriggers:
 
 
 class TriggerSource:
-    """Makes trigger texts; keeps the hashes of clusters, which change rarely and are shared by all objects."""
+    """Makes trigger texts; keeps the hashes of clusters, which change rarely and are shared by all objects.
 
-    def __init__(self) -> None:
+    `counts_unready`: whether a cluster has joined before it is ready, as in KubeAdmiral.
+    """
+
+    def __init__(self, *, counts_unready: bool = False) -> None:
+        self._counts_unready = counts_unready
         self._hashes: dict[str, tuple[Cluster, tuple[str, str, str]]] = {}
         self._generation = -1
         self._clusters = ""
@@ -100,7 +107,7 @@ class TriggerSource:
                 _API_TYPES: {name: entry[2] for name, entry in hashes.items()},
                 _LABELS: {name: entry[0] for name, entry in hashes.items()},
                 _TAINTS: {name: entry[1] for name, entry in hashes.items()},
-                "clusters": list(hashes),
+                "clusters": [c.name for c in snapshot.clusters if c.is_ready or self._counts_unready],
             }
             self._clusters = orjson.dumps(part).decode()[1:-1]
             self._generation = snapshot.generation
@@ -185,8 +192,7 @@ def _changed(old: dict[str, Any], new: dict[str, Any], field: str) -> bool:
 
 
 def _has_joined(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    before, after = set(old.get("clusters") or ()), set(new.get("clusters") or ())
-    return before < after
+    return not set(new.get("clusters") or ()) <= set(old.get("clusters") or ())
 
 
 def _without_same_clusters(old: str, new: str) -> tuple[str, str]:

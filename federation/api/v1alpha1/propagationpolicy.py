@@ -91,7 +91,7 @@ class RescheduleWhen(Model):
     cluster_api_resources_changed: Annotated[bool, Field(alias="clusterAPIResourcesChanged")] = False
     """Whether a change of the API resources that a cluster serves triggers rescheduling."""
     cluster_joined: bool = False
-    """Whether a new cluster triggers rescheduling."""
+    """Whether a cluster that is new since the last decision triggers rescheduling, as soon as it is ready."""
     cluster_labels_changed: bool = False
     """Whether a change of a cluster's labels triggers rescheduling."""
     policy_content_changed: bool = True

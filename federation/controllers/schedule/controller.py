@@ -49,7 +49,8 @@ _BY_POLICY = "schedule/policy"
 _BY_TYPE = "schedule/type"
 
 _FOR_ALL = Change.MEMBERSHIP | Change.LABELS | Change.TAINTS | Change.API_TYPES
-"""Changes of a cluster that every object's triggers contain; the others matter to waiting objects only."""
+"""Changes of a cluster that every object's triggers contain; that it is ready matters to policies that follow joining
+clusters, the others to waiting objects only."""
 _SINGLE, _BULK = 0, 1
 """Of a policy's objects what changed by itself goes first, then what is queued for many objects at once."""
 
@@ -176,11 +177,13 @@ class ScheduleController:
         else:
             change = self._facts.clusters.remove((old or {})["metadata"]["name"])
         waiting = self._facts.waiting
+        name = (new or old or {})["metadata"]["name"]
         if change:
-            name = (new or old or {})["metadata"]["name"]
             self._enqueue_many((*waiting.helped_by(name, change), *self._facts.short.helped_by(name, change)))
         if change & _FOR_ALL:
             self._enqueue_many(key for key in self._all_keys() if key not in waiting)
+        elif change & Change.READINESS and self._facts.clusters.is_ready(name):
+            self._enqueue_many(key for key in self._facts.following_joins() if key not in waiting)
 
     def _on_namespace(self, old: Object | None, new: Object | None) -> None:
         """Look again at the objects whose annotations begin or cease to count."""

@@ -72,6 +72,12 @@ class Facts:
         refs = [ref for ref in self._by_policy if (policy := self.policies.get(ref)) and policy.profile == name]
         return [key for ref in refs for key in self._by_policy[ref]]
 
+    def following_joins(self) -> list[Key]:
+        """Return the objects whose policy follows clusters that join."""
+        policies = map(self.policies.get, self._by_policy)
+        refs = [p.ref for p in policies if p is not None and p.reschedule_when and p.reschedule_when.cluster_joined]
+        return [key for ref in refs for key in self._by_policy[ref]]
+
     def using_plugin(self, name: str) -> list[Key]:
         """Return the objects whose policy names a profile that runs the plugin."""
         return [key for profile in self.profiles.with_plugin(name) for key in self.using_profile(profile)]

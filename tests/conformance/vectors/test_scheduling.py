@@ -155,7 +155,7 @@ def triggers_text(status: dict[str, Any], replicas: int | None) -> tuple[str, An
         )
     spec = {"reschedulePolicy": status["reschedulePolicy"]} if status.get("reschedulePolicy") is not None else {}
     policy = compile_policy({"metadata": {"name": status["policyName"], "namespace": "default"}, "spec": spec})
-    text = TriggerSource().text(ObjectTriggers({}, replicas, {}, policy), cache.snapshot())
+    text = TriggerSource(counts_unready=True).text(ObjectTriggers({}, replicas, {}, policy), cache.snapshot())
     return text, policy
 
 

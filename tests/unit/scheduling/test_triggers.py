@@ -97,6 +97,38 @@ def test_a_cluster_change_counts_when_the_policy_follows_it(changed: Any, field:
     assert judge(text(following), text(following, [changed]), following).is_due
 
 
+def test_a_cluster_has_joined_when_it_is_ready_and_never_twice_for_one_decision() -> None:
+    following = a_policy(reschedulePolicy={"rescheduleWhen": {"clusterJoined": True}})
+    new = a_cluster("west").serving()
+    before, joining = text(following), text(following, [EAST, new.unready().built()])
+    joined, lost = (
+        text(following, [EAST, a_cluster("west").built()]),
+        text(following, [a_cluster("east").unready().built()]),
+    )
+    assert not judge(before, joining, following).is_due
+    assert not judge(before, joining, following).deferred_reasons
+    assert judge(before, joined, following).is_due
+    assert judge(joined, joining, following).is_due is False, "that it is not ready is no reason"
+    assert judge(joined, joined, following).is_due is False
+    assert judge(before, lost, following).is_due is False
+    assert judge(lost, before, following).is_due, "no decision could use it before"
+
+
+def test_a_cluster_that_joins_counts_whoever_else_is_not_ready() -> None:
+    following = a_policy(reschedulePolicy={"rescheduleWhen": {"clusterJoined": True}})
+    now = text(following, [a_cluster("east").unready().built(), a_cluster("west").built()])
+    assert judge(text(following), now, following).is_due
+
+
+def test_as_in_kubeadmiral_a_cluster_has_joined_before_it_is_ready() -> None:
+    following = a_policy(reschedulePolicy={"rescheduleWhen": {"clusterJoined": True}})
+    before, joining = (
+        text(following, clusters, TriggerSource(counts_unready=True))
+        for clusters in ([EAST], [EAST, a_cluster("west").unready().built()])
+    )
+    assert judge(before, joining, following).is_due
+
+
 def test_a_profile_change_counts_as_policy_content() -> None:
     policy = a_policy(reschedulePolicy=WHEN)
     assert judge(text(policy), text(policy, profile_hash="1"), policy).is_due

@@ -1,0 +1,99 @@
+"""A cluster joins: objects whose policy follows that use it as soon as it can take them, once, and no others do."""
+
+from typing import Any
+
+import pytest
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import World, a_world
+
+from federation.api import names
+from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+from federation.client.protocol import PatchType
+from federation.store.journal import DecisionFilter
+
+JOINED: dict[str, Any] = {"rescheduleWhen": {"clusterJoined": True}}
+WEIGHTS = {"east": 1, "north": 1, "west": 1}
+EVENLY: dict[str, Any] = {"reschedulePolicy": {**JOINED, "replicaRescheduling": {"avoidDisruption": False}}}
+
+
+async def begin(world: World, **spec: Any) -> None:
+    await world.create(PROPAGATION_POLICIES, a_policy(WEIGHTS, **spec))
+    await world.create(DEPLOYMENTS, a_deployment("web", replicas=6))
+    await world.until_replicas("web", {"east": 3, "west": 3})
+    await world.settle()
+
+
+async def outcomes(world: World, name: str = "web") -> list[str]:
+    return [record.outcome for record in await world.journal.query(DecisionFilter(name=name), limit=9)]
+
+
+async def test_a_cluster_is_used_when_it_is_ready_with_cluster_joined_alone() -> None:
+    async with a_world(members=("east", "west")) as world:
+        await begin(world, **EVENLY)
+        assert await outcomes(world) == ["Scheduled"]
+        await world.add_member("north", {})
+        await world.join("north")
+        await world.until_replicas("web", {"east": 2, "north": 2, "west": 2})
+        await world.settle()
+        assert await outcomes(world) == ["Scheduled"] * 2, "once: not when it has joined and again when it is ready"
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_a_cluster_that_falls_silent_while_it_joins_is_used_when_it_answers(is_restarted: bool) -> None:
+    async with a_world(members=("east", "west")) as world:
+        await begin(world, **EVENLY)
+        await world.add_member("north", {})
+        north = world.members["north"].line
+        north.mode = "down"
+        await world.stop()
+        await world.join("north")
+        await note_joined(world, "north")
+        await world.restart()
+        await world.until_ready("north", status="Unknown")
+        await world.settle()
+        assert await outcomes(world) == ["Scheduled"]
+        await world.create(DEPLOYMENTS, a_deployment("new", replicas=6))
+        await world.until_replicas("new", {"east": 3, "west": 3})
+        if is_restarted:
+            await world.restart()
+            await world.settle()
+        north.mend()
+        for name in ("web", "new"):
+            await world.until_replicas(name, {"east": 2, "north": 2, "west": 2})
+
+
+async def note_joined(world: World, name: str) -> None:
+    """Write what the control plane writes last before it is stopped and the member falls silent."""
+    now = "2026-01-01T00:00:00Z"
+    joined = {"type": names.CLUSTER_JOINED, "status": "True", "reason": "ClusterJoined", "message": ""}
+    status = {"joinPerformed": True, "conditions": [{**joined, "lastProbeTime": now, "lastTransitionTime": now}]}
+    await world.user.patch(
+        FEDERATED_CLUSTERS, name, {"status": status}, patch_type=PatchType.MERGE, subresource="status"
+    )
+
+
+async def test_a_cluster_that_leaves_and_comes_back_is_left_and_used_again() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy(WEIGHTS, **EVENLY))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=6))
+        await world.until_replicas("web", {"east": 2, "north": 2, "west": 2})
+        for is_restarted in (False, True):
+            await world.user.delete(FEDERATED_CLUSTERS, "north")
+            await world.until_gone(FEDERATED_CLUSTERS, "north", "")
+            await world.until_available("web", 6)
+            if is_restarted:
+                await world.restart()
+            await world.join("north")
+            await world.until_replicas("web", {"east": 2, "north": 2, "west": 2})
+
+
+async def test_a_policy_that_does_not_follow_joining_clusters_says_so() -> None:
+    async with a_world(members=("east", "west")) as world:
+        await begin(world, reschedulePolicy={"rescheduleWhen": {}})
+        await world.add_member("north", {})
+        await world.join("north")
+        await world.until_ready("north")
+        await world.settle()
+        assert await world.replicas("web") == {"east": 3, "west": 3}
+        annotations = (await world.federated("web"))["metadata"]["annotations"]
+        assert annotations[names.SCHEDULING_DEFERRED_REASONS] == "clusterJoined:false"
