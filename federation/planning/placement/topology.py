@@ -10,7 +10,7 @@ room. What the planner of a leaf cannot place, contrary to these bounds, is lear
 deterministic; `tree.py` knows who belongs where.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -38,11 +38,14 @@ def plan_over(topology: Topology, planner: Planner, demand: Demand, steps: Steps
     answers: dict[tuple[Domain, int], tuple[Plan, Steps]] = {}
     while True:
         shares, binding = _share_out(topology, demand, learnt)
+        less: Shares = {}
         for leaf, amount in shares.items():
-            if (leaf, amount) not in answers:
-                answers[leaf, amount] = _ask(planner, demand, leaf, amount)
-        placed = {leaf: sum(answers[leaf, amount][0].totals().values()) for leaf, amount in shares.items()}
-        less = {leaf: placed[leaf] for leaf, amount in shares.items() if placed[leaf] < amount}
+            answer = answers.get((leaf, amount))
+            if answer is None:
+                answer = answers[leaf, amount] = _ask(planner, demand, leaf, amount)
+            placed = sum(answer[0].replicas.values()) + sum(answer[0].overflow.values())
+            if placed < amount:
+                less[leaf] = placed
         if not less:
             break
         learnt |= less
@@ -57,9 +60,10 @@ def plan_over(topology: Topology, planner: Planner, demand: Demand, steps: Steps
         plan.overflow.update(part.overflow)
         if steps is not None:
             steps += [{"step": step["step"], "domain": str(leaf), **step} for step in trace]
-    every = dict.fromkeys(demand.clusters, 0) | plan.replicas
-    for cluster, count in kept_of(demand, held_of(demand), every).items():
-        plan.overflow[cluster] = max(count, plan.overflow.get(cluster, 0))
+    if demand.keep_unschedulable:
+        every = dict.fromkeys(demand.clusters, 0) | plan.replicas
+        for cluster, count in kept_of(demand, held_of(demand), every).items():
+            plan.overflow[cluster] = max(count, plan.overflow.get(cluster, 0))
     return plan
 
 
@@ -68,22 +72,23 @@ def _ask(planner: Planner, demand: Demand, leaf: Domain, amount: int) -> tuple[P
     here = leaf.clusters
 
     def only(values: Mapping[str, int]) -> dict[str, int]:
-        return {cluster: values[cluster] for cluster in here if cluster in values}
+        return {cluster: values[cluster] for cluster in here if cluster in values} if values else {}
 
     own, current = demand.preferences, only(demand.current)
     if not amount and not current:
         return Plan(dict.fromkeys(here, 0), {}), []
-    preferences = {name: own[name] for name in (*here, WILDCARD) if name in own}
     trace: Steps = []
-    asked = replace(
-        demand,
+    asked = Demand(
         total=amount,
         clusters=here,
-        preferences=preferences,
+        preferences={name: own[name] for name in (*here, WILDCARD) if name in own} if own else {},
+        key=demand.key,
         current=current,
         estimated=only(demand.estimated),
         limited=only(demand.limited),
         scheduled=only(demand.scheduled),
+        avoid_disruption=demand.avoid_disruption,
+        keep_unschedulable=demand.keep_unschedulable,
     )
     return planner(asked, trace), trace
 
@@ -109,24 +114,27 @@ class _Tier(NamedTuple):
 
 def _share_out(topology: Topology, demand: Demand, learnt: Shares) -> tuple[Shares, Iterable[str]]:
     """Return replicas per leaf, and what kept more from being placed."""
-    root, leaves, held, total = topology.root, topology.root.leaves(), held_of(demand), demand.total
+    root, total, held = topology.root, demand.total, held_of(demand)
+    leaves, has_held = root.leaves(), any(held.values())
+    here = {leaf: sum([held[c] for c in leaf.clusters]) for leaf in leaves} if has_held else dict.fromkeys(leaves, 0)
     start = dict.fromkeys(leaves, 0)
-    if demand.avoid_disruption:
-        start = {leaf: _least(sum([held[c] for c in leaf.clusters]), learnt.get(leaf)) for leaf in leaves}
+    if has_held and demand.avoid_disruption:
+        start = {leaf: _least(here[leaf], learnt.get(leaf)) for leaf in leaves}
     if sum(start.values()) >= total:
         running = _Round(demand.key, top=dict(start))
         _sum_up(root, running)
         return _fill(root, total, running), ()
-    tiers = [_to_tier(leaves, tops, demand, learnt) for tops in _tiers(demand, held, topology.rooms)]
-    limits = bounds_of(replace(demand, estimated={}))
+    limits = bounds_of(replace(demand, estimated={}) if demand.estimated else demand)
     is_open = {
         leaf
         for leaf in leaves
         if learnt.get(leaf, 1) > 0
-        and any(limits.get(c, 1) > 0 for c in leaf.clusters)
-        and not topology.closed.issuperset(leaf.clusters)
+        and (not limits or any(limits.get(c, 1) > 0 for c in leaf.clusters))
+        and not (topology.closed and topology.closed.issuperset(leaf.clusters))
     }
     is_hard = any(constraint.is_hard for constraint in root.constraints())
+    minimums = {c: own.minimum for c, own in demand.preferences.items() if own.minimum and c in held}
+    tiers: list[_Tier] = []
 
     def raised(tier: _Tier, shares: Shares, most: int) -> tuple[Shares, _Round]:
         """Return the shares with more, up to a sum of `most`, as far as the tier and the constraints allow."""
@@ -144,8 +152,9 @@ def _share_out(topology: Topology, demand: Demand, learnt: Shares) -> tuple[Shar
             shares, _ = raised(tier, shares, total)
         return shares
 
-    for number, tier in enumerate(tiers):
-        fullest, current = raised(tier, start, total)
+    for number, tops in enumerate(_tiers(demand, held, limits, minimums, topology.rooms)):
+        tiers.append(_to_tier(leaves, tops, here, total, minimums, learnt))
+        fullest, current = raised(tiers[number], start, total)
         if number and is_hard and sum(fullest.values()) == total:
             # Each replica that waits for room in the domain with the fewest may let others run elsewhere: as few as do.
             low, high = 0, total - sum(start.values())
@@ -162,33 +171,55 @@ def _share_out(topology: Topology, demand: Demand, learnt: Shares) -> tuple[Shar
     return start, current.binding
 
 
-def _to_tier(leaves: Iterable[Domain], tops: Counts, demand: Demand, learnt: Shares) -> _Tier:
-    top, minimum = {}, {}
-    bounded = {c: min(own.minimum, tops[c]) for c, own in demand.preferences.items() if own.minimum and c in tops}
-    for leaf in leaves:
-        top[leaf] = min(_least(sum([tops[c] for c in leaf.clusters]), learnt.get(leaf)), demand.total)
-        minimum[leaf] = sum(bounded.get(c, 0) for c in leaf.clusters) if bounded else 0
-    return _Tier(top, minimum)
+class _Tops(NamedTuple):
+    """The most per cluster of one step: `bounded`, or when nothing bounds clusters what is there and `room` more.
+
+    Without a room either it is everything.
+    """
+
+    room: Counts | None = None
+    bounded: Counts | None = None
 
 
-def _tiers(demand: Demand, held: Counts, rooms: Rooms | None) -> list[Counts]:
-    """Return the most per cluster, in the order in which it is used; the last is what policy and user allow.
+def _tiers(demand: Demand, held: Counts, limits: Counts, minimums: Counts, rooms: Rooms | None) -> Iterator[_Tops]:
+    """Yield the most per cluster, in the order in which it is used; the last is what policy and user allow.
 
     What runs somewhere and need not be disrupted is never more than the most there.
     """
-    bounds, limits, total = bounds_of(demand), bounds_of(replace(demand, estimated={})), demand.total
-    known: tuple[Counts | None, ...] = (None,) if rooms is None else rooms.tiers
-    tiers: list[Counts] = [
-        {c: min(bounds.get(c, total), total if room is None else held[c] + room[c]) for c in demand.clusters}
-        for room in known
-    ]
+    total, bounds = demand.total, bounds_of(demand) if demand.estimated else limits
+
+    def raised(tops: dict[str, int]) -> _Tops:
+        if demand.avoid_disruption:
+            tops |= {c: count for c, count in held.items() if count > tops[c]}
+        return _Tops(bounded=tops)
+
+    for room in (None,) if rooms is None else rooms.tiers:
+        if not bounds and not minimums:
+            yield _Tops(room)
+        elif room is None:
+            yield raised({c: min(bounds.get(c, total), total) for c in held})
+        else:
+            yield raised({c: min(bounds.get(c, total), count + room[c]) for c, count in held.items()})
     if demand.estimated and demand.avoid_disruption:
         # What cannot run where it is stays there rather than wait elsewhere.
-        tiers.append({c: min(limits.get(c, total), demand.current.get(c, 0)) for c in demand.clusters})
-    tiers.append({c: min(limits.get(c, total), total) for c in demand.clusters})
-    if not demand.avoid_disruption:
-        return tiers
-    return [{c: max(most, held[c]) for c, most in tier.items()} for tier in tiers]
+        yield raised({c: min(limits.get(c, total), demand.current.get(c, 0)) for c in held})
+    yield raised({c: min(limits.get(c, total), total) for c in held}) if limits or minimums else _Tops()
+
+
+def _to_tier(
+    leaves: Iterable[Domain], tops: _Tops, here: Shares, total: int, minimums: Counts, learnt: Shares
+) -> _Tier:
+    top, minimum, (room, bounded) = {}, dict.fromkeys(leaves, 0), tops
+    for leaf in leaves:
+        most = total
+        if bounded is not None:
+            most = sum([bounded[c] for c in leaf.clusters])
+            if minimums:
+                minimum[leaf] = sum([min(minimums[c], bounded[c]) for c in leaf.clusters if c in minimums])
+        elif room is not None:
+            most = here[leaf] + sum([room[c] for c in leaf.clusters])
+        top[leaf] = min(_least(most, learnt.get(leaf)), total)
+    return _Tier(top, minimum)
 
 
 def _sum_up(node: Domain, current: _Round) -> None:
@@ -274,30 +305,49 @@ def _even(children: tuple[Domain, ...], constraint: SpreadConstraint, amount: in
 
 def _raised(children: tuple[Domain, ...], amount: int, current: _Round, minimum_max: int) -> Shares:
     """Return counts from what is there and minimums up to `minimum_max` upwards, always to those with the fewest."""
-    top = current.top
-    floor = dict.fromkeys(children, 0) | {child: current.start[child] for child in children}
-    ranks = dict(zip(children, fnv1_32_each([str(child) for child in children], current.key), strict=True))
-    order = sorted(children, key=lambda child: (ranks[child], str(child)))
-    left = amount - sum(floor.values())
+    start, top = current.start, current.top
+    floor = {child: start[child] for child in children}
+    order: Iterable[Domain] | None = None
     if minimum_max:
+        left = amount - sum(floor.values())
+        order = _in_order(children, current.key)
         for child in order:
             given = min(left, max(0, min(current.minimum[child], minimum_max, top[child]) - floor[child]))
             floor[child] += given
             left -= given
-    low, high = 0, max((top[child] for child in children), default=0)
+    level = _level(amount, floor, top)
+    counts = {child: max(floor[child], min(top[child], level)) for child in children}
+    left = amount - sum(counts.values())
+    if left > 0:
+        for child in order or _in_order(children, current.key):
+            if left and floor[child] <= level < top[child]:
+                counts[child] += 1
+                left -= 1
+    return counts
+
+
+def _level(amount: int, floor: Shares, top: Shares) -> int:
+    """Return how high all can be filled with the amount, where nobody goes below its floor or above its top."""
+    if not floor:
+        return 0
+    bounds = [(count, top[child]) for child, count in floor.items()]
+    even = amount // len(bounds)
+    if max(floor.values()) <= even < min([most for _, most in bounds]):
+        return even  # Nobody is held down or up.
+    low, high = 0, max([most for _, most in bounds])
     while low < high:
         middle = (low + high + 1) // 2
-        if sum(max(floor[child], min(top[child], middle)) for child in children) <= amount:
+        if sum([max(least, min(most, middle)) for least, most in bounds]) <= amount:
             low = middle
         else:
             high = middle - 1
-    counts = {child: max(floor[child], min(top[child], low)) for child in children}
-    left = amount - sum(counts.values())
-    for child in order:
-        if left and floor[child] <= low < top[child]:
-            counts[child] += 1
-            left -= 1
-    return counts
+    return low
+
+
+def _in_order(children: tuple[Domain, ...], key: str) -> list[Domain]:
+    """Return the domains in the order in which what is left over goes to them: another one for every workload."""
+    names = list(map(str, children))
+    return [child for _, _, child in sorted(zip(fnv1_32_each(names, key), names, children, strict=True))]
 
 
 def _least(amount: int, bound: int | None) -> int:

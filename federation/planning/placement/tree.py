@@ -14,8 +14,8 @@ SEPARATOR = "/"
 NO_LABEL = "(no label)"
 Labels = Mapping[str, Mapping[str, str]]
 """Cluster → its labels."""
-_Groups = dict[tuple[str | None, ...], list[str]]
-"""The values of all constraints' labels → clusters that have these."""
+Groups = dict[tuple[str | None, ...], list[str]]
+"""The values of all constraints' labels, None for a missing one → clusters that have these."""
 
 
 class SpreadConstraint(NamedTuple):
@@ -72,25 +72,26 @@ class Domain:
         first = self.parts()[:1]
         return [] if self.constraint is None else [self.constraint, *(c for part in first for c in part.constraints())]
 
-    def level(self, depth: int) -> list["Domain"]:
-        """Return the domains so far below."""
-        return [self] if not depth else [found for part in self.parts() for found in part.level(depth - 1)]
-
 
 def to_tree(labels: Labels, constraints: Sequence[SpreadConstraint]) -> Domain:
     """Return the tree of the clusters, which keep their order in every leaf."""
     keys = [constraint.key for constraint in constraints]
-    groups: _Groups = {}
+    groups: Groups = {}
     for cluster, own in labels.items():
         groups.setdefault(tuple(map(own.get, keys)), []).append(cluster)
+    return tree_of(groups, constraints)
+
+
+def tree_of(groups: Groups, constraints: Sequence[SpreadConstraint]) -> Domain:
+    """Return the tree of clusters whose labels have been read already."""
     return _to_domain(groups, constraints, ())
 
 
-def _to_domain(groups: _Groups, constraints: Sequence[SpreadConstraint], path: tuple[str, ...]) -> Domain:
+def _to_domain(groups: Groups, constraints: Sequence[SpreadConstraint], path: tuple[str, ...]) -> Domain:
     clusters, depth = tuple(chain.from_iterable(groups.values())), len(path)
     if depth == len(constraints):
         return Domain(path, clusters)
-    parts: dict[str | None, _Groups] = {}
+    parts: dict[str | None, Groups] = {}
     for values, names in groups.items():
         parts.setdefault(values[depth], {})[values] = names
     others = parts.pop(None, None)
@@ -107,19 +108,21 @@ def summarise(
 
     `counts` are replicas per cluster, or 1 for each copy. Domains of only `closed` clusters do not count.
     """
-    told = []
-    for depth, constraint in enumerate(constraints):
+    told: list[dict[str, Any]] = []
+    sums: dict[Domain, int] = {}
+    _count(root, counts, sums)
+    level = [root]
+    for constraint in constraints:
         domains: dict[str, int] = {}
         uncounted: list[str] = []
         skew = without = 0
-        for parent in root.level(depth):
-            sums = {str(child): _count(child, counts) for child in parent.children}
-            domains |= sums
-            shut = {str(child) for child in parent.children if closed.issuperset(child.clusters)}
-            uncounted += sorted(shut)
-            counted = [number for name, number in sums.items() if name not in shut]
+        for parent in level:
+            domains |= {str(child): sums[child] for child in parent.children}
+            shut = [child for child in parent.children if closed and closed.issuperset(child.clusters)]
+            uncounted += [str(child) for child in shut]
+            counted = [sums[child] for child in parent.children if child not in shut]
             skew = max(skew, max(counted, default=0) - min(counted, default=0))
-            without += 0 if parent.rest is None else _count(parent.rest, counts)
+            without += 0 if parent.rest is None else sums[parent.rest]
         beside = {"withoutLabel": without, "notCounted": uncounted}
         told.append(
             {
@@ -129,8 +132,15 @@ def summarise(
                 **{key: said for key, said in beside.items() if said},
             }
         )
+        level = [part for parent in level for part in parent.parts()]
     return told
 
 
-def _count(domain: Domain, counts: Mapping[str, int]) -> int:
-    return sum([counts[cluster] for cluster in domain.clusters if cluster in counts])
+def _count(domain: Domain, counts: Mapping[str, int], sums: dict[Domain, int]) -> int:
+    """Fill in the counts of a domain and of all below it."""
+    if domain.constraint is None:
+        found = sum([counts[cluster] for cluster in domain.clusters if cluster in counts])
+    else:
+        found = sum([_count(part, counts, sums) for part in domain.parts()])
+    sums[domain] = found
+    return found

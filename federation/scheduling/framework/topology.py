@@ -6,28 +6,76 @@ arithmetic is `federation.planning.placement.topology`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 from federation.planning.placement.room import Rooms
 from federation.planning.placement.topology import Topology, plan_over
-from federation.planning.placement.tree import summarise, to_tree
-from federation.scheduling.framework.types import Cluster, ClusterScore, Effect, SchedulingMode, SchedulingUnit
+from federation.planning.placement.tree import Domain, Groups, SpreadConstraint, summarise, tree_of
+from federation.scheduling.framework.types import Cluster, ClusterScore, Effect, SchedulingMode, SchedulingUnit, Taint
 
 _ONE = Preference(0, 0, 1)
+
+
+class Domains(NamedTuple):
+    """The tree of some clusters, and those of them that may be closed to a unit: unready, or with a taint that bars."""
+
+    root: Domain
+    doubtful: tuple[Cluster, ...]
 
 
 def topology_of(unit: SchedulingUnit, clusters: Sequence[Cluster], rooms: Rooms | None = None) -> Topology | None:
     """Return the domains that a unit's constraints make of the clusters; None when it has no constraints."""
     if not unit.topology_spread:
         return None
-    tree = to_tree({cluster.name: cluster.labels for cluster in clusters}, unit.topology_spread)
-    return Topology(tree, closed_for(unit, clusters), rooms)
+    domains = domains_of(unit.topology_spread, tuple(clusters))
+    return Topology(domains.root, closed_for(unit, domains.doubtful), rooms)
+
+
+@lru_cache(maxsize=32)
+def domains_of(constraints: tuple[SpreadConstraint, ...], clusters: tuple[Cluster, ...]) -> Domains:
+    """Return the domains of clusters, which keep their order in every leaf.
+
+    The last answers are remembered: whoever divides, checks and explains asks for the same. The values of a cluster's
+    labels are kept with it.
+    """
+    keys = _keys(tuple([constraint.key for constraint in constraints]))
+    groups: Groups = {}
+    for cluster in clusters:
+        path = cluster.memo.get(keys) or keys.path_of(cluster)
+        try:
+            groups[path].append(cluster.name)
+        except KeyError:
+            groups[path] = [cluster.name]
+    return Domains(tree_of(groups, constraints), tuple([c for c in clusters if not c.is_ready or _bars(c.taints)]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Keys:
+    """The labels of some constraints; made by `_keys`, so that a look-up in a cluster's memo costs next to nothing."""
+
+    labels: tuple[str, ...]
+
+    def path_of(self, cluster: Cluster) -> tuple[str | None, ...]:
+        """Return the values of a cluster's labels, and keep them with it."""
+        path = cluster.memo[self] = tuple(map(cluster.labels.get, self.labels))
+        return path
+
+
+@lru_cache(maxsize=128)
+def _keys(labels: tuple[str, ...]) -> _Keys:
+    return _Keys(labels)
 
 
 def closed_for(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> frozenset[str]:
     """Return the clusters that keep what they have of the unit and cannot be expected to take more."""
     return frozenset([c.name for c in clusters if not c.is_ready or (c.taints and _is_kept_out(unit, c))])
+
+
+def _bars(taints: Sequence[Taint]) -> bool:
+    return bool(taints) and any(taint.effect != Effect.PREFER_NO_SCHEDULE for taint in taints)
 
 
 def choose_clusters(unit: SchedulingUnit, ordered: Sequence[ClusterScore]) -> tuple[list[ClusterScore], str]:
@@ -40,10 +88,11 @@ def choose_clusters(unit: SchedulingUnit, ordered: Sequence[ClusterScore]) -> tu
     if unit.mode is SchedulingMode.DIVIDE:
         constraints = tuple(constraint._replace(is_hard=False, domains_min=1) for constraint in constraints)
     held = unit.current if unit.avoid_disruption else {}
-    names = [entry.cluster.name for entry in sorted(ordered, key=lambda entry: entry.cluster.name not in held)]
     clusters = [entry.cluster for entry in ordered]
-    labels = {cluster.name: cluster.labels for cluster in clusters}
-    tree = to_tree({name: labels[name] for name in names}, constraints)
+    if held:
+        clusters.sort(key=lambda cluster: cluster.name not in held)
+    domains = domains_of(constraints, tuple(clusters))
+    names = [cluster.name for cluster in clusters]
     demand = Demand(
         total=len(names) if unit.max_clusters is None else min(unit.max_clusters, len(names)),
         clusters=tuple(names),
@@ -52,7 +101,7 @@ def choose_clusters(unit: SchedulingUnit, ordered: Sequence[ClusterScore]) -> tu
         current={name: 1 for name in names if name in held},
         avoid_disruption=unit.avoid_disruption,
     )
-    plan = plan_over(Topology(tree, closed_for(unit, clusters)), _first, demand)
+    plan = plan_over(Topology(domains.root, closed_for(unit, domains.doubtful)), _first, demand)
     return [entry for entry in ordered if plan.replicas.get(entry.cluster.name)], plan.because
 
 
@@ -60,9 +109,9 @@ def explain_spread(
     unit: SchedulingUnit, clusters: Sequence[Cluster], placements: Mapping[str, int | None]
 ) -> list[dict[str, Any]]:
     """Return per constraint its domains with their replicas, or with their clusters of a unit that is copied."""
-    tree = to_tree({cluster.name: cluster.labels for cluster in clusters}, unit.topology_spread)
+    domains = domains_of(unit.topology_spread, tuple(clusters))
     counts = {name: 1 if replicas is None else replicas for name, replicas in placements.items()}
-    return summarise(tree, unit.topology_spread, counts, closed_for(unit, clusters))
+    return summarise(domains.root, unit.topology_spread, counts, closed_for(unit, domains.doubtful))
 
 
 def _is_kept_out(unit: SchedulingUnit, cluster: Cluster) -> bool:

@@ -10,6 +10,7 @@ from federation.scheduling.explain import to_explanation
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, ClusterBuilder, a_cluster, a_divided_unit, a_unit
+from federation.scheduling.framework.topology import domains_of
 from federation.scheduling.framework.types import AutoMigration, CustomMigration, ReplicasStrategy, SchedulingUnit
 from federation.scheduling.policy import to_constraints
 from federation.scheduling.snapshot import Snapshot
@@ -232,3 +233,17 @@ def test_plugins_over_http_are_told_the_constraints_as_the_policy_has_them() -> 
     payload = Payload(frozenset({"policy"}), frozenset(), {})
     assert payload.unit(divided(3, *constraints))["policy"]["topologySpread"] == constraints
     assert "topologySpread" not in payload.unit(divided(3))["policy"]
+
+
+def test_the_domains_of_the_same_clusters_are_found_once_and_a_changed_label_makes_others() -> None:
+    clusters = tuple(builder.built() for builder in EU_AND_US)
+    constraints = to_constraints([spread()])
+    kept = domains_of(constraints, clusters)
+    assert domains_of(constraints, clusters) is kept
+    moved = (in_region("e1", "us").built(), *clusters[1:])
+    found = {str(child): child.clusters for child in domains_of(constraints, moved).root.children}
+    assert found == {"eu": ("e2",), "us": ("e1", "u1")}
+    other = {
+        str(child): child.clusters for child in domains_of(to_constraints([spread("zone")]), clusters).root.parts()
+    }
+    assert other == {"(no label)": ("e1", "e2", "u1")}
