@@ -152,9 +152,12 @@ class Sampler:
 
     async def run(self) -> None:
         while True:
-            for name, process in self._processes.items():
-                self.rss_peak_mb[name] = max(self.rss_peak_mb[name], process.memory_info().rss / 1e6)
+            for name in self._processes:
+                self.rss_peak_mb[name] = max(self.rss_peak_mb[name], self.rss_mb(name))
             await asyncio.sleep(0.2)
+
+    def rss_mb(self, name: str) -> float:
+        return self._processes[name].memory_info().rss / 1e6
 
     def cpu_s(self, name: str) -> float:
         times = self._processes[name].cpu_times()
@@ -315,7 +318,7 @@ async def measure(
         else:
             results.update(await measure_create(options, host, arrivals, healthy, sampler))
             if not options.rate:
-                results.update(await measure_fan_out(options, host, arrivals, healthy))
+                results.update(await measure_fan_out(options, host, arrivals, healthy, sampler))
             results["bare_client_s"] = round(await bare_client_s(clients, options.deployments, options.replicas), 3)
         for task in background:
             task.cancel()
@@ -393,6 +396,7 @@ async def measure_create(
         "cpu_s": round(cpu_s, 2),
         "members_cpu_s": round(members_cpu_s, 2),
         "cpu_until_settled_s": round(sampler.cpu_s("control") - cpu, 2),
+        "rss_settled_mb": round(sampler.rss_mb("control"), 1),
     }
 
 
@@ -413,13 +417,13 @@ async def wait_for_status(host: HTTPClient, count: int, timeout_s: float) -> flo
 
 
 async def measure_fan_out(
-    options: argparse.Namespace, host: HTTPClient, arrivals: Arrivals, members: list[str]
+    options: argparse.Namespace, host: HTTPClient, arrivals: Arrivals, members: list[str], sampler: Sampler
 ) -> dict[str, float]:
     """Scale every Deployment, then change the one override policy: seconds until the last member has all of it."""
     count, replicas = options.deployments, options.replicas * 2
     share = -(-replicas // len(members))
     arrivals.expect(lambda d: d["spec"]["replicas"] >= share - 1 and d["spec"]["replicas"] * len(members) >= replicas)
-    began = time.monotonic()
+    began, cpu = time.monotonic(), sampler.cpu_s("control")
 
     async def scale(index: int) -> None:
         body = {"spec": {"replicas": replicas}}
@@ -428,13 +432,18 @@ async def measure_fan_out(
 
     await in_parallel(count, scale)
     await arrivals.wait(count, members, options.timeout)
-    scale_s = time.monotonic() - began
+    scale_s, scale_cpu_s = time.monotonic() - began, sampler.cpu_s("control") - cpu
     arrivals.expect(lambda d: d["spec"]["template"]["spec"]["containers"][0]["image"].endswith(":3.0"))
-    began = time.monotonic()
+    began, cpu = time.monotonic(), sampler.cpu_s("control")
     patch = {"spec": to_override("3.0")["spec"]}
     await host.patch(OVERRIDE_POLICIES, "bench", patch, patch_type=PatchType.MERGE, namespace=NAMESPACE)
     await arrivals.wait(count, members, options.timeout)
-    return {"scale_fan_out_s": round(scale_s, 3), "override_fan_out_s": round(time.monotonic() - began, 3)}
+    return {
+        "scale_fan_out_s": round(scale_s, 3),
+        "scale_cpu_s": round(scale_cpu_s, 2),
+        "override_fan_out_s": round(time.monotonic() - began, 3),
+        "override_cpu_s": round(sampler.cpu_s("control") - cpu, 2),
+    }
 
 
 async def measure_hang(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from federation.api.resources import Object
+from federation.api.resources import Object, Resource
 from federation.base.clock import Clock
 from federation.base.errors import AlreadyExists, Conflict, NotFound
 from federation.registry import encoding
@@ -73,6 +73,10 @@ class AdmissionChain(Protocol):
         ...
 
 
+FirstFinalizers = Callable[[Resource, Object], Sequence[str]]
+"""Names the finalizers that a controller of this process wants on a new object from its first moment on."""
+
+
 @dataclass(slots=True)
 class Access:
     """The registry's surroundings."""
@@ -92,6 +96,8 @@ class Access:
     """None until the registry has one; then always there, and mostly idle."""
     decide: Decide | None = None
     """Who answers the questions of `authorizer` in admission's expressions; None: they have no answer."""
+    first_finalizers: FirstFinalizers | None = None
+    """None: nobody holds new objects."""
 
     def __post_init__(self) -> None:
         self.label_cache = LabelCache(self.options.label_cache_entries)

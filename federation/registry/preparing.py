@@ -5,9 +5,11 @@ generation and track field managers. They change the object they are given, neve
 `writes.py` reads before and writes after.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from federation.api.names import FIELD_MANAGER
 from federation.api.resources import Object
 from federation.base.clock import from_rfc3339, to_rfc3339
 from federation.base.errors import BadRequest, Conflict, invalid
@@ -132,6 +134,27 @@ def track_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: dat
         None,
         obj,
         manager=options.field_manager,
+        api_version=info.resource.api_version,
+        subresource="",
+        now=now,
+    )
+
+
+def with_finalizers(info: KindInfo, obj: Object, finalizers: Sequence[str], *, now: datetime) -> Object:
+    """Return a prepared new object with these finalizers too.
+
+    Where fields are tracked they are our own manager's: an apply of whoever created the object must not drop them.
+    """
+    held = obj["metadata"].get("finalizers") or []
+    more = [name for name in finalizers if name not in held]
+    if not more:
+        return obj
+    new = {**obj, "metadata": {**obj["metadata"], "finalizers": [*held, *more]}}
+    return track_update(
+        info.schema,
+        obj,
+        new,
+        manager=FIELD_MANAGER,
         api_version=info.resource.api_version,
         subresource="",
         now=now,

@@ -14,7 +14,7 @@ from federation.api.resources import Object
 from federation.base.clock import Clock
 from federation.base.errors import MethodNotAllowed, NotFound, ServiceUnavailable, StoreError
 from federation.base.tasks import Supervisor
-from federation.registry.access import Access, Decide
+from federation.registry.access import Access, Decide, FirstFinalizers
 from federation.registry.addresses import ServiceAddresses
 from federation.registry.admission.chain import Admission
 from federation.registry.admission.webhooks import WebhookCaller
@@ -105,6 +105,10 @@ class Registry:
     def decide_with(self, decide: Decide) -> None:
         """Let `decide` answer what expressions of admission ask about permissions (`authorizer`)."""
         self._access.decide = decide
+
+    def hold_with(self, first_finalizers: FirstFinalizers) -> None:
+        """Put these finalizers on new objects, in the write that creates them, as a mutating webhook would."""
+        self._access.first_finalizers = first_finalizers
 
     async def install_crds(self, manifests: Sequence[Object]) -> None:
         """Create the CustomResourceDefinitions, or bring existing ones to these manifests; served on return."""

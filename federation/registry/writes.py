@@ -6,6 +6,7 @@ removes it. Read `preparing.py` for what happens to the object, `patching.py` fo
 """
 
 from collections.abc import Callable
+from datetime import datetime
 
 from federation.api.resources import Object
 from federation.base.errors import (
@@ -34,6 +35,7 @@ from federation.registry.preparing import (
     prepare_create,
     prepare_update,
     track_create,
+    with_finalizers,
 )
 from federation.store.interface import Entry
 
@@ -68,7 +70,7 @@ class Writer:
             obj = await self._mutated(info, obj, None, options)
         now = self._access.clock.now()
         prepare_create(info, obj, options, now=now, uid=self._access.entropy.uid())
-        obj = track_create(info, obj, options, now=now)
+        obj = self._held(info, track_create(info, obj, options, now=now), now)
         if (asked := self._access.asks) is not None:
             await asked.validate(info, obj, None, options)
         return await self._insert(info, namespace, obj, prefix, options)
@@ -195,6 +197,13 @@ class Writer:
         check_envelope(info, namespace, name, mutated)
         return mutated
 
+    def _held(self, info: KindInfo, obj: Object, now: datetime) -> Object:
+        """Return the new object with the finalizers of this process's own controllers."""
+        first_finalizers = self._access.first_finalizers
+        if first_finalizers is None:
+            return obj
+        return with_finalizers(info, obj, first_finalizers(info.resource, obj), now=now)
+
     async def _insert(
         self, info: KindInfo, namespace: str, obj: Object, generate_name: str, options: WriteOptions
     ) -> bytes:
@@ -269,6 +278,7 @@ class Writer:
         prepare_create(info, applied, options, now=now, uid=self._access.entropy.uid())
         if managed:
             applied["metadata"]["managedFields"] = managed
+        applied = self._held(info, applied, now)
         if (asked := self._access.asks) is not None:
             await asked.validate(info, applied, None, options)
         return await self._insert(info, namespace, applied, "", options)

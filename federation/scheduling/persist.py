@@ -18,6 +18,7 @@ from federation.planning.placements import Part, to_merge_patch, with_annotation
 from federation.scheduling.engine import Placements
 from federation.scheduling.policy import Policy
 
+_CLUSTERS_NAMED_MAX = 20
 _UNITS_S = {"h": 3600, "m": 60, "s": 1}
 
 
@@ -68,8 +69,18 @@ def migration_terms(
     }
 
 
+def describe_placement(placement: Placements) -> str:
+    """Return for people what clusters get: "east 4, north 2", or only their names when all of it runs in each."""
+    parts = [name if count is None else f"{name} {count}" for name, count in sorted(placement.items())]
+    if len(parts) > _CLUSTERS_NAMED_MAX:
+        parts[_CLUSTERS_NAMED_MAX:] = [f"and {len(parts) - _CLUSTERS_NAMED_MAX} more clusters"]
+    return ", ".join(parts)
+
+
 def describe_move(before: Placements, after: Placements) -> str:
-    """Return what changes for people: "east 2 → 5, +west 1, -north"."""
+    """Return what changes for people: "east 2 → 5, +west 1, -north"; the whole placement when it is the first."""
+    if not before:
+        return describe_placement(after)
     parts = []
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name), after.get(name)

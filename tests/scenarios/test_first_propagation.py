@@ -11,13 +11,14 @@ from federation.api import names
 from federation.api.resources import (
     COLLECTED_STATUSES,
     DEPLOYMENTS,
+    EVENTS,
     FEDERATED_OBJECTS,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
 )
 
 HOST_WRITES_MAX = 8
-"""From the user's create to the first merged status, the user's create included."""
+"""From the user's create to the first merged status, the user's create and the event that tells the decision included."""
 
 
 async def test_a_deployment_runs_in_three_clusters_and_reports_as_one() -> None:
@@ -57,6 +58,12 @@ async def test_a_deployment_runs_in_three_clusters_and_reports_as_one() -> None:
         assert told["Progressing"] == ("True", "NewReplicaSetAvailable")
         assert told["Scheduled"] == ("True", "Scheduled")
         assert (await world.condition("web", names.PROPAGATED))["status"] == "True"
+        (event,) = [e for e in (await world.user.list(EVENTS)).items if e["reason"] == names.EVENT_SCHEDULED]
+        assert event["message"] == "east 4, north 2, west 2 (PropagationPolicy default/divide)"
+        assert (event["involvedObject"]["kind"], event["involvedObject"]["uid"]) == (
+            "Deployment",
+            deployment["metadata"]["uid"],
+        )
 
         # Scaling is one field; the division follows.
         await world.scale("web", 12)

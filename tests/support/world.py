@@ -38,6 +38,7 @@ from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool, PoolOptions
 from federation.client.protocol import Client, PatchType, WatchBatch
 from federation.client.services import Poster
+from federation.controllers.federate import controller as federate
 from federation.planning.naming import federated_object_name
 from federation.registry.entropy import SeededEntropy
 from federation.registry.registry import Registry
@@ -190,7 +191,9 @@ class World:
         )
         client = LocalClient(self.registry, user_agent="federation")
         settings = Settings(Path("unused"))
-        return Wiring(client, pool, self.journal, settings, self.clock, plugins=self._plugins, poster=self._poster)
+        plane = Wiring(client, pool, self.journal, settings, self.clock, plugins=self._plugins, poster=self._poster)
+        self.registry.hold_with(federate.first_finalizers(plane.types))
+        return plane
 
     def _connect(self, connection: Connection) -> Client:
         return self.members[connection.server.removeprefix("https://")].line

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import (
     CLUSTER_FEDERATED_OBJECTS,
@@ -176,6 +177,20 @@ def _typed(resource: Resource, obj: Object) -> Object:
     if "kind" in obj and "apiVersion" in obj:
         return obj
     return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+
+
+def first_finalizers(types: FederatedTypes) -> Callable[[Resource, Object], tuple[str, ...]]:
+    """Return what names our finalizer for a new object that will be federated, where the API server can ask us.
+
+    The object then has it from its creation on, which saves a write and a round trip (docs/decisions/0020). The
+    reconciler puts it on whatever came without: objects of other API servers, and those that are federated only later.
+    """
+
+    def name_finalizers(resource: Resource, obj: Object) -> tuple[str, ...]:
+        is_federated = types.for_resource(resource) is not None and not federation.exclusion(obj)
+        return (names.FEDERATE_FINALIZER,) if is_federated else ()
+
+    return name_finalizers
 
 
 def build(

@@ -1,8 +1,8 @@
 """The steps that keep a federated object equal to its source, and the source alive until its members are clean.
 
-Two writes per new source: our finalizer on it, then the complete federated object. The finalizer comes first, so that a
-source which may already be on its way to members can never vanish without them being cleaned up. What the federated
-object looks like is decided in `planning/federation.py`.
+Our finalizer on the source, unless the API server has put it there already (`first_finalizers`), then the complete
+federated object. The finalizer comes first, so that a source which may already be on its way to members can never
+vanish without them being cleaned up. What the federated object looks like is decided in `planning/federation.py`.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -226,7 +226,7 @@ class Reconciler:
         self._facts.waiting.discard(case.key)
         self._note_shortage(case, is_short=bool(decision.shortage and decision.unit.topology_spread))
         await self._reporter.recovered(case.subject, fed_object)
-        if is_moved and (before or decision.shortage):
+        if is_moved:
             move = persist.describe_move(before, decision.placements)
             message = "; ".join(filter(None, (f"{move} ({case.turn.ref})", decision.shortage)))
             type_ = WARNING if decision.shortage else NORMAL

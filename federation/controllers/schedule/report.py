@@ -1,9 +1,9 @@
 """Tell users and operators what was decided: condition, event, journal.
 
-On the happy path nothing is written to the object besides its placement: success shows in its status. Whatever keeps an
-object from being scheduled is told in the condition Scheduled=False, in a warning event on it and on its source, and in
-the journal; all of them only when it is new: the same decision again is counted on its record. The journal also gets
-every successful decision, with the explanation that `fedctl why` prints.
+On the happy path nothing is written to the object besides its placement: success shows in its status, and in one event
+on its source. Whatever keeps an object from being scheduled is told in the condition Scheduled=False, in a warning
+event on it and on its source, and in the journal; all of them only when it is new: the same decision again is counted
+on its record. The journal also gets every successful decision, with the explanation that `fedctl why` prints.
 """
 
 from collections.abc import Mapping

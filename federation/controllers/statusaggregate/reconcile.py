@@ -30,6 +30,7 @@ from federation.planning.memberobject import effective_placement
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.members import Members
+from federation.scheduling.persist import describe_placement
 
 _PROGRESS_S = 4.0
 """How long a status that says "not yet" may wait for one that says "done": most rollouts then cost one write."""
@@ -48,7 +49,6 @@ _OPEN_CONDITIONS = frozenset(
     }
 )
 """Kinds whose condition lists are open, so that Scheduled may stand among them."""
-_CLUSTERS_NAMED_MAX = 20
 
 
 def is_fully_observed(source: Object, federated: Object, members: Mapping[str, Mapping[str, Any]]) -> bool:
@@ -109,15 +109,12 @@ def scheduled_condition(federated: Object) -> dict[str, Any] | None:
         return None
     if not isinstance(placement, dict) or not placement:
         return None
-    parts = [name if count is None else f"{name} {count}" for name, count in sorted(placement.items())]
-    if len(parts) > _CLUSTERS_NAMED_MAX:
-        parts[_CLUSTERS_NAMED_MAX:] = [f"and {len(parts) - _CLUSTERS_NAMED_MAX} more clusters"]
     summary = annotations.get(names.SCHEDULING_SUMMARY)
     return {
         "type": names.SCHEDULED,
         "status": "True",
         "reason": names.REASON_SCHEDULED,
-        "message": "; ".join(filter(None, (summary, ", ".join(parts)))),
+        "message": "; ".join(filter(None, (summary, describe_placement(placement)))),
     }
 
 

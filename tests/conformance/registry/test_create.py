@@ -4,7 +4,7 @@ import re
 
 import orjson
 import pytest
-from tests.conformance.registry.conftest import Api, a_config_map, a_deployment, a_pod
+from tests.conformance.registry.conftest import APPLY, Api, a_config_map, a_deployment, a_pod
 
 from federation.base.errors import AlreadyExists, BadRequest, Forbidden, Invalid, NotFound
 
@@ -266,3 +266,25 @@ async def test_a_manager_that_names_itself_owns_its_fields(api: Api) -> None:
 
 async def test_nobody_is_recorded_who_did_not_say_its_name(api: Api) -> None:
     assert "managedFields" not in (await api.create("configmaps", a_config_map()))["metadata"]
+
+
+async def test_finalizers_of_this_process_are_there_from_the_first_moment_and_stay_through_applies(api: Api) -> None:
+    api.registry.hold_with(lambda resource, _: ("example.com/ours",) if resource.kind == "ConfigMap" else ())
+    made = await api.create("configmaps", a_config_map(finalizers=["example.com/theirs"]), field_manager="writer")
+    assert made["metadata"]["finalizers"] == ["example.com/theirs", "example.com/ours"]
+    owners = {entry["manager"]: entry["fieldsV1"]["f:metadata"] for entry in made["metadata"]["managedFields"]}
+    assert owners["federation"] == {"f:finalizers": {'v:"example.com/ours"': {}}}
+    assert owners["writer"]["f:finalizers"] == {".": {}, 'v:"example.com/theirs"': {}}
+
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}, "data": {"a": "1"}}
+    for data in ({"a": "1"}, {"b": "2"}):
+        applied = await api.patch("configmaps", "applied", {**body, "data": data}, type_=APPLY, field_manager="kubectl")
+        assert applied["metadata"]["finalizers"] == ["example.com/ours"]
+    secret = await api.create("secrets", {"metadata": {"name": "other"}})
+    assert "finalizers" not in secret["metadata"]
+
+
+async def test_a_finalizer_of_this_process_is_put_on_an_object_once(api: Api) -> None:
+    api.registry.hold_with(lambda *_: ("example.com/ours",))
+    made = await api.create("configmaps", a_config_map(finalizers=["example.com/ours"]))
+    assert made["metadata"]["finalizers"] == ["example.com/ours"]

@@ -37,6 +37,13 @@ def test_a_move_names_what_comes_goes_and_changes() -> None:
     assert persist.describe_move({"a": 1}, {"a": None}) == "a 1 → all"
 
 
+def test_a_first_placement_is_told_whole_but_not_endlessly() -> None:
+    assert persist.describe_move({}, {"west": 2, "east": 4}) == "east 4, west 2"
+    assert persist.describe_move({}, {"west": None, "east": None}) == "east, west"
+    many = persist.describe_move({}, {f"c{number:02}": 1 for number in range(22)})
+    assert many.endswith("c19 1, and 2 more clusters")
+
+
 def a_fed_object() -> dict[str, Any]:
     annotations = {names.PENDING_CONTROLLERS: f'[["{names.GLOBAL_SCHEDULER}"],["later"]]'}
     return {

@@ -13,6 +13,7 @@ from federation.api.resources import (
     NAMESPACES,
     OVERRIDE_POLICIES,
 )
+from federation.client.protocol import PatchType
 from federation.controllers.federate import controller
 
 FED = "web-deployments.apps"
@@ -43,6 +44,36 @@ async def started(host: Host, *kinds: str) -> controller.FederateController:
 
 def pending(federated: dict[str, Any]) -> Any:
     return orjson.loads(federated["metadata"]["annotations"][names.PENDING_CONTROLLERS])
+
+
+async def test_an_api_server_that_can_ask_puts_our_finalizer_on_new_objects_itself(host: Host) -> None:
+    federate = await started(host)
+    host.registry.hold_with(controller.first_finalizers(host.types))
+    await host.types.wait_synced()
+    made = await host.user.create(DEPLOYMENTS, a_deployment(finalizers=["example.com/theirs"]))
+    ours = await host.user.create(DEPLOYMENTS, a_deployment("not", annotations={names.NO_FEDERATED_RESOURCE: "1"}))
+    other = await host.user.create(CONFIGMAPS, {"metadata": {"name": "no-type", "namespace": "default"}})
+    await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.settle(federate)
+
+    assert made["metadata"]["finalizers"] == ["example.com/theirs", names.FEDERATE_FINALIZER]
+    assert not [obj for obj in (ours, other) if "finalizers" in obj["metadata"]]
+    assert host.client.writes == {"create FederatedObject": 1}
+
+
+async def test_what_is_federated_only_later_gets_our_finalizer_then(host: Host) -> None:
+    federate = await started(host)
+    host.registry.hold_with(controller.first_finalizers(host.types))
+    await host.user.create(DEPLOYMENTS, a_deployment(annotations={names.NO_FEDERATED_RESOURCE: "1"}))
+    await host.settle(federate)
+    body = {"metadata": {"annotations": {names.NO_FEDERATED_RESOURCE: None}}}
+    await host.user.patch(DEPLOYMENTS, "web", body, patch_type=PatchType.MERGE, namespace="default")
+    await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.settle(federate)
+
+    assert host.client.writes == {"patch Deployment": 1, "create FederatedObject": 1}
+    source = await host.user.get(DEPLOYMENTS, "web", "default")
+    assert source["metadata"]["finalizers"] == [names.FEDERATE_FINALIZER]
 
 
 async def test_a_new_source_costs_two_writes(host: Host) -> None:

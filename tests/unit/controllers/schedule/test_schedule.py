@@ -53,7 +53,8 @@ async def test_replicas_are_divided_by_weight_in_one_write(world: World) -> None
     explanation = json.loads(record.explanation)
     assert explanation["policy"] == {"namespace": "default", "name": "p"}
     assert explanation["division"]["weights"]["by"] == "policy"
-    assert not [event for event in await world.events() if event[1] == names.EVENT_SCHEDULED]
+    told = [event for event in await world.events() if event[1] == names.EVENT_SCHEDULED]
+    assert told == [("Normal", names.EVENT_SCHEDULED, "east 1, north 2, west 3 (PropagationPolicy default/p)")]
 
 
 async def test_looking_again_at_a_scheduled_object_writes_nothing(world: World) -> None:
@@ -73,7 +74,10 @@ async def test_scaling_moves_only_the_difference_and_tells_it(world: World) -> N
     await world.scale("web", 9)
     await world.becomes({"east": 3, "north": 3, "west": 3})
     moves = [message for _, reason, message in await world.events() if reason == names.EVENT_SCHEDULED]
-    assert moves == ["east 2 → 3, north 2 → 3, west 2 → 3 (PropagationPolicy default/p)"]
+    assert moves == [
+        "east 2, north 2, west 2 (PropagationPolicy default/p)",
+        "east 2 → 3, north 2 → 3, west 2 → 3 (PropagationPolicy default/p)",
+    ]
     records = await world.journaled()
     assert json.loads(records[0].explanation)["because"] == ["replicaCount"]
 
