@@ -86,7 +86,7 @@ class ManualClock:
 
 def to_rfc3339(moment: datetime) -> str:
     """Return Kubernetes' `Time` text, in whole seconds and UTC: 2026-01-01T00:00:00Z."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def to_rfc3339_micro(moment: datetime) -> str:

@@ -4,14 +4,16 @@ The user writes `migration-configuration`; what was understood is stored back as
 form of its own, which is what decisions are made from. A request that is wrong leaves the one before in force.
 """
 
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 
 from federation.base.clock import from_rfc3339
 from federation.scheduling.framework.types import CustomMigration
+
+_INT64_MAX = 2**63 - 1
 
 
 class MigrationError(ValueError):
@@ -27,26 +29,44 @@ def applied_form(config: Mapping[str, Any], *, has_replicas: bool) -> dict[str, 
     workloads = config.get("workloadMigrations") or []
     if replicas and not has_replicas:
         raise MigrationError("workload does not support the replica migration configurations")
-    seen: set[str] = set()
-    limited = {_cluster(entry, seen): _capacity(entry) for entry in replicas}
-    closed = [{"cluster": _cluster(entry, seen), "validUntil": _until(entry)} for entry in workloads]
+    limited: dict[str, int] = {}
+    for entry in replicas:
+        cluster, capacity = _cluster(entry), _capacity(entry)
+        limited[_once(cluster, limited)] = capacity
+    until: dict[str, Any] = {}
+    for entry in workloads:
+        cluster, moment = _cluster(entry), _until(entry)
+        until[_once(cluster, limited.keys() | until)] = moment
+    closed = [{"cluster": cluster, "validUntil": until[cluster]} for cluster in sorted(until)]
     form: dict[str, Any] = {}
     if limited:
         form["limitedCapacity"] = {name: limited[name] for name in sorted(limited)}
     if closed:
-        form["unavailableClusters"] = sorted(closed, key=lambda entry: str(entry["cluster"]))
+        form["unavailableClusters"] = closed
     return form
 
 
 def applied_annotation(text: str, *, has_replicas: bool) -> str:
-    """Return the text to store for a request's text; MigrationError when it is no JSON object or not acceptable."""
+    """Return the text to store for a request's text; MigrationError when it is no JSON object or not acceptable.
+
+    Moments are stored in UTC.
+    """
     try:
         config = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise MigrationError(f"not JSON: {error}") from error
+    if config is None:
+        config = {}
     if not isinstance(config, dict):
         raise MigrationError("not a JSON object")
-    return orjson.dumps(applied_form(config, has_replicas=has_replicas)).decode()
+    for field in ("replicasMigrations", "workloadMigrations"):
+        entries = config.get(field) or []
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+            raise MigrationError(f"{field} is not a list of objects")
+    form = applied_form(config, has_replicas=has_replicas)
+    for entry in form.get("unavailableClusters", ()):
+        entry["validUntil"] = _in_utc(entry["validUntil"])
+    return orjson.dumps(form).decode()
 
 
 def from_annotation(text: str | None) -> CustomMigration | None:
@@ -58,26 +78,38 @@ def from_annotation(text: str | None) -> CustomMigration | None:
         until: dict[str, datetime] = {
             entry["cluster"]: from_rfc3339(entry["validUntil"]) for entry in form.get("unavailableClusters") or ()
         }
-        return CustomMigration(form.get("limitedCapacity") or {}, until)
+        return CustomMigration(to_counts(form.get("limitedCapacity")), until)
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def _cluster(entry: Mapping[str, Any], seen: set[str]) -> str:
+def to_counts(value: Any) -> dict[str, int]:
+    """Return a map of cluster to replicas out of an annotation; entries that are none are left out."""
+    if not isinstance(value, dict):
+        return {}
+    return {cluster: count for cluster, count in value.items() if type(count) is int}
+
+
+def _cluster(entry: Mapping[str, Any]) -> str:
     cluster = entry.get("cluster")
     if not cluster:
         raise MigrationError("cluster cannot be empty")
+    if not isinstance(cluster, str):
+        raise MigrationError("cluster must be a name")
+    return cluster
+
+
+def _once(cluster: str, seen: Collection[str]) -> str:
     if cluster in seen:
         raise MigrationError("multiple migration configurations cannot be configured for the same cluster")
-    seen.add(cluster)
-    return str(cluster)
+    return cluster
 
 
 def _capacity(entry: Mapping[str, Any]) -> int:
     capacity = entry.get("limitedCapacity")
     if capacity is None:
         raise MigrationError("limitedCapacity cannot be empty")
-    if not isinstance(capacity, int):
+    if type(capacity) is not int or capacity > _INT64_MAX:
         raise MigrationError("limitedCapacity must be a number")
     if capacity < 0:
         raise MigrationError("limitedCapacity cannot be less than zero")
@@ -86,6 +118,13 @@ def _capacity(entry: Mapping[str, Any]) -> int:
 
 def _until(entry: Mapping[str, Any]) -> Any:
     until = entry.get("validUntil")
-    if not until:
+    if until is None:
         raise MigrationError("validUntil cannot be empty")
     return until
+
+
+def _in_utc(until: Any) -> str:
+    try:
+        return f"{from_rfc3339(until).astimezone(UTC).replace(tzinfo=None).isoformat()}Z"
+    except (TypeError, ValueError, OverflowError) as error:
+        raise MigrationError(f"validUntil {until!r} is not a time such as 2026-01-31T12:00:00Z") from error

@@ -73,9 +73,20 @@ class ResourceSelector:
         return self.labels is None or self.labels.matches(metadata.get("labels"))
 
 
+PREFERENCES = {
+    "minReplicas": "min_replicas",
+    "maxReplicas": "max_replicas",
+    "weight": "weights",
+    "priority": "priorities",
+}
+"""What a placement list says about a cluster, and its map in `Preferences`."""
+_ABSENT = {"minReplicas": 0}
+"""A later entry of a cluster without it takes an earlier entry's back."""
+
+
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """`spec.placement`, one map per preference; a cluster without one is not in the map."""
+    """`spec.placement`, one map per preference; a cluster without one is not in the map. None without a list."""
 
     cluster_names: frozenset[str] = frozenset()
     min_replicas: Mapping[str, int] | None = None
@@ -133,7 +144,7 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
         tolerations=to_tolerations(spec.get("tolerations") or ()),
         max_clusters=spec.get("maxClusters"),
         topology_spread=to_constraints(spec.get("topologySpread") or ()),
-        preferences=to_preferences(spec.get("placement") or ()),
+        preferences=to_preferences(spec["placement"]) if spec.get("placement") else Preferences(),
         profile=str(spec.get("schedulingProfile") or ""),
         is_followed=not spec.get("disableFollowerScheduling"),
         has_auto_migration=migration is not None,
@@ -177,30 +188,23 @@ def to_constraints(entries: Sequence[Mapping[str, Any]]) -> tuple[SpreadConstrai
     )
 
 
-def to_preferences(placement: Sequence[Mapping[str, Any]]) -> Preferences:
-    """Return the maps of a placement list; of a cluster that is listed twice the last entry counts.
+def to_preferences(placement: Sequence[Mapping[str, Any]], otherwise: Preferences | None = None) -> Preferences:
+    """Return the maps of a placement list; of a cluster that is listed twice the last number given counts.
 
-    A map with a negative number in it is dropped as a whole.
+    A map with a negative number in it is taken from `otherwise`, None when there is no such list.
     """
-    names = [str(entry.get("cluster") or "") for entry in placement]
-
-    def gather(field: str) -> Mapping[str, int] | None:
-        found: dict[str, int] = {}
-        for name, entry in zip(names, placement, strict=True):
-            value = (entry.get("preferences") or {}).get(field)
-            if isinstance(value, int):
-                if value < 0:
-                    return None
-                found[name] = value
-        return found or None
-
-    return Preferences(
-        cluster_names=frozenset(names),
-        min_replicas=gather("minReplicas"),
-        max_replicas=gather("maxReplicas"),
-        weights=gather("weight"),
-        priorities=gather("priority"),
-    )
+    listed = [str(entry.get("cluster") or "") for entry in placement]
+    maps: dict[str, Mapping[str, int] | None] = {}
+    for field, name in PREFERENCES.items():
+        found = {
+            cluster: value
+            for cluster, entry in zip(listed, placement, strict=True)
+            if isinstance(value := (entry.get("preferences") or {}).get(field, _ABSENT.get(field)), int)
+        }
+        is_negative = any(value < 0 for value in found.values())
+        said = {cluster: value for cluster, value in found.items() if value != _ABSENT.get(field)}
+        maps[name] = getattr(otherwise, name, None) if is_negative else said
+    return Preferences(frozenset(listed), **maps)
 
 
 def _avoids_disruption(reschedule: Mapping[str, Any] | None) -> bool:

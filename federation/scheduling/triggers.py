@@ -37,6 +37,7 @@ _STABLE = frozenset(("policyName", "replicaCount", "resourceRequest", "schedulin
 _LABELS = "clusterLabelsHashes"
 _TAINTS = "clusterTaintsHashes"
 _API_TYPES = "clusterAPIResourceTypesHashes"
+_BY_CLUSTER = (_LABELS, _TAINTS, _API_TYPES)
 _POLICY = "policyContentHash"
 _TOLD = "pluginFieldsHash"
 """Only a difference between two of them counts: that a plugin begins or ceases to ask is the profile's change."""
@@ -192,7 +193,7 @@ def _changed(old: dict[str, Any], new: dict[str, Any], field: str) -> bool:
 
 
 def _has_joined(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    return not set(new.get("clusters") or ()) <= set(old.get("clusters") or ())
+    return not set(new.get("clusters") or ()) <= set(map(str, old.get("clusters") or ()))
 
 
 def _without_same_clusters(old: str, new: str) -> tuple[str, str]:
@@ -213,7 +214,8 @@ def _parse(text: str | None) -> dict[str, Any] | None:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    return value if isinstance(value, dict) else None
+    is_ours = isinstance(value, dict) and isinstance(value.get("clusters") or [], list)
+    return value if is_ours and all(isinstance(value.get(field) or {}, dict) for field in _BY_CLUSTER) else None
 
 
 def _annotations_hash(annotations: Mapping[str, str]) -> str:

@@ -20,13 +20,14 @@ from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.types import Reserved, SchedulingUnit
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.migration import MigrationError, applied_annotation
+from federation.scheduling.overriding import ignored_annotations, without_overriding
 from federation.scheduling.policy import Policy, PolicyRef, hash_of
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.request import request_of
 from federation.scheduling.reservations import Reservations
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import ObjectTriggers, TriggerSource, Verdict, judge
-from federation.scheduling.unit import build_unit, current_clusters, ignored_annotations, without_overriding
+from federation.scheduling.unit import build_unit, current_clusters
 
 _SUMMARY_LENGTH_MAX = 512
 Annotations = dict[str, str | None]
@@ -248,8 +249,7 @@ def _admitted(fed_object: Mapping[str, Any], switch: AnnotationSwitch) -> tuple[
     metadata = fed_object["metadata"]
     namespace = str(metadata.get("namespace") or "")
     if switch.allows(namespace):
-        wrong = ignored_annotations(metadata.get("annotations") or {})
-        return fed_object, dict.fromkeys(wrong, "its value cannot be understood")
+        return fed_object, ignored_annotations(metadata.get("annotations") or {})
     admitted, taken = without_overriding(fed_object)
     where = f"in namespace {namespace}" if namespace else "without a namespace"
     return admitted, dict.fromkeys(taken, f"objects {where} may not override their policy")

@@ -1,8 +1,7 @@
 """Build the scheduling unit: a policy, one federated object, and what its annotations say differently (spec §5.4).
 
-Annotations on the object win over the policy, one by one; one that cannot be understood is ignored and reported by
-`ignored_annotations` for whoever wants to warn. Where tenants may not override policies the caller takes the
-annotations away (`without_overriding`). Pure. The result goes to `engine.py`.
+Annotations on the object win over the policy, one by one (`overriding.py`); where tenants may not override policies the
+caller takes them away. Pure. The result goes to `engine.py`.
 """
 
 from collections.abc import Mapping
@@ -13,7 +12,6 @@ import orjson
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.paths import to_pointer
-from federation.api.selectors import compile_cluster_terms
 from federation.planning.placement.failback import Offers
 from federation.planning.placements import overrides_of, placement_of
 from federation.scheduling import migration
@@ -21,17 +19,15 @@ from federation.scheduling.framework.types import (
     NVIDIA_GPU,
     AutoMigration,
     GroupVersionKind,
-    PreferredTerm,
     Reserved,
     SchedulingMode,
     SchedulingUnit,
 )
-from federation.scheduling.policy import Policy, Preferences, to_preferences, to_tolerations
+from federation.scheduling.overriding import is_overridden, overrides_from_annotations
+from federation.scheduling.policy import Policy, Preferences
 from federation.scheduling.request import node_needs_of, request_of
 from federation.scheduling.snapshot import Snapshot
 
-_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _EMPTY: Mapping[str, int] = {}
 
 
@@ -67,8 +63,8 @@ def build_unit(
         "topology_spread": policy.topology_spread,
     }
     preferences = policy.preferences
-    if not _OVERRIDING.isdisjoint(annotations):
-        overriding = overrides_from_annotations(annotations)
+    if is_overridden(annotations):
+        overriding = overrides_from_annotations(annotations, preferences)
         preferences = overriding.pop("preferences", preferences)
         fields |= overriding
     if not federated_type.paths.replicas_spec:
@@ -113,35 +109,6 @@ def current_clusters(fed_object: Mapping[str, Any], federated_type: FederatedTyp
     return current
 
 
-def overrides_from_annotations(annotations: Mapping[str, str]) -> dict[str, Any]:
-    """Return the unit's fields that annotations set, `preferences` among them; unintelligible ones are left out."""
-    fields: dict[str, Any] = {}
-    for key, read in _READERS.items():
-        text = annotations.get(key)
-        if text is not None:
-            try:
-                fields |= read(text)
-            except (ValueError, TypeError, KeyError, AttributeError):
-                continue
-    return fields
-
-
-def without_overriding(fed_object: Mapping[str, Any]) -> tuple[Mapping[str, Any], list[str]]:
-    """Return the federated object without annotations that override its policy, and which ones these were."""
-    metadata = fed_object["metadata"]
-    annotations = metadata.get("annotations") or {}
-    taken = [key for key in _READERS if key in annotations]
-    if not taken:
-        return fed_object, taken
-    left = {key: value for key, value in annotations.items() if key not in _READERS}
-    return {**fed_object, "metadata": {**metadata, "annotations": left}}, taken
-
-
-def ignored_annotations(annotations: Mapping[str, str]) -> list[str]:
-    """Return the overriding annotations that are there and cannot be understood."""
-    return [key for key in _READERS if key in annotations and not overrides_from_annotations({key: annotations[key]})]
-
-
 def _auto_migration(policy: Policy, annotations: Mapping[str, str], desired: int | None) -> AutoMigration | None:
     if not policy.has_auto_migration:
         return None
@@ -151,12 +118,12 @@ def _auto_migration(policy: Policy, annotations: Mapping[str, str], desired: int
             info = orjson.loads(text)
         except orjson.JSONDecodeError:
             info = {}
-    info = info if isinstance(info, dict) else {}
+    told = info if isinstance(info, dict) else {}
     return AutoMigration(
         policy.keep_unschedulable,
-        info.get("estimatedCapacity") or {},
-        info.get("scheduledReplicas") or {},
-        Offers(info.get("offeredReplicas") or {}, policy.failback.batch_of(desired or 0)),
+        migration.to_counts(told.get("estimatedCapacity")),
+        migration.to_counts(told.get("scheduledReplicas")),
+        Offers(migration.to_counts(told.get("offeredReplicas")), policy.failback.batch_of(desired or 0)),
     )
 
 
@@ -186,64 +153,3 @@ def _renamed(values: Mapping[str, int] | None, snapshot: Snapshot) -> Mapping[st
         return None
     resolved = {snapshot.resolve(name): value for name, value in values.items()}
     return resolved | {name: value for name, value in values.items() if name in snapshot.by_name}
-
-
-def _read_mode(text: str) -> dict[str, Any]:
-    return {"mode": SchedulingMode(text)}
-
-
-def _read_sticky(text: str) -> dict[str, Any]:
-    return {"sticky": {"true": True, "false": False}[text]}
-
-
-def _read_selector(text: str) -> dict[str, Any]:
-    labels = orjson.loads(text)
-    if not all(isinstance(value, str) for value in labels.values()):
-        raise ValueError("not a map of strings")
-    return {"cluster_selector": tuple(sorted(labels.items()))}
-
-
-def _read_affinity(text: str) -> dict[str, Any]:
-    affinity = (orjson.loads(text) or {}).get("clusterAffinity") or {}
-    required, preferred = affinity.get(_REQUIRED), affinity.get(_PREFERRED) or ()
-    return {
-        "required": None if required is None else compile_cluster_terms(required.get("clusterSelectorTerms")),
-        "preferred": tuple(
-            PreferredTerm(
-                int(entry["weight"]),
-                compile_cluster_terms([{"matchExpressions": entry["preference"].get("matchExpressions")}]),
-            )
-            for entry in preferred
-            if entry["weight"]
-        ),
-    }
-
-
-def _read_tolerations(text: str) -> dict[str, Any]:
-    return {"tolerations": to_tolerations(orjson.loads(text))}
-
-
-def _read_max_clusters(text: str) -> dict[str, Any]:
-    limit = int(text)
-    if limit < 0:
-        raise ValueError("negative")
-    return {"max_clusters": limit}
-
-
-def _read_placements(text: str) -> dict[str, Any]:
-    placement = orjson.loads(text)
-    if not isinstance(placement, list):
-        raise TypeError("not a list")
-    return {"preferences": to_preferences(placement)}
-
-
-_READERS = {
-    names.SCHEDULING_MODE: _read_mode,
-    names.STICKY_CLUSTER: _read_sticky,
-    names.CLUSTER_SELECTOR: _read_selector,
-    names.AFFINITY: _read_affinity,
-    names.TOLERATIONS: _read_tolerations,
-    names.MAX_CLUSTERS: _read_max_clusters,
-    names.PLACEMENTS: _read_placements,
-}
-_OVERRIDING = frozenset(_READERS)

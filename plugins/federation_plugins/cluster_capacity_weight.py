@@ -5,10 +5,10 @@ otherwise. With `capacity: Nodes`, the default, it counts how many replicas fit 
 more than that while another one has room, and without weights room decides (`federation.planning.placement.room`).
 
 With `capacity: Sums`, and where no cluster reports its nodes, it is KubeAdmiral's formula: a cluster's weight is its
-share of the free cpu (of the GPUs when the unit needs them), but at most 1.4 times its share of the total. Weights are
-in thousandths; what rounding leaves over goes to the heaviest cluster, among equals to the one with the smallest name
-(the original left that to chance). A cluster with a NoSchedule taint that the unit does not tolerate keeps what it has
-and gets no more.
+share of the free cpu (of the GPUs, or of Katalyst's reclaimed cpu, when the unit needs them), but at most 1.4 times its
+share of the total. Weights are in thousandths; what rounding leaves over goes to the heaviest cluster, among equals to
+the one with the smallest name (the original left that to chance). A cluster with a NoSchedule taint that the unit does
+not tolerate keeps what it has and gets no more.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +26,7 @@ from federation.scheduling.framework.topology import topology_of
 from federation.scheduling.framework.types import CPU, NVIDIA_GPU, Cluster, Division, SchedulingUnit, Status
 
 _THOUSAND = 1000
+RECLAIMED_CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class ClusterCapacityWeight(ReplicasPlugin):
         """Return the policy's weights, KubeAdmiral's by what is free when there are none, and which of the two."""
         if unit.weights:
             return {cluster.name: unit.weights.get(cluster.name, 0) for cluster in clusters}, "policy"
-        resource = NVIDIA_GPU if unit.request.get(NVIDIA_GPU) else CPU
+        resource = next((name for name in (RECLAIMED_CPU, NVIDIA_GPU) if unit.request.get(name)), CPU)
         return weights_by_capacity(tuple(clusters), resource, self._args.limit_permille), f"available {resource}"
 
 
@@ -95,10 +96,11 @@ def weights_by_capacity(clusters: tuple[Cluster, ...], resource: str, limit_perm
 
 def weight_limits(allocatable: Mapping[str, int], limit_permille: int) -> dict[str, int]:
     """Return the highest weight per cluster; all equal when nobody has any capacity."""
-    total = sum(allocatable.values())
+    total, limit = sum(allocatable.values()), limit_permille / _THOUSAND
     if total == 0:
         return dict.fromkeys(allocatable, _round(_THOUSAND, len(allocatable)))
-    return {name: _round(amount * limit_permille, total) for name, amount in allocatable.items()}
+    # In floating point and in this order as in the original, where 26 of 160 times 1.4 is 227, though 227.5 is exact.
+    return {name: round_half_up(amount / total * _THOUSAND * limit) for name, amount in allocatable.items()}
 
 
 def weights_of(available: Mapping[str, int], limits: Mapping[str, int]) -> dict[str, int]:
@@ -122,6 +124,12 @@ def _whole(amounts: Mapping[str, int], resource: str) -> int:
     """Return the amount in whole units, rounded up: cores for cpu."""
     amount = amounts.get(resource, 0)
     return -(-amount // _THOUSAND) if resource == CPU else amount
+
+
+def round_half_up(number: float) -> int:
+    """Return the nearest integer, the upper one of two that are equally near; for numbers from 0."""
+    whole = int(number)
+    return whole + (number - whole >= 0.5)
 
 
 def _round(numerator: int, denominator: int) -> int:

@@ -25,7 +25,8 @@ class ClusterResourcesBalancedAllocation(ScorePlugin, Shaped):
         fractions = [used / capacity if capacity else 1.0 for _, used, capacity in usage]
         if max(fractions) >= 1:
             return 0
-        return int((1 - _deviation(fractions)) * SCORE_MAX)
+        # A cluster that reports more free than it has in all would come out below 0.
+        return max(0, int((1 - _deviation(fractions)) * SCORE_MAX))
 
     def shape(self, unit: SchedulingUnit) -> Hashable:
         """Answers depend on the request only."""

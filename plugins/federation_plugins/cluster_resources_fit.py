@@ -21,7 +21,8 @@ from federation.scheduling.framework.types import (
     unschedulable,
 )
 
-_FIRST = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_ALWAYS = (CPU, MEMORY)
+"""Compared for whoever requests anything: nothing fits where these are overdrawn."""
 
 
 class ClusterResourcesFit(FilterPlugin, Shaped, Awaiting):
@@ -32,14 +33,13 @@ class ClusterResourcesFit(FilterPlugin, Shaped, Awaiting):
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Return every resource of which there is not enough."""
-        if cluster.name in unit.current:
+        if cluster.name in unit.current or not any(unit.request.values()):
             return SUCCESS
-        wanted = [name for name in _FIRST if unit.request.get(name)]
-        wanted += sorted(name for name, amount in unit.request.items() if amount and name not in _FIRST)
+        others = [name for name, amount in unit.request.items() if amount and name not in _ALWAYS]
         lacking = [
             f"Insufficient {name}"
-            for name in wanted
-            if cluster.used(name) + unit.request[name] > cluster.allocatable.get(name, 0)
+            for name in (*_ALWAYS, *sorted(others, key=lambda name: (name != EPHEMERAL_STORAGE, name)))
+            if cluster.used(name) + unit.request.get(name, 0) > cluster.allocatable.get(name, 0)
         ]
         return unschedulable(*lacking) if lacking else SUCCESS
 

@@ -1,7 +1,7 @@
 """Filter: a unit that asks for Katalyst's reclaimed resources goes only where there are any. Off by default.
 
 Katalyst lends out what its pods have requested but do not use, as extended resources of its own; a cluster without
-Katalyst does not report them.
+Katalyst does not report them. Where the unit is already it stays, whatever the cluster reports for the moment.
 """
 
 from collections.abc import Hashable
@@ -16,20 +16,20 @@ _MISSING = unschedulable("Katalyst resource does not exist")
 
 
 class KatalystResourcesExist(FilterPlugin, Shaped, Awaiting):
-    """Lets clusters pass that report a Katalyst resource, or all when the unit requests none."""
+    """Lets clusters pass that report a Katalyst resource or hold the unit, or all when it requests none."""
 
     NAME: ClassVar[str] = "KatalystResourcesExist"
     AWAITS: ClassVar[Change] = Change.RESOURCES
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Return why the cluster is left out when it has no Katalyst resources and the unit wants some."""
-        if not _has_katalyst(unit) or any(name.startswith(_PREFIX) for name in cluster.allocatable):
+        if cluster.name in unit.current or not _has_katalyst(unit):
             return SUCCESS
-        return _MISSING
+        return SUCCESS if any(name.startswith(_PREFIX) for name in cluster.allocatable) else _MISSING
 
     def shape(self, unit: SchedulingUnit) -> Hashable:
-        """Answers depend on whether the unit wants any."""
-        return _has_katalyst(unit)
+        """Answers depend on whether the unit wants any, and then on where it is."""
+        return frozenset(unit.current) if _has_katalyst(unit) else ()
 
 
 def _has_katalyst(unit: SchedulingUnit) -> bool:

@@ -35,7 +35,7 @@ def make_unit(su: dict[str, Any] | None) -> SchedulingUnit | None:
     """Return the unit, None for null."""
     if su is None:
         return None
-    group, _, version = su.get("groupVersion", {}).get("group", ""), "", su.get("groupVersion", {}).get("version", "")
+    group_version = su.get("groupVersion") or {}
     affinity = (su.get("affinity") or {}).get("clusterAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     request = su.get("resourceRequest") or {}
@@ -46,9 +46,12 @@ def make_unit(su: dict[str, Any] | None) -> SchedulingUnit | None:
         **(request.get("scalarResources") or {}),
     }
     return SchedulingUnit(
-        gvk=GroupVersionKind(group, version, su.get("kind", "")),
+        gvk=GroupVersionKind(group_version.get("group", ""), group_version.get("version", ""), su.get("kind", "")),
+        plural=su.get("resource", ""),
         namespace=su.get("namespace", ""),
         name=su.get("name", ""),
+        labels=su.get("labels") or {},
+        annotations=su.get("annotations") or {},
         desired_replicas=su.get("desiredReplicas"),
         request={name: amount for name, amount in amounts.items() if amount},
         current=su.get("currentClusters") or {},
@@ -60,8 +63,12 @@ def make_unit(su: dict[str, Any] | None) -> SchedulingUnit | None:
         cluster_names=frozenset(su.get("clusterNames") or ()),
         required=None if required is None else compile_cluster_terms(required.get("clusterSelectorTerms")),
         preferred=tuple(
-            PreferredTerm(entry["weight"], compile_cluster_terms([entry["preference"]]))
+            PreferredTerm(
+                entry["weight"],
+                compile_cluster_terms([{"matchExpressions": (entry.get("preference") or {}).get("matchExpressions")}]),
+            )
             for entry in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+            if entry.get("weight")
         ),
         tolerations=tuple(
             Toleration(t.get("key", ""), t.get("operator") or "Equal", t.get("value", ""), t.get("effect", ""))

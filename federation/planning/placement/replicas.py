@@ -108,7 +108,8 @@ def plan_replicas(demand: Demand, steps: Steps | None = None) -> Plan:
 
 def _shares_of(demand: Demand) -> list[_Share]:
     fallback, preferences = demand.preferences.get(WILDCARD), demand.preferences
-    owned = [(cluster, preferences.get(cluster, fallback)) for cluster in demand.clusters]
+    # A cluster that is named twice is one cluster.
+    owned = [(cluster, preferences.get(cluster, fallback)) for cluster in dict.fromkeys(demand.clusters)]
     return [(cluster, own) for cluster, own in owned if own is not None]
 
 

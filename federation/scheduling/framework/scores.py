@@ -14,8 +14,11 @@ SCORE_MAX = 100
 def normalise_to_max(scores: Sequence[int], *, is_reversed: bool = False) -> list[int]:
     """Return the scores scaled so that the highest is 100, rounded down; reversed, the highest becomes 0.
 
-    All zero stays all zero; reversed it becomes 100 for all.
+    All zero stays all zero; reversed it becomes 100 for all. When there are negative ones, the lowest counts as 0.
     """
+    lowest = min(scores, default=0)
+    if lowest < 0:
+        scores = [score - lowest for score in scores]
     highest = max(scores, default=0)
     if highest == 0:
         return [SCORE_MAX] * len(scores) if is_reversed else list(scores)

@@ -68,8 +68,7 @@ class Webhook:
 
     def normalise(self, unit: SchedulingUnit, scores: Sequence[int], state: object) -> Sequence[int]:
         """Scale the raw scores to 0..100; when there are negative ones, the lowest becomes 0."""
-        lowest = min((*scores, 0))
-        return normalise_to_max([score - lowest for score in scores])
+        return normalise_to_max(scores)
 
     def select_clusters(
         self, unit: SchedulingUnit, scored: Sequence[ClusterScore], state: object
@@ -86,7 +85,7 @@ class Webhook:
         offered = {entry.cluster.name: entry for entry in scored}
         for name in selected:
             if not isinstance(name, str) or name not in offered:
-                return error(f"the webhook selected the unknown cluster {clean(repr(quote(name)))}")
+                return error(f'cluster "{clean(quote(name))}" was not in the request sent to the webhook')
         return [offered[name] for name in dict.fromkeys(selected)]
 
     def _request(self, url: str, body: bytes) -> PluginRequest:

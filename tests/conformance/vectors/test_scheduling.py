@@ -47,6 +47,7 @@ def as_wire(unit: SchedulingUnit) -> dict[str, Any]:
         "clusterSelector": dict(unit.cluster_selector),
         "clusterNames": {name: {} for name in unit.cluster_names},
         "affinity": unit.required,
+        "preferred": [entry.weight for entry in unit.preferred],
         "tolerations": unit.tolerations,
         "maxClusters": unit.max_clusters,
         "minReplicas": dict(unit.min_replicas),
@@ -59,12 +60,15 @@ def as_wire(unit: SchedulingUnit) -> dict[str, Any]:
 
 def expected_wire(expected: dict[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = {"stickyCluster": False} | expected
-    if "tolerations" in result:
-        result["tolerations"] = to_tolerations(result["tolerations"])
-    if affinity := result.get("affinity"):
-        required = affinity["clusterAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-        result["affinity"] = compile_cluster_terms(required["clusterSelectorTerms"])
-    return result
+    result["tolerations"] = to_tolerations(result.get("tolerations") or ())
+    minimums = result.get("minReplicas") or {}
+    result["minReplicas"] = {name: least for name, least in minimums.items() if least}
+    affinity = ((result.pop("affinity", None) or {}).get("clusterAffinity")) or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    result["affinity"] = None if required is None else compile_cluster_terms(required["clusterSelectorTerms"])
+    preferred = affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    result["preferred"] = [entry["weight"] for entry in preferred if entry["weight"]]
+    return {key: value for key, value in result.items() if value or key == "stickyCluster"}
 
 
 @pytest.mark.parametrize("case", load("scheduling_unit"), ids=case_id)
@@ -125,9 +129,9 @@ def test_scheduler_core(case: dict[str, Any]) -> None:
     else:
         su = given["su"]
         unit = a_unit(
-            mode=SchedulingMode(su["schedulingMode"]),
-            desired_replicas=su["desiredReplicas"],
-            sticky=su["stickyCluster"],
+            mode=SchedulingMode(su.get("schedulingMode") or "Duplicate"),
+            desired_replicas=su.get("desiredReplicas"),
+            sticky=su.get("stickyCluster", False),
             current=su.get("currentClusters") or {},
         )
         registry = PluginRegistry({"one": lambda _: OneEach()})
@@ -138,7 +142,7 @@ def test_scheduler_core(case: dict[str, Any]) -> None:
 
 def triggers_text(status: dict[str, Any], replicas: int | None) -> tuple[str, Any]:
     cache = ClusterCache()
-    for index, name in enumerate(status["clusterNames"]):
+    for index, name in enumerate(status.get("clusterNames") or ()):
         at = {
             key: (status.get(key) or [])[index : index + 1]
             for key in ("clusterLabels", "clusterTaints", "clusterAPIResources")
@@ -154,7 +158,8 @@ def triggers_text(status: dict[str, Any], replicas: int | None) -> tuple[str, An
             }
         )
     spec = {"reschedulePolicy": status["reschedulePolicy"]} if status.get("reschedulePolicy") is not None else {}
-    policy = compile_policy({"metadata": {"name": status["policyName"], "namespace": "default"}, "spec": spec})
+    metadata = {"name": status.get("policyName") or "", "namespace": "default"}
+    policy = compile_policy({"metadata": metadata, "spec": spec})
     text = TriggerSource(counts_unready=True).text(ObjectTriggers({}, replicas, {}, policy), cache.snapshot())
     return text, policy
 
@@ -200,7 +205,9 @@ def test_scheduler_util(case: dict[str, Any]) -> None:
             }
             assert found == expected
         case "validate_migration_config":
-            has_replicas = "replicas" in given["sourceObject"]["spec"]
+            paths = PathDefinition(replicas_spec=split(given["replicasSpecPath"]))
+            source = FederatedType("deployments", DEPLOYMENTS, (), paths).replicas(given["sourceObject"])
+            has_replicas = source is not None
             message = None
             try:
                 applied_form(given["migrationConfig"], has_replicas=has_replicas)

@@ -33,6 +33,7 @@ from federation.scheduling.framework.types import (
     Status,
     Toleration,
 )
+from federation_plugins.cluster_capacity_weight import weight_limits
 
 PLUGINS = load_plugins()
 
@@ -48,6 +49,7 @@ def divide(name: str, unit: Any, *clusters: Any) -> Division:
 
 
 PLAIN = a_cluster("plain").offering(cpu="10", memory="10Gi").built()
+OVERDRAWN = a_cluster("overdrawn").offering(cpu="1", memory="1Gi", **{"x.io/a": "9"}).free(cpu="-1").built()
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,10 @@ PLAIN = a_cluster("plain").offering(cpu="10", memory="10Gi").built()
         ("ClusterEvicted", a_unit(), PLAIN, ""),
         ("ClusterResourcesFit", a_unit(request={"cpu": 10_001}), PLAIN, "Insufficient cpu"),
         ("ClusterResourcesFit", a_unit(request={"cpu": 10_001}, current={"plain": 1}), PLAIN, ""),
+        ("ClusterResourcesFit", a_unit(), OVERDRAWN, ""),
+        ("ClusterResourcesFit", a_unit(request={"x.io/a": 0}), OVERDRAWN, ""),
+        ("ClusterResourcesFit", a_unit(request={"x.io/a": 1}), OVERDRAWN, "Insufficient cpu"),
+        ("ClusterResourcesFit", a_unit(request={"ephemeral-storage": 1}), PLAIN, "Insufficient ephemeral-storage"),
         (
             "ClusterAffinity",
             a_unit(required=compile_cluster_terms([{"matchExpressions": [{"key": "a", "operator": "Nonsense"}]}])),
@@ -132,6 +138,24 @@ def test_scores_without_a_highest_one() -> None:
     assert normalise_to_max([0, 0]) == [0, 0]
     assert normalise_to_max([0, 0], is_reversed=True) == [100, 100]
     assert normalise_to_max([]) == []
+
+
+def test_a_preference_against_clusters_counts_as_far_as_it_goes() -> None:
+    assert normalise_to_max([-5, -5]) == [0, 0]
+    assert normalise_to_max([-5, 0, 5]) == [0, 50, 100]
+    terms = [
+        PreferredTerm(weight, compile_cluster_terms([{"matchExpressions": [{"key": key, "operator": "Exists"}]}]))
+        for key, weight in (("bad", -10), ("good", 30))
+    ]
+    clusters = [a_cluster(key).labelled(**{key: "x"}).built() for key in ("bad", "good", "plain")]
+    assert run_score(make("ClusterAffinity"), a_unit(preferred=tuple(terms)), clusters) == [0, 100, 25]
+
+
+def test_a_cluster_that_reports_more_free_than_it_has_keeps_nobody_from_deciding() -> None:
+    odd = a_cluster("odd").offering(cpu="1", memory="1Gi").free(cpu="1000", memory="1").built()
+    for name in ("BalancedAllocation", "LeastAllocated", "MostAllocated"):
+        (score,) = run_score(make(f"ClusterResources{name}"), a_unit(request={"cpu": 100}), [odd])
+        assert 0 <= score <= 100, name
 
 
 def test_a_negative_limit_of_clusters_is_a_refusal() -> None:
@@ -237,6 +261,23 @@ def test_katalyst_resources_are_asked_for_only_when_wanted() -> None:
     assert [run_filter(plugin, wanting, cluster).is_success for cluster in (has_some, PLAIN)] == [True, False]
     assert run_filter(plugin, a_unit(), PLAIN).is_success
     assert plugin.shape(wanting) != plugin.shape(a_unit())
+    staying = replace(wanting, current={"plain": 1})
+    assert run_filter(plugin, staying, PLAIN).is_success
+    assert plugin.shape(staying) != plugin.shape(wanting)
+
+
+def test_katalysts_reclaimed_cpu_decides_when_the_unit_needs_it() -> None:
+    resource = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
+    little, much = (a_cluster(str(n)).offering(cpu="8", **{resource: f"{n}k", "nvidia.com/gpu": "1"}) for n in (1, 3))
+    unit = a_divided_unit(4, request={resource: 10, "nvidia.com/gpu": 1})
+    division = divide("ClusterCapacityWeight", unit, little.built(), much.built())
+    assert division.explanation["weights"] == {"by": f"available {resource}", "values": {"1": 250, "3": 750}}
+    assert division.replicas == {"1": 1, "3": 3}
+
+
+def test_weights_are_limited_in_floating_point_as_in_the_original() -> None:
+    # Exactly, 26 of 160 times 1.4 is 227.5 thousandths; the original's floating point numbers are just below it.
+    assert weight_limits({"a": 43, "b": 49, "c": 26, "d": 42}, 1400) == {"a": 376, "b": 429, "c": 227, "d": 368}
 
 
 @pytest.mark.parametrize("name", PLUGINS.names)

@@ -48,10 +48,22 @@ def test_the_text_does_not_depend_on_who_made_it_or_on_order() -> None:
     assert list(json.loads(one)) == sorted(json.loads(one))
 
 
-@pytest.mark.parametrize("old", [None, "", "{nonsense", "[]"])
+# KubeAdmiral's early versions kept lists of key and value where there are maps now.
+OLD_FORM = '{"policyName": "p", "clusterLabelsHashes": [{"key": "east", "value": "1"}]}'
+
+
+@pytest.mark.parametrize(
+    "old", [None, "", "{nonsense", "[]", "null", "5", OLD_FORM, '{"clusters": {}, "clusterTaintsHashes": "x"}']
+)
 def test_an_object_without_a_readable_past_is_due(old: str | None) -> None:
     policy = a_policy()
     assert judge(old, text(policy), policy).is_due
+
+
+def test_what_a_stranger_wrote_into_the_past_stops_nobody() -> None:
+    policy = a_policy(reschedulePolicy=WHEN)
+    past = json.loads(text(policy)) | {"clusters": [{}, None, 1], "replicaCount": "two", "policyContentHash": []}
+    assert judge(json.dumps(past), text(policy), policy).is_due
 
 
 def test_without_a_policy_any_difference_counts() -> None:

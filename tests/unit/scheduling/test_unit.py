@@ -13,10 +13,11 @@ from federation.planning.placement.failback import Offers
 from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.framework.types import AutoMigration, SchedulingMode, Taint, Toleration
 from federation.scheduling.migration import MigrationError, applied_annotation, applied_form, from_annotation
+from federation.scheduling.overriding import ignored_annotations
 from federation.scheduling.policy import RescheduleWhen, compile_policy
 from federation.scheduling.request import request_of
 from federation.scheduling.snapshot import Snapshot
-from federation.scheduling.unit import build_unit, ignored_annotations, without_overriding
+from federation.scheduling.unit import build_unit
 
 DEPLOYMENT_TYPE = FederatedType("d", DEPLOYMENTS, (), PathDefinition(replicas_spec=("spec", "replicas")))
 PLAIN_TYPE = FederatedType("c", CONFIGMAPS, ())
@@ -121,57 +122,13 @@ def test_every_annotation_overrides_its_field() -> None:
     assert unit.tolerations == (Toleration("t", "Exists"),)
     assert unit.max_clusters == 2
     assert (unit.cluster_names, unit.weights, unit.min_replicas) == (frozenset({"east"}), {"east": 2}, {"east": 1})
-    assert ignored_annotations(annotations) == []
+    assert ignored_annotations(annotations) == {}
 
 
 def test_an_annotation_may_take_requirements_away() -> None:
     policy = {"clusterAffinity": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}
     assert unit_of(policy).required is not None
     assert unit_of(policy, {names.AFFINITY: "{}"}).required is None
-
-
-@pytest.mark.parametrize(
-    ("key", "text"),
-    [
-        (names.SCHEDULING_MODE, "Both"),
-        (names.STICKY_CLUSTER, "yes"),
-        (names.CLUSTER_SELECTOR, '{"x": 1}'),
-        (names.CLUSTER_SELECTOR, "[]"),
-        (names.AFFINITY, "{"),
-        (names.TOLERATIONS, "{nonsense"),
-        (names.MAX_CLUSTERS, "-1"),
-        (names.MAX_CLUSTERS, "few"),
-        (names.PLACEMENTS, '{"cluster": "east"}'),
-    ],
-)
-def test_an_annotation_that_says_nothing_sensible_is_ignored(key: str, text: str) -> None:
-    assert ignored_annotations({key: text, "other": "x"}) == [key]
-    plain, with_it = unit_of({"maxClusters": 1}), unit_of({"maxClusters": 1}, {key: text})
-    assert (plain.mode, plain.max_clusters, plain.cluster_names) == (
-        with_it.mode,
-        with_it.max_clusters,
-        with_it.cluster_names,
-    )
-
-
-def test_tenants_can_be_kept_from_overriding() -> None:
-    annotations = {names.MAX_CLUSTERS: "1", names.STICKY_CLUSTER: "true", "other": "x"}
-    fed_object = {"metadata": {"name": "web", "annotations": annotations}, "spec": {}}
-    left, taken = without_overriding(fed_object)
-    assert left["metadata"]["annotations"] == {"other": "x"}
-    assert sorted(taken) == sorted((names.MAX_CLUSTERS, names.STICKY_CLUSTER))
-    assert without_overriding(left) == (left, [])
-
-
-def test_a_preference_map_with_a_negative_number_is_dropped_as_a_whole() -> None:
-    placements = [
-        {"cluster": "east", "preferences": {"weight": 2, "maxReplicas": -1}},
-        {"cluster": "west", "preferences": {"weight": 3, "maxReplicas": 5}},
-        {"cluster": "east", "preferences": {"weight": 4}},
-    ]
-    unit = unit_of({}, {names.PLACEMENTS: json.dumps(placements)})
-    assert unit.max_replicas == {}
-    assert unit.weights == {"east": 4, "west": 3}
 
 
 def test_capital_names_are_resolved_and_exact_ones_win() -> None:
@@ -207,6 +164,8 @@ def test_feedback_counts_only_with_auto_migration() -> None:
     assert unit_of(on, info).auto_migration == AutoMigration(True, {"east": 1}, {"west": 2}, quarter)
     assert unit_of(on, {names.AUTO_MIGRATION_INFO: "{nonsense"}).auto_migration == AutoMigration(True, {}, {}, quarter)
     assert unit_of(on, {names.AUTO_MIGRATION_INFO: "[]"}).auto_migration == AutoMigration(True, {}, {}, quarter)
+    odd = {names.AUTO_MIGRATION_INFO: '{"estimatedCapacity": {"east": "1", "west": 2}, "scheduledReplicas": [1]}'}
+    assert unit_of(on, odd).auto_migration == AutoMigration(True, {"west": 2}, {}, quarter)
     assert unit_of(on).auto_migration == AutoMigration(True, {}, {}, quarter)
 
 
@@ -282,7 +241,22 @@ def test_tolerations_have_kubernetes_meaning(toleration: Toleration, taint: Tain
         ({"replicasMigrations": [{"limitedCapacity": 1}]}, "cluster cannot be empty"),
         ({"replicasMigrations": [{"cluster": "a"}]}, "limitedCapacity cannot be empty"),
         ({"replicasMigrations": [{"cluster": "a", "limitedCapacity": "1"}]}, "limitedCapacity must be a number"),
+        ({"replicasMigrations": [{"cluster": "a", "limitedCapacity": True}]}, "limitedCapacity must be a number"),
+        ({"replicasMigrations": [{"cluster": "a", "limitedCapacity": 2**63}]}, "limitedCapacity must be a number"),
+        ({"replicasMigrations": [{"cluster": 1, "limitedCapacity": 1}]}, "cluster must be a name"),
         ({"workloadMigrations": [{"cluster": "a"}]}, "validUntil cannot be empty"),
+        # Who is named twice learns first what is wrong with the second entry itself.
+        (
+            {"replicasMigrations": [{"cluster": "a", "limitedCapacity": 1}, {"cluster": "a"}]},
+            "limitedCapacity cannot be empty",
+        ),
+        (
+            {
+                "replicasMigrations": [{"cluster": "a", "limitedCapacity": 1}],
+                "workloadMigrations": [{"cluster": "a", "validUntil": "2026-01-01T00:00:00Z"}],
+            },
+            "multiple migration configurations cannot be configured for the same cluster",
+        ),
     ],
 )
 def test_a_wrong_migration_request_says_what_is_wrong(config: Any, message: str) -> None:
@@ -290,10 +264,44 @@ def test_a_wrong_migration_request_says_what_is_wrong(config: Any, message: str)
         applied_form(config, has_replicas=True)
 
 
-@pytest.mark.parametrize("text", ["{nonsense", "[]"])
-def test_a_migration_request_must_be_an_object(text: str) -> None:
-    with pytest.raises(MigrationError):
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{nonsense", "not JSON"),
+        ("[]", "not a JSON object"),
+        ('{"replicasMigrations": {"a": 1}}', "replicasMigrations is not a list"),
+        ('{"workloadMigrations": ["a"]}', "workloadMigrations is not a list of objects"),
+        ('{"workloadMigrations": [{"cluster": "a", "validUntil": "soon"}]}', "validUntil 'soon' is not a time"),
+        ('{"workloadMigrations": [{"cluster": "a", "validUntil": ""}]}', "validUntil '' is not a time"),
+        ('{"workloadMigrations": [{"cluster": "a", "validUntil": 5}]}', "validUntil 5 is not a time"),
+        ('{"workloadMigrations": [{"cluster": "a", "validUntil": "2026-01-01T00:00:00"}]}', "is not a time"),
+        ('{"workloadMigrations": [{"cluster": "a", "validUntil": "0001-01-01T00:00:00+02:00"}]}', "is not a time"),
+    ],
+)
+def test_a_migration_request_that_cannot_be_understood_is_not_put_in_force(text: str, message: str) -> None:
+    with pytest.raises(MigrationError, match=message):
         applied_annotation(text, has_replicas=True)
+
+
+@pytest.mark.parametrize(
+    ("written", "stored"),
+    [
+        ("2026-01-01T02:00:00+02:00", "2026-01-01T00:00:00Z"),
+        ("2026-01-01T00:00:00.500Z", "2026-01-01T00:00:00.500000Z"),
+        ("9999-12-31T23:59:59Z", "9999-12-31T23:59:59Z"),
+        ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
+    ],
+)
+def test_a_moment_is_stored_in_utc(written: str, stored: str) -> None:
+    request = {"workloadMigrations": [{"cluster": "b", "validUntil": written}]}
+    text = applied_annotation(json.dumps(request), has_replicas=True)
+    assert json.loads(text) == {"unavailableClusters": [{"cluster": "b", "validUntil": stored}]}
+    assert from_annotation(text) is not None
+
+
+@pytest.mark.parametrize("text", ["null", "{}", '{"replicasMigrations": null, "workloadMigrations": []}'])
+def test_an_empty_migration_request_asks_for_nothing(text: str) -> None:
+    assert applied_annotation(text, has_replicas=False) == "{}"
 
 
 def test_the_applied_migration_is_read_back() -> None:
