@@ -37,8 +37,8 @@ from federation.planning import pipeline
 from federation.scheduling.annotationswitch import AnnotationSwitch
 from federation.scheduling.engine import Engine
 from federation.scheduling.explain import to_json
-from federation.scheduling.framework.types import Change
 from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.framework.types import Change
 from federation.scheduling.inputs import inputs_of
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.persist import describe_move
@@ -273,8 +273,8 @@ def measure(load: Load, count: int, *, is_cold: bool) -> Result:
     due = 0.0
     for number in range(count):
         due += members / REPORT_PERIOD_S / DECISIONS_PER_S
-        for report in range(members if is_cold else int(due)):
-            reports_s.append(load.report(report if is_cold else load.rng.randrange(members)))
+        reporting = range(members) if is_cold else [load.rng.randrange(members) for _ in range(int(due))]
+        reports_s += [load.report(member) for member in reporting]
         due -= int(due)
         again = number % 2 == 1
         fed_object = running.pop() if again else load.an_object(number)

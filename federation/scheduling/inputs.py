@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from federation.api import names
+from federation.scheduling.framework.promised import content_hash
 from federation.scheduling.framework.types import Reserved
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import HASHED_ANNOTATIONS
@@ -33,8 +34,7 @@ def inputs_of(
     if profile_hash:
         inputs["profile"] = profile_hash
     if reserved:
-        parts = [[name, sorted(amounts.items())] for name, amounts in sorted(reserved.items())]
-        inputs["promised"] = _digest(parts)
+        inputs["promised"] = content_hash(reserved)
     return inputs
 
 

@@ -13,9 +13,8 @@ from collections import deque
 from collections.abc import Hashable, Mapping
 from typing import NamedTuple
 
-from federation.scheduling.framework.types import Reserved, Resources
-
-Request = tuple[tuple[str, int], ...]
+from federation.scheduling.framework.promised import Promised, Request, Tallies, weight_of
+from federation.scheduling.framework.types import Resources
 
 
 class _Promise(NamedTuple):
@@ -33,10 +32,12 @@ class Reservations:
         self._clusters_of: dict[Hashable, set[str]] = {}
         self._expiries: deque[tuple[float, str, Hashable]] = deque()
         self._sums: dict[str, dict[Request, int]] = {}
-        self._view: dict[str, dict[Request, int]] = {}
+        self._tallies = Tallies()
+        self._weight = 0
+        self._view = Promised({}, self._tallies, 0)
         self._changed: set[str] = set()
 
-    def promised(self, now_s: float) -> Reserved:
+    def promised(self, now_s: float) -> Promised:
         """Return what is promised per cluster and request; the mapping does not change any more."""
         while self._expiries and self._expiries[0][0] <= now_s:
             until_s, cluster, key = self._expiries.popleft()
@@ -44,12 +45,13 @@ class Reservations:
             if promise is not None and promise.until_s <= until_s:
                 self._put(cluster, key, None)
         if self._changed:
-            self._view = dict(self._view)
+            view = Promised(self._view, self._tallies, self._weight)
             for cluster in self._changed:
                 if sums := self._sums.get(cluster):
-                    self._view[cluster] = dict(sums)
+                    view[cluster] = dict(sums)
                 else:
-                    self._view.pop(cluster, None)
+                    view.pop(cluster, None)
+            self._view = view
             self._changed.clear()
         return self._view
 
@@ -110,6 +112,8 @@ class Reservations:
 
     def _count(self, cluster: str, request: Request, replicas: int) -> None:
         self._changed.add(cluster)
+        self._tallies.note(cluster, request, replicas)
+        self._weight += replicas * weight_of(cluster, request)
         sums = self._sums.setdefault(cluster, {})
         sums[request] = sums.get(request, 0) + replicas
         if not sums[request]:

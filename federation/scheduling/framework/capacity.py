@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from federation.api.selectors import ClusterTerm
 from federation.planning.placement.room import Rooms
+from federation.scheduling.framework.promised import displaced
 from federation.scheduling.framework.types import (
     PODS,
     Cluster,
@@ -57,19 +58,9 @@ def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Rooms | None:
     known = _rooms(tuple(clusters), pod)
     if known is None or not unit.reserved:
         return known
-    sure = dict(known.free)
-    for name, held in unit.reserved.items():
-        if name in sure:
-            promised = sum(count * displaced_by(other, pod.request) for other, count in held.items())
-            sure[name] = max(0, sure[name] - promised)
+    lost = displaced(unit.reserved, pod.request).get
+    sure = {name: room - taken if (taken := lost(name, 0)) < room else 0 for name, room in known.free.items()}
     return replace(known, sure=sure)
-
-
-@lru_cache(maxsize=4096)
-def displaced_by(other: _Request, request: _Request) -> int:
-    """Return how many replicas of the request a pod of the other request can take the place of, at most."""
-    amounts = dict(other)
-    return max([1, *(-(-amounts.get(name, 0) // amount) for name, amount in request if amount)])
 
 
 @lru_cache(maxsize=64)

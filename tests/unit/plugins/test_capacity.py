@@ -7,8 +7,9 @@ import pytest
 from federation.api.selectors import compile_cluster_terms
 from federation.base.errors import PluginError
 from federation.scheduling.engine import Engine
-from federation.scheduling.framework.capacity import capacity_of, could_run, displaced_by, rooms_of
+from federation.scheduling.framework.capacity import capacity_of, could_run, rooms_of
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
+from federation.scheduling.framework.promised import displaced_by
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit, run_replicas
 from federation.scheduling.framework.types import (

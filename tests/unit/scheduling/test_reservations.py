@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.scheduling.reservations import Request, Reservations
+from federation.scheduling.framework.promised import Request, content_hash, displaced
+from federation.scheduling.reservations import Reservations
 
 CORE: Request = (("cpu", 1000),)
 GPU: Request = (("cpu", 1000), ("nvidia.com/gpu", 1))
@@ -91,3 +92,32 @@ def test_never_more_is_promised_than_was_decided_and_in_the_end_nothing(
             total = sum(replicas.get(cluster, 0) for replicas in placed.values())
             assert 0 <= promised.get(cluster, {}).get(CORE, 0) <= total
     assert ledger.promised(now_s + 31.0) == {}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abc"),
+            st.sampled_from((CORE, GPU, ())),
+            st.dictionaries(st.sampled_from(("east", "west")), st.integers(0, 5)),
+            st.booleans(),
+        ),
+        max_size=20,
+    )
+)
+def test_what_is_kept_up_to_date_is_what_counting_everything_gives(
+    history: list[tuple[str, Request, dict[str, int], bool]],
+) -> None:
+    ledger = Reservations(lifetime_s=5.0)
+    placed: dict[str, dict[str, int]] = {}
+    early = ledger.promised(0.0)
+    for now, (key, request, after, is_asked) in enumerate(history):
+        ledger.reserve(key, request, placed.get(key, {}), after, float(now))
+        placed[key] = after
+        promised = ledger.promised(float(now))
+        for seen in (promised, early) if is_asked else ():
+            plain = {cluster: dict(held) for cluster, held in seen.items()}
+            assert content_hash(seen) == content_hash(plain)
+            for asked in (CORE, GPU, ()):
+                kept = {cluster: count for cluster, count in displaced(seen, asked).items() if count}
+                assert kept == displaced(plain, asked)
