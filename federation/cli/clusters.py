@@ -1,12 +1,11 @@
 """`fedctl join`, `unjoin`, `clusters` and `kubeconfig`."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import orjson
-from rich.console import Console
-from rich.table import Table
 
 from federation.api import names
 from federation.api.quantity import to_int_ceil, to_milli
@@ -15,6 +14,7 @@ from federation.base.clock import SystemClock, from_rfc3339
 from federation.base.errors import ConfigurationError
 from federation.cli import joining
 from federation.cli.joining import JoinRequest
+from federation.cli.printing import a_table, print_table, to_age, to_console
 from federation.cli.session import Session
 from federation.client.kubeconfig import load_kubeconfig
 
@@ -58,45 +58,46 @@ async def show(session: Session, output: str) -> None:
     if not items:
         print("no member clusters; add one with: fedctl join NAME --kubeconfig FILE")
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("NAME", "READY", "JOINED", "NODES", "CPU FREE/ALL", "MEMORY FREE/ALL", "TAINTS", "LABELS", "AGE"):
-        table.add_column(heading, no_wrap=heading not in ("LABELS", "TAINTS"))
+    console, table = to_console(), a_table()
+    for heading in ("NAME", "STATUS", "NODES", "CPU FREE", "MEMORY FREE", "AGE"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("TAINTS", "LABELS"):
+        table.add_column(heading, overflow="fold")
     now = SystemClock().now()
     for item in sorted(items, key=lambda i: i["metadata"]["name"]):
-        table.add_row(*_row(item, now))
-    to_console().print(table)
+        table.add_row(*_row(item, now, ", " if console.is_terminal else ","))
+    print_table(console, table)
 
 
-def to_console() -> Console:
-    """Return a console that never shortens a table: as wide as the terminal, or very wide when there is none."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=240)
-
-
-def _row(cluster: Object, now: datetime) -> list[str]:
+def _row(cluster: Object, now: datetime, separator: str) -> list[str]:
     status = cluster.get("status") or {}
     conditions = {c["type"]: c for c in status.get("conditions", ())}
     resources = status.get("resources") or {}
     free, total = resources.get("available") or {}, resources.get("allocatable") or {}
-    taints = ",".join(f"{t['key']}={t.get('value', '')}:{t['effect']}" for t in cluster["spec"].get("taints", ()))
-    labels = ",".join(f"{k}={v}" for k, v in sorted((cluster["metadata"].get("labels") or {}).items()))
+    taints = separator.join(f"{t['key']}={t.get('value', '')}:{t['effect']}" for t in cluster["spec"].get("taints", ()))
+    labels = separator.join(f"{k}={v}" for k, v in sorted((cluster["metadata"].get("labels") or {}).items()))
     return [
         cluster["metadata"]["name"],
-        _state(conditions.get(names.CLUSTER_READY)),
-        _state(conditions.get(names.CLUSTER_JOINED)),
+        _state(conditions),
         str(resources.get("schedulableNodes", "-")),
         f"{_cores(free.get('cpu'))}/{_cores(total.get('cpu'))}",
         f"{_gibibytes(free.get('memory'))}/{_gibibytes(total.get('memory'))}",
+        to_age(now, from_rfc3339(cluster["metadata"]["creationTimestamp"])),
         taints or "-",
         labels or "-",
-        to_age(now, from_rfc3339(cluster["metadata"]["creationTimestamp"])),
     ]
 
 
-def _state(condition: dict[str, Any] | None) -> str:
-    if condition is None:
-        return "Unknown"
-    return "True" if condition["status"] == "True" else f"{condition['status']} ({condition.get('reason', '')})"
+def _state(conditions: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return Ready, or what the cluster is not, with the reason."""
+    for type_, without in ((names.CLUSTER_JOINED, "NotJoined"), (names.CLUSTER_READY, "NotReady")):
+        condition = conditions.get(type_)
+        if condition is None:
+            return "Unknown"
+        if condition["status"] != "True":
+            reason = condition.get("reason")
+            return f"{without} ({reason})" if reason else without
+    return "Ready"
 
 
 def _cores(quantity: str | None) -> str:
@@ -105,15 +106,6 @@ def _cores(quantity: str | None) -> str:
 
 def _gibibytes(quantity: str | None) -> str:
     return "-" if quantity is None else f"{to_int_ceil(str(quantity)) / 2**30:.0f}Gi"
-
-
-def to_age(now: datetime, then: datetime) -> str:
-    """Return an age as kubectl prints it: 5s, 3m, 4h, 2d."""
-    seconds = max(0, int((now - then).total_seconds()))
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
-        if seconds >= 2 * size or (unit != "m" and seconds >= size):
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
 
 
 def print_kubeconfig(directory: Path) -> None:

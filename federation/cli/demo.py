@@ -25,7 +25,7 @@ from federation.api import names
 from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, Object, Resource
 from federation.base.clock import SystemClock
 from federation.base.errors import ClusterError, ConfigurationError, FederationError, NotFound
-from federation.cli.clusters import to_console
+from federation.cli.printing import to_console
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
 from federation.client.protocol import PatchType

@@ -7,9 +7,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from federation.base.clock import SystemClock, from_rfc3339
-from federation.cli.clusters import to_age, to_console
+from federation.cli.printing import a_table, print_field, print_table, to_age, to_console, to_count
 from federation.scheduling.comparison import ClusterChange, Comparison, compare
-from federation.scheduling.explain import ClusterRow
+from federation.scheduling.explain import ClusterRow, is_decided, kept_placement
+from federation.scheduling.triggers import describe_triggers
 
 
 def print_difference(after: Mapping[str, Any], before: Mapping[str, Any]) -> None:
@@ -21,17 +22,20 @@ def print_difference(after: Mapping[str, Any], before: Mapping[str, Any]) -> Non
     ages = [to_age(now, from_rfc3339(record["at"])) for record in (after, before)]
     console.print(f"  decided   {ages[0]} ago; the one before {ages[1]} ago")
     if because := after["explanation"].get("because"):
-        console.print(f"  changed   {escape(', '.join(map(str, because)))}")
+        print_field(console, "changed", describe_triggers(because))
     if difference.changed_inputs or difference.same_inputs:
-        console.print(f"  inputs    {_inputs(difference)}")
+        print_field(console, "inputs", _inputs(difference))
     for fact in difference.facts:
-        console.print(f"  {fact.name:<9} {escape(fact.before or '-')} → {escape(fact.after or '-')}")
+        print_field(console, fact.name, f"{fact.before or '-'} → {fact.after or '-'}")
+    if kept := kept_placement(after["explanation"]):
+        print_field(console, "stays", kept)
+    if not is_decided(after["explanation"]):
+        return
     console.print()
     if difference.clusters:
-        console.print(_table(difference))
-    count = difference.unchanged
-    if count:
-        text = f"{count} cluster{'' if count == 1 else 's'} fared the same"
+        print_table(console, _table(difference))
+    if difference.unchanged:
+        text = f"{to_count(difference.unchanged, 'cluster')} fared the same"
         console.print(f"\n{text}" if difference.clusters else text)
     elif not difference.clusters and not difference.facts:
         console.print("nothing differs")
@@ -47,7 +51,7 @@ def _inputs(difference: Comparison) -> str:
 
 
 def _table(difference: Comparison) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = a_table()
     table.add_column("CLUSTER", no_wrap=True)
     table.add_column("REPLICAS", justify="right", no_wrap=True)
     table.add_column("SCORE", justify="right", no_wrap=True)

@@ -1,22 +1,23 @@
-"""What `fedctl why` says of an object that goes where its leaders go: whom it follows, and to which clusters.
+"""What `fedctl why` says of objects that the scheduler does not place: whom they follow, and where they are.
 
-No decision of the scheduler is behind that, so that it is read from the federated object as it is now.
+No decision is behind that, so that it is read from the federated object as it is now.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 
 from federation.api import names
-from federation.api.resources import FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS, Resource
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS, Resource
 from federation.base.errors import Forbidden, NotFound
+from federation.cli.printing import print_field
 from federation.client.http import HTTPClient
 from federation.planning.followers.following import stored_leaders
 from federation.planning.followers.leading import identity_of
 from federation.planning.naming import federated_object_name
-from federation.planning.placements import placement_of
+from federation.planning.placements import effective_placement, placement_of
 
 _LEADERS_SHOWN_MAX = 5
 
@@ -33,32 +34,51 @@ class Following:
         return {"follows": self.leaders, "clusters": self.clusters}
 
 
-async def read_following(host: HTTPClient, resource: Resource, namespace: str, name: str) -> Following | None:
-    """Return whom an object follows, None when nobody, or when the user may not read that."""
-    if not resource.namespaced:
-        return None
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An object as the federation knows it. `is_federated`: its kind is one that members get at all."""
+
+    is_federated: bool = True
+    fed_object: Mapping[str, Any] | None = None
+
+    def following(self) -> Following | None:
+        """Return whom it follows, None when nobody."""
+        leaders = [str(leader) for leader in stored_leaders(self.fed_object)] if self.fed_object else []
+        if self.fed_object is None or not leaders:
+            return None
+        return Following(leaders, placement_of(self.fed_object, names.FOLLOWER_CONTROLLER))
+
+    def clusters(self) -> list[str]:
+        """Return the clusters that it goes to, whoever says so."""
+        return sorted(effective_placement(self.fed_object or {}))
+
+
+async def read_placed(host: HTTPClient, resource: Resource, namespace: str, name: str) -> Placed:
+    """Return what the federation knows of an object; what the user may not read is not known."""
     try:
         configs = (await host.list(FEDERATED_TYPE_CONFIGS)).items
     except Forbidden:
-        return None
+        return Placed()
+    federated_resource = FEDERATED_OBJECTS if resource.namespaced else CLUSTER_FEDERATED_OBJECTS
+    is_federated = False
     for config in configs:
         source = config["spec"]["sourceType"]
         if (source.get("group", ""), source["kind"]) != (resource.group, resource.kind):
             continue
+        is_federated = True
         try:
             federated_name = federated_object_name(name, config["metadata"]["name"])
-            federated = await host.get(FEDERATED_OBJECTS, federated_name, namespace)
+            found = await host.get(federated_resource, federated_name, namespace if resource.namespaced else "")
         except (NotFound, Forbidden):
             continue
-        leaders = [str(leader) for leader in stored_leaders(federated)]
-        if leaders and identity_of(federated).name == name:
-            return Following(leaders, placement_of(federated, names.FOLLOWER_CONTROLLER))
-    return None
+        if identity_of(found).name == name:
+            return Placed(fed_object=found)
+    return Placed(is_federated)
 
 
 def print_following(console: Console, following: Following) -> None:
     """Print it under what is said of the object."""
     shown = ", ".join(following.leaders[:_LEADERS_SHOWN_MAX])
     more = len(following.leaders) - _LEADERS_SHOWN_MAX
-    console.print(f"  follows   {escape(shown)}{f' and {more} more' if more > 0 else ''}")
-    console.print(f"  goes to   {escape(', '.join(following.clusters) or 'no cluster: its leaders are in none')}")
+    print_field(console, "follows", f"{shown}{f' and {more} more' if more > 0 else ''}")
+    print_field(console, "goes to", ", ".join(following.clusters) or "no cluster: its leaders are in none")

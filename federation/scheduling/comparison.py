@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from federation.scheduling.explain import ClusterRow, in_force, rows
+from federation.scheduling.explain import ClusterRow, in_force, is_decided, rows
+from federation.scheduling.triggers import describe_deferral
 
 _NO_ROW = ClusterRow("")
 
@@ -76,7 +77,10 @@ def _rows_in_force(explanation: Mapping[str, Any]) -> dict[str, ClusterRow]:
 
 def _compare_facts(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[FactChange]:
     old, new = _facts(before), _facts(after)
+    both = is_decided(before) and is_decided(after)
     for name in dict.fromkeys((*old, *new)):
+        if not both and (name not in old or name not in new):
+            continue  # Where nothing was decided nothing is said of it, which is no change.
         if old.get(name, "") != new.get(name, ""):
             yield FactChange(name, old.get(name, ""), new.get(name, ""))
 
@@ -86,7 +90,7 @@ def _facts(explanation: Mapping[str, Any]) -> dict[str, str]:
     weights = (explanation.get("division") or {}).get("weights") or {}
     facts = {
         "outcome": explanation.get("outcome"),
-        "reason": explanation.get("reason"),
+        "reason": describe_deferral(str(explanation.get("reason") or "")),
         "policy": "/".join(filter(None, (policy.get("namespace"), policy.get("name")))),
         "profile": explanation.get("profile"),
         "mode": unit.get("mode"),

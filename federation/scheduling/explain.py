@@ -99,12 +99,21 @@ def in_force(explanation: Mapping[str, Any]) -> Mapping[str, int | None]:
     return placed
 
 
+def is_decided(explanation: Mapping[str, Any]) -> bool:
+    """Say whether the scheduler ran; otherwise something was left aside, or kept it from deciding."""
+    return "unit" in explanation
+
+
+def is_in_force(explanation: Mapping[str, Any]) -> bool:
+    """Say whether the decision says where the object belongs."""
+    return is_decided(explanation) and bool(explanation.get("placements"))
+
+
 def kept_placement(explanation: Mapping[str, Any]) -> str:
-    """Return the placement that stays after an unsuccessful decision, in one line, "" when there is none."""
-    if explanation.get("placements") or not explanation.get("previous"):
+    """Return the placement that stays after no or an unsuccessful decision, in one line, "" when there is none."""
+    if is_in_force(explanation):
         return ""
-    kept = explanation["previous"]
-    return ", ".join(name if count is None else f"{name} {count}" for name, count in kept.items())
+    return ", ".join(name if count is None else f"{name} {count}" for name, count in in_force(explanation).items())
 
 
 def digest_of_failure(explanation: Mapping[str, Any]) -> bytes:

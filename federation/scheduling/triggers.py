@@ -9,7 +9,7 @@ A cluster has joined, for `clusterJoined`, when it is ready for the first time s
 that no decision could use it, and its kinds are not known.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -177,6 +177,52 @@ def _judge_environment(old: dict[str, Any], new: dict[str, Any], policy: Policy)
         elif has_happened:
             deferred.append(reason)
     return Verdict(is_due=True) if is_due else Verdict(is_due=False, deferred_reasons="; ".join(deferred))
+
+
+def describe_triggers(changed: Iterable[str]) -> str:
+    """Return in words which triggers changed; one without words, of another version, is named as it is."""
+    return ", ".join(dict.fromkeys(_TRIGGERS_IN_WORDS.get(name, name) for name in changed))
+
+
+def describe_deferral(reasons: str) -> str:
+    """Return in words why an object was not scheduled again; a text that holds no deferred reasons is returned as is.
+
+    `clusterJoined:false` becomes "a cluster joined; the policy does not follow that (rescheduleWhen: clusterJoined)".
+    """
+    parts = reasons.split("; ")
+    if len(parts) == 1 and parts[0] in _NEVER_IN_WORDS:
+        return _NEVER_IN_WORDS[parts[0]]
+    fields = [part.removesuffix(":false") for part in parts]
+    if not all(field in _DEFERRALS_IN_WORDS for field in fields):
+        return reasons
+    happened = " and ".join(_DEFERRALS_IN_WORDS[field] for field in fields)
+    return f"{happened}; the policy does not follow that (rescheduleWhen: {', '.join(fields)})"
+
+
+_TRIGGERS_IN_WORDS = {
+    "autoMigrationInfo": "what members can run",
+    _API_TYPES: "kinds that clusters serve",
+    _LABELS: "labels of clusters",
+    _TAINTS: "taints of clusters",
+    "clusters": "the set of clusters",
+    _TOLD: "what plugins are told",
+    _POLICY: "policy",
+    "policyName": "policy",
+    "profileHash": "profile",
+    "replicaCount": "replicas",
+    "resourceRequest": "resource requests",
+    "schedulingAnnotationsHash": "scheduling annotations",
+}
+_DEFERRALS_IN_WORDS = {
+    "policyContentChanged": "the policy or its profile changed",
+    "clusterLabelsChanged": "labels of clusters changed",
+    "clusterAPIResourcesChanged": "the kinds that clusters serve changed",
+    "clusterJoined": "a cluster joined",
+}
+_NEVER_IN_WORDS = {
+    "disableRescheduling:true": "the policy never moves what is placed (disableRescheduling: true)",
+    "rescheduleWhen:nil": "the policy follows only changes of the object (no rescheduleWhen)",
+}
 
 
 def cluster_trigger_changed(new: Mapping[str, str], old: Mapping[str, str]) -> bool:

@@ -101,8 +101,8 @@ def test_client_certificates(member: Member) -> None:
     )
     assert_works(member)
     rows = member.fedctl("clusters").splitlines()
-    assert rows[0].split()[:3] == ["NAME", "READY", "JOINED"]
-    assert rows[1].split()[:4] == ["frankfurt", "True", "True", "3"]
+    assert rows[0].split()[:3] == ["NAME", "STATUS", "NODES"]
+    assert rows[1].split()[:3] == ["frankfurt", "Ready", "3"]
     assert "region=eu" in rows[1]
 
 

@@ -28,6 +28,7 @@ from federation.cli.plan.reading import read_world
 from federation.cli.plan.wishes import Wanted, Wishes, to_wanted
 from federation.controllers.schedule.driving import drive
 from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.triggers import describe_deferral
 from federation.scheduling.whatif.compute import compute
 from federation.scheduling.whatif.result import Plan
 
@@ -203,7 +204,9 @@ async def test_what_is_not_rescheduled_stays_and_the_plan_says_why() -> None:
         await begin(world, reschedulePolicy={"disableRescheduling": True})
         result = await assert_it_comes_true(world, labels=["north=tier=gold"])
         assert not result.changed
-        assert [obj.reason for obj in result.unchanged] == ["not rescheduled: disableRescheduling:true"]
+        assert [obj.reason for obj in result.unchanged] == [
+            f"not rescheduled: {describe_deferral('disableRescheduling:true')}"
+        ]
         result = await assert_it_comes_true(world, replicas=["deployment/web=12"])
         (obj,) = result.unchanged
         assert (obj.reason, obj.unplaced) == ("sticky: it stays where it was scheduled first", 3)

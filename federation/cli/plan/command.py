@@ -17,7 +17,6 @@ from rich.console import Console
 from federation.api.resources import FEDERATED_TYPE_CONFIGS, Object, Resource
 from federation.base.clock import Clock, SystemClock
 from federation.base.errors import ApiError, ConfigurationError
-from federation.cli.clusters import to_console
 from federation.cli.plan.edits import Edit, Verb, carry_out, find, try_out
 from federation.cli.plan.planfile import (
     Expected,
@@ -31,6 +30,7 @@ from federation.cli.plan.planfile import (
 from federation.cli.plan.reading import read_world
 from federation.cli.plan.show import print_plan
 from federation.cli.plan.wishes import Wanted, Wishes, to_wanted
+from federation.cli.printing import to_console
 from federation.cli.session import Session
 from federation.client.outcalls import Outcalls
 from federation.client.protocol import Client

@@ -13,7 +13,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from federation.api.resources import Object
-from federation.cli.why import print_facts, print_scores
+from federation.cli.decisions import print_facts, print_scores
+from federation.cli.printing import a_table, print_field, print_table, print_wrapped, to_count
 from federation.scheduling.framework.types import CPU
 from federation.scheduling.whatif.result import Action, Copy, ObjectPlan, Plan, Room, Row
 
@@ -27,7 +28,7 @@ def print_plan(
 ) -> None:
     """Print all of it; `took` says how long it took."""
     for problem in plan.problems:
-        console.print(f"[bold]note[/bold]: {escape(problem)}")
+        print_wrapped(console, "note: ", problem)
     changed = plan.changed
     for obj in changed[:objects_max]:
         _print_object(console, obj, has_diffs=has_diffs, is_explained=is_explained)
@@ -35,13 +36,16 @@ def print_plan(
         console.print(f"… and {len(changed) - objects_max} more; --limit 0 prints all, -o json has all\n")
     _print_unchanged(console, plan.unchanged, is_explained=is_explained)
     for entry in plan.stranded:
-        console.print(
-            f"[bold]{escape(entry.cluster)}[/bold] down: {_count(entry.objects, 'object')} with"
-            f" {_count(entry.replicas, 'replica')} stay assigned to it.\nA cluster that does not answer keeps what it"
-            f" has; with --taint {escape(entry.cluster)}=KEY:NoExecute you see where they would go.\n"
+        print_wrapped(
+            console,
+            "",
+            f"{entry.cluster} down: {to_count(entry.objects, 'object')} with {to_count(entry.replicas, 'replica')} stay"
+            f" assigned to it. A cluster that does not answer keeps what it has; with"
+            f" --taint {entry.cluster}=KEY:NoExecute you see where they would go.",
         )
+        console.print()
     if plan.rooms:
-        console.print(_room_table(plan.rooms))
+        print_table(console, _room_table(plan.rooms))
         console.print()
     for line in to_summary(plan):
         console.print(line)
@@ -55,23 +59,23 @@ def to_summary(plan: Plan) -> list[str]:
         lines = ["[bold]nothing changes[/bold]: no member gets anything else than it has"]
     else:
         parts = [
-            f"{_count(counts[key], 'object')} {what}"
+            f"{to_count(counts[key], 'object')} {what}"
             for key, what in (
                 ("created", "created"),
                 ("placedOtherwise", "placed otherwise"),
-                ("contentOnly", "changed where they are"),
+                ("contentOnly", "changed in place"),
                 ("deleted", "deleted"),
             )
             if counts[key]
         ]
         moves = [
-            f"{_count(counts[key], 'replica')} {what}"
+            f"{to_count(counts[key], 'replica')} {what}{'s' if counts[key] == 1 else ''}"
             for key, what in (("replicasMoved", "move"), ("replicasStarted", "start"), ("replicasStopped", "stop"))
             if counts[key]
         ]
         lines = ["[bold]" + ", ".join(parts) + ("; " + ", ".join(moves) if moves else "") + "[/bold]"]
     if counts["unplaced"]:
-        lines.append(f"[bold]{_count(counts['unplaced'], 'replica')} without a place[/bold]")
+        lines.append(f"[bold]{to_count(counts['unplaced'], 'replica')} without a place[/bold]")
     return lines
 
 
@@ -81,16 +85,16 @@ def _print_object(console: Console, obj: ObjectPlan, *, has_diffs: bool, is_expl
     if is_explained and obj.explanation is not None:
         print_facts(console, obj.explanation)
     elif obj.reason and obj.action is not Action.DELETE:
-        console.print(f"  {escape(obj.reason)}")
+        print_wrapped(console, "  ", obj.reason)
     for problem in obj.problems:
-        console.print(f"  note: {escape(problem)}")
+        print_field(console, "note:", problem, width=6)
     if obj.unplaced:
         before = f" (now {obj.unplaced_before})" if obj.unplaced_before else ""
-        console.print(f"  {_count(obj.unplaced, 'replica')} without a place{before}")
+        console.print(f"  {to_count(obj.unplaced, 'replica')} without a place{before}")
     if is_explained and obj.explanation is not None:
         print_scores(console, obj.explanation)
     if not (is_explained and (obj.explanation or {}).get("clusters")):
-        console.print(_object_table(obj))
+        print_table(console, _object_table(obj))
     if has_diffs:
         _print_diffs(console, obj)
     console.print()
@@ -98,12 +102,12 @@ def _print_object(console: Console, obj: ObjectPlan, *, has_diffs: bool, is_expl
 
 def _title(obj: ObjectPlan) -> str:
     if obj.action is Action.CHANGE:
-        return "placed otherwise" if obj.is_placed_otherwise else "changed where it is"
+        return "placed otherwise" if obj.is_placed_otherwise else "changed in place"
     return {Action.CREATE: "created", Action.DELETE: "deleted"}.get(obj.action, "as it is")
 
 
 def _object_table(obj: ObjectPlan) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = a_table()
     table.add_column("  CLUSTER", no_wrap=True)
     for heading in ("BEFORE", "AFTER", "+/-"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -186,7 +190,8 @@ def _print_unchanged(console: Console, objects: Sequence[ObjectPlan], *, is_expl
     for why, held in reasons.items():
         named = ", ".join(_where(obj) for obj in held[:_NAMED_MAX])
         more = f" and {len(held) - _NAMED_MAX} more" if len(held) > _NAMED_MAX else ""
-        console.print(f"[bold]as it is[/bold]: {escape(named)}{more}\n  {escape(why)}")
+        print_wrapped(console, "as it is: ", f"{named}{more}")
+        print_wrapped(console, "  ", why)
         if is_explained and held[0].explanation is not None:
             print_scores(console, held[0].explanation)
         console.print()
@@ -197,7 +202,7 @@ def _where(obj: ObjectPlan) -> str:
 
 
 def _room_table(rooms: Iterable[Room]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    table = a_table()
     table.add_column("CLUSTER", no_wrap=True)
     table.add_column("RESOURCE", no_wrap=True)
     for heading in ("ALL", "FREE NOW", "FREE THEN"):
@@ -220,7 +225,3 @@ def _amount(resource: str, value: int) -> str:
         if abs(value) >= size:
             return f"{value / size:.1f}{unit}".replace(".0", "")
     return str(value)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -19,6 +19,7 @@ from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.storage import plan_turn
 from federation.scheduling.engine import Decision
 from federation.scheduling.framework.runner import Exchange
+from federation.scheduling.triggers import describe_deferral
 from federation.scheduling.turn import Deferred, Due, Finding, Stuck, Turn, assess, kept, open_turn, placed, reserve
 from federation.scheduling.whatif.concern import is_waiting
 from federation.scheduling.whatif.world import Facts
@@ -145,7 +146,8 @@ def reason_of(under_way: Walk) -> str:
         return decision.reason
     match finding:
         case Deferred():
-            return f"not rescheduled: {finding.verdict.deferred_reasons}" if finding.verdict.deferred_reasons else ""
+            deferred = finding.verdict.deferred_reasons
+            return f"not rescheduled: {describe_deferral(deferred)}" if deferred else ""
         case Stuck():
             return finding.message
         case None | Due():

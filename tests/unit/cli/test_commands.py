@@ -9,21 +9,24 @@ import pytest
 import yaml
 from click.testing import Result
 from tests.support.apiserver import Parts, api_server
+from tests.support.manifests import a_deployment
 from typer.testing import CliRunner
 
 from federation import __version__
 from federation.api.crds import crd_manifests
-from federation.api.resources import FEDERATED_CLUSTERS
+from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS
 from federation.assembly import ensure_types
 from federation.base.clock import to_rfc3339
 from federation.base.errors import ConfigurationError
-from federation.cli.clusters import to_age
 from federation.cli.main import app
+from federation.cli.printing import to_age
 from federation.client.local import LocalClient
 from federation.client.protocol import PatchType
 from federation.store.journal import DecisionRecord
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LATER = datetime(2100, 1, 1, tzinfo=UTC)
+"""Behind the creation of every object that the server really has."""
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +67,15 @@ async def _prepare(parts: Parts) -> None:
         await parts.journal.append(
             DecisionRecord(at, "apps", "Deployment", "default", "web", "Scheduled", 1.5, explanation)
         )
+    await client.create(DEPLOYMENTS, a_deployment("held"))
+    held = orjson.dumps({**_EXPLANATION, "previous": {}, "placements": {"east": 4}})
+    await parts.journal.append(
+        DecisionRecord(LATER - timedelta(hours=1), "apps", "Deployment", "default", "held", "Scheduled", 1.5, held)
+    )
+    deferred = orjson.dumps(_DEFERRED)
+    await parts.journal.append(
+        DecisionRecord(LATER, "apps", "Deployment", "default", "held", "Deferred", 1.5, deferred)
+    )
     await parts.journal.append(
         DecisionRecord(
             NOW, "apps", "Deployment", "default", "alone", "NoFeasibleCluster", 1.5, orjson.dumps(_EXPLANATION)
@@ -71,6 +83,13 @@ async def _prepare(parts: Parts) -> None:
     )
 
 
+_DEFERRED = {
+    "policy": {"namespace": "default", "name": "divide"},
+    "because": ["clusterLabelsHashes"],
+    "outcome": "Deferred",
+    "reason": "clusterLabelsChanged:false; clusterJoined:false",
+    "placements": {"east": 4},
+}
 _EXPLANATION = {
     "policy": {"namespace": "default", "name": "divide"},
     "ignoredAnnotations": {"kubeadmiral.io/placements": "its value cannot be understood"},
@@ -125,8 +144,8 @@ def test_clusters_are_listed_with_what_they_have(server: Parts) -> None:
     result = fedctl(server, "clusters")
     assert result.exit_code == 0
     heading, row = result.stdout.splitlines()
-    assert heading.split()[:3] == ["NAME", "READY", "JOINED"]
-    for text in ("east", "False (HealthzNotOK)", "True", "47.5/48", "191Gi/192Gi", "gpu=true:NoSchedule", "region=eu"):
+    assert heading.split()[:3] == ["NAME", "STATUS", "NODES"]
+    for text in ("east", "NotReady (HealthzNotOK)", "47.5/48", "191Gi/192Gi", "gpu=true:NoSchedule", "region=eu"):
         assert text in row
 
 
@@ -152,6 +171,31 @@ def test_why_answers_for_every_cluster(server: Parts, target: str) -> None:
     assert "2 in clusters without this label" in text
     assert "not counted, because unready or tainted: us" in text
     assert "5 without a place within maxSkew 1 of topology key region" in text
+
+
+def test_why_tells_what_placed_an_object_that_was_not_looked_at_again(server: Parts) -> None:
+    text = fedctl(server, "why", "deployment/held").stdout
+    first, _, held = text.partition("it is placed by the decision before:")
+    assert "labels of clusters changed and a cluster joined; the policy does not follow that" in first
+    assert "changed   labels of clusters" in first
+    assert "stays     east 4" in first
+    rows = {line.split()[0]: line for line in held.splitlines() if line.split()}
+    assert rows["east"].split()[1:3] == ["4", "-"]
+
+
+def test_what_was_left_aside_is_no_difference_but_itself(server: Parts) -> None:
+    lines = fedctl(server, "why", "deployment/held", "--diff").stdout.splitlines()
+    assert {line.split()[0] for line in lines[1:]} == {"decided", "changed", "outcome", "reason", "stays"}
+
+
+def test_why_says_that_an_object_is_gone(server: Parts) -> None:
+    assert "gone      the object does not exist any more" in fedctl(server, "why", "deployment/web").stdout
+
+
+def test_lines_have_no_blanks_at_their_ends(server: Parts) -> None:
+    for command in (("why", "deployment/web"), ("why", "deployment/web", "--diff"), ("clusters",)):
+        lines = fedctl(server, *command).stdout.splitlines()
+        assert [line for line in lines if line != line.rstrip()] == []
 
 
 def test_why_is_also_json(server: Parts) -> None:
@@ -190,6 +234,7 @@ def test_why_compares_with_the_decision_before(server: Parts) -> None:
         ("web", "write KIND/NAME"),
         ("deployment/", "write KIND/NAME"),
         ("deployment/other", "deployment/other in namespace default does not exist"),
+        ("fcluster/east", "federatedcluster/east stays here: no FederatedTypeConfig says"),
         ("gadget/web", "'gadget' is no kind that the server knows"),
     ],
 )

@@ -10,7 +10,7 @@ from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.policy import Policy, PolicyRef, compile_policy
 from federation.scheduling.snapshot import Snapshot
-from federation.scheduling.triggers import ObjectTriggers, TriggerSource, judge
+from federation.scheduling.triggers import ObjectTriggers, TriggerSource, describe_deferral, describe_triggers, judge
 
 
 def a_policy(name: str = "p", namespace: str = "default", **spec: Any) -> Policy:
@@ -221,3 +221,29 @@ def test_what_plugins_are_told_counts_unless_a_plugin_only_begins_to_ask() -> No
     assert not judge(none, second, policy).is_due
     assert not judge(second, none, policy).is_due
     assert list(json.loads(first)) == sorted(json.loads(first))
+
+
+@pytest.mark.parametrize(
+    ("reasons", "words"),
+    [
+        (
+            "clusterLabelsChanged:false; clusterJoined:false",
+            (
+                "labels of clusters changed and a cluster joined; the policy does not follow that"
+                " (rescheduleWhen: clusterLabelsChanged, clusterJoined)"
+            ),
+        ),
+        ("disableRescheduling:true", "the policy never moves what is placed (disableRescheduling: true)"),
+        ("4/4 clusters are available; nothing more", "4/4 clusters are available; nothing more"),
+        ("", ""),
+    ],
+)
+def test_what_was_left_aside_is_said_in_words(reasons: str, words: str) -> None:
+    assert describe_deferral(reasons) == words
+
+
+def test_every_trigger_has_words() -> None:
+    policy = a_policy(**AUTO)
+    for name in json.loads(text(policy, told_hash="1", profile_hash="1")):
+        assert describe_triggers([name]) != name
+    assert describe_triggers(["policyContentHash", "policyName", "ofALaterVersion"]) == "policy, ofALaterVersion"

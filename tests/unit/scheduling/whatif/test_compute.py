@@ -15,6 +15,7 @@ from federation.api.resources import (
     SCHEDULING_PROFILES,
     Object,
 )
+from federation.scheduling.triggers import describe_deferral
 from federation.scheduling.whatif.changes import as_down, with_label, with_taint, without_taint
 from federation.scheduling.whatif.result import Action, ObjectPlan, to_json
 from federation.scheduling.whatif.world import Change, World
@@ -84,7 +85,7 @@ def test_what_a_policy_does_not_follow_is_deferred_and_named() -> None:
     labelled = with_label(cluster(world, "east"), "tier", "gold")
     result = plan(world, change(world, FEDERATED_CLUSTERS, labelled))
     assert [(obj.action, obj.reason) for obj in result.objects] == [
-        (Action.NONE, "not rescheduled: clusterLabelsChanged:false")
+        (Action.NONE, f"not rescheduled: {describe_deferral('clusterLabelsChanged:false')}")
     ]
 
 

@@ -1,0 +1,175 @@
+"""One decision on the terminal: what it was made under, every cluster with scores or rejection, the division.
+
+It prints an explanation of `scheduling/explain.py`; `fedctl why` and `fedctl plan --explain` use it. Names of triggers
+are put into words; `-o json` has them as they are stored.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from federation.cli.printing import a_table, print_field, print_table, print_wrapped, to_count
+from federation.scheduling.explain import ClusterRow, rows
+from federation.scheduling.triggers import describe_deferral, describe_triggers
+
+
+def print_reason(console: Console, explanation: Mapping[str, Any]) -> None:
+    """Print why it was decided so; what was left aside is said in words."""
+    if reason := str(explanation.get("reason") or ""):
+        print_field(console, "reason", describe_deferral(reason))
+
+
+def print_facts(console: Console, explanation: Mapping[str, Any]) -> None:
+    """Print the reason of a decision and what it was made under."""
+    print_reason(console, explanation)
+    for label, value in _facts(explanation):
+        print_field(console, label, value)
+
+
+def print_scores(console: Console, explanation: Mapping[str, Any]) -> None:
+    """Print every cluster of a decision with scores or rejection, and the division of replicas."""
+    listed = [row for row in rows(explanation) if _is_telling(row)]
+    if listed:
+        console.print()
+        print_table(console, _table(listed, explanation))
+    _print_spread(console, explanation)
+    _print_division(console, explanation)
+
+
+def _is_telling(row: ClusterRow) -> bool:
+    """Say whether anything is known of the cluster: when a decision failed early nothing is, of most."""
+    return row.is_selected or row.was_selected or row.total is not None or bool(row.rejected_by or row.remarks)
+
+
+def _facts(explanation: Mapping[str, Any]) -> list[tuple[str, str]]:
+    unit = explanation.get("unit") or {}
+    facts = []
+    if policy := explanation.get("policy"):
+        facts.append(("policy", _policy(policy)))
+    if explanation.get("profile"):
+        facts.append(("profile", str(explanation["profile"])))
+    if unit.get("mode"):
+        wanted = unit.get("desiredReplicas")
+        facts.append(("mode", str(unit["mode"]) + (f", {to_count(wanted, 'replica')}" if wanted is not None else "")))
+    if because := explanation.get("because"):
+        facts.append(("changed", describe_triggers(because)))
+    for annotation, reason in (explanation.get("ignoredAnnotations") or {}).items():
+        facts.append(("ignored", f"annotation {annotation}: {reason}"))
+    return facts
+
+
+def _policy(policy: Mapping[str, str]) -> str:
+    if policy.get("namespace"):
+        return f"PropagationPolicy {policy['namespace']}/{policy['name']}"
+    return f"ClusterPropagationPolicy {policy['name']}"
+
+
+def _table(listed: list[ClusterRow], explanation: Mapping[str, Any]) -> Table:
+    table = a_table()
+    table.add_column("CLUSTER", no_wrap=True)
+    for heading in ("REPLICAS", "BEFORE", "SCORE"):
+        table.add_column(heading, justify="right")
+    table.add_column("WHY", overflow="fold")
+    weights = {part["plugin"]: part["weight"] for part in (explanation.get("scores") or {}).get("plugins") or ()}
+    for row in listed:
+        table.add_row(
+            row.name,
+            _replicas(row.replicas, is_present=row.is_selected),
+            _replicas(row.previous, is_present=row.was_selected),
+            "-" if row.total is None else str(row.total),
+            escape(_reason(row, weights)),
+        )
+    return table
+
+
+def _replicas(count: int | None, *, is_present: bool) -> str:
+    if not is_present:
+        return "-"
+    return "all" if count is None else str(count)
+
+
+def _reason(row: ClusterRow, weights: Mapping[str, int]) -> str:
+    remarks = (f"{plugin}: {'; '.join(said)}" for plugin, said in row.remarks.items())
+    return "; ".join(filter(None, (_verdict(row, weights), *remarks)))
+
+
+def _verdict(row: ClusterRow, weights: Mapping[str, int]) -> str:
+    if row.rejected_by:
+        return f"rejected by {row.rejected_by}: {'; '.join(row.reasons)}"
+    scores = ", ".join(_score(plugin, normalised, weights) for plugin, (_, normalised) in row.scores.items())
+    if row.is_selected:
+        return f"selected ({scores})" if scores else "selected"
+    if row.total is None:
+        return "kept as it was" if row.was_selected else ""
+    return f"available, not selected ({scores})" if scores else "available, not selected"
+
+
+def _score(plugin: str, normalised: int, weights: Mapping[str, int]) -> str:
+    weight = weights.get(plugin, 1)
+    return f"{plugin} {normalised}" if weight == 1 else f"{plugin} {weight} * {normalised}"
+
+
+def _print_spread(console: Console, explanation: Mapping[str, Any]) -> None:
+    constraints = explanation.get("topology")
+    if not constraints:
+        return
+    console.print("\n[bold]topology spread[/bold]")
+    for entry in constraints:
+        few = f", minDomains {entry['minDomains']}" if "minDomains" in entry else ""
+        print_wrapped(
+            console,
+            f"  {entry['topologyKey']}: ",
+            f"{_amounts(entry['domains'])}; skew {entry['skew']}"
+            f" (maxSkew {entry['maxSkew']}{few}, {entry['whenUnsatisfiable']})",
+        )
+        if without := entry.get("withoutLabel"):
+            print_wrapped(console, "    ", f"{without} in clusters without this label")
+        if closed := entry.get("notCounted"):
+            print_wrapped(console, "    ", f"not counted, because unready or tainted: {', '.join(closed)}")
+    if because := explanation.get("unplacedBecause"):
+        print_wrapped(console, "  ", f"{explanation['unplaced']} without a place within {because}")
+
+
+def _print_division(console: Console, explanation: Mapping[str, Any]) -> None:
+    division = explanation.get("division")
+    if not division:
+        return
+    console.print("\n[bold]division[/bold]")
+    for label, text in _division_facts(division):
+        print_field(console, label, text, width=11)
+    for number, step in enumerate(division.get("steps", ()), 1):
+        name = _STEPS.get(step["step"], step["step"])
+        print_field(console, f"{number}. {name}", _step(step), width=len(str(number)) + 13)
+    if overflow := division.get("overflow"):
+        print_wrapped(console, "  ", f"unschedulable replicas kept: {_amounts(overflow)}")
+
+
+_STEPS = {"beyondRoom": "no room"}
+"""Steps of a division in other words: what is given out where nothing fits, to wait there."""
+
+
+def _division_facts(division: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    if weights := division.get("weights"):
+        yield "weights", f"{_amounts(weights['values'])}  ({weights['by']})"
+    if room := division.get("room"):
+        yield "room", f"{_amounts(room['replicas'])}  (more replicas that fit on the clusters' nodes)"
+        if room.get("promised"):
+            yield "promised", f"{_amounts(room['promised'])}  (of it, to decisions of the last seconds)"
+    if estimated := division.get("estimated"):
+        yield "can run", f"{_amounts(estimated)}  (as many as the member could schedule, or that fit)"
+
+
+def _step(step: Mapping[str, Any]) -> str:
+    parts = []
+    for key, value in step.items():
+        if key == "step":
+            continue
+        parts.append(f"{key} {_amounts(value) if isinstance(value, dict) else value}")
+    return "; ".join(parts)
+
+
+def _amounts(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in values.items()) or "none"

@@ -1,0 +1,66 @@
+"""How commands print: consoles, tables without trailing blanks, labelled lines that are wrapped under themselves.
+
+On a terminal everything is wrapped to its width; into a file or a pipe nothing is, so that `grep` and `diff` find whole
+lines. What is printed is decided by the commands.
+"""
+
+import textwrap
+from datetime import datetime
+
+from rich.console import Console
+from rich.segment import Segment, Segments
+from rich.table import Table
+
+_PIPE_WIDTH = 240
+_TEXT_WIDTH_MIN = 20
+
+
+def to_console() -> Console:
+    """Return a console that never shortens a table: as wide as the terminal, or very wide when there is none."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
+
+
+def a_table() -> Table:
+    """Return a table as kubectl prints them: no lines, columns two blanks apart."""
+    return Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table without blanks at the ends of its lines."""
+    for line in console.render_lines(table, pad=False):
+        while line and not line[-1].text.strip():
+            line.pop()
+        if line:
+            line[-1] = Segment(line[-1].text.rstrip(), line[-1].style, line[-1].control)
+        console.print(Segments([*line, Segment.line()]), end="")
+
+
+def print_field(console: Console, label: str, text: str, *, width: int = 10, indent: int = 2) -> None:
+    """Print `label` and a text behind it; where the text is wrapped it goes on under its beginning."""
+    print_wrapped(console, f"{' ' * indent}{label:<{width}}", text)
+
+
+def print_wrapped(console: Console, head: str, text: str) -> None:
+    """Print `head` and a text behind it, wrapped at words where the console is not that of a pipe."""
+    lines = [text]
+    if console.width < _PIPE_WIDTH:
+        width = max(console.width - len(head), _TEXT_WIDTH_MIN)
+        lines = textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+    for number, line in enumerate(lines):
+        before = head if number == 0 else " " * len(head)
+        console.print(f"{before}{line}".rstrip(), markup=False, soft_wrap=True)
+
+
+def to_age(now: datetime, then: datetime) -> str:
+    """Return an age as kubectl prints it: 5s, 3m, 4h, 2d."""
+    seconds = max(0, int((now - then).total_seconds()))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= 2 * size or (unit != "m" and seconds >= size):
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def to_count(number: int, noun: str) -> str:
+    """Return `1 replica`, `2 replicas`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
