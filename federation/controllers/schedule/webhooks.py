@@ -7,17 +7,19 @@ reads next: what becomes of objects whose plugin does not answer.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from federation.api import names
 from federation.api.resources import Object
+from federation.base.errors import ConfigurationError
 from federation.client.connection import Connection
 from federation.client.services import Call, Services
 from federation.runtime.events import WARNING, Recorder
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import PluginRequest, PluginResponse
-from federation.scheduling.webhooks.configuration import WebhookOptions, decisive_hash
+from federation.scheduling.webhooks.configuration import WebhookOptions, decisive_hash, unusable
 from federation.scheduling.webhooks.factory import admit, with_webhooks
 
 
@@ -49,6 +51,20 @@ def _to_call(request: PluginRequest) -> Call:
     return Call(connection, request.body, request.headers, request.timeout_s, request.retries_max)
 
 
+def _tls_problem(options: WebhookOptions) -> str:
+    """Return what is wrong with the credentials, "" when nothing is: it is told before a call needs them."""
+    tls, authorities = options.tls, Connection("https://", ca_data=options.tls.ca_data)
+    try:
+        authorities.to_tls()
+    except ConfigurationError:
+        return "tlsConfig.caData is no PEM certificate"
+    try:
+        replace(authorities, client_cert_data=tls.cert_data, client_key_data=tls.key_data).to_tls()
+    except ConfigurationError:
+        return "tlsConfig.certData and keyData are not a PEM certificate and its unencrypted key"
+    return ""
+
+
 class WebhookPlugins:
     """Keeps the engine's plugins what the installed ones and the configurations say.
 
@@ -73,6 +89,9 @@ class WebhookPlugins:
         before, decisive = self._webhooks.pop(name, None), ""
         if new is not None:
             options, problem = admit(self._installed, new)
+            if options is not None and not problem and (problem := _tls_problem(options)):
+                problem = f"webhook {name!r}: {problem}"
+                options = unusable(new, problem)
             if options is not None:
                 self._webhooks[name] = options
             if problem:

@@ -45,7 +45,9 @@ Causes = list[dict[str, str]]
 
 
 def type_name(value: Any) -> str:
-    """Return the JSON type of a value."""
+    """Return the JSON type of a value; an integer beyond 64 bits is read as a float, as Go reads it."""
+    if type(value) is int and not -_INT64_MAX - 1 <= value <= _INT64_MAX:
+        return "number"
     return _TYPE_NAMES.get(type(value), "object")
 
 

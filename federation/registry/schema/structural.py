@@ -53,15 +53,34 @@ def from_openapi(structural: Mapping[str, Any] | None) -> Schema:
 
 
 def _add_envelope(schema: Schema) -> None:
-    """Give an object its identity and metadata; a custom resource's metadata is not its own to describe."""
+    """Give an object its identity and metadata; of the latter a custom resource may only restrict the names."""
     for name in ("apiVersion", "kind"):
         described = schema.properties.get(name)
         field = Schema("string")
         field.description = described.description if described is not None else ""
         field.seal()
         schema.properties[name] = field
-    schema.properties["metadata"] = object_meta()
+    described = schema.properties.get("metadata")
+    schema.properties["metadata"] = object_meta() if described is None else _restricted_meta(described)
 
+
+def _restricted_meta(described: Schema) -> Schema:
+    """Return every object's metadata, with what is required of `name` and `generateName`."""
+    restrictions = {name: field for name in _NAMES if (field := described.properties.get(name)) is not None}
+    if not restrictions:
+        return object_meta()
+    meta = object_meta().copy()
+    meta.properties = dict(meta.properties)
+    for name, field in restrictions.items():
+        meta.properties[name] = named = meta.properties[name].copy()
+        for attribute in _OF_A_NAME:
+            setattr(named, attribute, getattr(field, attribute))
+        named.seal()
+    return meta
+
+
+_NAMES = ("name", "generateName")
+_OF_A_NAME = ("min_length", "max_length", "pattern", "pattern_text", "enum", "format")
 
 _TEXTS = ("type", "format", "title", "description", "pattern", "x-kubernetes-list-type", "x-kubernetes-map-type")
 _LISTS = ("required", "enum", *_PARTS, "x-kubernetes-list-map-keys", "x-kubernetes-validations")

@@ -139,4 +139,8 @@ def _tls(config: Mapping[str, Any]) -> PluginTLS:
     )
     if bool(tls.cert_data) != bool(tls.key_data):
         raise ValueError("tlsConfig has one of certData and keyData without the other")
+    if tls.insecure and tls.ca_data:
+        raise ValueError(
+            "tlsConfig has both insecure and caData: nothing is verified with insecure; remove one of them"
+        )
     return tls

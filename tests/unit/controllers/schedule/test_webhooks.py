@@ -75,6 +75,28 @@ async def test_a_configuration_that_is_edited_or_deleted_counts_at_once() -> Non
         assert await world.placed() == {"red": None}
 
 
+@pytest.mark.parametrize(
+    ("tls", "problem"),
+    [
+        ({"caData": "aGVsbG8="}, "webhook 'w': tlsConfig.caData is no PEM certificate"),
+        ({"certData": "aGVsbG8=", "keyData": "aGVsbG8="}, "webhook 'w': tlsConfig.certData and keyData are not a PEM"),
+    ],
+)
+async def test_credentials_that_cannot_be_used_are_told_before_any_call(tls: dict[str, str], problem: str) -> None:
+    async with calling_world() as world:
+        await configure(world, "w", "https://plugin.example", tlsConfig=tls, filterPath="/filter")
+
+        async def is_told() -> bool:
+            return any(problem in message for _, _, message in await world.events())
+
+        await world.until(is_told)
+        await world.profile("r", plugins={"filter": {"enabled": [{"name": "w"}]}})
+        await world.cluster("east")
+        await world.policy("p", schedulingProfile="r")
+        await world.deployment(policy="p")
+        assert problem in (await world.condition("False", "PluginFailed"))["message"]
+
+
 async def test_what_a_plugin_is_asked_is_a_reason_to_decide_again_how_long_it_may_take_is_none() -> None:
     async with business_rules() as port, a_world() as world:
         await configure_rules(

@@ -27,6 +27,7 @@ def complaints(schema, value):
     ("spec", "value", "reason", "message"),
     [
         ({"type": "integer"}, "a", "TypeInvalid", 'Invalid value: "string": spec in body must be of type integer: "string"'),
+        ({"type": "integer"}, 2**63, "TypeInvalid", 'Invalid value: "number": spec in body must be of type integer: "number"'),
         ({"type": "integer"}, 1.5, "TypeInvalid", 'Invalid value: "number": spec in body must be of type integer: "number"'),
         ({"type": "string"}, None, "TypeInvalid", 'Invalid value: "null": spec in body must be of type string: "null"'),
         ({"type": "array", "items": {}}, {}, "TypeInvalid", 'Invalid value: "object": spec in body must be of type array: "object"'),
@@ -291,3 +292,22 @@ def test_an_unknown_format_and_a_pattern_that_is_not_pythons_are_left_open():
 def test_a_float_counts_as_an_integer_as_long_as_it_is_exact(number, is_integer):
     schema = schema_of(type="object", properties={"size": {"type": "integer"}})
     assert (complaints(schema, {"size": number}) == []) is is_integer
+
+
+def test_a_definition_may_restrict_the_names_of_its_objects_and_nothing_else_of_their_metadata():
+    described = {"name": {"type": "string", "maxLength": 5}, "generateName": {"type": "string", "pattern": "^a"}}
+    schema = from_openapi({"properties": {"metadata": {"type": "object", "properties": described}}})
+
+    def problems(**metadata):
+        found = validate(schema, {"metadata": metadata})
+        assert conforms(schema, {"metadata": metadata}) is not bool(found)
+        return [(each["field"], each["reason"]) for each in found]
+
+    assert problems(name="short", labels={"longer": "than five"}) == []
+    assert problems(name="longer", generateName="b-") == [
+        ("metadata.name", "FieldValueTooLong"),
+        ("metadata.generateName", "FieldValueInvalid"),
+    ]
+    assert problems(name=5) == [("metadata.name", "FieldValueTypeInvalid")]
+    plain = from_openapi({"properties": {}})
+    assert validate(plain, {"metadata": {"name": "longer"}}) == []

@@ -70,6 +70,7 @@ def test_prefix_and_path_are_joined_as_go_joins_them(prefix: str, path: str, url
         ({"payloadVersions": ["v1alpha1", "v1beta1"], "fields": {"unit": ["labels"]}}, "fields needs payload version"),
         ({"tlsConfig": {"caData": "?"}}, "tlsConfig.caData is not base64"),
         ({"tlsConfig": {"certData": "QQ=="}}, "one of certData and keyData without the other"),
+        ({"tlsConfig": {"caData": "QQ==", "insecure": True}}, "both insecure and caData.* remove one of them"),
     ],
 )
 def test_what_cannot_work_is_refused_with_the_field_and_the_remedy(spec: dict[str, Any], problem: str) -> None:
