@@ -1,7 +1,8 @@
-"""What can help a unit that could not be placed: which changes of which clusters may turn its decision around.
+"""What can help a unit that could not be placed, or not all of it: which changes of clusters may turn that around.
 
 Where a filter rejected it, the changes that this filter says it awaits (`Awaiting`); everywhere else, and for whatever
-failed behind the filters, any change; a cluster that joins or leaves always. Too much hope costs a decision in vain,
+failed behind the filters, any change, or what a division that was short says (`Division.awaits`); a cluster that joins
+or leaves always. Too much hope costs a decision in vain,
 too little would lose one, so what is not known is hoped for. Pure: the schedule controller keeps and asks the hopes.
 """
 
@@ -39,7 +40,7 @@ NO_CLUSTER_HELPS = Hope()
 
 
 def hope_of(decision: Decision, framework: Framework, now: datetime) -> Hope:
-    """Return what can help the unit of an unsuccessful decision."""
+    """Return what can help the unit of a decision that was unsuccessful or left replicas without a place."""
     by_plugin: dict[str, list[str]] = {}
     for name, status in (decision.filtered.rejected if decision.filtered is not None else {}).items():
         by_plugin.setdefault(status.plugin, []).append(name)
@@ -49,4 +50,6 @@ def hope_of(decision: Decision, framework: Framework, now: datetime) -> Hope:
         awaited[change] = awaited.get(change, frozenset()).union(names)
     migration = decision.unit.custom_migration
     closed = migration.unavailable_until.values() if migration is not None else ()
-    return Hope(awaited, Change.ANY, min((until for until in closed if until > now), default=None))
+    division = decision.division if decision.is_success else None
+    other = Change.ANY if division is None else Change.MEMBERSHIP | division.awaits
+    return Hope(awaited, other, min((until for until in closed if until > now), default=None))

@@ -6,7 +6,7 @@ reused. Pure: whoever watches FederatedClusters calls `update` and `remove`.
 Read `engine.py` next.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -111,6 +111,18 @@ def compare(old: Cluster | None, new: Cluster) -> Change:
     if _annotations(old) != _annotations(new):
         change |= Change.ANNOTATIONS
     return change
+
+
+def changes(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, Change]]:
+    """Return the clusters that differ between two snapshots, and what of each."""
+    if before is after:
+        return
+    for name in before.by_name.keys() | after.by_name.keys():
+        old, new = before.by_name.get(name), after.by_name.get(name)
+        if new is None or old is None:
+            yield name, Change.MEMBERSHIP
+        elif old is not new:
+            yield name, compare(old, new)
 
 
 def _digest_of(cluster: Cluster) -> bytes:

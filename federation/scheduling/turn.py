@@ -6,7 +6,7 @@ Pure: `controllers/schedule` acts on it for real, `whatif/` for `fedctl plan`, s
 """
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from federation.api import names
@@ -71,8 +71,8 @@ class Turn:
         return current_clusters(self.fed_object, self.federated_type)
 
     def is_short(self) -> bool:
-        """Say whether topology constraints leave replicas without a place, as the object is placed now."""
-        if self.policy is None or not self.policy.topology_spread:
+        """Say whether replicas are without a place, as the object is placed now, and may find one."""
+        if self.policy is None or self.policy.is_sticky:
             return False
         wanted = self.federated_type.replicas(self.fed_object["spec"]["template"]) or 0
         return 0 < sum(wanted if count is None else count for count in self.current().values()) < wanted
@@ -89,6 +89,8 @@ class Due:
     verdict: Verdict
     ignored: Mapping[str, str]
     """Annotations that do not override the policy although they are there, and why."""
+    only_adds: bool = False
+    """Only missing replicas are to get a place: nothing happened for which the policy lets others move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,12 +134,14 @@ def assess(
     snapshot: Snapshot,
     *,
     is_waiting: bool,
+    is_short: bool = False,
     options: UnitOptions | None = None,
     reserved: Reserved | None = None,
 ) -> Finding:
     """Return what has to be done about the object.
 
-    `is_waiting`: its last decision was unsuccessful. `reserved`: what decisions of the last seconds have promised.
+    `is_waiting`: its last decision was unsuccessful. `is_short`: it left replicas without a place, and something has
+    happened since that may help. `reserved`: what decisions of the last seconds have promised.
     """
     present = turn.fed_object["metadata"].get("annotations") or {}
     if present.get(names.NO_SCHEDULING):
@@ -163,7 +167,8 @@ def assess(
         snapshot,
     )
     verdict = judge(present.get(names.SCHEDULING_TRIGGERS), triggers, policy)
-    if not verdict.is_due and not is_waiting:
+    only_adds = is_short and not verdict.is_due and not is_waiting
+    if not verdict.is_due and not is_waiting and not only_adds:
         return Deferred(verdict)
     chosen = options or UnitOptions()
     unit = build_unit(
@@ -174,7 +179,9 @@ def assess(
         counts_cpu_and_memory=chosen.counts_cpu_and_memory,
         reserved=reserved,
     )
-    return Due(unit, profile, policy, triggers, verdict, ignored)
+    if only_adds:
+        unit = replace(unit, avoid_disruption=True)
+    return Due(unit, profile, policy, triggers, verdict, ignored, only_adds)
 
 
 def placed(turn: Turn, due: Due, placements: Placements, reason: str) -> tuple[Part | None, bool]:
@@ -183,10 +190,11 @@ def placed(turn: Turn, due: Due, placements: Placements, reason: str) -> tuple[P
     `reason` is the decision's, one line for people.
     """
     decided: Annotations = {
-        names.SCHEDULING_TRIGGERS: due.triggers,
-        names.SCHEDULING_DEFERRED_REASONS: None,
+        names.SCHEDULING_DEFERRED_REASONS: due.verdict.deferred_reasons or None,
         names.SCHEDULING_SUMMARY: reason if len(reason) <= _SUMMARY_LENGTH_MAX else f"{reason[:_SUMMARY_LENGTH_MAX]}…",
     }
+    if not due.only_adds:  # Otherwise what the policy does not follow has still not been followed.
+        decided |= {names.SCHEDULING_TRIGGERS: due.triggers, names.SCHEDULING_DEFERRED_REASONS: None}
     return persist.place(turn.fed_object, turn.federated_type, due.policy, placements, turn.annotations | decided)
 
 

@@ -23,7 +23,7 @@ from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.divide import NODES, SUMS, capacity_from, demand_of, divide_with
 from federation.scheduling.framework.interfaces import Arguments, ReplicasPlugin
 from federation.scheduling.framework.topology import topology_of
-from federation.scheduling.framework.types import CPU, NVIDIA_GPU, Cluster, Division, SchedulingUnit, Status
+from federation.scheduling.framework.types import CPU, NVIDIA_GPU, Change, Cluster, Division, SchedulingUnit, Status
 
 _THOUSAND = 1000
 RECLAIMED_CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
@@ -73,7 +73,11 @@ class ClusterCapacityWeight(ReplicasPlugin):
         weights, by = self._weights(unit, clusters)
         explanation["weights"] = {"by": by, "values": weights}
         planner = plan_replicas if rooms is None else partial(plan_within, rooms, plan_replicas)
-        return divide_with(planner, unit, demand_of(unit, clusters, weights), explanation, steps, topology)
+        demand = demand_of(unit, clusters, weights)
+        if unit.weights:
+            return divide_with(planner, unit, demand, explanation, steps, topology)
+        # Only here a cluster without anything free gets nothing, also when others may not have more.
+        return divide_with(planner, unit, demand, explanation, steps, topology, awaits=Change.ANY)
 
     def _weights(self, unit: SchedulingUnit, clusters: Sequence[Cluster]) -> tuple[Mapping[str, int], str]:
         """Return the policy's weights, KubeAdmiral's by what is free when there are none, and which of the two."""

@@ -248,9 +248,10 @@ class ScheduleController:
         self._wake(map(key_of, informer.by_index(_BY_TYPE, value)))
 
     def _wake(self, keys: Iterable[Key]) -> None:
-        """Look at the objects again, also at those of them that wait: it may help them."""
+        """Look at the objects again, also at those of them that wait or are short: it may help them."""
         woken = tuple(keys)
         self._facts.waiting.mark(woken)
+        self._facts.short.mark(woken)
         self._enqueue_many(woken)
 
     def _enqueue_many(self, keys: Iterable[Key]) -> None:

@@ -35,17 +35,17 @@ class Facts:
         self.triggers = TriggerSource()
         self.waiting = Waiting()
         self.short = Waiting()
-        """Objects that topology constraints leave replicas of without a place, until a cluster is ready again."""
+        """Objects that are placed but for some replicas, until something can give those a place."""
         self._bound: dict[Key, PolicyRef] = {}
         self._by_policy: dict[PolicyRef, set[Key]] = {}
 
     # -- which policy an object had at its last decision
 
-    def bind(self, key: Key, ref: PolicyRef | None) -> None:
-        """Note which policy applies to the object now."""
+    def bind(self, key: Key, ref: PolicyRef | None) -> bool:
+        """Note which policy applies to the object now; say whether none was known to."""
         old = self._bound.get(key)
         if old == ref:
-            return
+            return old is None
         if old is not None:
             members = self._by_policy[old]
             members.discard(key)
@@ -56,6 +56,7 @@ class Facts:
         else:
             self._bound[key] = ref
             self._by_policy.setdefault(ref, set()).add(key)
+        return old is None
 
     def bound_to(self, ref: PolicyRef) -> Iterable[Key]:
         """Return the objects that had the policy at their last decision."""

@@ -18,7 +18,7 @@ from federation.controllers.schedule.driving import PluginCaller, drive
 from federation.controllers.schedule.facts import Facts
 from federation.controllers.schedule.parking import Parking
 from federation.controllers.schedule.report import Reporter, Subject
-from federation.controllers.schedule.waiting import Told
+from federation.controllers.schedule.waiting import Told, Waiting
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING
 from federation.runtime.federatedtypes import FederatedTypes
@@ -28,7 +28,8 @@ from federation.scheduling.explain import digest_of_failure, to_explanation
 from federation.scheduling.framework.types import Change
 from federation.scheduling.hope import NO_CLUSTER_HELPS, Hope, hope_of
 from federation.scheduling.inputs import inputs_of, object_hash
-from federation.scheduling.snapshot import Snapshot
+from federation.scheduling.shortage import is_short, with_added_only
+from federation.scheduling.snapshot import Snapshot, changes
 from federation.scheduling.turn import (
     Deferred,
     Due,
@@ -45,7 +46,6 @@ from federation.scheduling.turn import (
 )
 
 _ANYTHING_HELPS = Hope(other=Change.ANY)
-_READY_HELPS = Hope(other=Change.READINESS)
 
 
 class FederatedObjects(Protocol):
@@ -64,6 +64,8 @@ class _Case:
     subject: Subject
     turn: Turn
     started_s: float
+    is_first: bool
+    """Whether it is looked at for the first time since the start: what is known without a decision is not known yet."""
 
     @property
     def fed_object(self) -> Object:
@@ -115,10 +117,15 @@ class Reconciler:
         if case is None:
             return DONE
         snapshot = self._facts.clusters.snapshot()
-        is_waiting = key in self._facts.waiting or self._facts.short.is_helped(key)
         promised = self._facts.reservations.promised(self._clock.monotonic())
         finding = assess(
-            case.turn, self._facts, snapshot, is_waiting=is_waiting, options=self._options, reserved=promised
+            case.turn,
+            self._facts,
+            snapshot,
+            is_waiting=key in self._facts.waiting,
+            is_short=self._facts.short.is_due(key, self._clock.now()),
+            options=self._options,
+            reserved=promised,
         )
         match finding:
             case Due() if self._is_hopeless(case, finding):
@@ -149,10 +156,10 @@ class Reconciler:
             return None
         resource = FEDERATED_OBJECTS if key.namespace else CLUSTER_FEDERATED_OBJECTS
         subject = Subject(resource, federated_type, fed_object)
-        self._facts.bind(key, turn.ref)
+        is_first = self._facts.bind(key, turn.ref)
         if turn.problem:
             self._reporter.event(subject, WARNING, names.EVENT_PARSE_MIGRATION_CONFIGURATION, turn.problem)
-        return _Case(key, subject, turn, self._clock.monotonic())
+        return _Case(key, subject, turn, self._clock.monotonic(), is_first)
 
     def _is_hopeless(self, case: _Case, due: Due) -> bool:
         """Say whether it was decided that the object cannot be scheduled, and nothing has happened that could help."""
@@ -181,6 +188,8 @@ class Reconciler:
     async def _decide(self, case: _Case, due: Due, snapshot: Snapshot) -> Result:
         now = self._clock.now()
         decision, has_asked = await drive(self._engine.run(due.unit, snapshot, due.profile, now=now), self._caller)
+        if due.only_adds:
+            decision = with_added_only(decision)
         inputs = inputs_of(
             case.fed_object,
             snapshot,
@@ -193,18 +202,41 @@ class Reconciler:
             self._tell_ignored(case, due)
             context["ignoredAnnotations"] = due.ignored
         explanation = {**context, **to_explanation(decision)}
+        if decision.outcome is Outcome.PLUGIN_FAILED:
+            return await self._await_plugin(case, due, decision, explanation, has_asked=has_asked)
         if decision.is_success:
             await self._place(case, due, decision, explanation)
-            return DONE
-        stuck = Stuck(decision.outcome, decision.reason)
-        if decision.outcome is Outcome.PLUGIN_FAILED:
-            await self._fail(case, stuck, explanation, hope=NO_CLUSTER_HELPS if has_asked else _ANYTHING_HELPS)
-            if has_asked and decision.failure is not None:
-                return self._parking.park(case.key, decision.failure.plugin, case.started_s)
-            return DONE
+            if not is_short(decision):
+                self._facts.short.discard(case.key)
+                return DONE
+            hope = hope_of(decision, self._engine.framework(due.profile), now)
+            self._facts.short.add(case.key, Told("", b"", now, hope=hope))
+            return self._await_help(self._facts.short, case.key, hope, snapshot)
         hope = hope_of(decision, self._engine.framework(due.profile), now)
+        stuck = Stuck(decision.outcome, decision.reason)
         await self._fail(case, stuck, explanation, basis=self._basis_of(case, due), hope=hope)
-        return DONE if hope.at is None else Result((hope.at - now).total_seconds())
+        return self._await_help(self._facts.waiting, case.key, hope, snapshot)
+
+    def _await_help(self, known: Waiting, key: Key, hope: Hope, seen: Snapshot) -> Result:
+        """Return when the object is looked at again: at once when what helps has happened while it was decided."""
+        if any(hope.is_helped_by(name, change) for name, change in changes(seen, self._facts.clusters.snapshot())):
+            known.mark((key,))
+            return Result(0.0)
+        return DONE if hope.at is None else Result(max(0.0, (hope.at - self._clock.now()).total_seconds()))
+
+    async def _await_plugin(
+        self, case: _Case, due: Due, decision: Decision, explanation: dict[str, Any], *, has_asked: bool
+    ) -> Result:
+        """Let the object wait for the plugin that failed, or for anything when the profile cannot work."""
+        if due.only_adds:
+            self._facts.short.mark((case.key,))  # What has helped was not made use of.
+            await self._reporter.journal(case.subject, decision.outcome, explanation, case.started_s)
+        else:
+            stuck = Stuck(decision.outcome, decision.reason)
+            await self._fail(case, stuck, explanation, hope=NO_CLUSTER_HELPS if has_asked else _ANYTHING_HELPS)
+        if has_asked and decision.failure is not None:
+            return self._parking.park(case.key, decision.failure.plugin, case.started_s)
+        return DONE
 
     def _tell_ignored(self, case: _Case, due: Due) -> None:
         is_allowed = self._facts.switch.allows(case.key.namespace)
@@ -224,7 +256,6 @@ class Reconciler:
             self._facts.reservations.release(case.key)  # It was not put in force.
             raise
         self._facts.waiting.discard(case.key)
-        self._note_shortage(case, is_short=bool(decision.shortage and decision.unit.topology_spread))
         await self._reporter.recovered(case.subject, fed_object)
         if is_moved:
             move = persist.describe_move(before, decision.placements)
@@ -234,18 +265,14 @@ class Reconciler:
         explanation["isChanged"] = is_moved
         await self._reporter.journal(case.subject, decision.outcome, explanation, case.started_s)
 
-    def _note_shortage(self, case: _Case, *, is_short: bool) -> None:
-        if is_short:
-            self._facts.short.add(case.key, Told("", b"", self._clock.now(), hope=_READY_HELPS))
-        else:
-            self._facts.short.discard(case.key)
-
     async def _defer(self, case: _Case, finding: Deferred) -> None:
         """Keep the placement: nothing changed, or only what the policy says not to follow."""
         deferred = finding.verdict.deferred_reasons
         present = case.fed_object["metadata"].get("annotations") or {}
+        if case.is_first and case.turn.is_short():
+            # Which changes help is not known any more: the first one leads to a decision that knows.
+            self._facts.short.add(case.key, Told("", b"", self._clock.now(), hope=_ANYTHING_HELPS))
         fed_object = await self._keep(case, finding)
-        self._note_shortage(case, is_short=case.turn.is_short())
         await self._reporter.recovered(case.subject, fed_object)
         if deferred and present.get(names.SCHEDULING_DEFERRED_REASONS) != deferred:
             explanation = case.undecided("Deferred", deferred, because=finding.verdict.changed)

@@ -76,6 +76,11 @@ class Waiting:
         """Say whether something happened that may help the object."""
         return key in self._helped
 
+    def is_due(self, key: Key, now: datetime) -> bool:
+        """Say whether something happened that may help the object, or the time has come that does."""
+        told = self._told.get(key)
+        return key in self._helped or (told is not None and told.hope.at is not None and told.hope.at <= now)
+
     def unmark(self, key: Key) -> None:
         """Note that what happened so far is being made use of."""
         self._helped.discard(key)

@@ -13,10 +13,12 @@ from federation.planning.placement.replicas import Demand, Preference, Steps
 from federation.planning.placement.room import Planner
 from federation.planning.placement.topology import Topology, plan_over
 from federation.scheduling.framework.interfaces import Arguments
-from federation.scheduling.framework.types import Cluster, Division, Effect, SchedulingUnit
+from federation.scheduling.framework.types import Change, Cluster, Division, Effect, SchedulingUnit
 
 NODES = "Nodes"
 SUMS = "Sums"
+_NOT_ROOM = Change.ANY & ~(Change.RESOURCES | Change.ANNOTATIONS)
+"""What has no room is placed all the same, so room is not what replicas lack that have no place."""
 
 
 def capacity_from(args: Arguments) -> str:
@@ -64,10 +66,12 @@ def divide_with(
     explanation: dict[str, Any],
     steps: Steps,
     topology: Topology | None = None,
+    awaits: Change = _NOT_ROOM,
 ) -> Division:
     """Return a planner's division as a plugin's answer, replicas on trial included, and complete its explanation.
 
-    With a `topology` (`topology.py`) it is made within the domains. Clusters that get none are left out.
+    With a `topology` (`topology.py`) it is made within the domains. Clusters that get none are left out. `awaits`: what
+    can give a place to those that have none.
     """
     if topology is not None:
         planner = partial(plan_over, topology, planner)
@@ -78,7 +82,7 @@ def divide_with(
         explanation["overflow"] = plan.overflow
     replicas_in = plan.totals().get
     return Division(
-        {name: count for name in demand.clusters if (count := replicas_in(name))}, explanation, plan.because
+        {name: count for name in demand.clusters if (count := replicas_in(name))}, explanation, plan.because, awaits
     )
 
 

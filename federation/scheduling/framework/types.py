@@ -325,6 +325,8 @@ class Division:
     explanation: Mapping[str, Any] = field(default_factory=dict)
     because: str = ""
     """What kept the rest from being placed; completes "replicas have no place within …"."""
+    awaits: Change = Change.ANY
+    """Which changes of a cluster that was offered can give the rest a place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.storage import plan_turn
 from federation.scheduling.engine import Decision
 from federation.scheduling.framework.runner import Exchange
+from federation.scheduling.shortage import with_added_only
 from federation.scheduling.triggers import describe_deferral
 from federation.scheduling.turn import Deferred, Due, Finding, Stuck, Turn, assess, kept, open_turn, placed, reserve
 from federation.scheduling.whatif.concern import is_waiting
@@ -102,13 +103,14 @@ def _schedule(under_way: Walk, facts: Facts, now: Any) -> Exchange[Object | None
         return kept(turn, Stuck("", ""))
     snapshot = facts.clusters.snapshot()
     promised = facts.reservations.promised(_AT_ONCE_S)
-    finding = assess(turn, facts, snapshot, is_waiting=under_way.is_waiting, reserved=promised)
+    is_short = under_way.decision is None and turn.is_short()
+    finding = assess(turn, facts, snapshot, is_waiting=under_way.is_waiting, is_short=is_short, reserved=promised)
     if under_way.finding is None:
         under_way.turn, under_way.finding = turn, finding
     if not isinstance(finding, Due):
         return kept(turn, finding)
     decision = yield from facts.engine.run(finding.unit, snapshot, finding.profile, now=now)
-    under_way.decision = decision
+    under_way.decision = decision = with_added_only(decision) if finding.only_adds else decision
     if not decision.is_success:
         return kept(turn, Stuck(decision.outcome, decision.reason))
     under_way.is_waiting = False

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from federation.scheduling.framework.types import Change, Taint
-from federation.scheduling.snapshot import ClusterCache, to_cluster
+from federation.scheduling.snapshot import ClusterCache, changes, to_cluster
 
 
 def source(name: str = "east", **changes: Any) -> dict[str, Any]:
@@ -99,3 +99,23 @@ def test_quantities_are_integers_and_nonsense_is_nothing() -> None:
     assert cluster.used("cpu") == 1750
     assert cluster.taints == (Taint("k", "", "NoExecute"),)
     assert not cluster.is_joined
+
+
+def test_between_two_snapshots_every_change_is_named() -> None:
+    cache = ClusterCache()
+    for name in ("east", "north", "west"):
+        cache.update(source(name))
+    before = cache.snapshot()
+    assert not list(changes(before, cache.snapshot()))
+    cache.update(source("east", ready=False, cpu="2"))
+    cache.remove("west")
+    cache.update(source("south"))
+    expected = {"east": Change.READINESS | Change.RESOURCES, "south": Change.MEMBERSHIP, "west": Change.MEMBERSHIP}
+    assert dict(changes(before, cache.snapshot())) == expected
+
+
+def test_ready_is_who_is_there_joined_and_ready() -> None:
+    cache = ClusterCache()
+    for name, more in {"east": {}, "north": {"ready": False}, "west": {"joined": False}}.items():
+        cache.update(source(name, **more))
+    assert [cache.is_ready(name) for name in ("east", "north", "west", "south")] == [True, False, False, False]

@@ -1,0 +1,82 @@
+"""Replicas without a place at the limits of a policy get one as soon as a cluster is ready, joins or is uncordoned.
+
+The policy allows no rescheduling at all, so nothing that runs may be moved for them.
+"""
+
+import pytest
+from tests.support.manifests import a_deployment
+from tests.support.world import World, a_world
+
+from federation.api import names
+from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, PROPAGATION_POLICIES, Object
+from federation.store.journal import DecisionFilter
+
+LIMITS = {"east": 2, "north": 3, "west": 4}
+
+
+def a_limited_policy() -> Object:
+    placement = [{"cluster": name, "preferences": {"maxReplicas": most}} for name, most in LIMITS.items()]
+    return {
+        "apiVersion": PROPAGATION_POLICIES.api_version,
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "limited", "namespace": "default"},
+        "spec": {
+            "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
+            "schedulingMode": "Divide",
+            "placement": placement,
+            "reschedulePolicy": {"replicaRescheduling": {"avoidDisruption": False}},
+        },
+    }
+
+
+async def taint(world: World, name: str, *effects: str) -> None:
+    taints = [{"key": "cordon", "effect": effect} for effect in effects]
+    await world.merge(FEDERATED_CLUSTERS, name, {"spec": {"taints": taints}}, namespace="")
+
+
+async def decisions(world: World) -> int:
+    return len(await world.journal.query(DecisionFilter(name="web"), limit=50))
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_missing_replicas_get_a_place_when_a_cluster_comes_and_nothing_else_moves(is_restarted: bool) -> None:
+    async with a_world(members=("east", "north")) as world:
+        await taint(world, "east", "NoSchedule")
+        await world.create(PROPAGATION_POLICIES, a_limited_policy())
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=9))
+        await world.until_replicas("web", {"north": 3})
+        messages = [message for reason, message in await world.events() if reason == names.EVENT_SCHEDULED]
+        limited = "6 of 9 replicas have no place within the limits"
+        assert [message for message in messages if message.endswith(limited)]
+        if is_restarted:
+            await world.restart()
+        await world.settle()
+        await world.pass_time(30)  # Reports of what is free do not help, but may be tried once after a start.
+        assert await decisions(world) <= 1 + is_restarted
+
+        await taint(world, "east")
+        await world.until_replicas("web", {"east": 2, "north": 3})
+        north = world.members["north"].line
+        north.mode = "down"
+        await world.until_ready("north", status="Unknown")
+        await world.add_member("west", {})
+        await world.join("west")
+        await world.until_replicas("web", {"east": 2, "north": 3, "west": 4})
+        north.mend()
+        await world.until_ready("north")
+        await world.until_available("web", 9)
+
+
+async def test_a_cluster_that_is_back_takes_what_has_no_place() -> None:
+    async with a_world() as world:
+        west = world.members["west"].line
+        west.mode = "down"
+        await world.until_ready("west", status="Unknown")
+        await world.create(PROPAGATION_POLICIES, a_limited_policy())
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=8))
+        await world.until_replicas("web", {"east": 2, "north": 3})
+        await world.settle()
+        west.mend()
+        await world.until_replicas("web", {"east": 2, "north": 3, "west": 3})
+        await world.settle()
+        assert await decisions(world) == 2
