@@ -16,6 +16,7 @@ from federation.cli.printing import print_field
 from federation.client.http import HTTPClient
 from federation.planning.followers.following import stored_leaders
 from federation.planning.followers.leading import identity_of
+from federation.planning.followers.released import kept_for
 from federation.planning.naming import federated_object_name
 from federation.planning.placements import effective_placement, placement_of
 
@@ -24,14 +25,16 @@ _LEADERS_SHOWN_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """Whom an object follows, as kind/name, and where to."""
+    """Whom an object follows, as kind/name, and where to; `kept` has clusters by deleted leaders whose copies stay."""
 
     leaders: list[str]
     clusters: list[str]
+    kept: dict[str, list[str]]
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `-o json` prints it."""
-        return {"follows": self.leaders, "clusters": self.clusters}
+        told = {"follows": self.leaders, "clusters": self.clusters}
+        return {**told, "keptFor": self.kept} if self.kept else told
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +45,14 @@ class Placed:
     fed_object: Mapping[str, Any] | None = None
 
     def following(self) -> Following | None:
-        """Return whom it follows, None when nobody."""
-        leaders = [str(leader) for leader in stored_leaders(self.fed_object)] if self.fed_object else []
-        if self.fed_object is None or not leaders:
+        """Return whom it follows or followed to where it still is, None when nobody."""
+        if self.fed_object is None:
             return None
-        return Following(leaders, placement_of(self.fed_object, names.FOLLOWER_CONTROLLER))
+        leaders = [str(leader) for leader in stored_leaders(self.fed_object)]
+        kept = {str(leader): sorted(clusters) for leader, clusters in sorted(kept_for(self.fed_object).items())}
+        if not (leaders or kept):
+            return None
+        return Following(leaders, placement_of(self.fed_object, names.FOLLOWER_CONTROLLER), kept)
 
     def clusters(self) -> list[str]:
         """Return the clusters that it goes to, whoever says so."""
@@ -80,5 +86,8 @@ def print_following(console: Console, following: Following) -> None:
     """Print it under what is said of the object."""
     shown = ", ".join(following.leaders[:_LEADERS_SHOWN_MAX])
     more = len(following.leaders) - _LEADERS_SHOWN_MAX
-    print_field(console, "follows", f"{shown}{f' and {more} more' if more > 0 else ''}")
+    if following.leaders:
+        print_field(console, "follows", f"{shown}{f' and {more} more' if more > 0 else ''}")
     print_field(console, "goes to", ", ".join(following.clusters) or "no cluster: its leaders are in none")
+    for leader, clusters in following.kept.items():
+        print_field(console, "stays", f"in {', '.join(clusters)} for {leader}: deleted, its copies were left")

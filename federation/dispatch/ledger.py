@@ -55,6 +55,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self._written: dict[MemberKey, Object] = {}
+        self._deleting: set[MemberKey] = set()
         self._deleted: dict[MemberKey, str] = {}
         self._accepted: dict[MemberKey, tuple[str, str]] = {}
         self._failures: dict[MemberKey, Failure] = {}
@@ -81,6 +82,10 @@ class Ledger:
     def is_deletion_asked(self, key: MemberKey, uid: str) -> bool:
         """Say whether this very object's deletion was asked for already."""
         return self._deleted.get(key) == uid
+
+    def is_being_deleted(self, key: MemberKey) -> bool:
+        """Say whether a deletion is under way whose answer has not come."""
+        return key in self._deleting
 
     def is_accepted(self, key: MemberKey, digest: str, live: Object) -> bool:
         """Say whether this content was applied and the member turned it into exactly this.
@@ -120,6 +125,13 @@ class Ledger:
         written = self._written.get(key)
         if written is not None and revision_of(written) <= revision:
             del self._written[key]
+
+    def note_deletion(self, key: MemberKey, *, is_under_way: bool) -> None:
+        """Remember that a deletion has begun, or that it has ended in whichever way."""
+        if is_under_way:
+            self._deleting.add(key)
+        else:
+            self._deleting.discard(key)
 
     def note_deletion_asked(self, key: MemberKey, uid: str) -> None:
         """Remember that a deletion was asked for."""
@@ -172,6 +184,7 @@ class Ledger:
         for entries in tables:
             for key in [key for key in entries if key.cluster == cluster]:
                 del entries[key]
+        self._deleting = {key for key in self._deleting if key.cluster != cluster}
 
 
 def _state_of(obj: Object) -> str:

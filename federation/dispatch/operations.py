@@ -253,7 +253,10 @@ def _check_ownership(write: Write, live: Object) -> bool:
     except AdoptionError as error:
         raise _RefusedError(Outcome(ClusterStatus.ALREADY_EXISTS, live, str(error))) from error
     if not is_allowed:
-        message = f"the object was in the cluster before; annotate {names.CONFLICT_RESOLUTION}=adopt to take it over"
+        how = (
+            f"annotate {names.CONFLICT_RESOLUTION}=adopt, and {names.CLUSTERS_TO_ADOPT} with its name, to take it over"
+        )
+        message = f"the object was in the cluster before; {how}"
         raise _RefusedError(Outcome(ClusterStatus.ALREADY_EXISTS, live, message))
     return True
 

@@ -57,11 +57,11 @@ def test_a_follower_ends_with_the_last_placement_and_notes_every_cluster_that_it
     }
     visited: set[str] = set()
     for leaders, placed in history:
-        patch = plan_following(fed_object, STAGES, leaders, placed, leaders_max=leaders_max)
+        patch = plan_following(fed_object, STAGES, leaders, placed, {}, leaders_max=leaders_max)
         if patch is not None:
             fed_object = mergepatch.apply(fed_object, patch)
         visited |= placed
-        assert plan_following(fed_object, STAGES, leaders, placed, leaders_max=leaders_max) is None
+        assert plan_following(fed_object, STAGES, leaders, placed, {}, leaders_max=leaders_max) is None
         assert placement_of(fed_object, names.FOLLOWER_CONTROLLER) == sorted(placed)
         assert departed_clusters(fed_object) == visited - placed
         noted = set(stored_leaders(fed_object))

@@ -31,6 +31,7 @@ from federation.store.interface import Event, EventType
 
 KINDS = {"ConfigMap": CONFIGMAPS, "Secret": SECRETS, "ServiceAccount": SERVICE_ACCOUNTS}
 HPAS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+ADOPTING = {names.CONFLICT_RESOLUTION: "adopt", names.CLUSTERS_TO_ADOPT: '{"regexp":".*"}'}
 MOUNTED = "/spec/template/spec/volumes/0/configMap/name"
 
 
@@ -237,13 +238,40 @@ async def test_a_reference_that_goes_takes_the_follower_away_after_the_pods_that
     async with a_world() as world:
         await _begin(world, "east", "west")
         await world.create(CONFIGMAPS, _config("newer"))
-        volumes = [{"name": "config", "configMap": {"name": "newer"}}]
-        await world.merge(DEPLOYMENTS, "web", {"spec": {"template": {"spec": {"volumes": volumes}}}})
+        await _mount(world, "newer")
 
         async def look() -> tuple[set[str], set[str]]:
             return await _holders(world, CONFIGMAPS, "newer"), await _holders(world, CONFIGMAPS, "settings")
 
         await _until(world, look, ({"east", "west"}, set()))
+
+
+async def test_a_follower_that_is_about_to_be_deleted_is_not_there() -> None:
+    """Its deletion is on the way when the workload comes back to it: it must have gone and come before."""
+    async with a_world() as world:
+        await _begin(world, "east", "west")
+        await world.create(CONFIGMAPS, _config("newer"))
+        east = world.members["east"]
+        east.line.delays_s["delete"] = 3.0
+        east.line.calls.clear()
+        await _mount(world, "newer")
+
+        async def deletes() -> list[tuple[str, str, str]]:
+            return [call for call in east.line.calls if call[0] == "delete"]
+
+        await world.until_equal(deletes, [("delete", "configmaps", "settings")])
+        events, recording = await _record(east)
+        await _mount(world, "settings")
+        await world.until_equal(lambda: _holders(world, CONFIGMAPS, "newer"), set())
+        recording.cancel()
+        deleted = [event.key for event in events if event.type is EventType.DELETED and "/configmaps/" in event.key]
+        assert len(deleted) == 2, deleted
+        assert _gaps(events, ConfigMap={"settings", "newer"}, Secret={"password"}, ServiceAccount={"runner"}) == []
+
+
+async def _mount(world: World, config: str, name: str = "web") -> None:
+    volumes = [{"name": "config", "configMap": {"name": config}}]
+    await world.merge(DEPLOYMENTS, name, {"spec": {"template": {"spec": {"volumes": volumes}}}})
 
 
 async def test_a_follower_that_cannot_get_there_delays_its_leader_and_does_not_stop_it() -> None:
@@ -305,6 +333,58 @@ async def test_following_ends_with_the_policy_that_wants_it_and_begins_again() -
         await world.until_equal(lambda: _holders(world, CONFIGMAPS, "settings"), set())
 
 
+async def test_what_an_orphaned_workload_needs_stays_with_it_until_it_is_adopted_and_deleted() -> None:
+    async with a_world() as world:
+        await _begin(world, "east", "north")
+        await world.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Orphan")
+        await world.until_gone(DEPLOYMENTS, "web")
+        await world.settle()
+        await world.restart()
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"disableFollowerScheduling": True}})
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"disableFollowerScheduling": False}})
+        await world.settle()
+        await _until_everything_is_in(world, "east", "north")
+        kept = [{"group": "apps", "kind": "Deployment", "name": "web", "clusters": ["east", "north"]}]
+        assert orjson.loads((await _federated(world, "settings"))["metadata"]["annotations"][names.KEPT_FOR]) == kept
+
+        # What stays is still kept up to date.
+        await world.merge(CONFIGMAPS, "settings", {"data": {"colour": "green"}})
+
+        async def colours() -> list[str]:
+            return [(await world.members[name].find(CONFIGMAPS, "settings"))["data"]["colour"] for name in kept_in]
+
+        kept_in = ("east", "north")
+        await world.until_equal(colours, ["green", "green"])
+
+        # A Deployment of that name that does not take the copies over changes nothing.
+        await world.create(DEPLOYMENTS, _needy())
+        await world.settle()
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.until_gone(DEPLOYMENTS, "web")
+        await world.settle()
+        await _until_everything_is_in(world, "east", "north")
+
+        adopting = _needy()
+        adopting["metadata"]["annotations"] = ADOPTING
+        await world.create(DEPLOYMENTS, adopting)
+        await world.until_available("web", 3)
+        await world.settle()
+        assert names.KEPT_FOR not in (await _federated(world, "settings"))["metadata"]["annotations"]
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await _until_everything_is_in(world)
+
+
+async def test_what_stays_for_an_orphaned_workload_leaves_when_it_is_told_to_follow_nobody() -> None:
+    async with a_world() as world:
+        await _begin(world, "east")
+        await world.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Orphan")
+        await world.until_gone(DEPLOYMENTS, "web")
+        await world.merge(CONFIGMAPS, "settings", {"metadata": {"annotations": {names.DISABLE_FOLLOWING: "true"}}})
+        await world.until_equal(lambda: _holders(world, CONFIGMAPS, "settings"), set())
+        assert await _holders(world, SECRETS, "password") == {"east"}
+        assert await _holders(world, DEPLOYMENTS, "web") == {"east"}
+
+
 async def test_objects_without_leaders_and_workloads_without_references_cost_no_write() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
@@ -356,9 +436,12 @@ async def _record(member: Member) -> tuple[list[Event], asyncio.Task[None]]:
     return events, asyncio.create_task(follow())
 
 
-def _gaps(events: Sequence[Event]) -> list[str]:
-    """Return at which revisions a Deployment was there and something that its pods refer to was not."""
-    held: dict[str, set[str]] = {kind: set() for kind in KINDS}
+def _gaps(events: Sequence[Event], **present: set[str]) -> list[str]:
+    """Return at which revisions a Deployment was there and something that its pods refer to was not.
+
+    `present` has the names of what was there before the first event, by kind.
+    """
+    held: dict[str, set[str]] = {kind: set(present.get(kind, ())) for kind in KINDS}
     needs: dict[str, set[Reference]] = {}
     found = []
     for event in events:
@@ -384,12 +467,14 @@ async def _happen(world: World, chance: random.Random, name: str, config: str) -
     deployment = await world.find(DEPLOYMENTS, name)
     match chance.randrange(8):
         case 0 | 1 if deployment is None:
-            await world.create(DEPLOYMENTS, _needy(name, config=config))
+            created = _needy(name, config=config)
+            created["metadata"]["annotations"] = ADOPTING
+            await world.create(DEPLOYMENTS, created)
         case 0 if deployment is not None:
-            volumes = [{"name": "config", "configMap": {"name": config}}]
-            await world.merge(DEPLOYMENTS, name, {"spec": {"template": {"spec": {"volumes": volumes}}}})
+            await _mount(world, config, name)
         case 2 if deployment is not None:
-            await world.user.delete(DEPLOYMENTS, name, "default")
+            policy = chance.choice(("Background", "Orphan"))
+            await world.user.delete(DEPLOYMENTS, name, "default", propagation_policy=policy)
         case 3:
             await _place(world, *chance.sample(NAMES, chance.randint(1, 3)))
         case 4:

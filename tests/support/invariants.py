@@ -13,6 +13,7 @@ from federation.base.errors import NotFound
 from federation.planning.followers.following import is_refusing, stored_leaders
 from federation.planning.followers.index import FollowerIndex
 from federation.planning.followers.leading import identity_of, is_follower_kind, lead_of
+from federation.planning.followers.released import kept_for
 from federation.planning.memberobject import effective_placement
 from federation.planning.naming import federated_object_name
 from federation.planning.placements import placement_of
@@ -68,7 +69,7 @@ async def members_hold_all_that_is_placed(world: World) -> AsyncIterator[str]:
 
 
 async def followers_are_with_their_leaders(world: World) -> AsyncIterator[str]:
-    """Every follower is placed where its leaders take it, nowhere else, and names them."""
+    """Every follower is placed where its leaders take it or left it, nowhere else, and names them."""
     federated = (await _federated(world)).values()
     index, scaling = (
         FollowerIndex(),
@@ -82,6 +83,7 @@ async def followers_are_with_their_leaders(world: World) -> AsyncIterator[str]:
         identity = identity_of(obj)
         leaders = set() if is_refusing(obj) else set(index.leaders_of(identity))
         clusters = index.clusters_of(identity) if leaders else frozenset()
+        clusters = clusters.union(*kept_for(obj).values())
         placed = placement_of(obj, names.FOLLOWER_CONTROLLER)
         if placed != sorted(clusters) or set(stored_leaders(obj)) != leaders:
             yield f"{obj['metadata']['name']} follows {stored_leaders(obj)} to {placed}, not {leaders} to {clusters}"

@@ -52,13 +52,17 @@ WRITES = frozenset({"create", "update", "patch", "delete"})
 
 
 class Line(LocalClient):
-    """A client to one server that counts and can break: `mode` is "up", "down" (no connection) or "hang"."""
+    """A client to one server that counts and can break: `mode` is "up", "down" (no connection) or "hang".
+
+    `delays_s` is by how much calls of a verb arrive late.
+    """
 
     def __init__(self, registry: Registry, clock: ManualClock, user_agent: str = "federation") -> None:
         super().__init__(registry, user_agent=user_agent)
         self.mode = "up"
         self.calls: list[tuple[str, str, str]] = []
         """Verb, plural and name of every call."""
+        self.delays_s: dict[str, float] = {}
         self._clock = clock
         self._mended = asyncio.Event()
 
@@ -74,6 +78,8 @@ class Line(LocalClient):
 
     async def _pass(self, verb: str, what: str, name: str, timeout_s: float = 30.0) -> None:
         self.calls.append((verb, what, name))
+        if delay_s := self.delays_s.get(verb):
+            await self._clock.sleep(delay_s)
         if self.mode == "down":
             raise ClusterUnreachable("connection refused")
         if self.mode == "hang":

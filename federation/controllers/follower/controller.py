@@ -4,7 +4,7 @@ Every change of a leader's federated object is read for what it takes along, and
 difference to are looked at. The index lives in memory and is complete before the first object is written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
 from federation.api import names
@@ -17,6 +17,7 @@ from federation.planning.followers.following import stored_leaders
 from federation.planning.followers.index import FollowerIndex
 from federation.planning.followers.leading import identity_of, is_follower_kind, is_leader_kind, lead_of
 from federation.planning.followers.references import Identity
+from federation.planning.followers.released import is_released
 from federation.planning.naming import federated_object_name
 from federation.planning.placements import placement_of
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
@@ -102,19 +103,26 @@ class FollowerController:
                 self._lead(identity, old, new)
             for key in self._reconciler.waiting_for(identity):
                 self.controller.enqueue(key)
-        elif new is not None and (old is None or _is_relevant_change(old, new)) and self._is_follower(identity, new):
+        elif new is None:
+            self._reconciler.forget(identity)
+        elif (old is None or _is_relevant_change(old, new)) and self._is_follower(identity, new):
             self.controller.enqueue(key_of(new))
 
     def _lead(self, leader: Identity, old: Object | None, new: Object | None) -> None:
-        """Take over whom the leader takes along now."""
+        """Take over whom the leader takes along now, or leaves behind with its copies."""
+        released: Collection[Identity] = ()
         if new is None:
+            if old is not None and is_released(old):
+                released = self._reconciler.release(leader)
             changed = self._index.put(leader, {})
         else:
             lead = lead_of(new, self.type_of(new), self._is_followable)
             changed = self._index.put(leader, lead.followers)
+            if is_released(new):
+                released = self._reconciler.release(leader)
             if lead.problem and (old is None or _listed(old) != _listed(new)):
                 self._recorder.event(new, WARNING, names.EVENT_FAILED_INFER_FOLLOWERS, lead.problem)
-        for follower in changed:
+        for follower in changed.union(released):
             key = self._key_of(follower)
             if key is not None:
                 self.controller.enqueue(key)
@@ -168,6 +176,7 @@ def _is_relevant_change(old: Object, new: Object) -> bool:
         before.get("generation") is None
         or before.get("generation") != after.get("generation")
         or before.get("annotations") != after.get("annotations")
+        or before.get("deletionTimestamp") != after.get("deletionTimestamp")
         or bool((old.get("status") or {}).get("clusters")) != bool((new.get("status") or {}).get("clusters"))
     )
 

@@ -3,7 +3,8 @@
 One merge patch when something changed, none otherwise; an object that nobody leads costs nothing. What it follows comes
 from the index, which the controller keeps; what a leader's copies may still need comes from the leader's federated
 object. Whom a follower waits for before it leaves a cluster is remembered, so that the leader's next change brings it
-back here. Nothing is done before the index is complete: it must not look as if leaders were gone.
+back here. Leaders that were let go are remembered until the follower has noted them. Nothing is done before the index
+is complete: it must not look as if leaders were gone.
 """
 
 from collections.abc import Collection
@@ -25,6 +26,7 @@ from federation.planning.followers.following import (
 from federation.planning.followers.index import FollowerIndex
 from federation.planning.followers.leading import identity_of
 from federation.planning.followers.references import Identity
+from federation.planning.followers.released import NOBODY_KEPT, Kept, combine, is_released, kept_for, still_kept
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import WARNING, Recorder
 
@@ -57,6 +59,19 @@ class Reconciler:
         self._recorder = recorder
         self._leaders_max = leaders_max
         self._waiting: dict[Identity, set[Key]] = {}
+        self._released: dict[Identity, Kept] = {}
+
+    def release(self, leader: Identity) -> Collection[Identity]:
+        """Take down that the leader's copies stay in the members; return the followers that stay with them."""
+        led = self._index.led_by(leader)
+        for follower, clusters in led.items():
+            if self._caches.federated_of(follower) is not None:
+                self._released[follower] = combine(self._released.get(follower, NOBODY_KEPT), {leader: clusters})
+        return led.keys()
+
+    def forget(self, follower: Identity) -> None:
+        """Forget a follower that is gone."""
+        self._released.pop(follower, None)
 
     def waiting_for(self, leader: Identity) -> Collection[Key]:
         """Return, once, the followers that waited for a change of this leader before they leave a cluster."""
@@ -71,30 +86,46 @@ class Reconciler:
         if type_ is None:
             return DONE
         follower = identity_of(federated)
-        is_free = is_refusing(federated)
-        leaders: AbstractSet[Identity] = frozenset() if is_free else self._index.leaders_of(follower)
-        clusters = frozenset() if is_free else self._index.clusters_of(follower)
+        leaders: AbstractSet[Identity] = frozenset()
+        clusters: frozenset[str] = frozenset()
+        kept, released = NOBODY_KEPT, self._released.get(follower)
+        if not is_refusing(federated):
+            leaders, clusters = self._index.leaders_of(follower), self._index.clusters_of(follower)
+            kept = self._kept(key, combine(kept_for(federated), released or NOBODY_KEPT))
         if leaving := clusters_to_leave(federated, clusters):
-            needed, holding = self._still_needed(key, leaving, leaders | set(stored_leaders(federated)))
-            leaders, clusters = leaders | holding, clusters | needed
-        patch = plan_following(federated, type_.controllers, leaders, clusters, leaders_max=self._leaders_max)
+            held = self._still_needed(key, leaving, leaders | set(stored_leaders(federated)))
+            leaders, clusters = leaders | held.keys(), clusters.union(*held.values())
+            kept = combine(kept, {leader: held[leader] for leader in held if self._is_released(leader)})
+        patch = plan_following(federated, type_.controllers, leaders, clusters, kept, leaders_max=self._leaders_max)
         if patch is not None:
             await self._write(key, federated, patch)
+        if self._released.get(follower) is released:  # and nobody was let go meanwhile
+            self._released.pop(follower, None)
         return DONE
+
+    def _kept(self, key: Key, noted: Kept) -> Kept:
+        """Return where the object stays for leaders that were let go; look again when such a leader is there again."""
+        kept = still_kept(noted, self._caches.federated_of)
+        for leader in kept:
+            if self._caches.federated_of(leader) is not None:
+                self._waiting.setdefault(leader, set()).add(key)
+        return kept
+
+    def _is_released(self, leader: Identity) -> bool:
+        found = self._caches.federated_of(leader)
+        return found is not None and is_released(found)
 
     def _still_needed(
         self, key: Key, leaving: frozenset[str], leaders: Collection[Identity]
-    ) -> tuple[frozenset[str], set[Identity]]:
-        """Return the clusters that are not to be left yet, and the leaders because of whom."""
-        needed: frozenset[str] = frozenset()
-        holding = set()
+    ) -> dict[Identity, frozenset[str]]:
+        """Return the clusters that are not to be left yet, by the leaders because of whom."""
+        needed = {}
         for identity in leaders:
             leader = self._caches.federated_of(identity)
             if leader is not None and (held := clusters_still_needed(leaving, leader)):
-                needed |= held
-                holding.add(identity)
+                needed[identity] = held
                 self._waiting.setdefault(identity, set()).add(key)
-        return needed, holding
+        return needed
 
     async def _write(self, key: Key, federated: Object, patch: Object) -> None:
         try:

@@ -34,3 +34,10 @@ class Copies:
             key, metadata.get("uid", "")
         )
         return ObjectFacts(exists=True, terminating=is_going), live
+
+    def is_staying(self, key: MemberKey) -> bool | None:
+        """Say whether a copy is there and nobody is about to take it away; None while there is no cache."""
+        seen, _ = self.look(key)
+        if seen.lookup_failed:
+            return None
+        return seen.exists and not seen.terminating and not self._ledger.is_being_deleted(key)

@@ -276,6 +276,8 @@ class Dispatcher:
         round_.record(cluster, _UNDER_WAY[operation], live)
         if self._executor.is_under_way(key):
             return
+        if operation is Operation.DELETE:
+            self._ledger.note_deletion(key, is_under_way=True)
         future = self._executor.submit(key, action, owner=(round_.key, key))
         round_.started.append(_Started(cluster, operation, future))
         if future.done():
@@ -299,6 +301,7 @@ class Dispatcher:
         future: "asyncio.Future[Outcome]",
     ) -> None:
         """Put an operation's result into the ledger and, while the round lasts, into the round."""
+        self._ledger.note_deletion(key, is_under_way=False)
         if future.cancelled():
             return
         if future.exception() is None:

@@ -99,9 +99,8 @@ class Arrivals:
         if follower is None or not is_to_come(follower, leader, cluster):
             return None
         copy = MemberKey(cluster, type_.resource, namespace, reference.name)
-        seen, _ = self._copies.look(copy)
-        is_there = seen.exists and not seen.terminating
-        if seen.lookup_failed:
+        is_there = self._copies.is_staying(copy)
+        if is_there is None:
             is_there = status_in(follower, cluster) == ClusterStatus.OK
         return None if is_there else copy
 

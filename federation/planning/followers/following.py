@@ -2,18 +2,20 @@
 
 It goes to every cluster that a leader takes it to. It leaves a cluster only after its leaders have: as long as a copy
 of a leader that may still need it is there, or may be, the follower stays (D8). What says so is the leader's own
-federated object (clusters it departed from, its status by cluster), so that nothing is forgotten in a restart. Pure;
-`controllers/follower` sends the patch.
+federated object (clusters it departed from, its status by cluster), so that nothing is forgotten in a restart. Where
+copies outlive their leader (`released.py`) the follower stays with them. Pure; `controllers/follower` sends the patch.
 """
 
 import heapq
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import chain
 from typing import Any
 
 from federation.api import names
 from federation.planning import pipeline
 from federation.planning.followers.references import FollowersError, Identity, listed_followers
+from federation.planning.followers.released import Kept, to_note
 from federation.planning.placements import (
     Part,
     departed_clusters,
@@ -69,22 +71,24 @@ def plan_following(
     stages: Sequence[Sequence[str]],
     leaders: AbstractSet[Identity],
     clusters: Iterable[str],
+    kept: Kept,
     *,
     leaders_max: int,
 ) -> Part | None:
     """Return the merge patch that has the object follow, None when it does already.
 
-    `stages` is the pipeline of the object's type. Of very many leaders only some are noted, first those that are noted
-    already; the clusters are always those of all.
+    `stages` is the pipeline of the object's type, `kept` the clusters that it keeps for leaders that are no more. Of
+    very many leaders only some are noted, first those that are noted already; the clusters are always those of all.
     """
-    placement = with_placement(fed_object, names.FOLLOWER_CONTROLLER, clusters)
+    placement = with_placement(fed_object, names.FOLLOWER_CONTROLLER, {*clusters, *chain(*kept.values())})
+    note = with_annotations(fed_object, {names.KEPT_FOR: to_note(kept)})
     stored = stored_leaders(fed_object)
     noted = _noted(stored, leaders, leaders_max)
     follows: Part = {}
     if noted != set(stored):
         follows = {"spec": {"follows": [_entry(leader) for leader in sorted(noted)] or None}}
     turn = with_annotations(fed_object, _turn(fed_object, stages)) if placement else {}
-    return to_merge_patch(fed_object, placement, follows, turn)
+    return to_merge_patch(fed_object, placement, follows, note, turn)
 
 
 def _noted(stored: Iterable[Identity], leaders: AbstractSet[Identity], leaders_max: int) -> AbstractSet[Identity]:

@@ -40,6 +40,10 @@ class FollowerIndex:
         """Return everybody who takes the object along; the set is the index's own and changes with it."""
         return self._leaders.get(follower, _NOBODY)
 
+    def led_by(self, leader: Identity) -> Mapping[Identity, frozenset[str]]:
+        """Return whom a leader takes along, and to which clusters."""
+        return self._led_by.get(leader, {})
+
     def clusters_of(self, follower: Identity) -> frozenset[str]:
         """Return every cluster that some leader takes the object to."""
         counts = self._counts.get(follower)

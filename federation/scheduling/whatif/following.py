@@ -13,6 +13,7 @@ from federation.planning.followers.following import is_refusing, plan_following
 from federation.planning.followers.index import FollowerIndex
 from federation.planning.followers.leading import Lead, identity_of, is_follower_kind, is_leader_kind, lead_of
 from federation.planning.followers.references import Identity
+from federation.planning.followers.released import NOBODY_KEPT, kept_for
 from federation.planning.naming import federated_object_name
 from federation.scheduling.whatif.walk import Walk
 from federation.scheduling.whatif.world import Facts, Name
@@ -64,10 +65,11 @@ class Followers:
         is_free = is_refusing(under_way.fed_object)
         leaders = frozenset() if is_free else frozenset(self._index.leaders_of(identity))
         clusters = frozenset() if is_free else self._index.clusters_of(identity)
+        kept = NOBODY_KEPT if is_free else kept_for(under_way.fed_object)
         under_way.follows = describe(leaders)
         stages = under_way.type_.controllers
         return under_way.apply(
-            plan_following(under_way.fed_object, stages, leaders, clusters, leaders_max=_LEADERS_NOTED_MAX)
+            plan_following(under_way.fed_object, stages, leaders, clusters, kept, leaders_max=_LEADERS_NOTED_MAX)
         )
 
     def _lead(self, fed_object: Mapping[str, Any]) -> Lead:

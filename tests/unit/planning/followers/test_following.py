@@ -21,13 +21,13 @@ def _follower(pending: Any = (), **annotations: str) -> dict[str, Any]:
 
 
 def _pending(follower: dict[str, Any]) -> Any:
-    patch = plan_following(follower, STAGES, {WEB}, ["east"], leaders_max=9)
+    patch = plan_following(follower, STAGES, {WEB}, ["east"], {}, leaders_max=9)
     assert patch is not None
     return patch["metadata"].get("annotations", {}).get(names.PENDING_CONTROLLERS)
 
 
 def test_one_patch_places_and_names_the_leader() -> None:
-    patch = plan_following(_follower(), STAGES, {WEB}, ["west", "east"], leaders_max=9)
+    patch = plan_following(_follower(), STAGES, {WEB}, ["west", "east"], {}, leaders_max=9)
     assert patch is not None
     placement = [{"cluster": "east"}, {"cluster": "west"}]
     assert patch["spec"] == {
@@ -55,7 +55,7 @@ def test_who_follows_nobody_loses_what_was_written_of_it() -> None:
     follower["spec"]["follows"] = [{"group": "apps", "kind": "Deployment", "namespace": "default", "name": "web"}]
     entry = {"controller": names.FOLLOWER_CONTROLLER, "placement": [{"cluster": "east"}]}
     follower["spec"]["placements"] = [entry]
-    patch = plan_following(follower, STAGES, set(), [], leaders_max=9)
+    patch = plan_following(follower, STAGES, set(), [], {}, leaders_max=9)
     assert patch is not None
     assert patch["spec"] == {"placements": [], "follows": None}
     assert patch["metadata"]["annotations"][names.DEPARTED_CLUSTERS] == '["east"]'
