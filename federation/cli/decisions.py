@@ -160,6 +160,8 @@ def _division_facts(division: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
             yield "promised", f"{_amounts(room['promised'])}  (of it, to decisions of the last seconds)"
     if estimated := division.get("estimated"):
         yield "can run", f"{_amounts(estimated)}  (as many as the member could schedule, or that fit)"
+    if waiting := division.get("waiting"):
+        yield "waiting", f"{_amounts(waiting)}  (no node fits them now)"
 
 
 def _step(step: Mapping[str, Any]) -> str:

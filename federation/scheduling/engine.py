@@ -80,6 +80,11 @@ class Decision:
         """How many replicas have no place, and why, for people; "" when all have one."""
         return _shortage(self.unplaced, self.unit.desired_replicas, self.division)
 
+    @property
+    def waiting(self) -> Mapping[str, int]:
+        """How many replicas per cluster are placed beyond its room, because there is none anywhere, and wait there."""
+        return {} if self.division is None else self.division.explanation.get("waiting") or {}
+
 
 class Engine:
     """Decides with the plugins of `registry`. One engine serves all profiles; it keeps their frameworks."""
@@ -142,7 +147,7 @@ class Engine:
     def _steps(self, trail: "_Trail", profile: Profile) -> Exchange[Decision]:
         cycle, unit = trail.cycle, trail.cycle.unit
         if unit.sticky and unit.current:
-            return trail.end(Outcome.STICKY, "sticky: it stays where it was scheduled first", unit.current)
+            return _stick(trail)
         try:
             framework = self.framework(profile)
         except PluginError as error:
@@ -184,6 +189,8 @@ class Engine:
         reason = availability(trail.snapshot, trail.filtered)
         if trail.unplaced:
             reason += f"; {_shortage(trail.unplaced, wanted, division)}"
+        if waiting := sum((division.explanation.get("waiting") or {}).values()):
+            reason += f"; {waiting} of {wanted} replicas fit on no node now and wait"
         return trail.end(Outcome.SCHEDULED, reason, placements)
 
 
@@ -228,8 +235,19 @@ class _Trail:
         return self.end(Outcome.PLUGIN_FAILED, f"{who}: {'; '.join(status.reasons)}", failure=status)
 
 
+def _stick(trail: _Trail) -> Decision:
+    """Keep the placement; of a divided object that grew the rest has no place (spec §6.2)."""
+    unit, reason = trail.cycle.unit, "sticky: it stays where it was scheduled first"
+    wanted, counts = unit.desired_replicas, unit.current.values()
+    if unit.mode is SchedulingMode.DIVIDE and wanted is not None and None not in counts:
+        trail.unplaced = max(0, wanted - sum(count or 0 for count in counts))
+    if trail.unplaced:
+        reason += f"; {_shortage(trail.unplaced, wanted, None)}"
+    return trail.end(Outcome.STICKY, reason, unit.current)
+
+
 def _shortage(unplaced: int, wanted: int | None, division: Division | None) -> str:
-    limits = (division.because if division else "") or "the limits"
+    limits = (division.because or "the limits") if division else "its first placement"
     return f"{unplaced} of {wanted} replicas have no place within {limits}" if unplaced else ""
 
 

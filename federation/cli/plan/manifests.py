@@ -62,7 +62,10 @@ def _parse(name: str, text: str) -> Iterator[Document]:
     try:
         loaded = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.YAMLError as error:
-        raise ConfigurationError(f"{name}: {' '.join(str(error).split())}") from error
+        said = " ".join(str(error).replace('in "<unicode string>",', "in").split())
+        raise ConfigurationError(f"{name}: {said}") from error
+    if all(value is None for value in loaded):
+        raise ConfigurationError(f"{name}: there is no manifest in it")
     for number, value in enumerate(loaded, 1):
         if value is None:
             continue

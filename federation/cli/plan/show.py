@@ -76,6 +76,8 @@ def to_summary(plan: Plan) -> list[str]:
         lines = ["[bold]" + ", ".join(parts) + ("; " + ", ".join(moves) if moves else "") + "[/bold]"]
     if counts["unplaced"]:
         lines.append(f"[bold]{to_count(counts['unplaced'], 'replica')} without a place[/bold]")
+    if counts["waiting"]:
+        lines.append(f"[bold]{to_count(counts['waiting'], 'replica')} beyond the room: no node for them now[/bold]")
     return lines
 
 

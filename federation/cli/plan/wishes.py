@@ -166,6 +166,9 @@ def _tainted(cluster: Mapping[str, Any], text: str, change: str) -> Object:
     rest, _, effect = change.rpartition(":")
     if change.endswith("-"):
         key, _, removed = change[:-1].partition(":")
+        present = cluster["spec"].get("taints") or ()
+        if not any(taint.get("key") == key and removed in ("", taint.get("effect")) for taint in present):
+            raise ConfigurationError(f"--taint {text!r}: {cluster['metadata']['name']} has no taint {change[:-1]}")
         return hypothetical.without_taint(cluster, key, removed)
     key, _, value = rest.partition("=")
     if not key or effect not in EFFECTS:
@@ -175,6 +178,9 @@ def _tainted(cluster: Mapping[str, Any], text: str, change: str) -> Object:
 
 def _labelled(cluster: Mapping[str, Any], text: str, change: str) -> Object:
     if change.endswith("-") and "=" not in change:
+        if change[:-1] not in (cluster["metadata"].get("labels") or {}):
+            name = cluster["metadata"]["name"]
+            raise ConfigurationError(f"--label-cluster {text!r}: {name} has no label {change[:-1]}")
         return hypothetical.with_label(cluster, change[:-1], None)
     key, separator, value = change.partition("=")
     if not separator or not key:

@@ -158,7 +158,8 @@ class Reconciler:
         subject = Subject(resource, federated_type, fed_object)
         is_first = self._facts.bind(key, turn.ref)
         if turn.problem:
-            self._reporter.event(subject, WARNING, names.EVENT_PARSE_MIGRATION_CONFIGURATION, turn.problem)
+            message = f"annotation {names.MIGRATION_CONFIGURATION} is not followed: {turn.problem}"
+            self._reporter.event(subject, WARNING, names.EVENT_PARSE_MIGRATION_CONFIGURATION, message)
         return _Case(key, subject, turn, self._clock.monotonic(), is_first)
 
     def _is_hopeless(self, case: _Case, due: Due) -> bool:
@@ -257,8 +258,8 @@ class Reconciler:
             raise
         self._facts.waiting.discard(case.key)
         await self._reporter.recovered(case.subject, fed_object)
-        if is_moved:
-            move = persist.describe_move(before, decision.placements)
+        if is_moved or (decision.shortage and _summary(fed_object) != _summary(case.fed_object)):
+            move = persist.describe_move(before, decision.placements) or "it stays as it was"
             message = "; ".join(filter(None, (f"{move} ({case.turn.ref})", decision.shortage)))
             type_ = WARNING if decision.shortage else NORMAL
             self._reporter.event(case.subject, type_, names.EVENT_SCHEDULED, message)
@@ -297,7 +298,8 @@ class Reconciler:
             self._facts.waiting.add(case.key, Told(why, digest, told.at, basis, hope))
             return
         if told is None or told.why != why:
-            await self._reporter.failed(case.subject, fed_object, stuck.reason, stuck.message)
+            has_place = bool(case.turn.current())
+            await self._reporter.failed(case.subject, fed_object, stuck.reason, stuck.message, has_place=has_place)
         at = await self._reporter.journal(case.subject, stuck.reason, explanation, case.started_s)
         self._facts.waiting.add(case.key, Told(why, digest, at, basis, hope))
 
@@ -315,3 +317,9 @@ class Reconciler:
             patch_type=PatchType.MERGE,
             namespace=case.key.namespace,
         )
+
+
+def _summary(fed_object: Object) -> str | None:
+    """Return what was last told about the object's placement."""
+    found: str | None = (fed_object["metadata"].get("annotations") or {}).get(names.SCHEDULING_SUMMARY)
+    return found

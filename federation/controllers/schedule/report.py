@@ -46,9 +46,10 @@ class Reporter:
         """Report to whoever looks at the object, or at its source."""
         self._recorder.event(subject.fed_object, type_, reason, message)
 
-    async def failed(self, subject: Subject, fed_object: Object, reason: str, message: str) -> None:
-        """Tell that the object could not be scheduled and keeps what it has."""
-        self.event(subject, WARNING, names.EVENT_SCHEDULING_FAILED, f"{message}; the last placement stays")
+    async def failed(self, subject: Subject, fed_object: Object, reason: str, message: str, *, has_place: bool) -> None:
+        """Tell that the object could not be scheduled, and keeps the place that it has, if any."""
+        told = f"{message}; the last placement stays" if has_place else message
+        self.event(subject, WARNING, names.EVENT_SCHEDULING_FAILED, told)
         await self._set_condition(subject, fed_object, "False", reason, message)
 
     async def recovered(self, subject: Subject, fed_object: Object) -> None:

@@ -104,6 +104,8 @@ def plan_within(rooms: Rooms, plan: Planner, demand: Demand, steps: Steps | None
     """
     planned = Plan({}, {})
     for number, room in enumerate((*rooms.tiers, None)):
+        if room is None:
+            _note(steps, "beyondRoom", planned.totals(), demand.total - sum(planned.totals().values()))
         asked = demand if not number else replace(demand, current=planned.totals(), scheduled={}, avoid_disruption=True)
         planned = plan(asked if room is None else _bounded(demand, asked, room), steps)
         if sum(planned.totals().values()) >= demand.total:

@@ -10,7 +10,7 @@ from typing import Any
 
 from federation.planning.placement.failback import Offers, plan_with_trials
 from federation.planning.placement.replicas import Demand, Preference, Steps
-from federation.planning.placement.room import Planner
+from federation.planning.placement.room import Planner, held_of
 from federation.planning.placement.topology import Topology, plan_over
 from federation.scheduling.framework.interfaces import Arguments
 from federation.scheduling.framework.types import Change, Cluster, Division, Effect, SchedulingUnit
@@ -81,9 +81,21 @@ def divide_with(
     if plan.overflow:
         explanation["overflow"] = plan.overflow
     replicas_in = plan.totals().get
-    return Division(
-        {name: count for name in demand.clusters if (count := replicas_in(name))}, explanation, plan.because, awaits
-    )
+    replicas = {name: count for name in demand.clusters if (count := replicas_in(name))}
+    if any(step["step"] in _BEYOND_ROOM for step in steps) and (waiting := _waiting(demand, replicas, explanation)):
+        explanation["waiting"] = waiting
+    return Division(replicas, explanation, plan.because, awaits)
+
+
+_BEYOND_ROOM = frozenset(("beyondRoom", "stays"))
+"""Steps of the planners by room that place what fits nowhere."""
+
+
+def _waiting(demand: Demand, replicas: Mapping[str, int], explanation: Mapping[str, Any]) -> dict[str, int]:
+    """Return per cluster how many replicas are more than run there and fit on its nodes."""
+    room, held = (explanation.get("room") or {}).get("replicas") or {}, held_of(demand)
+    more = {name: count - held[name] - room[name] for name, count in replicas.items() if name in room}
+    return {name: count for name, count in more.items() if count > 0}
 
 
 def current_replicas(unit: SchedulingUnit) -> dict[str, int]:

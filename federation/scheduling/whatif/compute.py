@@ -170,7 +170,8 @@ def _plan(subject: _Subject, walked: Walk | None, facts: Facts, *, is_explained:
         walked.note(f"its members keep what they have: it waits for {waits_for}")
         new = old
     retained = type_.paths.replicas_spec if after is not None and is_replicas_retained(after) else ()
-    rows = to_rows(old, new, facts.cluster_objects, retained)
+    waiting = walked.decision.waiting if walked is not None and walked.decision is not None else {}
+    rows = to_rows(old, new, facts.cluster_objects, retained, waiting)
     either: Mapping[str, Any] = after or before or {}
     template = (either.get("spec") or {}).get("template") or {}
     metadata = either.get("metadata") or {}
@@ -183,6 +184,7 @@ def _plan(subject: _Subject, walked: Walk | None, facts: Facts, *, is_explained:
         rows,
         unplaced=_unplaced(walked, type_),
         unplaced_before=unplaced_of(before, type_),
+        waiting=sum(waiting.values()),
         reason=_reason(action, walked, is_named=subject.is_named),
         problems=[*subject.amiss, *(walked.problems if walked is not None else ())],
         federated_name=str(metadata.get("name") or ""),
@@ -233,6 +235,8 @@ def _reason(action: Action, walked: Walk | None, *, is_named: bool) -> str:
         return ""
     decision = walked.decision
     if action is Action.NONE and decision is not None and decision.outcome is Outcome.SCHEDULED:
+        if decision.shortage or decision.waiting:
+            return decision.reason
         keeps = ", which its policy prefers (avoidDisruption)" if decision.unit.avoid_disruption else ""
         return f"scheduled again, with the same result{keeps}"
     if walked.follows and action is not Action.NONE and isinstance(walked.finding, Untouched | None):
@@ -260,7 +264,10 @@ def _pending(fed_object: Mapping[str, Any]) -> str:
 
 
 def _rooms(snapshot: Snapshot, objects: Iterable[ObjectPlan]) -> list[Room]:
-    """Return what changes in the free resources of clusters: what leaves is given back, what comes is taken."""
+    """Return what changes in the free resources of clusters: what leaves is given back, what comes is taken.
+
+    What waiting pods request is not free: below 0 is what more is wanted than there is.
+    """
     taken: dict[tuple[str, str], int] = {}
     for obj in objects:
         for row in obj.rows:
@@ -273,7 +280,7 @@ def _rooms(snapshot: Snapshot, objects: Iterable[ObjectPlan]) -> list[Room]:
     for (cluster, name), amount in sorted(taken.items()):
         found = snapshot.by_name.get(cluster)
         if found is not None and amount:
-            free = found.available.get(name, 0)
+            free = found.available.get(name, 0) - found.waiting.get(name, 0)
             rooms.append(Room(cluster, name, found.allocatable.get(name, 0), free, free - amount))
     return rooms
 

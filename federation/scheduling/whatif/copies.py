@@ -54,10 +54,12 @@ def to_rows(
     new: Mapping[str, Copy],
     clusters: Mapping[str, Mapping[str, Any]],
     retained: Path = (),
+    waiting: Mapping[str, int] | None = None,
 ) -> list[Row]:
     """Return one row per cluster that has a copy before or after, sorted.
 
-    `clusters` are the FederatedClusters by name; `retained` is where the replicas are that members keep.
+    `clusters` are the FederatedClusters by name; `retained` is where the replicas are that members keep; `waiting` says
+    how many replicas of a cluster fit on none of its nodes.
     """
     rows = []
     for name in sorted(old.keys() | new.keys()):
@@ -65,7 +67,9 @@ def to_rows(
         if retained and before is not None and after is not None and not (before.error or after.error):
             manifest = retain_replicas(after.manifest, before.manifest, retained)
             after = Copy(manifest, content_hash(manifest), after.hash, before.replicas)
-        rows.append(Row(name, before, after, _note(clusters.get(name))))
+        crowded = f"{count} fit on no node now" if (count := (waiting or {}).get(name)) else ""
+        note = "; ".join(filter(None, (_note(clusters.get(name)), crowded)))
+        rows.append(Row(name, before, after, note))
     return rows
 
 

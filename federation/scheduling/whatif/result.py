@@ -60,7 +60,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class ObjectPlan:
-    """One object of the user. `unplaced` replicas find no place afterwards, `unplaced_before` have none now."""
+    """One object of the user. `unplaced` replicas find no place afterwards, `unplaced_before` have none now; `waiting`
+    ones have a place, and no node there that they fit on.
+    """
 
     resource: Resource
     namespace: str
@@ -69,6 +71,7 @@ class ObjectPlan:
     rows: Sequence[Row] = ()
     unplaced: int = 0
     unplaced_before: int = 0
+    waiting: int = 0
     reason: str = ""
     problems: Sequence[str] = ()
     federated_name: str = ""
@@ -146,6 +149,7 @@ class Plan:
             "replicasStarted": started,
             "replicasStopped": stopped,
             "unplaced": sum(obj.unplaced for obj in self.objects),
+            "waiting": sum(obj.waiting for obj in self.objects),
             "lookedAt": self.looked_at,
         }
 
@@ -174,6 +178,7 @@ def _object(obj: ObjectPlan) -> dict[str, Any]:
         "problems": list(obj.problems),
         "unplaced": obj.unplaced,
         "unplacedBefore": obj.unplaced_before,
+        "waiting": obj.waiting,
         "clusters": [_row(row) for row in obj.rows],
     }
     if obj.explanation is not None:

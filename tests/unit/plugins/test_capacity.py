@@ -95,8 +95,12 @@ def test_what_is_not_known_of_nodes_is_not_promised_and_excludes_nothing() -> No
 def test_replicas_go_only_where_they_can_run() -> None:
     decision = decide(a_divided_unit(6, request={"cpu": 4000}), MANY_SMALL, FEW_LARGE, FULL)
     assert decision.placements == {"few-large": 6}
-    assert decision.reason == "1/3 clusters are available: 2 cluster(s) had no node that could run a replica"
+    assert decision.reason == (
+        "1/3 clusters are available: 2 cluster(s) had no node that could run a replica"
+        "; 2 of 6 replicas fit on no node now and wait"
+    )
     assert decision.division.explanation["room"] == {"replicas": {"few-large": 4}}
+    assert decision.waiting == {"few-large": 2}
 
 
 def test_a_full_cluster_gets_nothing_while_another_has_room() -> None:
@@ -119,6 +123,8 @@ def test_what_fits_nowhere_is_placed_all_the_same() -> None:
         division = divide("ClusterCapacityWeight", unit, FULL, FEW_LARGE)
         assert sum(division.replicas.values()) == 30
         assert division.replicas["few-large"] >= 16
+        room = division.explanation["room"]["replicas"]
+        assert sum(division.explanation["waiting"].values()) == 30 - sum(room.values())
 
 
 def test_running_replicas_stay_in_a_cluster_that_is_full_of_them() -> None:

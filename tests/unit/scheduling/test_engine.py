@@ -19,6 +19,7 @@ from federation.scheduling.framework.types import (
     Division,
     PluginRequest,
     PluginResponse,
+    SchedulingMode,
     error,
     unschedulable,
 )
@@ -99,6 +100,14 @@ def test_nothing_is_decided_for_a_sticky_unit_that_is_placed() -> None:
     assert decision.outcome is Outcome.STICKY
     assert decision.is_success
     assert decision.placements == {"gone": 3}
+
+
+def test_a_sticky_unit_that_grew_says_what_has_no_place() -> None:
+    grown = a_unit(sticky=True, current={"gone": 3}, mode=SchedulingMode.DIVIDE, desired_replicas=5)
+    decision = decide(engine_with(), Profile(), grown)
+    assert decision.placements == {"gone": 3}
+    assert decision.shortage == "2 of 5 replicas have no place within its first placement"
+    assert decision.reason.endswith(f"; {decision.shortage}")
 
 
 def test_reasons_are_counted_and_sorted() -> None:

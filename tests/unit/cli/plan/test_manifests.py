@@ -32,7 +32,8 @@ def test_a_list_is_its_items(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a: [", "while parsing a flow node"),
+        ("a: [", "while parsing a flow node did not find expected node content in line 2"),
+        ("# nothing\n---\n", "there is no manifest in it"),
         ("- 1", "a manifest is a mapping, not a list"),
         ("apiVersion: v1", "kind: Required value"),
         ("kind: ConfigMap", "apiVersion: Required value"),

@@ -116,6 +116,28 @@ async def test_no_feasible_cluster_keeps_the_last_placement_and_says_so(world: W
     assert warnings[0][2].endswith("the last placement stays")
 
 
+async def test_a_failure_before_the_first_placement_speaks_of_no_placement(world: World) -> None:
+    await world.policy("p", clusterSelector={"region": "mars"})
+    await world.deployment(policy="p")
+    await world.condition("False", "NoFeasibleCluster")
+    (warning,) = [event for event in await world.events() if event[1] == names.EVENT_SCHEDULING_FAILED]
+    assert warning[2] == "0/3 clusters are available: 3 cluster(s) didn't match cluster selector"
+
+
+async def test_replicas_that_get_no_place_are_told_although_nothing_moves(world: World) -> None:
+    placement = [{"cluster": "east", "preferences": {"weight": 1, "maxReplicas": 4}}]
+    await world.policy("p", schedulingMode="Divide", placement=placement)
+    await world.deployment(policy="p", replicas=4)
+    await world.becomes({"east": 4})
+    await world.scale("web", 9)
+
+    async def look() -> list[str]:
+        return [message for type_, _, message in await world.events() if type_ == "Warning"]
+
+    told = await world.until(look, "the event about replicas without a place")
+    assert told == ["it stays as it was (PropagationPolicy default/p); 5 of 9 replicas have no place within the limits"]
+
+
 async def test_an_unschedulable_object_is_retried_when_a_cluster_can_help(world: World) -> None:
     for name in ("east", "north", "west"):
         await world.cluster_status(name, ready=False)
@@ -486,7 +508,8 @@ async def test_a_wrong_migration_request_is_told_and_a_right_one_caps_a_cluster(
     await world.policy("p", schedulingMode="Divide", placement=weights(east=1, north=1))
     await world.deployment(policy="p", annotations={names.MIGRATION_CONFIGURATION: "{nonsense"})
     await world.becomes({"east": 3, "north": 3})
-    assert names.EVENT_PARSE_MIGRATION_CONFIGURATION in [event[1] for event in await world.events()]
+    (told,) = [event[2] for event in await world.events() if event[1] == names.EVENT_PARSE_MIGRATION_CONFIGURATION]
+    assert told.startswith(f"annotation {names.MIGRATION_CONFIGURATION} is not followed: ")
     request = json.dumps({"replicasMigrations": [{"cluster": "east", "limitedCapacity": 1}]})
     await world.patch_object("web", {"metadata": {"annotations": {names.MIGRATION_CONFIGURATION: request}}})
     fed_object = await world.becomes({"east": 1, "north": 5})

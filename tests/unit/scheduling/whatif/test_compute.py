@@ -114,6 +114,21 @@ def test_replicas_without_a_place_are_counted() -> None:
     assert obj.reason.startswith("0/2 clusters are available")
 
 
+def test_replicas_that_fit_on_no_node_are_told_and_what_waits_already_is_not_free() -> None:
+    nodes = {"labels": {}, "largest": {"cpu": "1"}, "free": [{"nodes": 2, "resources": {"cpu": "1", "pods": "9"}}]}
+    clusters = [a_cluster(name) for name in CLUSTERS]
+    for obj in clusters:
+        obj["status"]["resources"] = {"allocatable": {"cpu": "2"}, "available": {"cpu": "2"}, "nodeClasses": [nodes]}
+    clusters[1]["status"]["resources"]["waiting"] = {"cpu": "1500m"}
+    world = a_world(clusters, [a_policy({"east": 1, "west": 1}, **FREE)])
+    result = plan(world, Change(DEPLOYMENTS, "default", "new", None, a_source("new", 10)))
+    (obj,) = result.changed
+    assert (obj.waiting, result.summary()["waiting"], obj.unplaced) == (2, 2, 0)
+    assert [row.note for row in obj.rows] == ["1 fit on no node now", "1 fit on no node now"]
+    assert obj.reason.endswith("2 of 10 replicas fit on no node now and wait")
+    assert [(room.before, room.after) for room in result.rooms] == [(2000, -500), (500, -2000)]
+
+
 def test_an_override_changes_the_content_of_one_cluster() -> None:
     world = a_usual_world()
     result = plan(world, change(world, OVERRIDE_POLICIES, an_override("west", "/spec/minReadySeconds", 5)))
