@@ -163,13 +163,14 @@ def hash_of(value: Any) -> str:
 
 
 def to_tolerations(entries: Sequence[Mapping[str, Any]]) -> tuple[Toleration, ...]:
-    """Return tolerations with Kubernetes' defaults."""
+    """Return the tolerations of a list."""
     return tuple(
         Toleration(
             str(entry.get("key") or ""),
-            str(entry.get("operator") or "Equal"),
+            str(entry.get("operator") or ""),
             str(entry.get("value") or ""),
             str(entry.get("effect") or ""),
+            entry.get("tolerationSeconds"),
         )
         for entry in entries
     )

@@ -52,7 +52,8 @@ def _node_needs(pod: Mapping[str, Any]) -> NodeNeeds:
     return NodeNeeds(
         tuple(sorted(selector.items())) if selector else (),
         compile_cluster_terms(affinity.get("nodeSelectorTerms")) if affinity else None,
-        to_tolerations(tolerations or ()),
+        # For how long decides nothing here, and pods that differ in it only have room alike.
+        tuple(toleration._replace(seconds=None) for toleration in to_tolerations(tolerations or ())),
     )
 
 

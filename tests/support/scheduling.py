@@ -14,8 +14,8 @@ from federation.scheduling.framework.types import (
     ReplicasStrategy,
     SchedulingMode,
     SchedulingUnit,
-    Toleration,
 )
+from federation.scheduling.policy import to_tolerations
 from federation.scheduling.snapshot import to_cluster
 
 
@@ -70,10 +70,7 @@ def make_unit(su: dict[str, Any] | None) -> SchedulingUnit | None:
             for entry in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
             if entry.get("weight")
         ),
-        tolerations=tuple(
-            Toleration(t.get("key", ""), t.get("operator") or "Equal", t.get("value", ""), t.get("effect", ""))
-            for t in su.get("tolerations") or ()
-        ),
+        tolerations=to_tolerations(su.get("tolerations") or ()),
         max_clusters=su.get("maxClusters"),
         min_replicas=su.get("minReplicas") or {},
         max_replicas=su.get("maxReplicas") or {},

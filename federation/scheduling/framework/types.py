@@ -111,12 +111,16 @@ class Taint(NamedTuple):
 
 
 class Toleration(NamedTuple):
-    """A toleration with Kubernetes' meaning: no key and Exists tolerates all, no effect means every effect."""
+    """A toleration with Kubernetes' meaning: no key and Exists tolerates all, no effect means every effect.
+
+    No operator means Equal. `seconds` plays no part in scheduling, but plugins may be told of it.
+    """
 
     key: str = ""
-    operator: str = "Equal"
+    operator: str = ""
     value: str = ""
     effect: str = ""
+    seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
         """Say whether this toleration covers the taint."""
@@ -124,7 +128,7 @@ class Toleration(NamedTuple):
             return False
         if self.key and self.key != taint.key:
             return False
-        return self.operator == "Exists" or (self.operator == "Equal" and self.value == taint.value)
+        return self.operator == "Exists" or (self.operator in ("", "Equal") and self.value == taint.value)
 
 
 class PreferredTerm(NamedTuple):

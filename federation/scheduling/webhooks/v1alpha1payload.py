@@ -82,9 +82,13 @@ def affinity(unit: SchedulingUnit) -> list[dict[str, Any]]:
     ]
 
 
-def tolerations(unit: SchedulingUnit) -> list[dict[str, str]]:
-    """Return the unit's tolerations, without what is empty."""
-    return [{key: value for key, value in each._asdict().items() if value} for each in unit.tolerations]
+def tolerations(unit: SchedulingUnit) -> list[dict[str, Any]]:
+    """Return the unit's tolerations as they were given, without what is empty."""
+    told = []
+    for each in unit.tolerations:
+        said = {key: value for key, value in each._asdict().items() if value and key != "seconds"}
+        told.append(said if each.seconds is None else said | {"tolerationSeconds": each.seconds})
+    return told
 
 
 def placements(unit: SchedulingUnit) -> list[dict[str, Any]]:

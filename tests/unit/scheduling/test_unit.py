@@ -15,7 +15,7 @@ from federation.scheduling.framework.types import AutoMigration, SchedulingMode,
 from federation.scheduling.migration import MigrationError, applied_annotation, applied_form, from_annotation
 from federation.scheduling.overriding import ignored_annotations
 from federation.scheduling.policy import RescheduleWhen, compile_policy
-from federation.scheduling.request import request_of
+from federation.scheduling.request import node_needs_of, request_of
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.unit import build_unit
 
@@ -204,6 +204,14 @@ def test_the_content_hash_ignores_what_does_not_place_and_the_order_of_keys() ->
     assert hash_of(maxClusters=1) != hash_of(maxClusters=2)
 
 
+def test_for_how_long_pods_tolerate_a_taint_does_not_tell_their_needs_apart() -> None:
+    def needs(**more: Any) -> Any:
+        tolerations = [{"key": "a", "operator": "Exists", **more}]
+        return node_needs_of({"kind": "Pod", "spec": {"tolerations": tolerations}})
+
+    assert needs(tolerationSeconds=1) == needs(tolerationSeconds=2) == needs()
+
+
 def test_a_pods_request_is_its_containers_its_largest_init_container_and_overhead() -> None:
     pod = {
         "containers": [
@@ -225,6 +233,7 @@ def test_a_pods_request_is_its_containers_its_largest_init_container_and_overhea
     [
         (Toleration(operator="Exists"), Taint("a", "b", "NoSchedule"), True),
         (Toleration("a", "Equal", "b"), Taint("a", "b", "NoExecute"), True),
+        (Toleration("a", "", "b", "NoExecute", 30), Taint("a", "b", "NoExecute"), True),
         (Toleration("a", "Equal", "c"), Taint("a", "b", "NoExecute"), False),
         (Toleration("a", "Exists", "", "NoExecute"), Taint("a", "b", "NoSchedule"), False),
         (Toleration("x", "Exists"), Taint("a", "b", "NoSchedule"), False),

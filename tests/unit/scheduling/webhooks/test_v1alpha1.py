@@ -32,7 +32,8 @@ FULL = (
     b'"currentClusters":["east","west"],"currentReplicaDistribution":{"east":4,"west":0},'
     b'"clusterSelector":{"region":"eu"},'
     b'"clusterAffinity":[{"matchExpressions":[{"key":"gpu","operator":"Exists","values":null}]}],'
-    b'"tolerations":[{"key":"dedicated","operator":"Exists"}],"maxClusters":2,'
+    b'"tolerations":[{"key":"dedicated","operator":"Exists"},'
+    b'{"key":"a","value":"b","effect":"NoExecute","tolerationSeconds":0}],"maxClusters":2,'
     b'"placements":[{"cluster":"east","preferences":{"minReplicas":1,"maxReplicas":5,"weight":0}},'
     b'{"cluster":"west","preferences":{}}]}'
 )
@@ -56,7 +57,7 @@ def test_a_unit_is_told_in_the_order_and_form_of_kubeadmirals_types() -> None:
         current={"west": None, "east": 4},
         cluster_selector=(("region", "eu"),),
         required=compile_cluster_terms([{"matchExpressions": [{"key": "gpu", "operator": "Exists"}]}]),
-        tolerations=(Toleration("dedicated", "Exists"),),
+        tolerations=(Toleration("dedicated", "Exists"), Toleration("a", "", "b", "NoExecute", 0)),
         max_clusters=2,
         cluster_names=frozenset({"west", "east"}),
         min_replicas={"east": 1, "west": 0},
