@@ -7,16 +7,16 @@ Start it with one command; it needs nothing but Python:
 Clusters carry the label `grid`; the table says how many grams of CO2 a kWh emits there. `--intensity FILE` names a
 JSON file {"grid": grams, …} that is read again whenever it changes, so that something else can keep it current. A
 cluster gets replicas in inverse proportion, within what policy and nodes allow. `--certificate` and `--key` make it
-serve https.
+serve https: then `urlPrefix` begins with https, and `tlsConfig: {caData: …}` has the authority's certificate, PEM in
+base64.
 
     apiVersion: core.kubeadmiral.io/v1alpha1
     kind: SchedulerPluginWebhookConfiguration
     metadata: {name: carbon}
     spec:
       payloadVersions: [v1beta1]
-      urlPrefix: https://127.0.0.1:8902
+      urlPrefix: http://127.0.0.1:8902
       replicasPath: /replicas
-      tlsConfig: {caData: <base64 of the authority's certificate in PEM>}
       fields: {unit: [current], cluster: [labels]}
 """
 

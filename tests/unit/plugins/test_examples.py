@@ -97,6 +97,10 @@ async def test_carbon_divides_replicas_over_tls_within_the_policys_limits(tmp_pa
 def test_the_configuration_in_an_examples_first_lines_can_be_used(name: str) -> None:
     text = (ROOT / "plugins" / "examples" / f"{name}.py").read_text().split('"""')[1]
     (manifest,) = (part for part in text.split("\n\n") if "kind: SchedulerPluginWebhookConfiguration" in part)
-    source = yaml.safe_load(manifest.replace("<base64 of the authority's certificate in PEM>", "QQ=="))
+    source = yaml.safe_load(manifest)
     SchedulerPluginWebhookConfiguration.model_validate(source)
     assert compile_webhook(source).urls
+    (command,) = (part.strip() for part in text.split("\n\n") if part.strip().startswith("python "))
+    port = command.rpartition(" ")[2]
+    assert command == f"python plugins/examples/{name}.py --port {port}"
+    assert source["spec"]["urlPrefix"] == f"http://127.0.0.1:{port}", "it is where the command starts it"
