@@ -95,7 +95,9 @@ class Wiring:
         health = cluster.ClusterOptions(
             health_period_s=settings.health_period_s, health_threshold_s=settings.health_threshold_s
         )
-        scheduling = schedule.ScheduleOptions(allows_annotations=settings.allows_scheduling_annotations)
+        scheduling = schedule.ScheduleOptions(
+            allows_annotations=settings.allows_scheduling_annotations, units=settings.units
+        )
         return [
             ("cluster", cluster.build(client, informers, self.pool, members, collectors, recorder, clock, health).run),
             ("nsautoprop", nsautoprop.build(client, informers, types, clock=clock, options=namespaces).run),

@@ -11,8 +11,11 @@ from pathlib import Path
 
 from federation.base.errors import ConfigurationError
 from federation.scheduling.annotationswitch import DISABLED, ENABLED
+from federation.scheduling.turn import UnitOptions
 from federation.server.audit.options import AuditOptions, to_mode
 from federation.server.oidcclaims import OIDCOptions, to_required_claims
+
+ALL_REQUESTS, GPU_REQUESTS = "all", "gpus"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,9 @@ class Settings:
 
     scheduling_annotations: str = "enabled"
     """Whether annotations on objects override their policies where the namespace does not say: enabled or disabled."""
+
+    scheduling_requests: str = ALL_REQUESTS
+    """Which requests of pods count for scheduling: all, or gpus only, as in KubeAdmiral."""
 
     decisions_age_days_max: float = 14.0
     """How long a scheduling decision can be asked for (`fedctl why`); the newest of an object is kept longer."""
@@ -91,6 +97,15 @@ class Settings:
                 f"scheduling-annotations: {self.scheduling_annotations!r} is neither {ENABLED} nor {DISABLED}"
             )
         return self.scheduling_annotations == ENABLED
+
+    @property
+    def units(self) -> UnitOptions:
+        """How the scheduler looks at objects; ConfigurationError for what it does not know."""
+        if self.scheduling_requests not in (ALL_REQUESTS, GPU_REQUESTS):
+            raise ConfigurationError(
+                f"scheduling-requests: {self.scheduling_requests!r} is neither {ALL_REQUESTS} nor {GPU_REQUESTS}"
+            )
+        return UnitOptions(counts_cpu_and_memory=self.scheduling_requests == ALL_REQUESTS)
 
     @property
     def oidc(self) -> OIDCOptions | None:

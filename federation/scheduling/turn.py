@@ -39,7 +39,7 @@ class UnitOptions:
     """How units are built."""
 
     counts_cpu_and_memory: bool = True
-    """Whether cpu and memory requests count for scheduling; KubeAdmiral counts only GPUs."""
+    """Whether cpu and memory requests count for scheduling; KubeAdmiral counts only GPUs and what Katalyst reclaims."""
 
 
 class Inputs(Protocol):

@@ -16,6 +16,7 @@ from federation.planning.placement.failback import Offers
 from federation.planning.placements import overrides_of, placement_of
 from federation.scheduling import migration
 from federation.scheduling.framework.types import (
+    KATALYST_PREFIX,
     NVIDIA_GPU,
     AutoMigration,
     GroupVersionKind,
@@ -43,7 +44,8 @@ def build_unit(
     """Return the unit of a federated object under a policy.
 
     Divide falls back to Duplicate for types without a replicas field. Cluster names that exist only in lower case are
-    resolved (`Snapshot.resolve`). With `counts_cpu_and_memory` off only GPUs count, as in KubeAdmiral.
+    resolved (`Snapshot.resolve`). With `counts_cpu_and_memory` off only GPUs and what Katalyst reclaims count, as in
+    KubeAdmiral.
     """
     metadata, template = fed_object["metadata"], fed_object["spec"]["template"]
     source = template.get("metadata") or {}
@@ -51,7 +53,7 @@ def build_unit(
     resource = federated_type.resource
     request = request_of(template)
     if not counts_cpu_and_memory:
-        request = {name: amount for name, amount in request.items() if name == NVIDIA_GPU}
+        request = {name: request[name] for name in request if name == NVIDIA_GPU or name.startswith(KATALYST_PREFIX)}
     fields: dict[str, Any] = {
         "mode": policy.mode,
         "strategy": policy.strategy,

@@ -23,10 +23,19 @@ from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.divide import NODES, SUMS, capacity_from, demand_of, divide_with
 from federation.scheduling.framework.interfaces import Arguments, ReplicasPlugin
 from federation.scheduling.framework.topology import topology_of
-from federation.scheduling.framework.types import CPU, NVIDIA_GPU, Change, Cluster, Division, SchedulingUnit, Status
+from federation.scheduling.framework.types import (
+    CPU,
+    KATALYST_PREFIX,
+    NVIDIA_GPU,
+    Change,
+    Cluster,
+    Division,
+    SchedulingUnit,
+    Status,
+)
 
 _THOUSAND = 1000
-RECLAIMED_CPU = "resource.katalyst.kubewharf.io/reclaimed_millicpu"
+RECLAIMED_CPU = f"{KATALYST_PREFIX}reclaimed_millicpu"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,16 @@ from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, Shaped
-from federation.scheduling.framework.types import SUCCESS, Change, Cluster, SchedulingUnit, Status, unschedulable
+from federation.scheduling.framework.types import (
+    KATALYST_PREFIX,
+    SUCCESS,
+    Change,
+    Cluster,
+    SchedulingUnit,
+    Status,
+    unschedulable,
+)
 
-_PREFIX = "resource.katalyst.kubewharf.io/"
 _MISSING = unschedulable("Katalyst resource does not exist")
 
 
@@ -25,7 +32,7 @@ class KatalystResourcesExist(FilterPlugin, Shaped, Awaiting):
         """Return why the cluster is left out when it has no Katalyst resources and the unit wants some."""
         if cluster.name in unit.current or not _has_katalyst(unit):
             return SUCCESS
-        return SUCCESS if any(name.startswith(_PREFIX) for name in cluster.allocatable) else _MISSING
+        return SUCCESS if any(name.startswith(KATALYST_PREFIX) for name in cluster.allocatable) else _MISSING
 
     def shape(self, unit: SchedulingUnit) -> Hashable:
         """Answers depend on whether the unit wants any, and then on where it is."""
@@ -33,4 +40,4 @@ class KatalystResourcesExist(FilterPlugin, Shaped, Awaiting):
 
 
 def _has_katalyst(unit: SchedulingUnit) -> bool:
-    return any(name.startswith(_PREFIX) for name in unit.request)
+    return any(name.startswith(KATALYST_PREFIX) for name in unit.request)

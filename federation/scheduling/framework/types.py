@@ -22,6 +22,8 @@ MEMORY = "memory"
 PODS = "pods"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 NVIDIA_GPU = "nvidia.com/gpu"
+KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"
+"""Of resources that Katalyst reclaims from pods that do not use what they requested."""
 
 Resources = Mapping[str, int]
 """Resource name → amount; `cpu` in thousandths, the rest in whole units."""

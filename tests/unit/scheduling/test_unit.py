@@ -52,7 +52,11 @@ def test_identity_and_needs_come_from_the_template() -> None:
 
 
 def test_cpu_and_memory_can_be_left_out_as_in_kubeadmiral() -> None:
-    assert unit_of(counts_cpu_and_memory=False).request == {"nvidia.com/gpu": 1}
+    fed_object = a_fed_object()
+    requests = fed_object["spec"]["template"]["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]
+    requests |= {"resource.katalyst.kubewharf.io/reclaimed_millicpu": "2k", "memory": "1Gi"}
+    request = unit_of(fed_object=fed_object, counts_cpu_and_memory=False).request
+    assert request == {"nvidia.com/gpu": 1, "resource.katalyst.kubewharf.io/reclaimed_millicpu": 2000}
 
 
 def test_types_without_replicas_are_copied() -> None:
