@@ -15,21 +15,21 @@ from datetime import datetime
 from enum import StrEnum
 
 from federation.base.errors import PluginError
-from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.instrument import Instrument
-from federation.scheduling.framework.profile import Profile
-from federation.scheduling.framework.registry import PluginRegistry
-from federation.scheduling.framework.runner import (
+from federation.scheduling.framework.cycle import (
     Cycle,
     Exchange,
     Filtered,
-    Framework,
     Ignored,
     PluginFailed,
     Scored,
     Selection,
     Unselectable,
 )
+from federation.scheduling.framework.cyclestate import CycleState
+from federation.scheduling.framework.instrument import Instrument
+from federation.scheduling.framework.profile import Profile
+from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.framework.runner import Framework
 from federation.scheduling.framework.types import Cluster, Code, Division, SchedulingMode, SchedulingUnit, Status
 from federation.scheduling.snapshot import Snapshot
 
@@ -156,20 +156,19 @@ class Engine:
         if not filtered.feasible:
             return trail.end(Outcome.NO_FEASIBLE_CLUSTER, availability(trail.snapshot, filtered))
         try:
-            trail.scored = yield from framework.run_scores(cycle, filtered.feasible)
-            selected = yield from framework.run_select(cycle, trail.scored.totals)
+            trail.scored = yield from framework.run_scores(cycle, filtered)
+            clusters = yield from framework.run_select(cycle, trail.scored)
         except Unselectable as refusal:
             return trail.end(Outcome.NO_FEASIBLE_CLUSTER, f"{refusal.status.plugin}: {refusal}")
-        if not selected:
+        if not clusters:
             return trail.end(Outcome.NO_FEASIBLE_CLUSTER, "no cluster was selected of the available ones")
-        clusters = [entry.cluster for entry in selected]
         if unit.mode is SchedulingMode.DUPLICATE:
             return trail.end(
                 Outcome.SCHEDULED, availability(trail.snapshot, filtered), {cluster.name: None for cluster in clusters}
             )
         return (yield from self._divide(trail, framework, clusters))
 
-    def _divide(self, trail: "_Trail", framework: Framework, clusters: list[Cluster]) -> Exchange[Decision]:
+    def _divide(self, trail: "_Trail", framework: Framework, clusters: Sequence[Cluster]) -> Exchange[Decision]:
         unit, wanted = trail.cycle.unit, trail.cycle.unit.desired_replicas
         if wanted is None:
             return trail.end(Outcome.NO_REPLICAS_PLACED, "the object does not say how many replicas it wants")

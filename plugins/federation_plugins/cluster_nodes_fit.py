@@ -7,20 +7,16 @@ passes, and when nobody qualifies all do: the replicas wait there, where a membe
 not filtered, because a copy everywhere is what it asks for. ClusterResourcesFit, off by default, compares sums instead.
 """
 
-from collections.abc import Generator, Sequence
-from functools import lru_cache
-from typing import ClassVar
+from collections.abc import Hashable
+from typing import ClassVar, Literal
 
-from federation.scheduling.framework.capacity import capacity_of, could_run, could_run_each
+from federation.scheduling.framework.capacity import capacity_of, could_run
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import Awaiting, FilterClustersPlugin
+from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, Lenient, MindsCurrent, Shaped
 from federation.scheduling.framework.types import (
     SUCCESS,
     Change,
     Cluster,
-    PluginRequest,
-    PluginResponse,
-    PodShape,
     SchedulingMode,
     SchedulingUnit,
     Status,
@@ -31,35 +27,23 @@ _NEVER_FITS = unschedulable("cluster(s) had no node that could run a replica")
 _FULL = unschedulable("cluster(s) had no room for a replica on any node")
 
 
-class ClusterNodesFit(FilterClustersPlugin, Awaiting):
+class ClusterNodesFit(FilterPlugin, Shaped, MindsCurrent, Lenient, Awaiting):
     """Lets clusters pass whose nodes could run a replica."""
 
     NAME: ClassVar[str] = "ClusterNodesFit"
     AWAITS: ClassVar[Change] = Change.RESOURCES
+    MINDS_CURRENT: ClassVar[Literal[True]] = True
+    IS_LENIENT: ClassVar[Literal[True]] = True
 
-    def filter_clusters(
-        self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState
-    ) -> Generator[Sequence[PluginRequest], Sequence[PluginResponse], Sequence[Status]]:
-        """Return one status per cluster; nothing is asked."""
-        yield from ()
-        if unit.mode is not SchedulingMode.DIVIDE:
-            return [SUCCESS] * len(clusters)
-        statuses = _judge_all(tuple(clusters), unit.shape, is_scarce=unit.max_clusters is not None)
-        if statuses.count(SUCCESS) == len(statuses):
-            return statuses
-        found = [SUCCESS if c.name in unit.current else status for c, status in zip(clusters, statuses, strict=True)]
-        return found if SUCCESS in found else [SUCCESS] * len(found)
+    def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
+        """Return why the cluster is left out when no replica could run, or there is no room for one of few places."""
+        if unit.mode is not SchedulingMode.DIVIDE or cluster.name in unit.current:
+            return SUCCESS
+        if not could_run(cluster, unit.shape):
+            return _NEVER_FITS
+        is_scarce = unit.max_clusters is not None and cluster.node_classes is not None
+        return _FULL if is_scarce and not capacity_of(cluster, unit.shape) else SUCCESS
 
-
-@lru_cache(maxsize=64)
-def _judge_all(clusters: tuple[Cluster, ...], pod: PodShape, *, is_scarce: bool) -> tuple[Status, ...]:
-    """Return the answers for a new unit; the last ones are remembered, because many units in a row ask for the same."""
-    if is_scarce:
-        return tuple([_judge(cluster, pod) for cluster in clusters])
-    return tuple([SUCCESS if fits else _NEVER_FITS for fits in could_run_each(clusters, pod)])
-
-
-def _judge(cluster: Cluster, pod: PodShape) -> Status:
-    if not could_run(cluster, pod):
-        return _NEVER_FITS
-    return _FULL if cluster.node_classes is not None and not capacity_of(cluster, pod) else SUCCESS
+    def shape(self, unit: SchedulingUnit) -> Hashable:
+        """Answers depend on what a replica needs, and on whether places are few."""
+        return (unit.shape, unit.max_clusters is not None) if unit.mode is SchedulingMode.DIVIDE else ()

@@ -5,10 +5,10 @@ already passes: its own replicas are part of what is used there.
 """
 
 from collections.abc import Hashable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, Shaped
+from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, MindsCurrent, Shaped
 from federation.scheduling.framework.types import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -25,11 +25,12 @@ _ALWAYS = (CPU, MEMORY)
 """Compared for whoever requests anything: nothing fits where these are overdrawn."""
 
 
-class ClusterResourcesFit(FilterPlugin, Shaped, Awaiting):
+class ClusterResourcesFit(FilterPlugin, Shaped, MindsCurrent, Awaiting):
     """Lets clusters pass with room for one replica, or that hold the unit already."""
 
     NAME: ClassVar[str] = "ClusterResourcesFit"
     AWAITS: ClassVar[Change] = Change.RESOURCES
+    MINDS_CURRENT: ClassVar[Literal[True]] = True
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Return every resource of which there is not enough."""
@@ -44,5 +45,5 @@ class ClusterResourcesFit(FilterPlugin, Shaped, Awaiting):
         return unschedulable(*lacking) if lacking else SUCCESS
 
     def shape(self, unit: SchedulingUnit) -> Hashable:
-        """Answers depend on the request and on where the unit is."""
-        return (frozenset(unit.request.items()), frozenset(unit.current))
+        """Answers depend on the request only."""
+        return frozenset(unit.request.items())

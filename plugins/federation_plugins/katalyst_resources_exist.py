@@ -5,10 +5,10 @@ Katalyst does not report them. Where the unit is already it stays, whatever the 
 """
 
 from collections.abc import Hashable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, Shaped
+from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, MindsCurrent, Shaped
 from federation.scheduling.framework.types import (
     KATALYST_PREFIX,
     SUCCESS,
@@ -22,11 +22,12 @@ from federation.scheduling.framework.types import (
 _MISSING = unschedulable("Katalyst resource does not exist")
 
 
-class KatalystResourcesExist(FilterPlugin, Shaped, Awaiting):
+class KatalystResourcesExist(FilterPlugin, Shaped, MindsCurrent, Awaiting):
     """Lets clusters pass that report a Katalyst resource or hold the unit, or all when it requests none."""
 
     NAME: ClassVar[str] = "KatalystResourcesExist"
     AWAITS: ClassVar[Change] = Change.RESOURCES
+    MINDS_CURRENT: ClassVar[Literal[True]] = True
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Return why the cluster is left out when it has no Katalyst resources and the unit wants some."""
@@ -35,8 +36,8 @@ class KatalystResourcesExist(FilterPlugin, Shaped, Awaiting):
         return SUCCESS if any(name.startswith(KATALYST_PREFIX) for name in cluster.allocatable) else _MISSING
 
     def shape(self, unit: SchedulingUnit) -> Hashable:
-        """Answers depend on whether the unit wants any, and then on where it is."""
-        return frozenset(unit.current) if _has_katalyst(unit) else ()
+        """Answers depend on whether the unit wants any."""
+        return _has_katalyst(unit)
 
 
 def _has_katalyst(unit: SchedulingUnit) -> bool:

@@ -4,7 +4,7 @@ With `spec.topologySpread` the number of clusters per domain satisfies the const
 taken. Replicas are divided later, so Divide prefers an even choice here and enforces nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
@@ -36,3 +36,7 @@ class MaxCluster(SelectPlugin):
                     state.remark(self.NAME, entry.cluster.name, f"no place within {because}")
             return chosen or unschedulable(f"no cluster has a place within {because}")
         return best if unit.max_clusters is None else best[: unit.max_clusters]
+
+    def select_shape(self, unit: SchedulingUnit) -> Hashable:
+        """The choice depends on the number alone unless domains count, whose labels and bounds are not kept."""
+        return None if unit.topology_spread else ("at most", unit.max_clusters)

@@ -5,10 +5,17 @@ NoExecute counts. Score: the fewer untolerated PreferNoSchedule taints, the bett
 """
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, ScoreNormaliser, ScorePlugin, Shaped
+from federation.scheduling.framework.interfaces import (
+    Awaiting,
+    FilterPlugin,
+    MindsCurrent,
+    ScoreNormaliser,
+    ScorePlugin,
+    Shaped,
+)
 from federation.scheduling.framework.scores import normalise_to_max
 from federation.scheduling.framework.types import (
     SUCCESS,
@@ -21,11 +28,12 @@ from federation.scheduling.framework.types import (
 )
 
 
-class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped, Awaiting):
+class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped, MindsCurrent, Awaiting):
     """Keeps units off clusters whose taints they do not tolerate."""
 
     NAME: ClassVar[str] = "TaintToleration"
     AWAITS: ClassVar[Change] = Change.TAINTS
+    MINDS_CURRENT: ClassVar[Literal[True]] = True
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
         """Return the first taint that keeps the unit out."""
@@ -54,9 +62,5 @@ class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped, Awaiti
         return normalise_to_max(scores, is_reversed=True)
 
     def shape(self, unit: SchedulingUnit) -> Hashable:
-        """Answers depend on tolerations and on where the unit is."""
-        return (unit.tolerations, frozenset(unit.current))
-
-    def score_shape(self, unit: SchedulingUnit) -> Hashable:
-        """Scores depend on tolerations only."""
+        """Answers depend on tolerations only."""
         return unit.tolerations

@@ -24,6 +24,8 @@ def clusters(draw: st.DrawFn, name: str) -> Cluster:
     built = a_cluster(name).labelled(zone=draw(st.sampled_from("ab"))).offering(cpu="10", memory="10Gi", pods="100")
     built = built.free(cpu=str(draw(st.integers(0, 10))))
     if draw(st.booleans()):
+        built = built.with_nodes(draw(st.integers(1, 4)), cpu=str(draw(st.integers(0, 4))))
+    if draw(st.booleans()):
         built = built.tainted("dedicated", "x", draw(st.sampled_from(("NoSchedule", "PreferNoSchedule", "NoExecute"))))
     return (built.unready() if draw(st.integers(0, 5)) == 0 else built).built()
 

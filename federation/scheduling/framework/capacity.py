@@ -47,11 +47,6 @@ def could_run(cluster: Cluster, pod: PodShape) -> bool:
     return _answer(cluster, pod).could_run
 
 
-def could_run_each(clusters: Sequence[Cluster], pod: PodShape) -> list[bool]:
-    """Return what `could_run` says about each of the clusters."""
-    return [answer.could_run for answer in _answers(clusters, pod)]
-
-
 def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Rooms | None:
     """Return the room for the unit's replicas; None when no cluster reports its nodes."""
     pod = unit.shape

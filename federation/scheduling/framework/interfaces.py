@@ -13,7 +13,7 @@ made and is resumed with the responses; whoever drives the engine does the I/O. 
 """
 
 from collections.abc import Generator, Hashable, Sequence
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.types import (
@@ -168,7 +168,27 @@ class Shaped(Protocol):
     def shape(self, unit: SchedulingUnit) -> Hashable:
         """Return all of the unit that the answers depend on, besides the cluster; None when they must not be reused.
 
-        Two units with equal shapes get the same answer for the same cluster, whatever the other clusters are. A plugin
-        whose filter and score look at different things may have `filter_shape` and `score_shape` instead.
+        Two units with equal shapes get the same answer for the same cluster, whatever the other clusters are, and the
+        same scores from `normalise`. A plugin whose filter and score look at different things may have `filter_shape`
+        and `score_shape` instead. A Select plugin may have a `select_shape`: then two units with equal ones get the
+        same answer for the same scores. Answers are reused where every plugin of an extension point tells its shape.
         """
         ...
+
+
+@runtime_checkable
+class MindsCurrent(Protocol):
+    """An optional addition to Shaped filters: the answer is another where the unit already is (`unit.current`).
+
+    So that `shape` need not contain where that is, which hardly two units share: answers about clusters that the unit
+    is in are kept apart. The filter must not look at how many replicas are there, or at other clusters.
+    """
+
+    MINDS_CURRENT: ClassVar[Literal[True]]
+
+
+@runtime_checkable
+class Lenient(Protocol):
+    """An optional addition to Filter plugins: when it would take out all clusters that are left, it takes out none."""
+
+    IS_LENIENT: ClassVar[Literal[True]]

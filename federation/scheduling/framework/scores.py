@@ -3,8 +3,10 @@
 Part of the public plugin API: plugins do not import each other, so what two of them share is here.
 """
 
-from collections.abc import Iterable, Sequence
-from operator import attrgetter
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter, itemgetter
+from typing import Self
 
 from federation.scheduling.framework.types import CPU, MEMORY, Cluster, ClusterScore, Resources
 
@@ -27,20 +29,86 @@ def normalise_to_max(scores: Sequence[int], *, is_reversed: bool = False) -> lis
 
 
 _BY_NAME = attrgetter("cluster.name")
-_BY_SCORE = attrgetter("score")
+_SCORE, _CLUSTER, _NAME = itemgetter(1), itemgetter(0), attrgetter("name")
+_RANK_BITS = 32
+_FEW = 8
+"""An order is mended when at most one in so many clusters has another score, otherwise made anew."""
 
 
-class _BestFirst(tuple[ClusterScore, ...]):
+class BestFirst(tuple[ClusterScore, ...]):  # noqa: SLOT001 - a tuple with attributes cannot have slots
     """Clusters that are in order already: every select plugin wants them so, and sorting hundreds twice shows."""
 
-    __slots__ = ()
+    clusters: tuple[Cluster, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, entries: Iterable[ClusterScore], names: tuple[str, ...] | None = None) -> Self:
+        """Return entries that are in order; `names` when they are known."""
+        self = cls(entries)
+        self.clusters = tuple(map(_CLUSTER, self))
+        self.names = tuple(map(_NAME, self.clusters)) if names is None else names
+        return self
+
+
+class Totals(tuple[ClusterScore, ...]):  # noqa: SLOT001 - as above
+    """All feasible clusters with their scores, in the order of their names, and which of them are best.
+
+    A few changed scores mend the order of the totals before: a cluster's rank is a number in which a higher score, and
+    among equals a smaller position, comes first.
+    """
+
+    order: BestFirst | None = None
+    _ranks: list[int] | None = None
+
+    @property
+    def scores(self) -> list[int]:
+        """The scores alone."""
+        return list(map(_SCORE, self))
+
+    @property
+    def in_order(self) -> BestFirst:
+        """The clusters, best first."""
+        if self.order is None:
+            best = sorted(range(len(self)), key=self.scores.__getitem__, reverse=True)
+            self.order = BestFirst.of([self[at] for at in best])
+        return self.order
+
+    def replaced(self, changes: Mapping[int, ClusterScore]) -> "Totals":
+        """Return the totals with other entries at some positions."""
+        entries = list(self)
+        for at, entry in changes.items():
+            entries[at] = entry
+        new = Totals(entries)
+        if self.order is not None and len(changes) * _FEW <= len(entries):
+            new.order, new._ranks = self._mended(changes)
+        return new
+
+    def _mended(self, changes: Mapping[int, ClusterScore]) -> tuple[BestFirst, list[int]]:
+        assert self.order is not None
+        if self._ranks is None:
+            self._ranks = sorted([at - (score << _RANK_BITS) for at, (_, score) in enumerate(self)])
+        ranks, order, names = self._ranks.copy(), list(self.order), list(self.order.names)
+        for at, entry in changes.items():
+            old = bisect_left(ranks, at - (self[at].score << _RANK_BITS))
+            if entry.score == self[at].score:
+                order[old] = entry
+                continue
+            del ranks[old], order[old], names[old]
+            rank = at - (entry.score << _RANK_BITS)
+            new = bisect_left(ranks, rank)
+            ranks.insert(new, rank)
+            order.insert(new, entry)
+            names.insert(new, entry.cluster.name)
+        return BestFirst.of(order, tuple(names)), ranks
 
 
 def best_first(scored: Sequence[ClusterScore]) -> Sequence[ClusterScore]:
     """Return the clusters in the order of their scores, highest first, and of their names where scores are equal."""
-    if type(scored) is _BestFirst:
+    if isinstance(scored, BestFirst):
         return scored
-    return _BestFirst(sorted(sorted(scored, key=_BY_NAME), key=_BY_SCORE, reverse=True))
+    if isinstance(scored, Totals):
+        return scored.in_order
+    return BestFirst.of(sorted(sorted(scored, key=_BY_NAME), key=_SCORE, reverse=True))
 
 
 _ALWAYS = (CPU, MEMORY)

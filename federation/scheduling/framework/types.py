@@ -270,10 +270,11 @@ class SchedulingUnit:
     template: Mapping[str, Any] = field(default_factory=dict, repr=False)
     """The object's manifest, read-only, for plugins that need a field of their own."""
 
-    @property
-    def shape(self) -> PodShape:
-        """What decides how many of its replicas fit somewhere."""
-        return pod_shape(tuple(sorted(self.request.items())), self.node_needs)
+    shape: PodShape = field(init=False, repr=False)
+    """What decides how many of its replicas fit somewhere: made of `request` and `node_needs`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", pod_shape(tuple(sorted(self.request.items())), self.node_needs))
 
     @property
     def key(self) -> str:

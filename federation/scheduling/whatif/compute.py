@@ -27,8 +27,8 @@ from federation.planning.overrides.errors import OverrideError
 from federation.planning.retention import is_replicas_retained
 from federation.scheduling.engine import Outcome
 from federation.scheduling.explain import to_explanation
+from federation.scheduling.framework.cycle import Exchange
 from federation.scheduling.framework.registry import PluginRegistry
-from federation.scheduling.framework.runner import Exchange
 from federation.scheduling.framework.types import SchedulingMode
 from federation.scheduling.request import request_of
 from federation.scheduling.snapshot import Snapshot, to_cluster

@@ -80,6 +80,31 @@ def test_results_are_reused_only_for_units_that_ask_the_same() -> None:
     assert len(asked) == 10
 
 
+def test_scores_and_selections_are_reused_until_a_cluster_changes() -> None:
+    asked: list[str] = []
+    picked: list[int] = []
+
+    def score(unit: Any, cluster: Any, state: Any) -> int:
+        asked.append(cluster.name)
+        return int(cluster.labels.get("score", 1))
+
+    def select(unit: Any, scored: Any, state: Any) -> Any:
+        picked.append(len(scored))
+        return sorted(scored, key=lambda entry: -entry.score)[:2]
+
+    scores = plugin(score=score, normalise=lambda unit, raw, state: [10 * n for n in raw], shape=lambda _: ())
+    selects = plugin(select=select, select_shape=lambda _: ())
+    engine, profile = engine_with(p=scores, q=selects), Profile(score=refs("p"), select=refs("q"))
+    for _ in range(2):
+        assert list(decide(engine, profile).placements) == ["east", "north"]
+    assert (len(asked), picked) == (3, [3])
+    changed = Snapshot(2, (*ALL.clusters[:2], replace(WEST, labels={"score": "7"})))
+    decision = decide(engine, profile, snapshot=changed)
+    assert list(decision.placements) == ["west", "east"]
+    assert [entry.score for entry in decision.scored.totals] == [10, 10, 70]
+    assert (asked[3:], picked) == (["west"], [3, 3])
+
+
 def test_a_plugin_is_not_asked_about_clusters_that_are_out_already() -> None:
     asked: list[str] = []
 
@@ -87,12 +112,61 @@ def test_a_plugin_is_not_asked_about_clusters_that_are_out_already() -> None:
         asked.append(cluster.name)
         return SUCCESS
 
-    first = plugin(filter=lambda unit, cluster, state: SUCCESS if cluster.name == unit.name else unschedulable("other"))
+    first = plugin(
+        filter=lambda unit, cluster, state: SUCCESS if cluster.name == unit.name else unschedulable("other"),
+        shape=lambda unit: unit.name,
+    )
     second = plugin(filter=answer, shape=lambda _: "all alike")
     engine, profile = engine_with(f=first, s=second), Profile(filter=refs("f", "s"))
     for name in ("east", "west", "east"):
         assert set(decide(engine, profile, a_unit(name=name)).placements) == {name}
     assert asked == ["east", "west"]
+
+
+def test_whoever_does_not_tell_its_shape_has_all_filters_asked() -> None:
+    asked: list[str] = []
+
+    def answer(unit: Any, cluster: Any, state: Any) -> Any:
+        asked.append(cluster.name)
+        return SUCCESS
+
+    plugins = {"a": plugin(filter=answer, shape=lambda _: ()), "b": plugin(filter=lambda *_: SUCCESS)}
+    engine, profile = engine_with(**plugins), Profile(filter=refs("a", "b"))
+    for _ in range(2):
+        decide(engine, profile)
+    assert asked == ["east", "north", "west"] * 2
+
+
+def test_a_filter_that_minds_where_the_unit_is_is_asked_for_both() -> None:
+    asked: list[tuple[str, bool]] = []
+
+    def answer(unit: Any, cluster: Any, state: Any) -> Any:
+        asked.append((cluster.name, cluster.name in unit.current))
+        return unschedulable("moving on") if cluster.name in unit.current else SUCCESS
+
+    minding = plugin(filter=answer, shape=lambda _: ())
+    type(minding).MINDS_CURRENT = True
+    engine, profile = engine_with(p=minding), Profile(filter=refs("p"))
+    for _ in range(2):
+        assert set(decide(engine, profile, a_unit(current={"east": None})).placements) == {"north", "west"}
+        assert set(decide(engine, profile, a_unit(current={"west": None})).placements) == {"east", "north"}
+        assert set(decide(engine, profile).placements) == {"east", "north", "west"}
+    assert len(asked) == len(set(asked)) == 5
+
+
+def test_a_lenient_filter_takes_out_nobody_rather_than_everybody() -> None:
+    lenient = plugin(filter=lambda unit, cluster, _: unit.labels.get(cluster.name, SUCCESS), shape=lambda _: ())
+    type(lenient).IS_LENIENT = True
+    strict = plugin(filter=lambda _, cluster, state: unschedulable("no") if cluster.name == "west" else SUCCESS)
+    full = unschedulable("full")
+    for shape in (None, lambda unit: frozenset(unit.labels)):
+        type(strict).shape = staticmethod(shape) if shape else None
+        engine, profile = engine_with(s=strict, l=lenient), Profile(filter=refs("s", "l"))
+        some = decide(engine, profile, a_unit(labels={"east": full}))
+        assert set(some.placements) == {"north"}
+        everybody = decide(engine, profile, a_unit(labels={"east": full, "north": full}))
+        assert set(everybody.placements) == {"east", "north"}
+        assert set(everybody.filtered.rejected) == {"west"}
 
 
 def test_nothing_is_decided_for_a_sticky_unit_that_is_placed() -> None:

@@ -7,10 +7,10 @@ import pytest
 
 from federation.scheduling.engine import Engine, Outcome, availability
 from federation.scheduling.explain import rows, to_json
+from federation.scheduling.framework.cycle import Filtered
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, PluginRef, Profile, apply_profile, refs
 from federation.scheduling.framework.profile import with_strategy as with_strategy_of
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
-from federation.scheduling.framework.runner import Filtered
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit
 from federation.scheduling.framework.types import Status, error, unschedulable
 from federation.scheduling.snapshot import Snapshot

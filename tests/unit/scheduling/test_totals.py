@@ -1,0 +1,35 @@
+"""The order of clusters by score: mended where few scores change, and always the one that sorting gives."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from federation.scheduling.framework.scores import BestFirst, Totals, best_first
+from federation.scheduling.framework.testing import a_cluster
+from federation.scheduling.framework.types import ClusterScore
+
+CLUSTERS = [a_cluster(f"c{number:02}").built() for number in range(24)]
+
+
+@given(
+    st.lists(st.integers(-3, 3), min_size=24, max_size=24),
+    st.lists(st.dictionaries(st.integers(0, 23), st.integers(-3, 3), max_size=4), max_size=6),
+)
+def test_a_mended_order_is_the_order(scores: list[int], history: list[dict[int, int]]) -> None:
+    totals = Totals(map(ClusterScore, CLUSTERS, scores))
+    for changes in history:
+        assert isinstance(best_first(totals), BestFirst)
+        before = tuple(totals)
+        after = totals.replaced({at: ClusterScore(CLUSTERS[at], score) for at, score in changes.items()})
+        assert tuple(totals) == before
+        totals = after
+        plain = sorted(totals, key=lambda entry: (-entry.score, entry.cluster.name))
+        ordered = totals.in_order
+        assert list(ordered) == plain
+        assert ordered.names == tuple(entry.cluster.name for entry in plain)
+        assert ordered.clusters == tuple(entry.cluster for entry in plain)
+        assert best_first(ordered) is ordered
+
+
+def test_any_clusters_can_be_put_in_order() -> None:
+    scored = [ClusterScore(CLUSTERS[2], 1), ClusterScore(CLUSTERS[1], 1), ClusterScore(CLUSTERS[0], 2)]
+    assert [entry.cluster.name for entry in best_first(scored)] == ["c00", "c01", "c02"]
