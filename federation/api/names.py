@@ -205,6 +205,7 @@ EVENT_SCHEDULING_ANNOTATION_IGNORED = "SchedulingAnnotationIgnored"
 EVENT_INVALID_NAMESPACE_LABEL = "InvalidNamespaceLabel"
 EVENT_INVALID_PROPAGATION_POLICY = "InvalidPropagationPolicy"
 EVENT_WEBHOOK_CONFIGURATION_ERROR = "WebhookConfigurationError"
+EVENT_WEBHOOK_REGISTERED = "WebhookRegistered"
 
 # Event reasons of the automigration controller
 EVENT_AUTO_MIGRATION_INFO_UPDATED = "AutoMigrationInfoUpdated"

@@ -141,7 +141,10 @@ def _check_value(key: str, value: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClusterTerm:
-    """One affinity term: requirements over labels and over the name, or what is wrong with it."""
+    """One affinity term: requirements over labels and over the name, or what is wrong with it.
+
+    A fault in what is said about the name counts only where the labels match: names are looked at after them.
+    """
 
     labels: tuple[Requirement, ...]
     name_in: tuple[str, ...] = ()
@@ -150,15 +153,13 @@ class ClusterTerm:
 
     def matches(self, name: str, labels: Labels) -> bool:
         """Say whether all expressions hold; a term without any matches nothing. SelectorError when it is invalid."""
+        if not all(requirement.matches(labels) for requirement in self.labels):
+            return False
         if self.error:
             raise SelectorError(self.error)
         if not (self.labels or self.name_in or self.name_not_in):
             return False
-        return (
-            all(requirement.matches(labels) for requirement in self.labels)
-            and all(wanted == name for wanted in self.name_in)
-            and name not in self.name_not_in
-        )
+        return all(wanted == name for wanted in self.name_in) and name not in self.name_not_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,7 @@ _CLUSTER_OPERATORS = frozenset(("In", "NotIn", "Exists", "DoesNotExist", "Gt", "
 
 
 def _cluster_term(term: Mapping[str, Any]) -> ClusterTerm:
+    labels: tuple[Requirement, ...] = ()
     try:
         labels = tuple(
             _requirement(expression, _CLUSTER_OPERATORS) for expression in term.get("matchExpressions") or ()
@@ -196,7 +198,7 @@ def _cluster_term(term: Mapping[str, Any]) -> ClusterTerm:
             operator, value = _name_field(expression)
             wanted[operator].append(value)
     except SelectorError as error:
-        return ClusterTerm((), error=str(error))
+        return ClusterTerm(labels, error=str(error))
     return ClusterTerm(labels, tuple(wanted["In"]), tuple(wanted["NotIn"]))
 
 

@@ -56,6 +56,8 @@ class ServiceOptions:
     """Limits per service."""
 
     breaker: BreakerOptions = field(default_factory=lambda: BreakerOptions(pause_s_max=15.0))
+    calls_in_flight_max: int = 32
+    """Of one service at the same time; a call's deadline begins when it is its turn."""
     retry_pause_s: float = 0.1
     """Before the first repeat; each later one waits twice as long."""
     retry_tokens_max: float = 10.0
@@ -67,9 +69,10 @@ class ServiceOptions:
 class _Service:
     """What is known of one service."""
 
-    def __init__(self, breaker: Breaker, tokens: float) -> None:
+    def __init__(self, breaker: Breaker, tokens: float, calls_in_flight_max: int) -> None:
         self.breaker = breaker
         self.tokens = tokens
+        self.turns = asyncio.Semaphore(calls_in_flight_max)
         self.failure: Answer | None = None
 
 
@@ -106,13 +109,17 @@ class Services:
             _circuit.labels(name).set(0)
 
     async def exchange(self, name: str, calls: Sequence[Call]) -> list[Answer]:
-        """Make all calls at the same time and return the answers in the same order; raises only when cancelled."""
+        """Make the calls, many at the same time, and return the answers in the same order; raises only when cancelled.
+
+        Once one has failed, those that have not begun share its answer: the exchange has failed with it.
+        """
         service = self._of(name)
         if service.breaker.wait_s() > 0 and service.failure is not None:
             return [service.failure] * len(calls)
         started_s = self._clock.monotonic()
         try:
-            answers = await asyncio.gather(*(self._call(name, service, call) for call in calls))
+            failed: list[Answer] = []
+            answers = await asyncio.gather(*(self._in_turn(name, service, call, failed) for call in calls))
         except asyncio.CancelledError:
             # Whoever asked has run out of time: as good as no answer, or a slow service would never be found out.
             service.failure = service.failure or Answer(0, error="no answer before the caller gave up")
@@ -135,8 +142,18 @@ class Services:
         service = self._services.get(name)
         if service is None:
             breaker = Breaker(self._clock, self._options.breaker, self._jitter)
-            service = self._services[name] = _Service(breaker, self._options.retry_tokens_max)
+            options = self._options
+            service = self._services[name] = _Service(breaker, options.retry_tokens_max, options.calls_in_flight_max)
         return service
+
+    async def _in_turn(self, name: str, service: _Service, call: Call, failed: list[Answer]) -> Answer:
+        async with service.turns:
+            if failed:
+                return failed[0]
+            answer = await self._call(name, service, call)
+            if answer.is_outage:
+                failed.append(answer)
+            return answer
 
     async def _call(self, name: str, service: _Service, call: Call) -> Answer:
         deadline_s = self._clock.monotonic() + call.timeout_s

@@ -15,7 +15,7 @@ from federation.api.resources import Object
 from federation.base.errors import ConfigurationError
 from federation.client.connection import Connection
 from federation.client.services import Call, Services
-from federation.runtime.events import WARNING, Recorder
+from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import PluginRequest, PluginResponse
@@ -102,4 +102,8 @@ class WebhookPlugins:
             return
         self._engine.use(with_webhooks(self._installed, self._webhooks.values()))
         now = self._webhooks.get(name)
+        if new is not None and now is not None and not now.problem:
+            points = ", ".join(now.urls) or "nothing: it has no path"
+            message = f"it is a scheduler plugin now, asked in payload version {now.version} for {points}"
+            self._recorder.event(new, NORMAL, names.EVENT_WEBHOOK_REGISTERED, message)
         self._on_change(name, decisive, now.unit_fields if now is not None else frozenset())

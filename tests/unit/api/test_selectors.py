@@ -104,6 +104,18 @@ def test_an_invalid_cluster_term_fails_when_it_is_reached_and_not_before(term: A
         selectors.compile_cluster_terms([term, matching]).matches("c", {"a": ""})
 
 
+def test_what_is_wrong_about_names_counts_only_where_the_labels_match() -> None:
+    wrong = {
+        "matchExpressions": [expression("a", "Exists")],
+        "matchFields": [expression("metadata.name", "In", "x", "y")],
+    }
+    terms = selectors.compile_cluster_terms([wrong, {"matchExpressions": [expression("b", "Exists")]}])
+    assert terms.matches("c", {"b": ""})
+    assert not terms.matches("c", {})
+    with pytest.raises(SelectorError, match="exactly one value"):
+        terms.matches("c", {"a": "", "b": ""})
+
+
 @pytest.mark.parametrize(
     ("toleration", "expected"),
     [

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 from federation.base.clock import ManualClock
 from federation.client.breaker import BreakerOptions
@@ -45,7 +46,7 @@ async def ask(clock: ManualClock, services: Services, *calls: Call) -> list[Answ
     return asking.result()
 
 
-def services_of(clock: ManualClock, poster: Poster, **options: float) -> Services:
+def services_of(clock: ManualClock, poster: Poster, **options: Any) -> Services:
     breaker = BreakerOptions(failures_max=3, pause_s_min=1.0, pause_s_max=4.0)
     return Services(poster, clock=clock, options=ServiceOptions(breaker=breaker, **options), jitter=lambda: 1.0)
 
@@ -57,6 +58,26 @@ async def test_a_call_without_an_answer_is_repeated_within_its_deadline() -> Non
     assert len(poster.timeouts_s) == 3
     assert poster.timeouts_s[0] == 5.0
     assert poster.timeouts_s[2] <= 4.7
+
+
+async def test_a_call_that_waits_for_its_turn_has_its_whole_deadline_then() -> None:
+    clock = ManualClock()
+    poster = Poster(clock, OK, delay_s=2.0)
+    services = services_of(clock, poster, calls_in_flight_max=2)
+    assert await ask(clock, services, *[a_call(timeout_s=3.0)] * 6) == [OK] * 6
+    assert poster.timeouts_s == [3.0] * 6
+    assert 6.0 <= clock.monotonic() < 6.5
+
+
+async def test_once_a_call_has_failed_those_that_have_not_begun_are_not_made() -> None:
+    clock = ManualClock()
+    poster = Poster(clock, OK, REFUSED)
+    services = services_of(clock, poster, calls_in_flight_max=1)
+    assert await ask(clock, services, *[a_call()] * 9) == [OK, *[REFUSED] * 8]
+    assert len(poster.timeouts_s) == 2
+    wrong = Poster(clock, Answer(400))
+    await ask(clock, services_of(clock, wrong, calls_in_flight_max=1), *[a_call()] * 9)
+    assert len(wrong.timeouts_s) == 9, "it answers; what, is for whoever asked"
 
 
 async def test_an_answer_that_does_not_please_is_not_repeated() -> None:
@@ -122,7 +143,7 @@ async def test_one_call_without_an_answer_fails_the_exchange_and_a_probe_may_hav
     clock = ManualClock()
     poster = Poster(clock, OK, REFUSED, OK)
     services = services_of(clock, poster)
-    assert await ask(clock, services, a_call(), a_call(), a_call()) == [OK, REFUSED, OK]
+    assert await ask(clock, services, a_call(), a_call(), a_call()) == [OK, REFUSED, REFUSED]
     assert services.probe_in_s("p") == 0.0
     poster.script = [REFUSED]
     for _ in range(3):

@@ -65,6 +65,8 @@ async def test_a_configuration_that_is_edited_or_deleted_counts_at_once() -> Non
 
         await world.patch(CONFIGURATIONS, "business-rules", {"spec": {"payloadVersions": ["v1alpha1"]}})
         await failing_with("unexpected status code: 404")
+        registered = [message for _, reason, message in await world.events() if reason == "WebhookRegistered"]
+        assert registered == ["it is a scheduler plugin now, asked in payload version v1alpha1 for filter"]
         await world.patch(CONFIGURATIONS, "business-rules", {"spec": {"filterPath": ""}})
         await failing_with("filter is not supported by the webhook")
         await world.patch(CONFIGURATIONS, "business-rules", {"spec": {"filterPath": "filter"}})
