@@ -15,6 +15,9 @@ from federation.cli.printing import a_table, print_field, print_table, print_wra
 from federation.scheduling.explain import ClusterRow, rows
 from federation.scheduling.triggers import describe_deferral, describe_triggers
 
+_ALIKE_MIN = 2
+"""Scored clusters from which on scores that are the same everywhere are told once."""
+
 
 def print_reason(console: Console, explanation: Mapping[str, Any]) -> None:
     """Print why it was decided so; what was left aside is said in words."""
@@ -34,7 +37,11 @@ def print_scores(console: Console, explanation: Mapping[str, Any]) -> None:
     listed = [row for row in rows(explanation) if _is_telling(row)]
     if listed:
         console.print()
-        print_table(console, _table(listed, explanation))
+        alike = _alike(listed)
+        print_table(console, _table(listed, alike, explanation))
+        if alike:
+            text = ", ".join(_score(plugin, score, _weights(explanation)) for plugin, score in alike.items())
+            print_wrapped(console, "same for all: ", text)
     _print_spread(console, explanation)
     _print_division(console, explanation)
 
@@ -67,20 +74,32 @@ def _policy(policy: Mapping[str, str]) -> str:
     return f"ClusterPropagationPolicy {policy['name']}"
 
 
-def _table(listed: list[ClusterRow], explanation: Mapping[str, Any]) -> Table:
+def _alike(listed: list[ClusterRow]) -> dict[str, int]:
+    """Return the plugins that gave all of several clusters the same score: what need not be said of each."""
+    scored = [{plugin: score for plugin, (_, score) in row.scores.items()} for row in listed if row.scores]
+    if len(scored) < _ALIKE_MIN:
+        return {}
+    return {plugin: score for plugin, score in scored[0].items() if all(one.get(plugin) == score for one in scored)}
+
+
+def _weights(explanation: Mapping[str, Any]) -> dict[str, int]:
+    return {part["plugin"]: part["weight"] for part in (explanation.get("scores") or {}).get("plugins") or ()}
+
+
+def _table(listed: list[ClusterRow], alike: Mapping[str, int], explanation: Mapping[str, Any]) -> Table:
     table = a_table()
     table.add_column("CLUSTER", no_wrap=True)
     for heading in ("REPLICAS", "BEFORE", "SCORE"):
         table.add_column(heading, justify="right")
     table.add_column("WHY", overflow="fold")
-    weights = {part["plugin"]: part["weight"] for part in (explanation.get("scores") or {}).get("plugins") or ()}
+    weights = _weights(explanation)
     for row in listed:
         table.add_row(
             row.name,
             _replicas(row.replicas, is_present=row.is_selected),
             _replicas(row.previous, is_present=row.was_selected),
             "-" if row.total is None else str(row.total),
-            escape(_reason(row, weights)),
+            escape(_reason(row, alike, weights)),
         )
     return table
 
@@ -91,15 +110,16 @@ def _replicas(count: int | None, *, is_present: bool) -> str:
     return "all" if count is None else str(count)
 
 
-def _reason(row: ClusterRow, weights: Mapping[str, int]) -> str:
+def _reason(row: ClusterRow, alike: Mapping[str, int], weights: Mapping[str, int]) -> str:
     remarks = (f"{plugin}: {'; '.join(said)}" for plugin, said in row.remarks.items())
-    return "; ".join(filter(None, (_verdict(row, weights), *remarks)))
+    return "; ".join(filter(None, (_verdict(row, alike, weights), *remarks)))
 
 
-def _verdict(row: ClusterRow, weights: Mapping[str, int]) -> str:
+def _verdict(row: ClusterRow, alike: Mapping[str, int], weights: Mapping[str, int]) -> str:
     if row.rejected_by:
         return f"rejected by {row.rejected_by}: {'; '.join(row.reasons)}"
-    scores = ", ".join(_score(plugin, normalised, weights) for plugin, (_, normalised) in row.scores.items())
+    own = {plugin: score for plugin, (_, score) in row.scores.items() if plugin not in alike}
+    scores = ", ".join(_score(plugin, score, weights) for plugin, score in own.items())
     if row.is_selected:
         return f"selected ({scores})" if scores else "selected"
     if row.total is None:

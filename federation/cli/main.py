@@ -33,19 +33,20 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Dir = Annotated[Path, typer.Option("--dir", help="Directory that holds state, keys and kubeconfigs.")]
+Dir = Annotated[Path, typer.Option("--dir", metavar="DIR", help="Directory that holds state, keys and kubeconfigs.")]
 Port = Annotated[
-    int | None, typer.Option("--port", min=0, max=65535, help="Port of the API; 0 picks a free one [7443].")
+    int | None,
+    typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port of the API; 0 picks a free one [7443]."),
 ]
-Host = Annotated[str | None, typer.Option("--host", help="Address to listen on [127.0.0.1].")]
-LogFormat = Annotated[str, typer.Option("--log-format", help="text or json.")]
-LogLevel = Annotated[str, typer.Option("--log-level", help="debug, info, warning or error.")]
+Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on [127.0.0.1].")]
+LogFormat = Annotated[str, typer.Option("--log-format", metavar="FORMAT", help="text or json.")]
+LogLevel = Annotated[str, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")]
 Kubeconfig = Annotated[
     Path | None,
-    typer.Option("--kubeconfig", help="The federation's kubeconfig [$KUBECONFIG, ~/.kube/config]."),
+    typer.Option("--kubeconfig", metavar="FILE", help="The federation's kubeconfig [$KUBECONFIG, ~/.kube/config]."),
 ]
-Context = Annotated[str, typer.Option("--context", help="Context in the kubeconfig [its current one].")]
-WaitS = Annotated[float, typer.Option("--timeout", min=1, help="Seconds to wait.")]
+Context = Annotated[str, typer.Option("--context", metavar="NAME", help="Context in the kubeconfig [its current one].")]
+WaitS = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=1, help="How long to wait.")]
 
 
 def _execute(work: Coroutine[Any, Any, int | None]) -> None:
@@ -67,9 +68,13 @@ def _configure_logs(log_format: str, log_level: str) -> None:
 
 @app.command("demo")
 def demo_command(
-    directory: Annotated[Path, typer.Option("--dir", help="Directory for the demo's state.")] = Path(".demo"),
+    directory: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Directory for the demo's state.")] = Path(
+        ".demo"
+    ),
     once: Annotated[bool, typer.Option("--once", help="Exit after convergence (non-zero when there is none).")] = False,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port of the API; 0 picks a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port of the API; 0 picks a free one.")
+    ] = 0,
     timeout: WaitS = 60,
 ) -> None:
     """Show a federation at work.
@@ -83,10 +88,15 @@ def demo_command(
 @app.command()
 def up(
     directory: Dir,
-    members: Annotated[int, typer.Option("--members", min=0, max=100, help="Simulated members to start.")] = 3,
+    members: Annotated[
+        int, typer.Option("--members", metavar="N", min=0, max=100, help="Simulated members to start.")
+    ] = 3,
     port: Port = None,
     host: Host = None,
-    pod_start: Annotated[float, typer.Option("--pod-start", min=0, help="Seconds from binding to Running.")] = 0.3,
+    pod_start: Annotated[
+        float,
+        typer.Option("--pod-start", metavar="SECONDS", min=0, help="How long a pod takes from binding to Running."),
+    ] = 0.3,
     log_format: LogFormat = "text",
     log_level: LogLevel = "warning",
 ) -> None:
@@ -139,16 +149,24 @@ def serve(
 def join(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new member.")],
     member_kubeconfig: Annotated[
-        Path, typer.Option("--kubeconfig", help="The member's kubeconfig; the federation's is --host-kubeconfig.")
+        Path,
+        typer.Option(
+            "--kubeconfig", metavar="FILE", help="The member's kubeconfig; the federation's is --host-kubeconfig."
+        ),
     ],
-    member_context: Annotated[str, typer.Option("--context", help="Context in the member's kubeconfig.")] = "",
-    labels: Annotated[str, typer.Option("--labels", help="key=value,… for policies to select by.")] = "",
-    taints: Annotated[str, typer.Option("--taints", help="key=value:Effect,…")] = "",
+    member_context: Annotated[
+        str, typer.Option("--context", metavar="NAME", help="Context in the member's kubeconfig.")
+    ] = "",
+    labels: Annotated[
+        str, typer.Option("--labels", metavar="LABELS", help="key=value,… for policies to select by.")
+    ] = "",
+    taints: Annotated[str, typer.Option("--taints", metavar="TAINTS", help="key=value:Effect,…")] = "",
     use_service_account: Annotated[
         bool, typer.Option("--use-service-account", help="Swap the kubeconfig's credentials for a service account's.")
     ] = False,
     host_kubeconfig: Annotated[
-        Path | None, typer.Option("--host-kubeconfig", help="The federation's kubeconfig [$KUBECONFIG].")
+        Path | None,
+        typer.Option("--host-kubeconfig", metavar="FILE", help="The federation's kubeconfig [$KUBECONFIG]."),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the member is Ready.")] = True,
     timeout: WaitS = 60,
@@ -182,7 +200,7 @@ def unjoin(
 def clusters_command(
     kubeconfig: Kubeconfig = None,
     context: Context = "",
-    output: Annotated[str, typer.Option("-o", "--output", help="table or json.")] = "table",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table or json.")] = "table",
 ) -> None:
     """List the members and what they have free."""
     _check_output(output)
@@ -191,54 +209,86 @@ def clusters_command(
 
 @app.command("why")
 def why_command(
-    target: Annotated[str, typer.Argument(metavar="KIND/NAME", help="For example deployment/nginx.")],
-    namespace: Annotated[str, typer.Option("-n", "--namespace", help="Namespace of the object.")] = "default",
+    target: Annotated[list[str], typer.Argument(metavar="KIND/NAME", help="For example deployment/nginx.")],
+    namespace: Annotated[
+        str, typer.Option("-n", "--namespace", metavar="NAMESPACE", help="Namespace of the object.")
+    ] = "default",
     kubeconfig: Kubeconfig = None,
     context: Context = "",
-    at: Annotated[str, typer.Option("--at", help="The decision in force then: 2026-01-01T12:00:00Z, 10m, 3d.")] = "",
+    at: Annotated[
+        str, typer.Option("--at", metavar="TIME", help="The decision in force then: 2026-01-01T12:00:00Z, 10m, 3d.")
+    ] = "",
     diff: Annotated[bool, typer.Option("--diff", help="Compare it with the one before.")] = False,
-    output: Annotated[str, typer.Option("-o", "--output", help="table, json or yaml.")] = "table",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, json or yaml.")] = "table",
 ) -> None:
-    """Explain where an object runs, and why.
+    r"""Explain where an object runs, and why.
 
     For every cluster: how many replicas and by which scores, or which plugin rejected it and the reason; then the
     division step by step.
+
+    \b
+    fedctl why deployment/web                 the newest decision
+    fedctl why deployment/web --at 2h         the one that was in force then
+    fedctl why deployment/web --diff          what it changed
     """
     if output not in ("table", "json", "yaml"):
         raise typer.BadParameter("must be table, json or yaml", param_hint="--output")
-    _execute(why.why(Session(kubeconfig, context), why.Question(target, namespace, at, diff, output)))
+    asked = "/".join(target)  # `deployment nginx`, as kubectl takes it, too
+    _execute(why.why(Session(kubeconfig, context), why.Question(asked, namespace, at, diff, output)))
 
 
 @app.command("plan")
 def plan_command(
     files: Annotated[
         list[str] | None,
-        typer.Option("-f", "--filename", help="Manifests: a file, a directory, or - for standard input."),
+        typer.Option(
+            "-f", "--filename", metavar="FILE", help="Manifests: a file, a directory, or - for standard input."
+        ),
     ] = None,
-    cluster_down: Annotated[list[str] | None, typer.Option("--cluster-down", help="NAME: it does not answer.")] = None,
+    cluster_down: Annotated[
+        list[str] | None, typer.Option("--cluster-down", metavar="CLUSTER", help="What if it does not answer?")
+    ] = None,
     taint: Annotated[
-        list[str] | None, typer.Option("--taint", help="NAME=key=value:Effect; NAME=key- removes one.")
+        list[str] | None,
+        typer.Option("--taint", metavar="TAINT", help="CLUSTER=key=value:Effect; CLUSTER=key- removes one."),
     ] = None,
     label_cluster: Annotated[
-        list[str] | None, typer.Option("--label-cluster", help="NAME=key=value; NAME=key- removes one.")
+        list[str] | None,
+        typer.Option("--label-cluster", metavar="LABEL", help="CLUSTER=key=value; CLUSTER=key- removes one."),
     ] = None,
-    replicas: Annotated[list[str] | None, typer.Option("--replicas", help="KIND/NAME[.NAMESPACE]=N")] = None,
-    delete: Annotated[list[str] | None, typer.Option("--delete", help="KIND/NAME[.NAMESPACE]")] = None,
-    namespace: Annotated[str, typer.Option("-n", "--namespace", help="Of what is named without one.")] = "default",
+    replicas: Annotated[
+        list[str] | None,
+        typer.Option("--replicas", metavar="COUNT", help="KIND/NAME[.NAMESPACE]=N: what if it is scaled?"),
+    ] = None,
+    delete: Annotated[
+        list[str] | None,
+        typer.Option("--delete", metavar="OBJECT", help="KIND/NAME[.NAMESPACE]: what if it is deleted?"),
+    ] = None,
+    namespace: Annotated[
+        str, typer.Option("-n", "--namespace", metavar="NAMESPACE", help="Of what is named without one.")
+    ] = "default",
     diff: Annotated[bool, typer.Option("--diff", help="Show the manifests' differences per cluster.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show why, as `fedctl why` does.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Objects to print; 0 is all.")] = 50,
-    out: Annotated[Path | None, typer.Option("--out", help="File to keep the plan in, for apply-plan.")] = None,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Objects to print; 0 is all.")] = 50,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="File to keep the plan in, for apply-plan.")
+    ] = None,
     kubeconfig: Kubeconfig = None,
     context: Context = "",
-    output: Annotated[str, typer.Option("-o", "--output", help="table, json or yaml.")] = "table",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, json or yaml.")] = "table",
 ) -> None:
-    """Show what a change would do, and change nothing.
+    r"""Show what a change would do, and change nothing.
 
     For every object that it concerns: which clusters get how many replicas and what else changes there; replicas
     without a place; what clusters have free afterwards. What is wished for can be given several times.
 
     Exit code: 0 nothing changes, 1 something does, 2 an error.
+
+    \b
+    fedctl plan -f policy.yaml --diff
+    fedctl plan --replicas deployment/web=12 --explain
+    fedctl plan --cluster-down east
+    fedctl plan --taint east=maintenance=yes:NoExecute --out drain.plan
     """
     if output not in ("table", "json", "yaml"):
         raise typer.BadParameter("must be table, json or yaml", param_hint="--output")
@@ -272,7 +322,7 @@ def apply_plan_command(
 ) -> None:
     """Apply a plan, if all that it saw still holds.
 
-    Otherwise one line per difference, and nothing is applied.
+    Otherwise one line per difference, and nothing is applied. Exit code: 0 applied and as planned, 1 not.
     """
     from federation.cli.plan import command  # noqa: PLC0415  # see the module's docstring
 

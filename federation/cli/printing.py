@@ -38,7 +38,7 @@ def print_table(console: Console, table: Table) -> None:
 
 def print_field(console: Console, label: str, text: str, *, width: int = 10, indent: int = 2) -> None:
     """Print `label` and a text behind it; where the text is wrapped it goes on under its beginning."""
-    print_wrapped(console, f"{' ' * indent}{label:<{width}}", text)
+    print_wrapped(console, f"{' ' * indent}{label:<{width - 1}} ", text)
 
 
 def print_wrapped(console: Console, head: str, text: str) -> None:

@@ -77,7 +77,7 @@ def ignored_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
             continue
         said = overrides_from_annotations({key: annotations[key]})
         if not said:
-            ignored[key] = "its value cannot be understood"
+            ignored[key] = f"its value cannot be understood; write {FORMS[key]}"
         elif negative := [field for field, name in PREFERENCES.items() if _is_left_out(said, name)]:
             ignored[key] = f"the policy's {' and '.join(negative)} hold, because a number here is negative"
     return ignored
@@ -169,3 +169,16 @@ _READERS = {
     names.PLACEMENTS: _read_placements,
 }
 _OVERRIDING = frozenset(_READERS)
+FORMS = {
+    names.SCHEDULING_MODE: "Duplicate or Divide",
+    names.STICKY_CLUSTER: "true or false",
+    names.CLUSTER_SELECTOR: '{"region":"eu"}',
+    names.AFFINITY: (
+        '{"clusterAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{"clusterSelectorTerms":'
+        '[{"matchExpressions":[{"key":"region","operator":"In","values":["eu"]}]}]}}}'
+    ),
+    names.TOLERATIONS: '[{"key":"gpu","operator":"Exists"}]',
+    names.MAX_CLUSTERS: "a number from 0",
+    names.PLACEMENTS: '[{"cluster":"east","preferences":{"weight":2}}]',
+}
+"""How each annotation is written, for who wrote it otherwise."""

@@ -30,7 +30,7 @@ from federation.controllers.schedule.driving import drive
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.triggers import describe_deferral
 from federation.scheduling.whatif.compute import compute
-from federation.scheduling.whatif.result import Plan
+from federation.scheduling.whatif.result import Action, Plan
 
 MOVABLE: dict[str, Any] = {
     "reschedulePolicy": {
@@ -151,6 +151,9 @@ async def test_followers_go_where_the_plan_says() -> None:
                 if obj.resource == CONFIGMAPS
             }
             assert told == expected
+            if "deletions" in wishes:
+                left = dict.fromkeys(("settings", "heir"), Action.WITHDRAW)
+                assert {obj.name: obj.action for obj in result.changed} == {"needy": Action.DELETE, **left}
             for edit, change in zip(wanted.edits, wanted.changes, strict=True):
                 await carry_out(world.user, edit, change.before)
             await world.settle()

@@ -191,7 +191,8 @@ async def _see_through(planner: Planner, held: PlanFile, timeout_s: float) -> in
             print(f"not as planned after {timeout_s:g} s")
             return 1
         await asyncio.sleep(_POLL_S)
-    print(f"as planned: {'; '.join(map(str, held.expected[:3]))}{' and more' if len(held.expected) > 3 else ''}")
+    named = "; ".join(map(str, held.expected[:3])) + (" and more" if len(held.expected) > 3 else "")
+    print(f"as planned: {named}" if named else "as planned: nothing else was to change")
     return 0
 
 

@@ -65,6 +65,7 @@ def to_summary(plan: Plan) -> list[str]:
                 ("placedOtherwise", "placed otherwise"),
                 ("contentOnly", "changed in place"),
                 ("deleted", "deleted"),
+                ("withdrawn", "taken out of all clusters"),
             )
             if counts[key]
         ]
@@ -105,7 +106,10 @@ def _print_object(console: Console, obj: ObjectPlan, *, has_diffs: bool, is_expl
 def _title(obj: ObjectPlan) -> str:
     if obj.action is Action.CHANGE:
         return "placed otherwise" if obj.is_placed_otherwise else "changed in place"
-    return {Action.CREATE: "created", Action.DELETE: "deleted"}.get(obj.action, "as it is")
+    return _TITLES.get(obj.action, "as it is")
+
+
+_TITLES = {Action.CREATE: "created", Action.DELETE: "deleted", Action.WITHDRAW: "taken out of all clusters"}
 
 
 def _object_table(obj: ObjectPlan) -> Table:

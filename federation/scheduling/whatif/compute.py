@@ -175,7 +175,7 @@ def _plan(subject: _Subject, walked: Walk | None, facts: Facts, *, is_explained:
     either: Mapping[str, Any] = after or before or {}
     template = (either.get("spec") or {}).get("template") or {}
     metadata = either.get("metadata") or {}
-    action = _action(old, new, has_changed=any(row.is_changed for row in rows))
+    action = _action(old, new, has_changed=any(row.is_changed for row in rows), is_gone=walked is None)
     return ObjectPlan(
         type_.resource,
         str(metadata.get("namespace") or ""),
@@ -221,12 +221,14 @@ def _unplaced(walked: Walk | None, type_: FederatedType) -> int:
     return max(0, (decision.unit.desired_replicas or 0) - placed)
 
 
-def _action(old: Mapping[str, Copy], new: Mapping[str, Copy], *, has_changed: bool) -> Action:
+def _action(old: Mapping[str, Copy], new: Mapping[str, Copy], *, has_changed: bool, is_gone: bool) -> Action:
     if not has_changed:
         return Action.NONE
     if not old:
         return Action.CREATE
-    return Action.CHANGE if new else Action.DELETE
+    if new:
+        return Action.CHANGE
+    return Action.DELETE if is_gone else Action.WITHDRAW
 
 
 def _reason(action: Action, walked: Walk | None, *, is_named: bool) -> str:

@@ -18,6 +18,8 @@ class Action(StrEnum):
     CREATE = "create"
     CHANGE = "change"
     DELETE = "delete"
+    WITHDRAW = "withdraw"
+    """It stays, and leaves every cluster."""
     NONE = "none"
 
 
@@ -143,6 +145,7 @@ class Plan:
         return {
             "created": actions.count(Action.CREATE),
             "deleted": actions.count(Action.DELETE),
+            "withdrawn": actions.count(Action.WITHDRAW),
             "placedOtherwise": sum(obj.action is Action.CHANGE and obj.is_placed_otherwise for obj in self.changed),
             "contentOnly": sum(obj.action is Action.CHANGE and not obj.is_placed_otherwise for obj in self.changed),
             "replicasMoved": moved,

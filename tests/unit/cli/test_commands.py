@@ -72,6 +72,8 @@ async def _prepare(parts: Parts) -> None:
     await parts.journal.append(
         DecisionRecord(LATER - timedelta(hours=1), "apps", "Deployment", "default", "held", "Scheduled", 1.5, held)
     )
+    scored = orjson.dumps(_SCORED)
+    await parts.journal.append(DecisionRecord(NOW, "apps", "Deployment", "default", "scored", "Scheduled", 1.5, scored))
     deferred = orjson.dumps(_DEFERRED)
     await parts.journal.append(
         DecisionRecord(LATER, "apps", "Deployment", "default", "held", "Deferred", 1.5, deferred)
@@ -83,6 +85,20 @@ async def _prepare(parts: Parts) -> None:
     )
 
 
+_SCORED = {
+    "outcome": "Scheduled",
+    "unit": {"kind": "Deployment", "mode": "Duplicate"},
+    "clusters": ["east", "north"],
+    "placements": {"east": None},
+    "scores": {
+        "clusters": ["east", "north"],
+        "plugins": [
+            {"plugin": "TaintToleration", "weight": 1, "raw": [0, 0], "normalised": [100, 100]},
+            {"plugin": "cost", "weight": 5, "raw": [20, 10], "normalised": [20, 10]},
+        ],
+        "totals": [200, 150],
+    },
+}
 _DEFERRED = {
     "policy": {"namespace": "default", "name": "divide"},
     "because": ["clusterLabelsHashes"],
@@ -171,6 +187,30 @@ def test_why_answers_for_every_cluster(server: Parts, target: str) -> None:
     assert "2 in clusters without this label" in text
     assert "not counted, because unready or tainted: us" in text
     assert "5 without a place within maxSkew 1 of topology key region" in text
+
+
+def test_why_takes_kind_and_name_as_kubectl_does(server: Parts) -> None:
+    assert fedctl(server, "why", "deploy", "web").stdout.startswith("deployment/web in default: Scheduled\n")
+
+
+def test_scores_that_all_clusters_share_are_told_once(server: Parts) -> None:
+    text = fedctl(server, "why", "deployment/scored").stdout
+    rows = {line.split()[0]: line for line in text.splitlines() if line.split()}
+    assert rows["east"].endswith("selected (cost 5 * 20)")
+    assert rows["north"].endswith("available, not selected (cost 5 * 10)")
+    assert rows["same"] == "same for all: TaintToleration 100"
+
+
+COMMANDS = ("demo", "up", "serve", "join", "unjoin", "clusters", "why", "plan", "apply-plan", "kubeconfig", "version")
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_fits_a_narrow_terminal_and_names_what_values_are(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = fedctl(None, *filter(None, (command,)), "--help").stdout
+    assert [line for line in text.splitlines() if len(line) > 80] == []
+    options = [line for line in text.splitlines() if line.lstrip().startswith("-")]
+    assert [line for line in options if "<" in line.partition("--")[2].partition("  ")[0]] == []
 
 
 def test_why_tells_what_placed_an_object_that_was_not_looked_at_again(server: Parts) -> None:

@@ -8,7 +8,7 @@ import pytest
 from federation.api import names
 from federation.api.selectors import compile_cluster_terms
 from federation.scheduling.framework.types import Toleration
-from federation.scheduling.overriding import ignored_annotations, overrides_from_annotations, without_overriding
+from federation.scheduling.overriding import FORMS, ignored_annotations, overrides_from_annotations, without_overriding
 from federation.scheduling.policy import Preferences, to_preferences
 
 POLICY = to_preferences([{"cluster": "north", "preferences": {"weight": 7, "maxReplicas": 8, "minReplicas": 1}}])
@@ -61,7 +61,9 @@ def preferences_of(*entries: Any) -> Preferences:
 )
 def test_a_value_of_another_type_than_the_policys_makes_the_annotation_count_for_nothing(key: str, text: str) -> None:
     assert overrides_from_annotations({key: text}, POLICY) == {}
-    assert ignored_annotations({key: text, "other": "x"}) == {key: "its value cannot be understood"}
+    assert ignored_annotations({key: text, "other": "x"}) == {
+        key: f"its value cannot be understood; write {FORMS[key]}"
+    }
 
 
 def test_affinity_is_read_as_strictly() -> None:

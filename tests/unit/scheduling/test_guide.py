@@ -1,0 +1,60 @@
+"""`docs/scheduling.md` does what it says: manifests are valid, annotations are understood, every plugin is listed."""
+
+import re
+from dataclasses import fields
+from typing import Any
+
+import yaml
+from tests.support.sources import ROOT
+
+from federation.api import names
+from federation.api.v1alpha1.definitions import KINDS
+from federation.scheduling.engine import Engine
+from federation.scheduling.framework.profile import BINPACK_PLUGIN, DEFAULT_PROFILE, apply_profile
+from federation.scheduling.framework.registry import load_plugins
+from federation.scheduling.overriding import FORMS, ignored_annotations, overrides_from_annotations
+
+GUIDE = (ROOT / "docs" / "scheduling.md").read_text()
+
+
+def manifests() -> dict[str, Any]:
+    blocks = re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+    return {manifest["kind"]: manifest for block in blocks for manifest in yaml.safe_load_all(block)}
+
+
+def rows() -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in GUIDE.splitlines() if line[:1] == "|"]
+
+
+def test_its_manifests_are_valid_and_its_profile_works() -> None:
+    models: dict[str, Any] = {kind.DEFINITION.resource.kind: kind for kind in KINDS}
+    found = manifests()
+    assert set(found) == {"PropagationPolicy", "SchedulingProfile"}
+    for kind, manifest in found.items():
+        models[kind].model_validate(manifest)
+    profile = apply_profile(DEFAULT_PROFILE, found["SchedulingProfile"])
+    assert Engine(load_plugins()).framework(profile) is not None
+
+
+def test_its_table_has_every_plugin_and_says_which_ones_run() -> None:
+    plugins = load_plugins()
+    listed = {name: row[2] for row in rows() if len(row) == 3 for name in row[0].split(", ") if name in plugins.names}
+    assert set(listed) == set(plugins.names)
+    points = (getattr(DEFAULT_PROFILE, field.name) for field in fields(DEFAULT_PROFILE) if field.name != "name")
+    running = {ref.name for point in points if isinstance(point, tuple) for ref in point if hasattr(ref, "name")}
+    assert {name for name, runs in listed.items() if runs.startswith("yes")} == running | {BINPACK_PLUGIN}
+
+
+def test_annotations_are_understood_as_they_are_written_there() -> None:
+    given = {row[0].strip("`"): re.findall(r"`([^`]+)`", row[1]) for row in rows() if row[0].startswith("`kubeadmiral")}
+    assert set(FORMS) <= set(given)
+    for key in FORMS.keys() - {names.AFFINITY}:
+        for value in given[key]:
+            assert overrides_from_annotations({key: value}), (key, value)
+
+
+def test_what_is_proposed_for_a_wrong_annotation_is_understood() -> None:
+    for key, form in FORMS.items():
+        value = {names.MAX_CLUSTERS: "0"}.get(key, form.split(" or ")[0])
+        assert ignored_annotations({key: value}) == {}
+        assert overrides_from_annotations({key: value})
