@@ -134,9 +134,11 @@ def _say_nothing_decided(subject: _Subject, question: Question) -> str:
         return f"{target} stays here: no FederatedTypeConfig says that members get objects of its kind"
     if clusters := subject.placed.clusters():
         return f"{target} goes to {', '.join(clusters)}; the scheduler has nothing to do with that"
+    follow = f"; or have it follow a workload that is placed, by the annotation {names.FOLLOWERS} there"
     return (
         f"{target} was never scheduled: no existing policy applies to it; name one in its label"
         f" {names.PROPAGATION_POLICY_LABEL}, or select it in a policy's spec.resourceSelectors"
+        f"{follow if subject.placed.may_follow else ''}"
     )
 
 

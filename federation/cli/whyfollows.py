@@ -4,18 +4,19 @@ No decision is behind that, so that it is read from the federated object as it i
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rich.console import Console
 
 from federation.api import names
+from federation.api.federatedtype import from_config
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS, Resource
 from federation.base.errors import Forbidden, NotFound
 from federation.cli.printing import print_field
 from federation.client.http import HTTPClient
 from federation.planning.followers.following import stored_leaders
-from federation.planning.followers.leading import identity_of
+from federation.planning.followers.leading import identity_of, may_follow
 from federation.planning.followers.released import kept_for
 from federation.planning.naming import federated_object_name
 from federation.planning.placements import effective_placement, placement_of
@@ -39,9 +40,13 @@ class Following:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An object as the federation knows it. `is_federated`: its kind is one that members get at all."""
+    """An object as the federation knows it.
+
+    `is_federated`: its kind is one that members get at all; `may_follow`: one that may follow workloads.
+    """
 
     is_federated: bool = True
+    may_follow: bool = False
     fed_object: Mapping[str, Any] | None = None
 
     def following(self) -> Following | None:
@@ -66,20 +71,20 @@ async def read_placed(host: HTTPClient, resource: Resource, namespace: str, name
     except Forbidden:
         return Placed()
     federated_resource = FEDERATED_OBJECTS if resource.namespaced else CLUSTER_FEDERATED_OBJECTS
-    is_federated = False
+    placed = Placed(is_federated=False)
     for config in configs:
         source = config["spec"]["sourceType"]
         if (source.get("group", ""), source["kind"]) != (resource.group, resource.kind):
             continue
-        is_federated = True
+        placed = Placed(may_follow=may_follow(resource.group, resource.kind, from_config(config)))
         try:
             federated_name = federated_object_name(name, config["metadata"]["name"])
             found = await host.get(federated_resource, federated_name, namespace if resource.namespaced else "")
         except (NotFound, Forbidden):
             continue
         if identity_of(found).name == name:
-            return Placed(fed_object=found)
-    return Placed(is_federated)
+            return replace(placed, fed_object=found)
+    return placed
 
 
 def print_following(console: Console, following: Following) -> None:

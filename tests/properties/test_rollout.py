@@ -96,3 +96,12 @@ def test_what_members_may_surge_and_miss_stays_within_the_budgets(
     removed = sum(t.replicas - (p.replicas or 0) for t in targets if (p := plans.get(t.cluster)) and p.only_replicas)
     assert sum(plan.surge_max or 0 for plan in granted) <= max(surge, 1)
     assert allowed + removed <= max(unavailable, 1)
+
+
+def test_an_empty_cluster_waits_while_the_whole_budget_is_out_and_nothing_is_scaled() -> None:
+    busy = dataclasses.replace(
+        _target("busy", 3, 3), is_updated=True, updated=3, updated_available=3, actual=4, surge_max=1
+    )
+    assert plan_rollout(3, 1, 0, [busy, _target("empty", 0, 0)]) == {"busy": ClusterPlan()}
+    growing = [busy, _target("empty", 0, 1)]
+    assert plan_rollout(4, 1, 0, growing) == {"busy": ClusterPlan(), "empty": ClusterPlan()}

@@ -12,7 +12,7 @@ from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, DEPLOYMENTS, FED
 from federation.base.errors import NotFound
 from federation.planning.followers.following import is_refusing, stored_leaders
 from federation.planning.followers.index import FollowerIndex
-from federation.planning.followers.leading import identity_of, is_follower_kind, lead_of
+from federation.planning.followers.leading import identity_of, lead_of
 from federation.planning.followers.released import kept_for
 from federation.planning.memberobject import effective_placement
 from federation.planning.naming import federated_object_name
@@ -71,13 +71,9 @@ async def members_hold_all_that_is_placed(world: World) -> AsyncIterator[str]:
 async def followers_are_with_their_leaders(world: World) -> AsyncIterator[str]:
     """Every follower is placed where its leaders take it or left it, nowhere else, and names them."""
     federated = (await _federated(world)).values()
-    index, scaling = (
-        FollowerIndex(),
-        {type_.key[::2] for type_ in world.plane.types.all() if type_.scale_target_ref_path},
-    )
+    index, types = FollowerIndex(), world.plane.types
     for obj in federated:
-        type_ = world.plane.types.for_object(obj["spec"]["template"])
-        lead = lead_of(obj, type_, lambda group, kind: is_follower_kind(group, kind) or (group, kind) in scaling)
+        lead = lead_of(obj, types.for_object(obj["spec"]["template"]), types.for_group_kind)
         index.put(identity_of(obj), lead.followers)
     for obj in federated:
         identity = identity_of(obj)

@@ -15,7 +15,7 @@ from federation.client.protocol import Client
 from federation.controllers.follower.reconcile import Reconciler
 from federation.planning.followers.following import stored_leaders
 from federation.planning.followers.index import FollowerIndex
-from federation.planning.followers.leading import identity_of, is_follower_kind, is_leader_kind, lead_of
+from federation.planning.followers.leading import identity_of, is_leader_kind, lead_of, leads
 from federation.planning.followers.references import Identity
 from federation.planning.followers.released import is_released
 from federation.planning.naming import federated_object_name
@@ -116,7 +116,7 @@ class FollowerController:
                 released = self._reconciler.release(leader)
             changed = self._index.put(leader, {})
         else:
-            lead = lead_of(new, self.type_of(new), self._is_followable)
+            lead = lead_of(new, self.type_of(new), self._types.for_group_kind)
             changed = self._index.put(leader, lead.followers)
             if is_released(new):
                 released = self._reconciler.release(leader)
@@ -129,16 +129,10 @@ class FollowerController:
 
     def _on_type(self, type_: FederatedType) -> None:
         """Read every leader again when a type comes or goes that leads, or that may follow because it scales."""
-        if self._is_indexing and (type_.scale_target_ref_path or is_leader_kind(_manifest_of(type_))):
+        if self._is_indexing and (type_.scale_target_ref_path or leads(type_)):
             for federated in self._informer.list():
                 if is_leader_kind(federated["spec"]["template"]):
                     self._lead(identity_of(federated), federated, federated)
-
-    def _is_followable(self, group: str, kind: str) -> bool:
-        if is_follower_kind(group, kind):
-            return True
-        type_ = self._types.for_group_kind(group, kind)
-        return type_ is not None and bool(type_.scale_target_ref_path)
 
     def _is_follower(self, identity: Identity, federated: Object) -> bool:
         """Say whether the object follows somebody, or is still written that it does."""
@@ -158,10 +152,6 @@ class FollowerController:
         for federated in self._informer.list():
             if self._is_follower(identity_of(federated), federated):
                 yield key_of(federated)
-
-
-def _manifest_of(type_: FederatedType) -> Object:
-    return {"apiVersion": type_.resource.api_version, "kind": type_.resource.kind}
 
 
 def _listed(federated: Object) -> str | None:

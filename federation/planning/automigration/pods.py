@@ -67,7 +67,7 @@ def has_scheduling_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> bo
     before, after = scheduled_condition(old), scheduled_condition(new)
     if before is None or after is None:
         return before is not after
-    return any(before.get(key) != after.get(key) for key in _COMPARED)
+    return any((before.get(key) or "") != (after.get(key) or "") for key in _COMPARED)
 
 
 def _age_s(since: Any, now: datetime) -> float:

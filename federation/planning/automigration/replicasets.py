@@ -18,11 +18,19 @@ TEMPLATE_HASH = "templateHash"
 def template_hash(template: Mapping[str, Any]) -> str:
     """Return a hash of a pod template that does not depend on its pod-template-hash label."""
     metadata = template.get("metadata") or {}
-    labels = metadata.get("labels") or {}
-    if TEMPLATE_HASH_LABEL in labels:
-        kept = {key: value for key, value in labels.items() if key != TEMPLATE_HASH_LABEL}
-        template = {**template, "metadata": {**metadata, "labels": kept}}
-    return content_hash(template)
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != TEMPLATE_HASH_LABEL}
+    return content_hash(_without_empty({**template, "metadata": {**metadata, "labels": labels}}) or {})
+
+
+def _without_empty(value: Any) -> Any:
+    """Return the value without fields that are null or empty, None when nothing is left."""
+    if isinstance(value, Mapping):
+        fields = ((key, _without_empty(inner)) for key, inner in value.items())
+        return {key: inner for key, inner in fields if inner is not None} or None
+    if isinstance(value, list):
+        # An empty item counts: the others would not be where they are.
+        return [_without_empty(inner) for inner in value] or None
+    return None if value == "" else value
 
 
 def newest_replica_set(deployment: Mapping[str, Any], replica_sets: Iterable[Object]) -> Object | None:

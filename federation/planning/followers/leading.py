@@ -20,8 +20,8 @@ from federation.planning.overrides.jsonpatch import parse_pointer
 from federation.planning.overrides.podspec import pod_spec_path
 from federation.planning.placements import effective_placement
 
-IsFollowable = Callable[[str, str], bool]
-"""Says of a group and kind whether such objects may follow; see `is_follower_kind` for those that always may."""
+FindType = Callable[[str, str], FederatedType | None]
+"""Returns the federated type of a group and kind."""
 
 _CONTAINERS = ("initContainers", "containers", "ephemeralContainers")
 _REFERRING = frozenset(("imagePullSecrets", "volumes", "serviceAccountName", "serviceAccount", *_CONTAINERS))
@@ -49,9 +49,19 @@ class Lead:
 NOBODY = Lead({})
 
 
-def is_follower_kind(group: str, kind: str) -> bool:
-    """Say whether objects of this kind may follow; those that scale a workload may, too, which their type says."""
-    return (group, kind) in _FOLLOWER_KINDS
+def may_follow(group: str, kind: str, type_: FederatedType | None) -> bool:
+    """Say whether objects of this kind may follow: what workloads need, and what scales them, which its type says.
+
+    What leads never follows, whatever its type says, so that nobody follows himself by way of others.
+    """
+    if (group, kind) in _FOLLOWER_KINDS:
+        return True
+    return type_ is not None and bool(type_.scale_target_ref_path) and not leads(type_)
+
+
+def leads(type_: FederatedType) -> bool:
+    """Say whether objects of the type have pods, and so may lead."""
+    return is_leader_kind({"apiVersion": type_.resource.api_version, "kind": type_.resource.kind})
 
 
 def is_leader_kind(template: Mapping[str, Any]) -> bool:
@@ -86,12 +96,12 @@ def is_dry_run(fed_object: Mapping[str, Any]) -> bool:
     return annotations.get(names.DRY_RUN) == "true" and not (fed_object.get("status") or {}).get("clusters")
 
 
-def lead_of(fed_object: Mapping[str, Any], type_: FederatedType | None, is_followable: IsFollowable) -> Lead:
+def lead_of(fed_object: Mapping[str, Any], type_: FederatedType | None, find_type: FindType) -> Lead:
     """Return whom a federated object takes along. `type_` is its federated type, None when it has none (any more)."""
     template = (fed_object.get("spec") or {}).get("template") or {}
     if not is_leader_kind(template) or not is_leading(fed_object):
         return NOBODY
-    listed, problem = _listed(fed_object, is_followable)
+    listed, problem = _listed(fed_object, find_type)
     everywhere = effective_placement(fed_object)
     followers = dict.fromkeys(needs_of(template) | listed, everywhere)
     if type_ is None:
@@ -111,14 +121,14 @@ def needs_of(workload: Mapping[str, Any]) -> set[Reference]:
         return set()
 
 
-def _listed(fed_object: Mapping[str, Any], is_followable: IsFollowable) -> tuple[set[Reference], str]:
+def _listed(fed_object: Mapping[str, Any], find_type: FindType) -> tuple[set[Reference], str]:
     """Return the explicit followers of kinds that may follow, and what is wrong with the annotation."""
     try:
         listed = listed_followers(fed_object["metadata"].get("annotations") or {})
     except FollowersError as error:
         return set(), str(error)
-    wrong = sorted(f"{ref.group}/{ref.kind}".lstrip("/") for ref in listed if not is_followable(ref.group, ref.kind))
-    allowed = {reference for reference in listed if is_followable(reference.group, reference.kind)}
+    allowed = {ref for ref in listed if may_follow(ref.group, ref.kind, find_type(ref.group, ref.kind))}
+    wrong = sorted({f"{ref.group}/{ref.kind}".lstrip("/") for ref in listed - allowed})
     return allowed, f"annotation {names.FOLLOWERS}: objects of kind {', '.join(wrong)} cannot follow" if wrong else ""
 
 

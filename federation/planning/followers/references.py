@@ -119,12 +119,15 @@ def listed_followers(annotations: Mapping[str, str]) -> set[Reference]:
     text = annotations.get(names.FOLLOWERS)
     if not text:
         return set()
+    remedy = 'write a list such as [{"kind":"Service","name":"web"}]'
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise FollowersError(f"annotation {names.FOLLOWERS}: {error}") from error
+        raise FollowersError(f"annotation {names.FOLLOWERS}: not JSON, {error}; {remedy}") from error
+    if value is None:
+        return set()
     if not isinstance(value, list):
-        raise FollowersError(f'annotation {names.FOLLOWERS}: write a list such as [{{"kind":"Service","name":"web"}}]')
+        raise FollowersError(f"annotation {names.FOLLOWERS}: {remedy}")
     return {_listed(entry, index) for index, entry in enumerate(value)}
 
 

@@ -147,7 +147,7 @@ def plan_rollout(
 
 def _is_scaling_only(growing: list[Target], shrinking: list[Target], staying: list[Target], *, by_surge: bool) -> bool:
     """Say whether replicas only grow, or only shrink, and there is nothing to update."""
-    if growing and shrinking:
+    if bool(growing) == bool(shrinking):
         return False
     return all(t.to_update == 0 and not t.is_flipping(by_surge=by_surge) for t in (*growing, *shrinking, *staying))
 

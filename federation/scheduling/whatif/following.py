@@ -11,7 +11,7 @@ from typing import Any
 from federation.api.federatedtype import FederatedType
 from federation.planning.followers.following import is_refusing, plan_following
 from federation.planning.followers.index import FollowerIndex
-from federation.planning.followers.leading import Lead, identity_of, is_follower_kind, is_leader_kind, lead_of
+from federation.planning.followers.leading import Lead, identity_of, is_leader_kind, lead_of
 from federation.planning.followers.references import Identity
 from federation.planning.followers.released import NOBODY_KEPT, kept_for
 from federation.planning.naming import federated_object_name
@@ -73,11 +73,10 @@ class Followers:
         )
 
     def _lead(self, fed_object: Mapping[str, Any]) -> Lead:
-        return lead_of(fed_object, self._facts.type_of(_template(fed_object)), self._is_followable)
+        return lead_of(fed_object, self._facts.type_of(_template(fed_object)), self._type_of)
 
-    def _is_followable(self, group: str, kind: str) -> bool:
-        type_ = self._types.get((group, kind))
-        return is_follower_kind(group, kind) or (type_ is not None and bool(type_.scale_target_ref_path))
+    def _type_of(self, group: str, kind: str) -> FederatedType | None:
+        return self._types.get((group, kind))
 
 
 def describe(leaders: Iterable[Identity]) -> str:

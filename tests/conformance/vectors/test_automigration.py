@@ -27,12 +27,12 @@ def with_times(value: Any) -> Any:
 def test_pods_are_counted_and_compared_like_the_reference(case: dict[str, Any]) -> None:
     given, expected = with_times(case["input"]), case["expected"]
     if given["op"] == "conditionChanged":
-        assert has_scheduling_changed(given["oldPod"], given["newPod"]) == expected["changed"]
+        assert has_scheduling_changed(given["oldPod"] or {}, given["newPod"] or {}) == expected["changed"]
         return
-    count = count_pods(given["pods"], NOW, given["thresholdNs"] / 1e9)
-    crossing_ns = None if count.next_crossing_s is None else count.next_crossing_s * 1e9
+    count = count_pods(given["pods"] or (), NOW, given["thresholdNs"] / 1e9)
+    crossing_ns = None if count.next_crossing_s is None else pytest.approx(count.next_crossing_s * 1e9, abs=1000)
     assert (count.scheduled, count.unschedulable) == (expected["scheduled"], expected["unschedulable"])
-    assert crossing_ns == expected["nextCrossInNs"]
+    assert expected.get("nextCrossInNs") == crossing_ns
 
 
 @pytest.mark.parametrize("case", load("pod_template_equal_ignore_hash"), ids=case_id)

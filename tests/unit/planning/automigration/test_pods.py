@@ -2,9 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from federation.api.resources import Object
-from federation.planning.automigration.pods import count_pods
-from federation.planning.automigration.replicasets import newest_replica_set, slim_replica_set
+from federation.planning.automigration.pods import count_pods, has_scheduling_changed
+from federation.planning.automigration.replicasets import newest_replica_set, slim_replica_set, template_hash
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -21,6 +23,32 @@ def test_the_newest_replica_set_is_the_one_with_the_deployments_template() -> No
     twin = a_replica_set("twin", {"app": "2", "pod-template-hash": "z"}, "2026-01-03T00:00:00Z")
     assert newest_replica_set(deployment, [old, twin, new]) is new
     assert newest_replica_set(deployment, [old]) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ({"metadata": {"labels": {"pod-template-hash": "x"}}, "spec": {}}, {"spec": {}}, True),
+        ({"metadata": {"labels": {"pod-template-hash": "x"}, "creationTimestamp": None}}, {"metadata": {}}, True),
+        ({"spec": {"volumes": [], "securityContext": {}, "subdomain": ""}}, {"spec": {}}, True),
+        ({"spec": {"containers": [{}, {"name": "a"}]}}, {"spec": {"containers": [{"name": "a"}]}}, False),
+        ({"spec": {"hostUsers": False}}, {"spec": {}}, False),
+        ({"spec": {"a": 0}}, {"spec": {}}, False),
+        ({"metadata": {"labels": {"a": "b"}}}, {"metadata": {}}, False),
+    ],
+)
+def test_templates_are_compared_as_kubernetes_does(one: Object, other: Object, *, expected: bool) -> None:
+    assert (template_hash(one) == template_hash(other)) is expected
+
+
+def test_a_scheduling_condition_that_says_the_same_has_not_changed() -> None:
+    def pod(**condition: str | None) -> Object:
+        return {"status": {"conditions": [{"type": "PodScheduled", "status": "False", **condition}]}}
+
+    assert not has_scheduling_changed(pod(message="", lastProbeTime=None), pod())
+    assert has_scheduling_changed(pod(reason="Unschedulable"), pod())
+    assert has_scheduling_changed(pod(), {"status": {"conditions": []}})
+    assert not has_scheduling_changed({}, {"status": {"conditions": None}})
 
 
 def test_pods_wait_until_the_threshold_and_those_that_leave_do_not_count() -> None:

@@ -1,15 +1,17 @@
 """Whom a workload takes along, and where to."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from federation.api import names
-from federation.api.federatedtype import default_type_configs, from_config
-from federation.planning.followers.leading import is_follower_kind, lead_of
+from federation.api.federatedtype import FederatedType, default_type_configs, from_config
+from federation.planning.followers.leading import lead_of, may_follow
 from federation.planning.followers.references import Reference
 
-DEPLOYMENT = next(from_config(c) for c in default_type_configs() if c["metadata"]["name"] == "deployments.apps")
+TYPES = {(t.resource.group, t.resource.kind): t for t in map(from_config, default_type_configs())}
+DEPLOYMENT = TYPES["apps", "Deployment"]
 SETTINGS, SPECIAL = Reference("", "ConfigMap", "settings"), Reference("", "ConfigMap", "special")
 VOLUME = "/spec/template/spec/volumes/0/configMap/name"
 
@@ -39,8 +41,12 @@ def _leader(*patches: dict[str, Any], **annotations: str) -> dict[str, Any]:
     }
 
 
+def _find_type(group: str, kind: str) -> FederatedType | None:
+    return TYPES.get((group, kind))
+
+
 def _followers(leader: dict[str, Any]) -> dict[Reference, set[str]]:
-    return {ref: set(clusters) for ref, clusters in lead_of(leader, DEPLOYMENT, is_follower_kind).followers.items()}
+    return {ref: set(clusters) for ref, clusters in lead_of(leader, DEPLOYMENT, _find_type).followers.items()}
 
 
 def test_what_the_template_refers_to_goes_everywhere_the_workload_goes() -> None:
@@ -92,15 +98,50 @@ def test_a_workload_that_is_not_to_be_followed_leads_nobody(annotations: dict[st
 
 def test_listed_objects_follow_when_their_kind_may() -> None:
     listed = '[{"kind":"Service","name":"web"},{"group":"apps","kind":"Deployment","name":"other"}]'
-    lead = lead_of(_leader(**{names.FOLLOWERS: listed}), DEPLOYMENT, is_follower_kind)
+    lead = lead_of(_leader(**{names.FOLLOWERS: listed}), DEPLOYMENT, _find_type)
     assert set(lead.followers) == {SETTINGS, Reference("", "Service", "web")}
     assert lead.problem == f"annotation {names.FOLLOWERS}: objects of kind apps/Deployment cannot follow"
 
 
 def test_a_list_that_cannot_be_read_leaves_what_the_pods_need() -> None:
-    lead = lead_of(_leader(**{names.FOLLOWERS: "["}), DEPLOYMENT, is_follower_kind)
+    lead = lead_of(_leader(**{names.FOLLOWERS: "["}), DEPLOYMENT, _find_type)
     assert set(lead.followers) == {SETTINGS}
     assert names.FOLLOWERS in lead.problem
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "path"),
+    [
+        ("apps/v1", "Deployment", ("template", "spec")),
+        ("apps/v1", "StatefulSet", ("template", "spec")),
+        ("apps/v1", "DaemonSet", ("template", "spec")),
+        ("batch/v1", "Job", ("template", "spec")),
+        ("batch/v1", "CronJob", ("jobTemplate", "spec", "template", "spec")),
+        ("batch/v1beta1", "CronJob", ("jobTemplate", "spec", "template", "spec")),
+        ("v1", "Pod", ()),
+    ],
+)
+def test_every_kind_with_pods_leads_also_by_overrides(api_version: str, kind: str, path: tuple[str, ...]) -> None:
+    pointer = "/".join(("", "spec", *path, "serviceAccountName"))
+    leader = _leader({"path": pointer, "value": "special"})
+    spec: dict[str, Any] = leader["spec"]["template"]["spec"]["template"]["spec"]
+    for key in reversed(path):
+        spec = {key: spec}
+    leader["spec"]["template"] |= {"apiVersion": api_version, "kind": kind, "spec": spec}
+    assert _followers(leader) == {SETTINGS: {"east", "west"}, Reference("", "ServiceAccount", "special"): {"west"}}
+
+
+def test_what_leads_never_follows_and_so_nobody_follows_himself() -> None:
+    scaled = replace(DEPLOYMENT, scale_target_ref_path=("spec", "scaleTargetRef"))
+    assert not may_follow("apps", "Deployment", scaled)
+    hpa = TYPES["autoscaling", "HorizontalPodAutoscaler"]
+    assert may_follow("autoscaling", "HorizontalPodAutoscaler", hpa)
+    assert not may_follow("autoscaling", "HorizontalPodAutoscaler", replace(hpa, scale_target_ref_path=()))
+    assert not may_follow("autoscaling", "HorizontalPodAutoscaler", None)
+    listed = '[{"group":"apps","kind":"Deployment","name":"web"},{"group":"apps","kind":"Deployment","name":"api"}]'
+    lead = lead_of(_leader(**{names.FOLLOWERS: listed}), DEPLOYMENT, lambda *_: scaled)
+    assert set(lead.followers) == {SETTINGS}
+    assert lead.problem == f"annotation {names.FOLLOWERS}: objects of kind apps/Deployment cannot follow"
 
 
 def test_only_workloads_lead() -> None:

@@ -82,6 +82,16 @@ def test_the_annotation_lists_followers() -> None:
     }
 
 
+@pytest.mark.parametrize("annotations", [{}, {names.FOLLOWERS: ""}, {names.FOLLOWERS: "null"}, {names.FOLLOWERS: "[]"}])
+def test_an_annotation_may_list_nobody(annotations: dict[str, str]) -> None:
+    assert listed_followers(annotations) == set()
+
+
+def test_what_is_wrong_with_the_annotation_is_said_with_a_remedy() -> None:
+    with pytest.raises(FollowersError, match=r'followers: not JSON, .*; write a list such as \[\{"kind":"Service"'):
+        listed_followers({names.FOLLOWERS: "[{"})
+
+
 @pytest.mark.parametrize("text", ["{", '{"kind":"Service","name":"web"}', '[{"kind":"Service"}]', '["web"]'])
 def test_an_annotation_that_lists_nothing_usable_is_refused_by_name(text: str) -> None:
     with pytest.raises(FollowersError, match=names.FOLLOWERS):
