@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from federation.cli.printing import a_table, print_field, print_table, print_wrapped, to_count
-from federation.scheduling.explain import ClusterRow, rows
+from federation.scheduling.explain import ClusterRow, in_force, is_in_force, rows
 from federation.scheduling.triggers import describe_deferral, describe_triggers
 
 _ALIKE_MIN = 2
@@ -92,14 +92,16 @@ def _table(listed: list[ClusterRow], alike: Mapping[str, int], explanation: Mapp
     for heading in ("REPLICAS", "BEFORE", "SCORE"):
         table.add_column(heading, justify="right")
     table.add_column("WHY", overflow="fold")
-    weights = _weights(explanation)
+    weights, placed = _weights(explanation), in_force(explanation)
+    is_over = is_in_force(explanation)
     for row in listed:
+        is_kept = row.name in placed and not is_over
         table.add_row(
             row.name,
-            _replicas(row.replicas, is_present=row.is_selected),
+            _replicas(placed.get(row.name), is_present=row.name in placed),
             _replicas(row.previous, is_present=row.was_selected),
             "-" if row.total is None else str(row.total),
-            escape(_reason(row, alike, weights)),
+            escape(_reason(row, _verdict(row, alike, weights, is_over=is_over), is_kept=is_kept)),
         )
     return table
 
@@ -110,21 +112,21 @@ def _replicas(count: int | None, *, is_present: bool) -> str:
     return "all" if count is None else str(count)
 
 
-def _reason(row: ClusterRow, alike: Mapping[str, int], weights: Mapping[str, int]) -> str:
+def _reason(row: ClusterRow, verdict: str, *, is_kept: bool) -> str:
     remarks = (f"{plugin}: {'; '.join(said)}" for plugin, said in row.remarks.items())
-    return "; ".join(filter(None, (_verdict(row, alike, weights), *remarks)))
+    return "; ".join(filter(None, (verdict, *remarks, "stays as it was" if is_kept else "")))
 
 
-def _verdict(row: ClusterRow, alike: Mapping[str, int], weights: Mapping[str, int]) -> str:
+def _verdict(row: ClusterRow, alike: Mapping[str, int], weights: Mapping[str, int], *, is_over: bool) -> str:
+    """Return how the cluster fared; `is_over`: the decision came to its end, and selected clusters or not."""
     if row.rejected_by:
         return f"rejected by {row.rejected_by}: {'; '.join(row.reasons)}"
     own = {plugin: score for plugin, (_, score) in row.scores.items() if plugin not in alike}
     scores = ", ".join(_score(plugin, score, weights) for plugin, score in own.items())
-    if row.is_selected:
-        return f"selected ({scores})" if scores else "selected"
-    if row.total is None:
-        return "kept as it was" if row.was_selected else ""
-    return f"available, not selected ({scores})" if scores else "available, not selected"
+    if row.total is None and not row.is_selected:
+        return ""
+    said = "available" if not is_over else "selected" if row.is_selected else "available, not selected"
+    return f"{said} ({scores})" if scores else said
 
 
 def _score(plugin: str, normalised: int, weights: Mapping[str, int]) -> str:

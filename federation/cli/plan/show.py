@@ -79,6 +79,10 @@ def to_summary(plan: Plan) -> list[str]:
         lines.append(f"[bold]{to_count(counts['unplaced'], 'replica')} without a place[/bold]")
     if counts["waiting"]:
         lines.append(f"[bold]{to_count(counts['waiting'], 'replica')} beyond the room: no node for them now[/bold]")
+    if counts["stuck"]:
+        lines.append(
+            f"[bold]{to_count(counts['stuck'], 'object')} cannot be scheduled then[/bold], for the reasons above"
+        )
     return lines
 
 

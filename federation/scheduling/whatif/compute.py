@@ -32,7 +32,7 @@ from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import SchedulingMode
 from federation.scheduling.request import request_of
 from federation.scheduling.snapshot import Snapshot, to_cluster
-from federation.scheduling.turn import Due, Untouched
+from federation.scheduling.turn import Due, Stuck, Untouched
 from federation.scheduling.whatif.concern import concerned
 from federation.scheduling.whatif.copies import copies_of, to_rows, unplaced_of
 from federation.scheduling.whatif.following import Followers
@@ -185,6 +185,7 @@ def _plan(subject: _Subject, walked: Walk | None, facts: Facts, *, is_explained:
         unplaced=_unplaced(walked, type_),
         unplaced_before=unplaced_of(before, type_),
         waiting=sum(waiting.values()),
+        is_stuck=walked is not None and _is_stuck(walked),
         reason=_reason(action, walked, is_named=subject.is_named),
         problems=[*subject.amiss, *(walked.problems if walked is not None else ())],
         federated_name=str(metadata.get("name") or ""),
@@ -208,6 +209,12 @@ def _based_on(walked: Walk, facts: Facts) -> list[tuple[Resource, str, str]]:
         resource = OVERRIDE_POLICIES if reference.namespace else CLUSTER_OVERRIDE_POLICIES
         found.append((resource, reference.namespace, reference.name))
     return found
+
+
+def _is_stuck(walked: Walk) -> bool:
+    if walked.decision is not None:
+        return not walked.decision.is_success
+    return isinstance(walked.finding, Stuck)
 
 
 def _unplaced(walked: Walk | None, type_: FederatedType) -> int:

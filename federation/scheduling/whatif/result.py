@@ -74,6 +74,8 @@ class ObjectPlan:
     unplaced: int = 0
     unplaced_before: int = 0
     waiting: int = 0
+    is_stuck: bool = False
+    """Whether no decision about it is possible, so that it stays as it is."""
     reason: str = ""
     problems: Sequence[str] = ()
     federated_name: str = ""
@@ -153,6 +155,7 @@ class Plan:
             "replicasStopped": stopped,
             "unplaced": sum(obj.unplaced for obj in self.objects),
             "waiting": sum(obj.waiting for obj in self.objects),
+            "stuck": sum(obj.is_stuck for obj in self.objects),
             "lookedAt": self.looked_at,
         }
 

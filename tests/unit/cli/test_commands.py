@@ -74,6 +74,11 @@ async def _prepare(parts: Parts) -> None:
     )
     scored = orjson.dumps(_SCORED)
     await parts.journal.append(DecisionRecord(NOW, "apps", "Deployment", "default", "scored", "Scheduled", 1.5, scored))
+    failed = orjson.dumps({**_SCORED, "outcome": "PluginFailed", "placements": {}, "previous": {"east": 3}})
+    await client.create(DEPLOYMENTS, a_deployment("failed"))
+    await parts.journal.append(
+        DecisionRecord(LATER, "apps", "Deployment", "default", "failed", "PluginFailed", 1.5, failed)
+    )
     deferred = orjson.dumps(_DEFERRED)
     await parts.journal.append(
         DecisionRecord(LATER, "apps", "Deployment", "default", "held", "Deferred", 1.5, deferred)
@@ -187,6 +192,14 @@ def test_why_answers_for_every_cluster(server: Parts, target: str) -> None:
     assert "2 in clusters without this label" in text
     assert "not counted, because unready or tainted: us" in text
     assert "5 without a place within maxSkew 1 of topology key region" in text
+
+
+def test_after_a_failure_the_table_has_what_stays(server: Parts) -> None:
+    text = fedctl(server, "why", "deployment/failed").stdout
+    rows = {line.split()[0]: line for line in text.splitlines() if line.split()}
+    assert rows["east"].split(maxsplit=4)[1:] == ["3", "3", "200", "available (cost 5 * 20); stays as it was"]
+    assert rows["north"].split(maxsplit=4)[1:] == ["-", "-", "150", "available (cost 5 * 10)"]
+    assert rows["stays"] == "  stays     east 3"
 
 
 def test_why_takes_kind_and_name_as_kubectl_does(server: Parts) -> None:

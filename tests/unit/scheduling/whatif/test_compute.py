@@ -112,6 +112,7 @@ def test_replicas_without_a_place_are_counted() -> None:
     (obj,) = result.objects
     assert obj.action is Action.NONE
     assert obj.reason.startswith("0/2 clusters are available")
+    assert result.summary()["stuck"] == 1
 
 
 def test_replicas_that_fit_on_no_node_are_told_and_what_waits_already_is_not_free() -> None:
