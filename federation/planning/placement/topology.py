@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from federation.planning.hashing import fnv1_32_each
-from federation.planning.placement.replicas import WILDCARD, Demand, Plan, Steps
+from federation.planning.placement.replicas import WILDCARD, Demand, Plan, Preference, Steps
 from federation.planning.placement.room import Counts, Planner, Rooms, bounds_of, held_of, kept_of
 from federation.planning.placement.tree import Domain, SpreadConstraint
 
@@ -90,7 +90,14 @@ def _ask(planner: Planner, demand: Demand, leaf: Domain, amount: int) -> tuple[P
         avoid_disruption=demand.avoid_disruption,
         keep_unschedulable=demand.keep_unschedulable,
     )
-    return planner(asked, trace), trace
+    plan = planner(asked, trace)
+    if demand.avoid_disruption and current:
+        stays = {c: _least(n, own[c].maximum if c in own else None) for c, n in held_of(asked).items() if n}
+        if sum(plan.replicas.values()) + sum(plan.overflow.values()) < min(amount, sum(stays.values())):
+            # The policy wants nothing of what runs here, in clusters without a weight: that is no reason to move it.
+            trace.clear()
+            plan = planner(replace(asked, preferences={c: Preference(n, 0, n) for c, n in stays.items()}), trace)
+    return plan, trace
 
 
 @dataclass(slots=True)
@@ -125,12 +132,14 @@ def _share_out(topology: Topology, demand: Demand, learnt: Shares) -> tuple[Shar
         _sum_up(root, running)
         return _fill(root, total, running), ()
     limits = bounds_of(replace(demand, estimated={}) if demand.estimated else demand)
+    unwanted = _unwanted(demand)
     is_open = {
         leaf
         for leaf in leaves
         if learnt.get(leaf, 1) > 0
         and (not limits or any(limits.get(c, 1) > 0 for c in leaf.clusters))
         and not (topology.closed and topology.closed.issuperset(leaf.clusters))
+        and not (unwanted and unwanted.issuperset(leaf.clusters))
     }
     is_hard = any(constraint.is_hard for constraint in root.constraints())
     minimums = {c: own.minimum for c, own in demand.preferences.items() if own.minimum and c in held}
@@ -169,6 +178,14 @@ def _share_out(topology: Topology, demand: Demand, learnt: Shares) -> tuple[Shar
         if sum(start.values()) == total:
             break
     return start, current.binding
+
+
+def _unwanted(demand: Demand) -> frozenset[str]:
+    """Return the clusters that get nothing, because others have weights and they do not."""
+    preferences = demand.preferences.items()
+    if not any(own.weight for _, own in preferences):
+        return frozenset()
+    return frozenset([cluster for cluster, own in preferences if not own.weight and not own.minimum])
 
 
 class _Tops(NamedTuple):

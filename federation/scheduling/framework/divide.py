@@ -5,12 +5,13 @@ there.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from federation.planning.placement.failback import Offers, plan_with_trials
-from federation.planning.placement.replicas import Demand, Preference, Steps
-from federation.planning.placement.room import Planner, held_of
+from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
+from federation.planning.placement.room import Planner, bounds_of, held_of
 from federation.planning.placement.topology import Topology, plan_over
 from federation.scheduling.framework.interfaces import Arguments
 from federation.scheduling.framework.types import Change, Cluster, Division, Effect, SchedulingUnit
@@ -56,7 +57,13 @@ def _preferences(
     if not minimums and not maximums:
         of_weight = {weight: Preference(weight) for weight in {0, *weights.values()}}
         return {name: of_weight[weights.get(name, 0)] for name in names}
-    return {name: Preference(weights.get(name, 0), minimums.get(name, 0), maximums.get(name)) for name in names}
+    preferences = {}
+    for name in names:
+        minimum, maximum = minimums.get(name, 0), maximums.get(name)
+        # A taint may allow less than the policy's minimum.
+        least = minimum if maximum is None else min(minimum, maximum)
+        preferences[name] = Preference(weights.get(name, 0), least, maximum)
+    return preferences
 
 
 def divide_with(
@@ -73,6 +80,7 @@ def divide_with(
     With a `topology` (`topology.py`) it is made within the domains. Clusters that get none are left out. `awaits`: what
     can give a place to those that have none.
     """
+    planner = partial(_plan_within_bounds, planner)
     if topology is not None:
         planner = partial(plan_over, topology, planner)
     plan = plan_with_trials(planner, demand, offers_of(unit), steps)
@@ -96,6 +104,23 @@ def _waiting(demand: Demand, replicas: Mapping[str, int], explanation: Mapping[s
     room, held = (explanation.get("room") or {}).get("replicas") or {}, held_of(demand)
     more = {name: count - held[name] - room[name] for name, count in replicas.items() if name in room}
     return {name: count for name, count in more.items() if count > 0}
+
+
+def _plan_within_bounds(planner: Planner, demand: Demand, steps: Steps | None = None) -> Plan:
+    """Return a planner's plan without what it gives beyond bounds and caps to clusters where no more than that runs.
+
+    The original's arithmetic does so at times: where more runs than a bound allows, and with overflow.
+    """
+    plan = planner(demand, steps)
+    for cluster, bound in bounds_of(replace(demand, estimated={}) if demand.estimated else demand).items():
+        count, waiting = plan.replicas.get(cluster, 0), plan.overflow.get(cluster, 0)
+        if count + waiting > bound:
+            running = demand.current.get(cluster, 0)
+            most = max(bound, min(running, demand.limited.get(cluster, running)))
+            plan.replicas[cluster] = min(count, most)
+            if waiting:
+                plan.overflow[cluster] = min(waiting, most - plan.replicas[cluster])
+    return plan
 
 
 def current_replicas(unit: SchedulingUnit) -> dict[str, int]:

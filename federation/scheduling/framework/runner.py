@@ -20,6 +20,7 @@ from federation.scheduling.framework.cycle import (
 )
 from federation.scheduling.framework.enabled import Enabled, enable, failure, ignore, shapes_of, usable
 from federation.scheduling.framework.instrument import Instrument
+from federation.scheduling.framework.limits import find_breach
 from federation.scheduling.framework.memo import Roster
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.ranking import Ranking
@@ -121,9 +122,7 @@ class Framework:
             assert enabled.local is not None
             answer = enabled.local(cycle.unit, clusters, cycle.state)
         division: Division = usable(enabled, answer)
-        offered = set(map(_NAME, clusters))
-        for name, replicas in division.replicas.items():
-            if name not in offered or not isinstance(replicas, int) or replicas < 0:
-                raise PluginFailed(failure(enabled, f"it gave {replicas!r} replicas to {name!r}"))
+        if breach := find_breach(cycle.unit, clusters, division.replicas):
+            raise PluginFailed(failure(enabled, breach))
         self._instrument.plugin("replicas", enabled.name, started)
         return division

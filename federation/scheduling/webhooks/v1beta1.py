@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from federation.base.errors import PluginError
 from federation.scheduling.framework.cyclestate import CycleState
+from federation.scheduling.framework.limits import REPLICAS_MAX
 from federation.scheduling.framework.scores import SCORE_MAX
 from federation.scheduling.framework.types import (
     SUCCESS,
@@ -26,15 +27,13 @@ from federation.scheduling.framework.types import (
 from federation.scheduling.webhooks import answers
 from federation.scheduling.webhooks.answers import Entry
 from federation.scheduling.webhooks.configuration import WebhookOptions
-from federation.scheduling.webhooks.v1beta1payload import Extras, Payload, limits_of, request_uid, scores_of
+from federation.scheduling.webhooks.v1beta1payload import Extras, Payload, request_uid, scores_of, told_limits
 
 T = TypeVar("T")
 Exchange = Generator[Sequence[PluginRequest], Sequence[PluginResponse], T]
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "federation-scheduler"}
 RETRIES_MAX = 2
-_INT32_MAX = 2**31 - 1
-"""Kubernetes' largest number of replicas."""
 
 
 class Webhook:
@@ -87,15 +86,15 @@ class Webhook:
     def replicas_of_clusters(
         self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState
     ) -> Exchange[Division | Status]:
-        """Ask how many replicas each cluster gets; all that are wanted must be accounted for."""
-        limits = limits_of(unit, clusters)
+        """Ask how many replicas each cluster gets; all that are wanted must be accounted for.
+
+        That they keep to the limits is for the framework to check, as of every plugin.
+        """
         try:
+            limits = told_limits(unit, clusters)
             answer, entries = yield from self._ask("replicas", unit, clusters, state, limits)
-            replicas = {
-                name: answers.read_integer(entries[name], "replicas", limit.get("maxReplicas", _INT32_MAX), of=name)
-                for name, limit in limits.items()
-            }
-            unplaced = answers.read_integer({"unplaced": 0, **answer}, "unplaced", _INT32_MAX)
+            replicas = {name: answers.read_integer(entries[name], "replicas", REPLICAS_MAX, of=name) for name in limits}
+            unplaced = answers.read_integer({"unplaced": 0, **answer}, "unplaced", REPLICAS_MAX)
             self._remark(state, entries)
         except PluginError as problem:
             return error(str(problem))

@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from federation.scheduling.framework.capacity import rooms_of
+from federation.scheduling.framework.limits import limits_of
 from federation.scheduling.framework.types import Cluster, ClusterScore, SchedulingUnit
 from federation.scheduling.webhooks.answers import API_VERSION, REQUEST_KIND
 from federation.scheduling.webhooks.v1alpha1payload import affinity, placements, quantities, tolerations
@@ -93,16 +94,22 @@ def scores_of(scored: Sequence[ClusterScore]) -> Extras:
     return {entry.cluster.name: {"score": entry.score} for entry in scored}
 
 
-def limits_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, dict[str, int]]:
-    """Return what a replicas request adds: what policy and migrations allow, and how many more replicas surely fit."""
-    rooms = rooms_of(unit, clusters)
-    caps = unit.custom_migration.limited_capacity if unit.custom_migration else {}
+def told_limits(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, dict[str, int]]:
+    """Return what a replicas request adds: what each cluster needs and may have, and how many more surely fit.
+
+    The limits are those that the answer is held to: what runs and stays is part of `minReplicas`, and where replicas
+    are only taken away, nobody may have more than it has.
+    """
+    rooms, bounds = rooms_of(unit, clusters), limits_of(unit, clusters)
     limits: dict[str, dict[str, int]] = {}
     for cluster in clusters:
         name = cluster.name
-        limit = limits[name] = {"minReplicas": unit.min_replicas[name]} if unit.min_replicas.get(name) else {}
-        if most := [source[name] for source in (unit.max_replicas, caps) if name in source]:
-            limit["maxReplicas"] = min(most)
+        limit = limits[name] = {}
+        least, bound = max(unit.min_replicas.get(name, 0), bounds.least.get(name, 0)), bounds.most.get(name)
+        if least := least if bound is None else min(least, bound.most):
+            limit["minReplicas"] = least
+        if bound is not None:
+            limit["maxReplicas"] = bound.most
         if rooms is not None and cluster.node_classes is not None:
             limit["room"] = rooms.sure[name]
     return limits

@@ -11,6 +11,7 @@ from tests.support.vectors import ROOT
 
 from federation.api.v1alpha1.definitions import KINDS
 from federation.scheduling.framework.cyclestate import CycleState
+from federation.scheduling.framework.limits import find_breach
 from federation.scheduling.framework.registry import GROUP
 from federation.scheduling.framework.testing import DEPLOYMENT, NOW, a_divided_unit
 from federation.scheduling.framework.types import ClusterScore, PluginResponse
@@ -57,7 +58,7 @@ UNIT = a_divided_unit(
     name="web",
     labels={"team": "red"},
     request={"cpu": 250, "memory": 2**29},
-    current={"east": 6, "west": 4},
+    current={"east": 4, "west": 4},
     max_replicas={"west": 4},
 )
 CLUSTERS = [
@@ -109,6 +110,7 @@ def test_the_answers_of_the_guide_are_accepted() -> None:
     assert answered("score", scored) == [100, 45]
     assert [entry.cluster.name for entry in answered("select", selected)] == ["west", "east"]
     assert answered("replicas", divided).replicas == {"east": 5, "west": 4}
+    assert find_breach(UNIT, CLUSTERS, answered("replicas", divided).replicas) == ""
     assert answered("score", failed).reasons == ("the price list is older than a day",)
 
 

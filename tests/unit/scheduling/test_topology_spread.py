@@ -93,6 +93,16 @@ def test_a_domain_that_may_hold_nothing_does_not_count(fields: dict[str, Any]) -
     assert placed(decide(divided(10, spread(), **fields), *EU_AND_US), "e1", "e2", "u1") == [5, 5, 0]
 
 
+def test_what_runs_in_clusters_without_a_weight_stays_there_and_holds_nobody_down() -> None:
+    weights, current = {"e1": 1, "e2": 1}, {"e1": 1, "u1": 3}
+    assert decide(divided(4, spread(), weights=weights, current=current), *EU_AND_US).placements == current
+    grown = decide(divided(12, spread(), weights=weights, current=current), *EU_AND_US)
+    assert placed(grown, "u1") == [3]
+    assert sum(placed(grown, "e1", "e2")) == 9
+    moved = divided(4, spread(), weights=weights, current=current, avoid_disruption=False)
+    assert placed(decide(moved, *EU_AND_US), "e1", "e2", "u1") == [2, 2, 0]
+
+
 @pytest.mark.parametrize("shut", ["unready", "tainted"])
 def test_a_domain_that_is_unready_or_tainted_does_not_hold_the_others_down(shut: str) -> None:
     us = in_region("u1", "us")

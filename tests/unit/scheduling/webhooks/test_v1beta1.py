@@ -231,9 +231,9 @@ GOOD: Mapping[str, list[dict[str, Any]]] = {
         ),
         (
             "replicas",
-            [{"name": "east", "replicas": 5}, BOTH[1]],
+            [{"name": "east", "replicas": True}, BOTH[1]],
             {},
-            "replicas of east is 5, not an integer from 0 to 4",
+            "replicas of east is True, not an integer from",
         ),
         ("replicas", [BOTH[0], {"name": "west", "replicas": 10**12}], {}, "replicas of west is 1000000000000, not an"),
         (
@@ -307,7 +307,6 @@ def test_no_answer_does_harm(point: str, clusters: Any, unplaced: Any) -> None:
         assert len({entry.cluster.name for entry in result}) == len(result)
     else:
         assert set(result.replicas) == {"east", "west"}
-        assert result.replicas["east"] <= 4
         assert sum(result.replicas.values()) <= 6
 
 
