@@ -159,11 +159,11 @@ def to_cluster(source: Mapping[str, Any]) -> Cluster:
         is_joined=conditions.is_true(stated, names.CLUSTER_JOINED),
         is_ready=conditions.is_true(stated, names.CLUSTER_READY),
         is_terminating=bool(metadata.get("deletionTimestamp")),
-        allocatable=to_resources(resources.get("allocatable")),
+        allocatable=_at_least_0(resources.get("allocatable")),
         available=to_resources(resources.get("available")),
         node_classes=_to_node_classes(resources.get("nodeClasses")),
         omitted_node_labels=frozenset(resources.get("omittedNodeLabels") or ()),
-        waiting=to_resources(resources.get("waiting")),
+        waiting=_at_least_0(resources.get("waiting")),
         source=source,
     )
 
@@ -187,6 +187,14 @@ def to_resources(quantities: Mapping[str, Any] | None) -> dict[str, int]:
     return amounts
 
 
+def _at_least_0(quantities: Mapping[str, Any] | None) -> dict[str, int]:
+    """Return a ResourceList of which nothing can be negative: only what is free can, where too much is in use.
+
+    Weights are computed from it, and a negative one would keep the planner from ever coming to an end.
+    """
+    return {name: max(0, amount) for name, amount in to_resources(quantities).items()}
+
+
 def _to_node_classes(classes: Iterable[Mapping[str, Any]] | None) -> tuple[NodeClass, ...] | None:
     if classes is None:
         return None
@@ -194,12 +202,12 @@ def _to_node_classes(classes: Iterable[Mapping[str, Any]] | None) -> tuple[NodeC
 
 
 def _to_node_class(entry: Mapping[str, Any]) -> NodeClass:
-    groups = [(int(group["nodes"]), to_resources(group["resources"])) for group in entry.get("free") or ()]
+    groups = [(max(0, int(group["nodes"])), to_resources(group["resources"])) for group in entry.get("free") or ()]
     resources = dict.fromkeys(name for _, free in groups for name in free)
     return NodeClass(
         labels=entry.get("labels") or {},
         taints=tuple(map(to_taint, entry.get("taints") or ())),
-        largest=to_resources(entry.get("largest")),
+        largest=_at_least_0(entry.get("largest")),
         nodes=tuple([nodes for nodes, _ in groups]),
         free={name: tuple([max(0, free.get(name, 0)) for _, free in groups]) for name in resources},
     )

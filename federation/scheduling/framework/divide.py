@@ -31,7 +31,9 @@ def capacity_from(args: Arguments) -> str:
 
 
 def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mapping[str, int]) -> Demand:
-    """Return the planners' question for a unit; clusters without a weight have 0."""
+    """Return the planners' question for a unit; clusters without a weight, or with a negative one, have 0."""
+    if weights and min(weights.values()) < 0:
+        weights = {name: max(0, weight) for name, weight in weights.items()}
     bounds, migration = maximums(unit, clusters), unit.auto_migration
     estimated, limited = caps_of(unit)
     names = tuple([cluster.name for cluster in clusters])

@@ -186,6 +186,14 @@ def test_a_cluster_that_does_not_report_the_resource_has_none_of_it() -> None:
     assert division.explanation["weights"]["by"] == "available nvidia.com/gpu"
 
 
+def test_a_cluster_that_reports_less_than_nothing_does_not_keep_the_division_from_ending() -> None:
+    odd = a_cluster("odd").offering(cpu="-1").free(cpu="1").built()
+    fine = [a_cluster(name).offering(cpu="10").built() for name in ("a", "b")]
+    assert sum(divide("ClusterCapacityWeight", a_divided_unit(9), odd, *fine).replicas.values()) == 9
+    weighted = a_divided_unit(9, weights={"odd": -5, "a": 2, "b": 1})
+    assert divide("ClusterCapacityWeight", weighted, odd, *fine).replicas == {"a": 6, "b": 3}
+
+
 def test_when_nobody_has_anything_all_get_the_same() -> None:
     busy = [a_cluster(name).offering(cpu="10").free(cpu="-1").built() for name in ("a", "b")]
     assert divide("ClusterCapacityWeight", a_divided_unit(4), *busy).replicas == {"a": 2, "b": 2}

@@ -119,3 +119,18 @@ def test_ready_is_who_is_there_joined_and_ready() -> None:
     for name, more in {"east": {}, "north": {"ready": False}, "west": {"joined": False}}.items():
         cache.update(source(name, **more))
     assert [cache.is_ready(name) for name in ("east", "north", "west", "south")] == [True, False, False, False]
+
+
+def test_nothing_that_a_cluster_offers_is_negative_but_what_is_free_of_it_can_be() -> None:
+    cluster = source()
+    free = [{"nodes": -1, "resources": {"cpu": "-1"}}]
+    cluster["status"]["resources"] = {
+        "allocatable": {"cpu": "-1", "memory": "1"},
+        "available": {"cpu": "-1"},
+        "waiting": {"cpu": "-2"},
+        "nodeClasses": [{"nodes": 1, "largest": {"cpu": "-1"}, "free": free}],
+    }
+    seen = to_cluster(cluster)
+    assert (seen.allocatable, seen.available, seen.waiting) == ({"cpu": 0, "memory": 1}, {"cpu": -1000}, {"cpu": 0})
+    assert seen.node_classes is not None
+    assert [(each.largest, each.nodes, each.free) for each in seen.node_classes] == [({"cpu": 0}, (0,), {"cpu": (0,)})]
