@@ -71,9 +71,7 @@ def create_web(journal: Journal, kinds: Kinds, authorize: Authorize) -> FastAPI:
     @web.exception_handler(RequestValidationError)
     async def on_bad_parameters(request: Request, error: RequestValidationError) -> Response:
         del request
-        parts = [
-            f"{'.'.join(str(step) for step in problem['loc'][1:])}: {problem['msg']}" for problem in error.errors()
-        ]
+        parts = [f"{'.'.join(map(str, problem['loc'][1:]))}: {_say(problem)}" for problem in error.errors()]
         return _json(400, BadRequest("; ".join(parts)).to_status())
 
     @web.exception_handler(HTTPException)
@@ -85,6 +83,13 @@ def create_web(journal: Journal, kinds: Kinds, authorize: Authorize) -> FastAPI:
         return _json(error.status_code, status)
 
     return web
+
+
+def _say(problem: Mapping[str, Any]) -> str:
+    """Return what is wrong with a parameter; of a time how it is written, instead of where reading it ended."""
+    if str(problem["type"]).startswith("datetime"):
+        return "no time; write one with its zone, for example 2026-01-01T00:00:00Z"
+    return str(problem["msg"])
 
 
 def _to_attributes(kinds: Kinds, wanted: DecisionFilter) -> list[Attributes]:

@@ -46,6 +46,8 @@ from federation.scheduling.whatif.world import Change, World, federated_types
 
 NOTHING_CHANGES, SOMETHING_CHANGES = 0, 1
 _POLL_S = 0.3
+_NAMED_MAX = 3
+"""Objects that are named when all is as planned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,8 @@ async def _see_through(planner: Planner, held: PlanFile, timeout_s: float) -> in
             print(f"not as planned after {timeout_s:g} s")
             return 1
         await asyncio.sleep(_POLL_S)
-    named = "; ".join(map(str, held.expected[:3])) + (" and more" if len(held.expected) > 3 else "")
+    more = len(held.expected) - _NAMED_MAX
+    named = "; ".join(map(str, held.expected[:_NAMED_MAX])) + (f" and {more} more" if more > 0 else "")
     print(f"as planned: {named}" if named else "as planned: nothing else was to change")
     return 0
 

@@ -219,6 +219,7 @@ async def test_decisions_come_in_pages(parts: Parts, admin: httpx.AsyncClient) -
     [
         ("kind=a&nmae=b", "nmae: no such parameter; there are continue, group, kind"),
         ("continue=x", "continue: Input should be a valid integer"),
+        ("since=yesterday", "since: no time; write one with its zone, for example 2026-01-01T00:00:00Z"),
         ("kind=a&name=b&limit=0", "limit: Input should be greater than or equal to 1"),
         ("kind=a&name=b&limit=100000", "limit: Input should be less than or equal to 500"),
         ("kind=a&name=b&since=yesterday", "since: "),
