@@ -60,7 +60,8 @@ def _facts(explanation: Mapping[str, Any]) -> list[tuple[str, str]]:
         facts.append(("profile", str(explanation["profile"])))
     if unit.get("mode"):
         wanted = unit.get("desiredReplicas")
-        facts.append(("mode", str(unit["mode"]) + (f", {to_count(wanted, 'replica')}" if wanted is not None else "")))
+        mode = str(unit["mode"]) + (f", {to_count(wanted, 'replica')}" if wanted is not None else "")
+        facts.append(("mode", "; ".join(filter(None, (mode, explanation.get("copiedBecause"))))))
     if because := explanation.get("because"):
         facts.append(("changed", describe_triggers(because)))
     for annotation, reason in (explanation.get("ignoredAnnotations") or {}).items():

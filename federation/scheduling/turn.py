@@ -17,7 +17,7 @@ from federation.scheduling import persist
 from federation.scheduling.annotationswitch import AnnotationSwitch
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.profile import Profile
-from federation.scheduling.framework.types import Reserved, SchedulingUnit
+from federation.scheduling.framework.types import Reserved, SchedulingMode, SchedulingUnit
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.migration import MigrationError, applied_annotation
 from federation.scheduling.overriding import ignored_annotations, without_overriding
@@ -196,6 +196,15 @@ def placed(turn: Turn, due: Due, placements: Placements, reason: str) -> tuple[P
     if not due.only_adds:  # Otherwise what the policy does not follow has still not been followed.
         decided |= {names.SCHEDULING_TRIGGERS: due.triggers, names.SCHEDULING_DEFERRED_REASONS: None}
     return persist.place(turn.fed_object, turn.federated_type, due.policy, placements, turn.annotations | decided)
+
+
+def copied_because(turn: Turn, due: Due) -> str:
+    """Return why the object is copied although its policy divides, "" when that is not so (spec §5.4)."""
+    if due.policy.mode is not SchedulingMode.DIVIDE or turn.federated_type.paths.replicas_spec:
+        return ""
+    return (
+        f"the policy says Divide, but FederatedTypeConfig {turn.federated_type.name} has no pathDefinition.replicasSpec"
+    )
 
 
 def kept(turn: Turn, finding: Finding) -> Part | None:

@@ -39,6 +39,7 @@ from federation.scheduling.turn import (
     UnitOptions,
     Untouched,
     assess,
+    copied_because,
     kept,
     open_turn,
     placed,
@@ -199,6 +200,8 @@ class Reconciler:
             reserved=due.unit.reserved,
         )
         context = case.context(because=due.verdict.changed, inputs=inputs)
+        if copied := copied_because(case.turn, due):
+            context["copiedBecause"] = copied
         if due.ignored:
             self._tell_ignored(case, due)
             context["ignoredAnnotations"] = due.ignored

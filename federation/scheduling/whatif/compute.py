@@ -32,7 +32,7 @@ from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import SchedulingMode
 from federation.scheduling.request import request_of
 from federation.scheduling.snapshot import Snapshot, to_cluster
-from federation.scheduling.turn import Due, Stuck, Untouched
+from federation.scheduling.turn import Due, Stuck, Untouched, copied_because
 from federation.scheduling.whatif.concern import concerned
 from federation.scheduling.whatif.copies import copies_of, to_rows, unplaced_of
 from federation.scheduling.whatif.following import Followers
@@ -261,7 +261,10 @@ def _explanation(walked: Walk) -> Mapping[str, Any]:
     if walked.decision is None:
         return {"policy": policy, "outcome": type(walked.finding).__name__, "reason": reason_of(walked)}
     because = walked.finding.verdict.changed if isinstance(walked.finding, Due) else ()
-    return {"policy": policy, "because": because, **to_explanation(walked.decision)}
+    told: dict[str, Any] = {"policy": policy, "because": because}
+    if isinstance(walked.finding, Due) and walked.turn is not None:
+        told["copiedBecause"] = copied_because(walked.turn, walked.finding)
+    return told | to_explanation(walked.decision)
 
 
 def _pending(fed_object: Mapping[str, Any]) -> str:

@@ -92,6 +92,7 @@ async def _prepare(parts: Parts) -> None:
 
 _SCORED = {
     "outcome": "Scheduled",
+    "copiedBecause": "the policy says Divide, but nothing is divided",
     "unit": {"kind": "Deployment", "mode": "Duplicate"},
     "clusters": ["east", "north"],
     "placements": {"east": None},
@@ -212,6 +213,7 @@ def test_scores_that_all_clusters_share_are_told_once(server: Parts) -> None:
     assert rows["east"].endswith("selected (cost 5 * 20)")
     assert rows["north"].endswith("available, not selected (cost 5 * 10)")
     assert rows["same"] == "same for all: TaintToleration 100"
+    assert rows["mode"] == "  mode      Duplicate; the policy says Divide, but nothing is divided"
 
 
 COMMANDS = ("demo", "up", "serve", "join", "unjoin", "clusters", "why", "plan", "apply-plan", "kubeconfig", "version")

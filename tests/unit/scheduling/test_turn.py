@@ -3,7 +3,7 @@
 from typing import Any
 
 from federation.api import names
-from federation.api.federatedtype import default_type_configs, from_config
+from federation.api.federatedtype import FederatedType, default_type_configs, from_config
 from federation.planning.mergepatch import without_nulls
 from federation.scheduling.annotationswitch import AnnotationSwitch
 from federation.scheduling.matching import PolicyIndex
@@ -11,9 +11,22 @@ from federation.scheduling.policy import compile_policy
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
-from federation.scheduling.turn import Deferred, Due, Finding, Stuck, Turn, Untouched, assess, kept, open_turn, placed
+from federation.scheduling.turn import (
+    Deferred,
+    Due,
+    Finding,
+    Stuck,
+    Turn,
+    Untouched,
+    assess,
+    copied_because,
+    kept,
+    open_turn,
+    placed,
+)
 
-TYPE = next(t for t in map(from_config, default_type_configs()) if t.name == "deployments.apps")
+TYPES = {t.name: t for t in map(from_config, default_type_configs())}
+TYPE = TYPES["deployments.apps"]
 MINE = f'[["{names.GLOBAL_SCHEDULER}"]]'
 
 
@@ -29,8 +42,10 @@ class Inputs:
         for policy in policies:
             self.policies.put(compile_policy(policy))
 
-    def assess(self, fed_object: dict[str, Any], *, is_waiting: bool = False) -> tuple[Turn, Finding]:
-        turn = open_turn(fed_object, TYPE, self.policies)
+    def assess(
+        self, fed_object: dict[str, Any], *, is_waiting: bool = False, type_: FederatedType = TYPE
+    ) -> tuple[Turn, Finding]:
+        turn = open_turn(fed_object, type_, self.policies)
         assert turn is not None
         return turn, assess(turn, self, self.clusters.snapshot(), is_waiting=is_waiting)
 
@@ -67,6 +82,19 @@ def test_nobody_has_a_turn_while_another_controller_is_first_or_the_pipeline_is_
     assert open_turn(a_federated(pending='[["other"],["x"]]'), TYPE, policies) is None
     assert open_turn(a_federated(pending="nonsense"), TYPE, policies) is None
     assert open_turn(a_federated(pending="[]"), TYPE, policies) is not None
+
+
+def test_that_a_kind_without_replicas_is_copied_is_told() -> None:
+    for type_, mode, said in (
+        (TYPE, "Divide", ""),
+        (TYPES["statefulsets.apps"], "Duplicate", ""),
+        (TYPES["statefulsets.apps"], "Divide", "but FederatedTypeConfig statefulsets.apps has no pathDefinition"),
+    ):
+        turn, finding = Inputs(a_policy(schedulingMode=mode)).assess(a_federated(), type_=type_)
+        assert isinstance(finding, Due)
+        told = copied_because(turn, finding)
+        assert said in told
+        assert bool(said) == bool(told)
 
 
 def test_an_object_is_due_until_it_is_placed_by_what_holds_now() -> None:
