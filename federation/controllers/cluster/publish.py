@@ -93,22 +93,21 @@ class Publisher:
         self, client: Client, cached: Callable[[str], Object | None], clock: Clock, *, refresh_s: float
     ) -> None:
         self._client = client
-        self._cached = cached
         self._clock = clock
         self._refresh_s = refresh_s
-        self._own: OwnWrites[str] = OwnWrites()
+        self._own: OwnWrites[str] = OwnWrites(cached)
         self._locks: dict[str, asyncio.Lock] = {}
 
     def cluster(self, name: str) -> Object | None:
         """Return the newest known state of a FederatedCluster, with its apiVersion and kind."""
-        found = self._own.newest(name, self._cached(name))
+        found = self._own.newest(name)
         if found is None or "kind" in found:
             return found
         return {"apiVersion": FEDERATED_CLUSTERS.api_version, "kind": FEDERATED_CLUSTERS.kind, **found}
 
     def saw(self, name: str, cluster: Object | None) -> None:
         """Take down that the cache has a newer state."""
-        self._own.saw(name, cluster)
+        self._own.saw(name)
         if cluster is None:
             self._locks.pop(name, None)
 

@@ -110,7 +110,7 @@ class StatusAggregateController:
         obj = new if new is not None else old
         assert obj is not None
         key = key_of(obj)
-        self._reconciler.saw(type_.resource, key, new)
+        self._reconciler.saw(type_.resource, key)
         if new is not None and old is None and self._cached(self._key_for(type_, obj)) is not None:
             # The federated object may have been there first (a restart).
             self._note(self._key_for(type_, obj))

@@ -33,9 +33,8 @@ from federation.runtime.members import Members
 from federation.scheduling.persist import describe_placement
 
 _PROGRESS_S = 4.0
-"""How long a status that says "not yet" may wait for one that says "done": most rollouts then cost one write."""
-_PROGRESS_LOOK_S = 0.2
-"""How often it is looked whether it is done."""
+"""How long a status that says "not yet" may wait for one that says "done", which comes with a change of a copy: most
+rollouts then cost one write."""
 _SETTLE_S = 5.0
 """After a start: how long a source's status stays as it is while a cluster that has a copy was not read yet."""
 _OPEN_CONDITIONS = frozenset(
@@ -140,12 +139,11 @@ class Reconciler:
     ) -> None:
         self._client = client
         self._federated = federated
-        self._source = source
         self._types = types
         self._members = members
         self._pace = pace
         self._clock = clock
-        self._own: OwnWrites[tuple[Resource, Key]] = OwnWrites()
+        self._own: OwnWrites[tuple[Resource, Key]] = OwnWrites(lambda where: source(where[0], *where[1]))
         self._collected: dict[Key, dict[str, Object]] = {}
         self._takes_annotations: dict[Resource, bool] = {}
         self._started_s: float | None = None
@@ -155,9 +153,9 @@ class Reconciler:
         self._pace.forget(key)
         self._collected.pop(key, None)
 
-    def saw(self, resource: Resource, key: Key, source: Object | None) -> None:
+    def saw(self, resource: Resource, key: Key) -> None:
         """Take down that the cache has a newer state of a source."""
-        self._own.saw((resource, key), source)
+        self._own.saw((resource, key))
 
     async def reconcile(self, key: Key) -> Result:
         """Bring one source's status and feedback annotations up to date."""
@@ -171,7 +169,7 @@ class Reconciler:
         if (remaining_s := self._pace.remaining_s(key, self._clock.monotonic())) > 0:
             return Result(requeue_after_s=remaining_s)
         where = (type_.resource, Key(key.namespace, template["metadata"]["name"]))
-        source = self._own.newest(where, self._source(type_.resource, *where[1]))
+        source = self._own.newest(where)
         if source is None or not _is_source_of(source, federated):
             self._pace.take(key)
             return DONE
@@ -180,7 +178,7 @@ class Reconciler:
         open_s = self._pace.open_s(key, self._clock.monotonic())
         status = await self._merge(key, source, federated, type_)
         if status and 0 < open_s < _PROGRESS_S and _is_in_progress(source, status):
-            return Result(requeue_after_s=_PROGRESS_LOOK_S)
+            return Result(requeue_after_s=_PROGRESS_S - open_s)
         self._pace.take(key)
         if status is not None and await self._write(where, source, federated, status):
             self._pace.wrote(key, self._clock.monotonic())

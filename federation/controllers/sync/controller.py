@@ -188,7 +188,7 @@ class SyncController:
         obj = new if new is not None else old
         assert obj is not None
         key = key_of(obj)
-        self._host.saw(key, new)
+        self._host.saw(key)
         self._arrivals.changed(obj)
         if new is None:
             self._arrivals.forget(key)

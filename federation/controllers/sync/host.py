@@ -46,12 +46,11 @@ class Host:
 
     def __init__(self, client: Client, cached: Callable[[Key], Object | None]) -> None:
         self._client = client
-        self._cached = cached
-        self._own: OwnWrites[Key] = OwnWrites()
+        self._own: OwnWrites[Key] = OwnWrites(cached)
 
     def federated(self, key: Key) -> Object | None:
         """Return the newest known state of a federated object, with its apiVersion and kind."""
-        found = self._own.newest(key, self._cached(key))
+        found = self._own.newest(key)
         if found is None or "kind" in found:
             return found
         resource = _resource(key)
@@ -76,9 +75,9 @@ class Host:
         self._own.note(key, written)
         return written
 
-    def saw(self, key: Key, federated: Object | None) -> None:
+    def saw(self, key: Key) -> None:
         """Drop what is remembered once the cache has caught up."""
-        self._own.saw(key, federated)
+        self._own.saw(key)
 
 
 def _resource(key: Key) -> Resource:
