@@ -192,7 +192,8 @@ def _step(step: Mapping[str, Any]) -> str:
     for key, value in step.items():
         if key == "step":
             continue
-        parts.append(f"{key} {_amounts(value) if isinstance(value, dict) else value}")
+        text = _amounts(value) if isinstance(value, dict) else ", ".join(value) if isinstance(value, list) else value
+        parts.append(f"{key} {text}")
     return "; ".join(parts)
 
 

@@ -5,6 +5,7 @@ Exit codes of `plan` are those of `kubectl diff`: 0 nothing changes, 1 something
 """
 
 import asyncio
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -126,7 +127,8 @@ def _print(console: Console, result: Plan, output: Output, took: str) -> None:
             took=took,
         )
         if output.out is not None:
-            console.print(f"kept in {output.out}; apply it with: fedctl apply-plan {output.out}")
+            path = shlex.quote(str(output.out))
+            console.print(f"kept in {path}; apply it with: fedctl apply-plan {path}", markup=False, soft_wrap=True)
 
 
 async def apply_plan(session: Session, path: Path, *, wait: bool, timeout_s: float) -> int:

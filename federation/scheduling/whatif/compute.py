@@ -16,6 +16,7 @@ from federation.api.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
+    NAMESPACES,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
     SCHEDULING_PROFILES,
@@ -69,7 +70,7 @@ def compute(
     changed = list(changes)
     after = world.with_changes(changed)
     facts = Facts(after, world, installed)
-    problems = list(facts.problems)
+    problems = [*facts.problems, *filter(None, map(_leaving, changed))]
     subjects = _subjects(world, after, changed, facts, problems, is_everything=is_everything)
     walks: dict[tuple[str, str], Walk | None] = {}
     followers = Followers(world.federated() if subjects else (), facts)
@@ -98,6 +99,15 @@ def compute(
     )
 
 
+def _leaving(change: Change) -> str:
+    """Return what becomes of what runs in a cluster that is deleted from the federation, "" when none is."""
+    if change.resource != FEDERATED_CLUSTERS or change.before is None or change.after is not None:
+        return ""
+    annotations = change.before["metadata"].get("annotations") or {}
+    fate = "is deleted" if names.CASCADING_DELETE in annotations else "stays"
+    return f"{change.name} leaves the federation; what the federation put there {fate} there"
+
+
 def _order_warning(deciding: Sequence[Change], objects: Iterable[ObjectPlan]) -> list[str]:
     """Return what is to be known when several changes decide about objects that are placed already.
 
@@ -122,12 +132,13 @@ def _subjects(
             name = naming.federated_object_name(change.name, type_.name)
             held = world.get(type_.federated_resource, change.namespace, name)
             subjects[change.namespace, name] = _of_source(change, type_, held, facts, problems)
+    gone = {change.name for change in changes if change.resource == NAMESPACES and change.after is None}
     others = after.federated() if is_everything else concerned(after, changes, facts)
     # In the order in which the scheduler gets to them: what one is given is not free for the next.
     for fed_object in sorted(others, key=_key):
         key, type_ = _key(fed_object), facts.type_of(fed_object["spec"].get("template") or {})
         if type_ is not None and key not in subjects and not fed_object["metadata"].get("deletionTimestamp"):
-            subjects[key] = _Subject(type_, fed_object, fed_object)
+            subjects[key] = _Subject(type_, fed_object, None if key[0] in gone else fed_object)
     return subjects
 
 
@@ -278,7 +289,7 @@ def _pending(fed_object: Mapping[str, Any]) -> str:
 def _rooms(snapshot: Snapshot, objects: Iterable[ObjectPlan]) -> list[Room]:
     """Return what changes in the free resources of clusters: what leaves is given back, what comes is taken.
 
-    What waiting pods request is not free: below 0 is what more is wanted than there is.
+    What waiting pods request is not free, members report it so: below 0 is what more is wanted than there is.
     """
     taken: dict[tuple[str, str], int] = {}
     for obj in objects:
@@ -292,7 +303,7 @@ def _rooms(snapshot: Snapshot, objects: Iterable[ObjectPlan]) -> list[Room]:
     for (cluster, name), amount in sorted(taken.items()):
         found = snapshot.by_name.get(cluster)
         if found is not None and amount:
-            free = found.available.get(name, 0) - found.waiting.get(name, 0)
+            free = found.available.get(name, 0)
             rooms.append(Room(cluster, name, found.allocatable.get(name, 0), free, free - amount))
     return rooms
 

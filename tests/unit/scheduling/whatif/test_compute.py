@@ -9,6 +9,7 @@ from federation.api import names
 from federation.api.resources import (
     DEPLOYMENTS,
     FEDERATED_CLUSTERS,
+    NAMESPACES,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
@@ -59,6 +60,19 @@ def test_a_new_source_is_created_a_deleted_one_leaves_every_cluster() -> None:
     (obj,) = result.changed
     assert (obj.action, replicas(obj)) == (Action.DELETE, {"east": (3, None), "west": (3, None)})
     assert result.summary()["replicasStopped"] == 6
+
+
+def test_a_namespace_takes_with_it_what_is_in_it_and_a_cluster_leaves_what_it_runs() -> None:
+    world = a_usual_world()
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    result = plan(world, Change(NAMESPACES, "", "default", namespace, None))
+    (obj,) = [obj for obj in result.changed if obj.resource == DEPLOYMENTS]
+    assert (obj.action, replicas(obj)) == (Action.DELETE, {"east": (3, None), "west": (3, None)})
+    for annotations, fate in (({}, "stays"), ({names.CASCADING_DELETE: "true"}, "is deleted")):
+        leaving = a_cluster("east")
+        leaving["metadata"]["annotations"] = annotations
+        result = plan(world, Change(FEDERATED_CLUSTERS, "", "east", leaving, None))
+        assert f"east leaves the federation; what the federation put there {fate} there" in result.problems
 
 
 def test_what_is_not_federated_is_said_so() -> None:
@@ -115,12 +129,12 @@ def test_replicas_without_a_place_are_counted() -> None:
     assert result.summary()["stuck"] == 1
 
 
-def test_replicas_that_fit_on_no_node_are_told_and_what_waits_already_is_not_free() -> None:
+def test_replicas_that_fit_on_no_node_are_told() -> None:
     nodes = {"labels": {}, "largest": {"cpu": "1"}, "free": [{"nodes": 2, "resources": {"cpu": "1", "pods": "9"}}]}
     clusters = [a_cluster(name) for name in CLUSTERS]
     for obj in clusters:
         obj["status"]["resources"] = {"allocatable": {"cpu": "2"}, "available": {"cpu": "2"}, "nodeClasses": [nodes]}
-    clusters[1]["status"]["resources"]["waiting"] = {"cpu": "1500m"}
+    clusters[1]["status"]["resources"] |= {"available": {"cpu": "500m"}, "waiting": {"cpu": "1500m"}}
     world = a_world(clusters, [a_policy({"east": 1, "west": 1}, **FREE)])
     result = plan(world, Change(DEPLOYMENTS, "default", "new", None, a_source("new", 10)))
     (obj,) = result.changed
