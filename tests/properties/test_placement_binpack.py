@@ -58,3 +58,9 @@ def test_an_unconfirmed_division_is_kept() -> None:
     steps: list[dict[str, Any]] = []
     assert plan_binpack(demand, steps).replicas == {"a": 6}
     assert steps[0]["step"] == "wait"
+
+
+def test_a_division_that_runs_is_confirmed_also_where_more_is_believed_to_fit() -> None:
+    order = dict.fromkeys("ab", Preference())
+    demand = Demand(2, ("a", "b"), order, "default/web", {"a": 2, "b": 2}, {"a": 3}, scheduled={"a": 2, "b": 2})
+    assert plan_binpack(demand).totals() == {"a": 2, "b": 0}

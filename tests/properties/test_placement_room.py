@@ -146,6 +146,14 @@ def test_stuck_replicas_that_stay_are_not_kept_a_second_time() -> None:
     assert plan_by_room(Rooms(some, some, {"a": 9, "b": 9}), demand).totals() == {"a": 4, "b": 2}
 
 
+def test_stuck_replicas_are_not_kept_where_others_that_run_are_too_many() -> None:
+    """A replica that stayed there would take the place of the one that was to go."""
+    full = {"a": 0, "c": 0}
+    current, believed = {"a": 2, "c": 3}, {"a": 1, "c": 3}
+    demand = Demand(3, ("a", "c"), {}, "default/web", current, believed, keep_unschedulable=True)
+    assert sum(plan_by_room(Rooms(full, full, {"a": 1, "c": 3}), demand).totals().values()) == 3
+
+
 def test_what_bounds_leave_goes_to_the_one_cluster_without_bound() -> None:
     free = {"a": 0, "b": 0}
     demand = Demand(10_000, ("a", "b"), {"b": Preference(0, 0, 5)}, "default/web")

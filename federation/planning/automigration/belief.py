@@ -10,8 +10,9 @@ has to last:
     on trial ──────────────────── they all run ────▶ the capacity grows: full, or offered again while there is room
     on trial ── unschedulable, or too slow ────────▶ full, and the room that was seen is refuted
 
-A failed trial raises the bar: the room that misled us (`refuted`) must be exceeded before the next one, so that with
-constant capacity the decisions come to rest. Replicas elsewhere are taken away only after those on trial run. Pure.
+A failed trial raises the bar: the room that misled us (`refuted`) must be exceeded before the next one. Each trial
+thus raises the capacity or the bar, and the bar sinks only by what the capacity rises, so that with constant capacity
+the decisions come to rest. Replicas elsewhere are taken away only after those on trial run. Pure.
 """
 
 from collections.abc import Mapping
@@ -52,6 +53,11 @@ class Sight:
     pods: int = 0
     unschedulable: int = 0
     room: int | None = None
+
+    @property
+    def running(self) -> int:
+        """The replicas that run and are to stay."""
+        return min(self.ready, self.desired)
 
     @property
     def fits(self) -> int | None:
@@ -135,7 +141,7 @@ def _refute(belief: Belief, sight: Sight, fits: int) -> Belief:
 def _follow_trial(belief: Belief, sight: Sight, now_s: float, terms: Terms) -> Belief:
     """Believe in the capacity once the whole batch runs; give up on one that takes too long."""
     assert belief.since_s is not None
-    running = min(sight.ready, sight.desired, sight.placed)
+    running = min(sight.running, sight.placed)
     if sight.placed <= belief.capacity or running >= sight.placed:
         return _offer(replace(belief, capacity=max(belief.capacity, running)), sight, terms)
     if now_s - belief.since_s < terms.trial_s:
@@ -155,16 +161,23 @@ def _follow_offer(belief: Belief, sight: Sight, now_s: float, terms: Terms) -> B
 
 def _offer(belief: Belief, sight: Sight, terms: Terms) -> Belief:
     """Offer as much as there is room for, at most a batch; room that is not known offers nothing."""
-    room = (sight.room or 0) - belief.refuted
-    return replace(belief, offered=max(0, min(room, terms.batch)), since_s=None)
+    return replace(belief, offered=min(_room_beyond(belief, sight), terms.batch), since_s=None)
+
+
+def _room_beyond(belief: Belief, sight: Sight) -> int:
+    """Return the room that is neither refuted nor part of the capacity that is believed in anyway and not used."""
+    unused = max(0, belief.capacity - sight.running)
+    return max(0, (sight.room or 0) - belief.refuted - unused)
 
 
 def _follow_evidence(belief: Belief, sight: Sight, now_s: float, terms: Terms) -> Belief | None:
     """Wait until surplus replicas have run, or room has been there, for long enough; then believe in it."""
-    surplus = max(0, min(sight.ready, sight.desired) - belief.capacity)
+    surplus = max(0, sight.running - belief.capacity)
     if sight.room is None and not surplus:
         return belief
-    room = max(0, (sight.room or 0) - belief.refuted)
+    # What was refuted may have been the room of these very replicas.
+    shown = replace(belief, capacity=belief.capacity + surplus, refuted=max(0, belief.refuted - surplus))
+    room = _room_beyond(shown, sight)
     if not room and not surplus:
         return replace(belief, since_s=None)
     since_s = now_s if belief.since_s is None else belief.since_s
@@ -172,4 +185,4 @@ def _follow_evidence(belief: Belief, sight: Sight, now_s: float, terms: Terms) -
         return replace(belief, since_s=since_s)
     if room and not terms.batch:
         return None
-    return _offer(replace(belief, capacity=belief.capacity + surplus), sight, terms)
+    return _offer(shown, sight, terms)

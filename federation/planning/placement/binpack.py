@@ -69,8 +69,13 @@ def is_due(demand: Demand) -> bool:
 
 
 def _is_settled(demand: Demand, cluster: str, running: int) -> bool:
-    """Say whether the member's report agrees with what it was given, or with what is believed to fit there."""
-    return running == demand.estimated.get(cluster, demand.current.get(cluster, 0))
+    """Say whether the member's report agrees with what it was given, or with what is believed to fit there.
+
+    When more is believed to fit than was given, either of them will do.
+    """
+    current = demand.current.get(cluster, 0)
+    estimated = demand.estimated.get(cluster, current)
+    return running == estimated or running == current < estimated
 
 
 def _plan(demand: Demand) -> Plan:

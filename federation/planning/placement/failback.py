@@ -1,17 +1,18 @@
 """Replicas that come back to a cluster that has room again: first one more there, then one fewer elsewhere.
 
-A planner that avoids disruption leaves replicas where they run, and one that does not would take them away before their
-replacements run. So replicas return on trial: clusters with an offer get up to a batch more than their division, as far
-as weights and bounds want it, and nobody gets fewer. When they run, the believed capacity grows and the next division
-takes the surplus away (`planning/automigration/belief.py`). Pure; works with any planner of this package.
+A planner that avoids disruption leaves replicas where they run. So they return on trial: clusters with an offer get up
+to a batch more than their division, as far as weights and bounds want it, and nobody gets fewer. When they run, the
+believed capacity grows and the next division takes the surplus away (`planning/automigration/belief.py`).
+
+Whatever a planner was told, here nothing that runs is taken away before as many others run. Pure; works with any
+planner of this package.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from federation.planning.placement.replicas import Demand, Plan, Steps
-
-Planner = Callable[[Demand, Steps | None], Plan]
+from federation.planning.placement.room import Planner, bounds_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,26 +24,38 @@ class Offers:
 
 
 def plan_with_trials(planner: Planner, demand: Demand, offers: Offers, steps: Steps | None = None) -> Plan:
-    """Return the planner's division with the replicas on trial as part of the overflow."""
+    """Return the planner's division; replicas on trial, and running ones without a replacement, are overflow."""
     plan = planner(demand, steps)
-    if not offers.offered or offers.batch <= 0:
-        return plan
+    if offers.offered and offers.batch > 0:
+        plan = _with_overflow(plan, _find_trials(planner, demand, plan.totals(), offers, steps))
+    if demand.scheduled:
+        plan = _with_overflow(plan, _find_irreplaceable(demand, plan.totals(), steps))
+    return plan
+
+
+def _with_overflow(plan: Plan, more: Mapping[str, int]) -> Plan:
+    overflow = plan.overflow | {cluster: plan.overflow.get(cluster, 0) + count for cluster, count in more.items()}
+    return replace(plan, overflow=overflow) if more else plan
+
+
+def _find_trials(
+    planner: Planner, demand: Demand, base: Mapping[str, int], offers: Offers, steps: Steps | None
+) -> dict[str, int]:
+    """Return up to a batch of replicas for clusters with an offer that lack some, those first that lack most."""
     offered = offers.offered
     lifted = {cluster: room + offered.get(cluster, 0) for cluster, room in demand.estimated.items()}
     ideal = replace(demand, estimated=lifted, scheduled={}, avoid_disruption=False)
-    wanted, base = planner(ideal, None).replicas, plan.totals()
-    gains = {cluster: wanted.get(cluster, 0) - base.get(cluster, 0) for cluster in offered}
+    wanted = planner(ideal, None).replicas
+    # Replicas that wait in a cluster are the first to take its room.
+    gains = {c: min(wanted.get(c, 0), lifted.get(c, 0)) - base.get(c, 0) for c in offered}
     trials, left = {}, offers.batch
     for cluster in sorted(gains, key=lambda name: (-gains[name], name)):
-        if extra := max(0, min(gains[cluster], offered[cluster], left)):
+        if extra := max(0, min(gains[cluster], left)):
             trials[cluster], left = extra, left - extra
     trials = _lasting(planner, replace(demand, estimated=lifted, scheduled={}), base, trials)
-    if not trials:
-        return plan
-    if steps is not None:
+    if trials and steps is not None:
         steps.append({"step": "return", "wanted": dict(wanted), "onTrial": trials})
-    overflow = {cluster: plan.overflow.get(cluster, 0) + trials.get(cluster, 0) for cluster in plan.overflow | trials}
-    return replace(plan, overflow=overflow)
+    return trials
 
 
 def _lasting(planner: Planner, demand: Demand, base: Mapping[str, int], trials: Mapping[str, int]) -> dict[str, int]:
@@ -54,3 +67,24 @@ def _lasting(planner: Planner, demand: Demand, base: Mapping[str, int], trials: 
     return {
         cluster: extra for cluster, extra in trials.items() if settled.get(cluster, 0) >= base.get(cluster, 0) + extra
     }
+
+
+def _find_irreplaceable(demand: Demand, totals: Mapping[str, int], steps: Steps | None) -> dict[str, int]:
+    """Return replicas that run, that the plan takes away, and for which none of those that it leaves runs yet.
+
+    What is believed follows what runs only after a while, and what was placed elsewhere may never run: members' own
+    counts decide. The bounds of policy and user go before, and so does what a planner places nowhere.
+    """
+    caps = bounds_of(replace(demand, estimated={}))
+    runs = {c: min(demand.current.get(c, 0), n, caps.get(c, n)) for c, n in demand.scheduled.items()}
+    runs = {cluster: runs[cluster] for cluster in demand.clusters if runs.get(cluster)}
+    left = sum(min(count, totals.get(cluster, 0)) for cluster, count in runs.items())
+    missing = min(demand.total, sum(totals.values()), sum(runs.values())) - left
+    taken = {cluster: count - totals.get(cluster, 0) for cluster, count in runs.items()}
+    stay: dict[str, int] = {}
+    for cluster in sorted(taken, key=lambda name: (-taken[name], name)):
+        if extra := max(0, min(taken[cluster], missing)):
+            stay[cluster], missing = extra, missing - extra
+    if stay and steps is not None:
+        steps.append({"step": "hold", "untilOthersRun": stay})
+    return stay

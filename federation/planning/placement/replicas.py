@@ -41,8 +41,8 @@ class Demand:
     """One question to a planner. `current`, `estimated` and `limited` map clusters to replicas.
 
     `estimated` is what is believed to fit (more becomes overflow), `limited` a hard cap, `scheduled` what the members
-    report as running (the bin packer's feedback). Clusters without a preference of their own and without the wildcard
-    are not considered. `key` is the workload, "namespace/name".
+    report as running (feedback for `binpack.py`; `failback.py` holds on to it). Clusters without a preference of their
+    own and without the wildcard are not considered. `key` is the workload, "namespace/name".
     """
 
     total: int

@@ -133,11 +133,14 @@ def held_of(demand: Demand) -> dict[str, int]:
 
 
 def kept_of(demand: Demand, held: Counts, plan: Counts) -> dict[str, int]:
-    """Return the replicas that cannot run where they are and that the policy wants kept there besides the plan's."""
+    """Return the replicas that cannot run where they are and that the policy wants kept there besides the plan's.
+
+    Where the plan takes away some that run, one that stayed would run in their place.
+    """
     if not demand.keep_unschedulable:
         return {}
     present = held_of(replace(demand, estimated={}))
-    stuck = {cluster: min(count - held[cluster], count - plan[cluster]) for cluster, count in present.items()}
+    stuck = {cluster: count - plan[cluster] for cluster, count in present.items() if plan[cluster] >= held[cluster]}
     return {cluster: count for cluster, count in stuck.items() if count > 0}
 
 

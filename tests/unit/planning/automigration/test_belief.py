@@ -1,5 +1,7 @@
 """What is believed about a member's capacity, step by step."""
 
+from dataclasses import replace
+
 from federation.planning.automigration.belief import Belief, Sight, Terms, next_look_s, revise
 
 TERMS = Terms(stable_s=60, trial_s=600, batch=2)
@@ -103,3 +105,15 @@ def test_surplus_replicas_that_run_for_long_enough_are_believed() -> None:
     # One of them still waits: it is no news, and the other's time runs on.
     assert after(returning, Sight(2, 2, 1, 2, 1, room=0), now_s=160.0) == Belief(1)
     assert after(FULL, STUCK) == FULL
+
+
+def test_capacity_that_is_believed_in_and_not_used_is_no_new_room() -> None:
+    known = Belief(3, refuted=2)
+    assert after(known, Sight(1, 1, 1, 1, 0, room=4)) == known
+    assert after(replace(known, since_s=40.0), Sight(1, 1, 1, 1, 0, room=5)) == replace(known, offered=1)
+
+
+def test_replicas_that_run_after_all_take_what_was_refuted_of_them_along() -> None:
+    """They had a node and did not run when the trial failed, so their room counted as room that is not usable."""
+    surplus = Sight(4, 4, 3, 4, 1, room=1)
+    assert after(Belief(2, refuted=1, since_s=40.0), surplus) == Belief(3, offered=1)

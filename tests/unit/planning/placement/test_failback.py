@@ -60,3 +60,30 @@ def test_binpacked_replicas_come_back_too() -> None:
     )
     assert plan_binpack(demand).totals() == {"b": 6}
     assert plan_with_trials(plan_binpack, demand, Offers({"a": 6}, 2)).totals() == {"a": 2, "b": 6}
+
+
+def test_what_runs_stays_until_its_replacement_runs() -> None:
+    """What is believed of c is behind: its replicas run again, and those that b got instead do not run yet."""
+    behind = replace(AWAY, current={"a": 2, "b": 4, "c": 2}, estimated={"c": 0}, scheduled={"a": 2, "b": 2, "c": 2})
+    steps: Steps = []
+    assert plan_replicas(behind).totals() == {"a": 2, "b": 4, "c": 0}
+    assert plan_with_trials(plan_replicas, behind, Offers(), steps).totals() == {"a": 2, "b": 4, "c": 2}
+    assert steps[-1] == {"step": "hold", "untilOthersRun": {"c": 2}}
+    run = replace(behind, scheduled={"a": 2, "b": 4, "c": 2})
+    assert plan_with_trials(plan_replicas, run, Offers()).totals() == {"a": 2, "b": 4, "c": 0}
+
+
+def test_what_runs_does_not_stay_against_bounds_or_for_more_than_is_wanted() -> None:
+    running = replace(AWAY, current={"a": 6}, scheduled={"a": 6}, estimated={})
+    bounded = replace(running, preferences={**AWAY.preferences, "a": Preference(1, maximum=2)}, avoid_disruption=False)
+    assert plan_with_trials(plan_replicas, bounded, Offers()).totals()["a"] == 2
+    capped = replace(running, limited={"a": 1})
+    assert plan_with_trials(plan_replicas, capped, Offers()).totals()["a"] == 1
+    fewer = replace(running, total=3)
+    assert plan_with_trials(plan_replicas, fewer, Offers()).totals() == {"a": 3, "b": 0, "c": 0}
+
+
+def test_replicas_that_wait_in_a_cluster_use_its_offer_up() -> None:
+    waiting = replace(AWAY, current={"a": 2, "b": 2, "c": 2}, estimated={"a": 2, "b": 2, "c": 0})
+    assert plan_replicas(waiting).totals()["c"] == 2
+    assert plan_with_trials(plan_replicas, waiting, Offers({"c": 2}, 2)).totals() == plan_replicas(waiting).totals()
