@@ -134,6 +134,8 @@ def _say_nothing_decided(subject: _Subject, question: Question) -> str:
         return f"{target} stays here: no FederatedTypeConfig says that members get objects of its kind"
     if clusters := subject.placed.clusters():
         return f"{target} goes to {', '.join(clusters)}; the scheduler has nothing to do with that"
+    if annotation := _left_alone_by(subject):
+        return f"{target} was never scheduled: its annotation {annotation} forbids it; remove that to have it placed"
     follow = f"; or have it follow a workload that is placed, by the annotation {names.FOLLOWERS} there"
     return (
         f"{target} was never scheduled: no existing policy applies to it; name one in its label"
@@ -162,6 +164,8 @@ def _print(
     gone = _gone(record, subject)
     if gone and is_now:
         print_field(console, "gone", gone)
+    elif is_now and (annotation := _left_alone_by(subject)):
+        print_field(console, "now", f"nothing is decided about it because of its annotation {annotation}")
     print_facts(console, explanation)
     if following is not None:
         print_following(console, following)
@@ -186,6 +190,12 @@ def _print_decided(console: Console, record: Mapping[str, Any]) -> None:
         again = f"; {to_count(count, 'time')} again with the same result, last {last} ago"
     age = to_age(now, from_rfc3339(record["at"]))
     print_field(console, "decided", f"{age} ago, in {record['durationMs']:.1f} ms{again}")
+
+
+def _left_alone_by(subject: _Subject) -> str:
+    """Return the annotation that keeps the scheduler from looking at the object, "" when there is none."""
+    annotations = ((subject.source or {}).get("metadata") or {}).get("annotations") or {}
+    return next((key for key in (names.NO_FEDERATED_RESOURCE, names.NO_SCHEDULING) if annotations.get(key)), "")
 
 
 def _gone(record: Mapping[str, Any], subject: _Subject) -> str:

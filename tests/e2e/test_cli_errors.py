@@ -134,6 +134,15 @@ def test_why_tells_that_no_policy_applies(fed: Federation) -> None:
     assert "kubeadmiral.io/propagation-policy-name" in line
 
 
+def test_why_tells_which_annotation_keeps_the_scheduler_away(fed: Federation) -> None:
+    for annotation in ("kubeadmiral.io/no-scheduling", "kubeadmiral.io/no-federated-resource"):
+        name = annotation.rpartition("/")[2]
+        fed.kubectl("create", "configmap", name)
+        fed.kubectl("annotate", "configmap", name, f"{annotation}=yes")
+        line = refused("why", f"configmap/{name}", "--kubeconfig", str(fed.kubectl.kubeconfig))
+        assert f"its annotation {annotation} forbids it" in line
+
+
 def test_why_rejects_a_target_without_a_name(fed: Federation) -> None:
     assert "KIND/NAME" in refused("why", "deployment", "--kubeconfig", str(fed.kubectl.kubeconfig))
 
