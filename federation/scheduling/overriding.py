@@ -137,18 +137,19 @@ def _read_placements(text: str) -> dict[str, Any]:
 
 
 def _typed(value: Any, shape: Any) -> Any:
-    """Return the value if it has the shape, of which fields are optional and others allowed; ValueError if not."""
+    """Return the value as the shape spells it; ValueError if it has another one.
+
+    Fields of the shape are optional, their names count in any case, and others are allowed, as Go reads JSON.
+    """
     match value, shape:
         case (None, _):
             return value
         case (list(), list()):
-            for each in value:
-                _typed(each, shape[0])
-            return value
+            return [_typed(each, shape[0]) for each in value]
         case (dict(), dict()):
-            for key, part in shape.items():
-                _typed(value.get(key), part)
-            return value
+            spelled = {name.lower(): name for name in shape}
+            named = {spelled.get(key.lower(), key): part for key, part in value.items()}
+            return {key: _typed(part, shape[key]) if key in shape else part for key, part in named.items()}
     if type(value) is not shape or (shape is int and not -_INT64_MAX - 1 <= value <= _INT64_MAX):
         raise ValueError(f"{value!r} is not what belongs there")
     return value

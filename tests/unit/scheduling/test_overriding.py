@@ -105,6 +105,13 @@ def test_null_is_empty(key: str, text: str, fields: dict[str, Any]) -> None:
     assert ignored_annotations({key: text}) == {}
 
 
+def test_names_of_fields_count_in_any_case() -> None:
+    said = preferences_of({"Cluster": "east", "PREFERENCES": {"maxreplicas": 3, "Weight": 1}})
+    assert said == Preferences(frozenset({"east"}), {}, {"east": 3}, {"east": 1}, {})
+    affinity = {"ClusterAffinity": {"requiredduringschedulingignoredduringexecution": {"clusterselectorterms": []}}}
+    assert overrides_from_annotations({names.AFFINITY: json.dumps(affinity)})["required"] == compile_cluster_terms(())
+
+
 def test_placements_replace_the_policys_list_with_all_its_preferences() -> None:
     said = preferences_of({"cluster": "east", "preferences": {"priority": 3}}, {"cluster": "west"})
     assert said == Preferences(frozenset({"east", "west"}), {}, {}, {}, {"east": 3})
