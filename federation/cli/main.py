@@ -6,6 +6,7 @@ are imported when they are called, because that takes a second which the others 
 """
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Coroutine
@@ -310,6 +311,8 @@ def plan_command(
         _execute(command.plan(Session(kubeconfig, context), wished, shown))
     except FederationError as error:
         _fail(str(error), code=2)
+    except OSError as error:
+        _fail_output(error, code=2)
 
 
 @app.command("apply-plan")
@@ -358,10 +361,19 @@ def main() -> None:
         _fail(f"{error.message} ({error.reason})")
     except FederationError as error:
         _fail(str(error))
+    except OSError as error:
+        _fail_output(error)
     except BaseExceptionGroup as group:
         _fail_group(group)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _fail_output(error: OSError, code: int = 1) -> None:
+    """Report output that cannot be written, and let go of what the interpreter would try to write at its end."""
+    with open(os.devnull, "w") as nowhere:  # noqa: PTH123  # a descriptor, not a file
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    _fail(f"{error.filename or 'output'}: {error.strerror or error}", code)
 
 
 def _fail(message: str, code: int = 1) -> None:

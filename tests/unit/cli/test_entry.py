@@ -1,8 +1,9 @@
-"""Ctrl-C before the commands are imported."""
+"""What begins and ends every command: Ctrl-C before the commands are imported, and output that goes nowhere."""
 
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,3 +23,13 @@ def test_ctrl_c_while_starting_is_quiet_and_exits_with_130(command: str) -> None
         process.send_signal(signal.SIGINT)
         assert process.stderr.read() == ""
         assert process.wait(30) == 130
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_output_that_cannot_be_written_is_one_line_and_not_a_traceback() -> None:
+    program = "from federation.cli import entry; entry.main()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program, "version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, "fedctl: output: No space left on device\n")
