@@ -53,7 +53,7 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
             "desiredReplicas": unit.desired_replicas,
             "request": unit.request,
         },
-        "clusters": list(decision.snapshot.by_name),
+        "clusters": decision.snapshot.names,
         "previous": unit.current,
         "placements": decision.placements,
     }
@@ -64,12 +64,12 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
         }
     if decision.scored is not None:
         explanation["scores"] = {
-            "clusters": [cluster.name for cluster, _ in decision.scored.totals],
+            "clusters": decision.scored.totals.names,
             "plugins": [
                 {"plugin": part.plugin, "weight": part.weight, "raw": part.raw, "normalised": part.normalised}
                 for part in decision.scored.parts
             ],
-            "totals": [score for _, score in decision.scored.totals],
+            "totals": decision.scored.totals.scores,
         }
     if decision.selections:
         explanation["select"] = [{"plugin": step.plugin, "clusters": step.clusters} for step in decision.selections]

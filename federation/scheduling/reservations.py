@@ -10,10 +10,10 @@ controller owns one; nothing of it is stored.
 """
 
 from collections import deque
-from collections.abc import Hashable, Mapping
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
 
-from federation.scheduling.framework.promised import Promised, Request, Tallies, weight_of
+from federation.scheduling.framework.promised import Changes, Promised, Request, Tallies, weight_of
 from federation.scheduling.framework.types import Resources
 
 
@@ -23,6 +23,10 @@ class _Promise(NamedTuple):
     until_s: float
 
 
+_Change = tuple[Hashable, str, _Promise | None, _Promise | None]
+"""A unit, a cluster, what was promised to it there, and what is now."""
+
+
 class Reservations:
     """Promises by cluster and unit. `lifetime_s` bounds how long one counts without being seen in a report."""
 
@@ -30,7 +34,7 @@ class Reservations:
         self._lifetime_s = lifetime_s
         self._promises: dict[str, dict[Hashable, _Promise]] = {}
         self._clusters_of: dict[Hashable, set[str]] = {}
-        self._expiries: deque[tuple[float, str, Hashable]] = deque()
+        self._expiries: deque[tuple[float, Hashable]] = deque()
         self._sums: dict[str, dict[Request, int]] = {}
         self._tallies = Tallies()
         self._weight = 0
@@ -40,10 +44,9 @@ class Reservations:
     def promised(self, now_s: float) -> Promised:
         """Return what is promised per cluster and request; the mapping does not change any more."""
         while self._expiries and self._expiries[0][0] <= now_s:
-            until_s, cluster, key = self._expiries.popleft()
-            promise = self._promises.get(cluster, {}).get(key)
-            if promise is not None and promise.until_s <= until_s:
-                self._put(cluster, key, None)
+            until_s, key = self._expiries.popleft()
+            held = [(cluster, self._promises[cluster][key]) for cluster in self._clusters_of.get(key, ())]
+            self._put([(key, cluster, old, None) for cluster, old in held if old.until_s <= until_s])
         if self._changed:
             view = Promised(self._view, self._tallies, self._weight)
             for cluster in self._changed:
@@ -59,19 +62,26 @@ class Reservations:
         self, key: Hashable, request: Request, before: Mapping[str, int], after: Mapping[str, int], now_s: float
     ) -> None:
         """Take down a unit's decision: what its clusters get more, and what they are no longer to get."""
+        until_s, is_new = now_s + self._lifetime_s, key not in self._clusters_of
+        changes: list[_Change] = []
         for cluster in before.keys() | after.keys():
-            held = self._promises.get(cluster, {}).get(key)
             added = after.get(cluster, 0) - before.get(cluster, 0)
+            held = None if is_new else self._promises.get(cluster, {}).get(key)
             if not added or (held is None and added < 0):
                 continue
-            replicas = (held.replicas if held is not None else 0) + added
-            until_s = now_s + self._lifetime_s if held is None or added > 0 else held.until_s
-            self._put(cluster, key, _Promise(request, replicas, until_s) if replicas > 0 else None)
+            if held is None:
+                changes.append((key, cluster, None, _Promise(request, added, until_s)))
+            else:
+                promise = _Promise(request, held.replicas + added, until_s if added > 0 else held.until_s)
+                changes.append((key, cluster, held, promise if promise.replicas > 0 else None))
+        if changes:
+            self._expiries.append((until_s, key))
+            self._put(changes)
 
     def release(self, key: Hashable) -> None:
         """Forget what was promised to a unit."""
-        for cluster in tuple(self._clusters_of.get(key, ())):
-            self._put(cluster, key, None)
+        clusters = self._clusters_of.get(key, ())
+        self._put([(key, cluster, self._promises[cluster][key], None) for cluster in clusters])
 
     def reported(self, cluster: str, before: Resources, after: Resources) -> None:
         """Take in a report: what is less free than in the one before has been promised here, the oldest first."""
@@ -79,7 +89,8 @@ class Reservations:
         if not promises:
             return
         taken = {name: amount - after.get(name, 0) for name, amount in before.items()}
-        for key, promise in tuple(promises.items()):
+        changes: list[_Change] = []
+        for key, promise in promises.items():
             wanted = [(name, amount) for name, amount in promise.request if amount]
             seen = min((max(0, taken.get(name, 0)) // amount for name, amount in wanted), default=promise.replicas)
             seen = min(seen, promise.replicas)
@@ -87,36 +98,45 @@ class Reservations:
                 for name, amount in wanted:
                     taken[name] -= seen * amount
                 left = promise.replicas - seen
-                self._put(cluster, key, promise._replace(replicas=left) if left else None)
+                changes.append((key, cluster, promise, promise._replace(replicas=left) if left else None))
+        self._put(changes)
 
-    def _put(self, cluster: str, key: Hashable, promise: _Promise | None) -> None:
-        """Replace a unit's promise in a cluster and keep the sums; a new deadline goes to the end of the queue."""
-        promises = self._promises.setdefault(cluster, {})
-        old = promises.get(key)
-        if old is not None:
-            self._count(cluster, old.request, -old.replicas)
-        if promise is None:
-            promises.pop(key, None)
-            clusters = self._clusters_of.get(key, set())
-            clusters.discard(cluster)
-            if not clusters:
-                self._clusters_of.pop(key, None)
-            if not promises:
-                del self._promises[cluster]
-            return
-        promises[key] = promise
-        self._clusters_of.setdefault(key, set()).add(cluster)
-        self._count(cluster, promise.request, promise.replicas)
-        if old is None or old.until_s != promise.until_s:
-            self._expiries.append((promise.until_s, cluster, key))
+    def _put(self, changes: Iterable[_Change]) -> None:
+        """Replace promises, and keep what is summed up of all of them."""
+        differences: dict[Request, Changes] = {}
+        for key, cluster, old, promise in changes:
+            if old is not None:
+                differences.setdefault(old.request, []).append((cluster, -old.replicas))
+            if promise is not None:
+                differences.setdefault(promise.request, []).append((cluster, promise.replicas))
+                self._promises.setdefault(cluster, {})[key] = promise
+                self._clusters_of.setdefault(key, set()).add(cluster)
+            elif old is not None:
+                _discard(self._promises, cluster, key)
+                _discard(self._clusters_of, key, cluster)
+        for request, counts in differences.items():
+            self._count(request, counts)
 
-    def _count(self, cluster: str, request: Request, replicas: int) -> None:
-        self._changed.add(cluster)
-        self._tallies.note(cluster, request, replicas)
-        self._weight += replicas * weight_of(cluster, request)
-        sums = self._sums.setdefault(cluster, {})
-        sums[request] = sums.get(request, 0) + replicas
-        if not sums[request]:
-            del sums[request]
-            if not sums:
-                del self._sums[cluster]
+    def _count(self, request: Request, counts: Changes) -> None:
+        self._tallies.note(request, counts)
+        weight = 0
+        for cluster, replicas in counts:
+            weight += replicas * weight_of(cluster)
+            sums = self._sums.get(cluster)
+            if sums is None:
+                sums = self._sums[cluster] = {}
+            sums[request] = left = sums.get(request, 0) + replicas
+            if not left:
+                del sums[request]
+                if not sums:
+                    del self._sums[cluster]
+        self._weight += weight * weight_of(request)
+        self._changed.update([cluster for cluster, _ in counts])
+
+
+def _discard(groups: dict[Any, Any], group: Hashable, member: Hashable) -> None:
+    """Take a member out of its group, a set or a dictionary, and the group when it was the last."""
+    members = groups[group]
+    members.remove(member) if isinstance(members, set) else members.pop(member)
+    if not members:
+        del groups[group]

@@ -1,8 +1,8 @@
 """All clusters at one moment, as scheduling sees them.
 
 A FederatedCluster changes every few seconds (heartbeats), what scheduling looks at hardly ever. `ClusterCache` keeps a
-`Cluster` until something relevant changes, so that a `Snapshot`'s generation says "nothing changed" and results can be
-reused. Pure: whoever watches FederatedClusters calls `update` and `remove`.
+`Cluster` until something relevant changes, so that what was found out about it can be used again until then. Pure:
+whoever watches FederatedClusters calls `update` and `remove`.
 Read `engine.py` next.
 """
 
@@ -10,17 +10,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any
 
 import orjson
 
 from federation.api import conditions, names, quantity
+from federation.scheduling.framework.capacity import carry_over
 from federation.scheduling.framework.types import CPU, Change, Cluster, GroupVersionKind, NodeClass, Taint
+
+_NAME = attrgetter("name")
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Joined clusters in the order of their names. `generation` differs whenever the content does."""
+    """Joined clusters in the order of their names.
+
+    `generation` differs whenever anything of them but their resources does, which change all the time.
+    """
 
     generation: int
     clusters: tuple[Cluster, ...]
@@ -28,7 +35,12 @@ class Snapshot:
     @cached_property
     def content_hash(self) -> str:
         """What decisions can depend on of all clusters, as a hash; only clusters that changed are read for it."""
-        return blake2b(b"".join(map(_digest_of, self.clusters)), digest_size=8).hexdigest()
+        return blake2b(b"".join(map(digest_of, self.clusters)), digest_size=8).hexdigest()
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the clusters."""
+        return tuple(map(_NAME, self.clusters))
 
     @cached_property
     def by_name(self) -> Mapping[str, Cluster]:
@@ -53,6 +65,7 @@ class ClusterCache:
     def __init__(self) -> None:
         self._clusters: dict[str, Cluster] = {}
         self._snapshot: Snapshot | None = None
+        self._joined: list[str] | None = None
         self._generation = 0
 
     def update(self, source: Mapping[str, Any]) -> Change:
@@ -61,8 +74,13 @@ class ClusterCache:
         old = self._clusters.get(cluster.name)
         change = compare(old, cluster)
         if old is None or change:
+            if cluster.is_joined:
+                # Paid once per report, and not by the decision that comes next.
+                digest_of(cluster)
+                if old is not None:
+                    carry_over(old, cluster)
             self._clusters[cluster.name] = cluster
-            self._forget()
+            self._forget(change)
         return change
 
     def remove(self, name: str) -> Change:
@@ -70,7 +88,7 @@ class ClusterCache:
         cluster = self._clusters.pop(name, None)
         if cluster is None:
             return Change.NOTHING
-        self._forget()
+        self._forget(Change.MEMBERSHIP)
         return Change.MEMBERSHIP if cluster.is_joined else Change.NOTHING
 
     def is_ready(self, name: str) -> bool:
@@ -81,13 +99,16 @@ class ClusterCache:
     def snapshot(self) -> Snapshot:
         """Return the joined clusters; the same object until something changes."""
         if self._snapshot is None:
-            joined = (self._clusters[name] for name in sorted(self._clusters) if self._clusters[name].is_joined)
-            self._snapshot = Snapshot(self._generation, tuple(joined))
+            if self._joined is None:
+                self._joined = sorted(name for name, cluster in self._clusters.items() if cluster.is_joined)
+            self._snapshot = Snapshot(self._generation, tuple(map(self._clusters.__getitem__, self._joined)))
         return self._snapshot
 
-    def _forget(self) -> None:
+    def _forget(self, change: Change) -> None:
         self._snapshot = None
-        self._generation += 1
+        if change is not Change.RESOURCES:
+            self._generation += 1
+            self._joined = None
 
 
 def compare(old: Cluster | None, new: Cluster) -> Change:
@@ -125,8 +146,9 @@ def changes(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, Change]]:
             yield name, compare(old, new)
 
 
-def _digest_of(cluster: Cluster) -> bytes:
-    digest: bytes | None = cluster.memo.get(_digest_of)
+def digest_of(cluster: Cluster) -> bytes:
+    """Return the hash of what decisions can depend on of the cluster."""
+    digest: bytes | None = cluster.memo.get(digest_of)
     if digest is None:
         content = (
             cluster.name,
@@ -139,7 +161,7 @@ def _digest_of(cluster: Cluster) -> bytes:
             sorted(cluster.omitted_node_labels),
         )
         digest = blake2b(orjson.dumps(content, default=list, option=orjson.OPT_SORT_KEYS), digest_size=8).digest()
-        cluster.memo[_digest_of] = digest
+        cluster.memo[digest_of] = digest
     return digest
 
 

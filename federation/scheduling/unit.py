@@ -102,12 +102,12 @@ def current_clusters(fed_object: Mapping[str, Any], federated_type: FederatedTyp
     patches = overrides_of(fed_object, names.GLOBAL_SCHEDULER)
     current: dict[str, int | None] = {}
     for cluster in clusters:
-        values = (
-            patch.get("value")
-            for patch in patches.get(cluster, ())
-            if patch.get("path") == pointer and (patch.get("op") or "replace") == "replace"
-        )
-        current[cluster] = next((value for value in values if isinstance(value, int)), None)
+        current[cluster] = None
+        for patch in patches.get(cluster, ()):
+            value = patch.get("value")
+            if isinstance(value, int) and patch.get("path") == pointer and (patch.get("op") or "replace") == "replace":
+                current[cluster] = value
+                break
     return current
 
 

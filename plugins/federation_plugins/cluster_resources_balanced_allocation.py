@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import ScorePlugin, Shaped
-from federation.scheduling.framework.scores import SCORE_MAX, resources_in_play, usage_with
+from federation.scheduling.framework.scores import SCORE_MAX, resources_in_play
 from federation.scheduling.framework.types import Cluster, SchedulingUnit, Status
 
 
@@ -21,10 +21,14 @@ class ClusterResourcesBalancedAllocation(ScorePlugin, Shaped):
 
     def score(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> int | Status:
         """Return 0..100."""
-        usage = usage_with(cluster, unit.request, resources_in_play(unit.request))
-        fractions = [used / capacity if capacity else 1.0 for _, used, capacity in usage]
-        if max(fractions) >= 1:
-            return 0
+        request, allocatable, available = unit.request, cluster.allocatable, cluster.available
+        fractions = []
+        for name in resources_in_play(request):
+            capacity = allocatable.get(name, 0)
+            used = capacity - available.get(name, 0) + request.get(name, 0)
+            if not capacity or used >= capacity:
+                return 0
+            fractions.append(used / capacity)
         # A cluster that reports more free than it has in all would come out below 0.
         return max(0, int((1 - _deviation(fractions)) * SCORE_MAX))
 

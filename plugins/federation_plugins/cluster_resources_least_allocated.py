@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import ScorePlugin, Shaped
-from federation.scheduling.framework.scores import SCORE_MAX, resources_in_play, usage_with
+from federation.scheduling.framework.scores import SCORE_MAX, resources_in_play
 from federation.scheduling.framework.types import NVIDIA_GPU, Cluster, SchedulingUnit, Status
 
 _WEIGHTS = {NVIDIA_GPU: 4}
@@ -22,12 +22,14 @@ class ClusterResourcesLeastAllocated(ScorePlugin, Shaped):
 
     def score(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> int | Status:
         """Return 0..100."""
+        request, allocatable, available = unit.request, cluster.allocatable, cluster.available
         points = weights = 0
-        for name, used, capacity in usage_with(cluster, unit.request, resources_in_play(unit.request)):
+        for name in resources_in_play(request):
             weight = _WEIGHTS.get(name, 1)
             weights += weight
-            if capacity > 0 and used <= capacity:
-                points += weight * min(SCORE_MAX, (capacity - used) * SCORE_MAX // capacity)
+            capacity, free = allocatable.get(name, 0), available.get(name, 0) - request.get(name, 0)
+            if capacity > 0 and free >= 0:
+                points += weight * (SCORE_MAX if free >= capacity else free * SCORE_MAX // capacity)
         return points // weights
 
     def shape(self, unit: SchedulingUnit) -> Hashable:

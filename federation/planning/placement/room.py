@@ -10,14 +10,17 @@ are more given out than fit, by size, and wait there. Pure and deterministic.
 `plan_within` is the same bound for the planners that divide by weight or by priority.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
+from operator import add, sub, truediv
 from typing import Any
 
 from federation.planning.hashing import fnv1_32_each
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 
-_NEVER = float("inf")
+_NEVER = float("-inf")
+"""The level of a cluster that has given all it has."""
 _NO_PREFERENCE = Preference()
 Planner = Callable[[Demand, Steps | None], Plan]
 Counts = Mapping[str, int]
@@ -45,7 +48,8 @@ class Rooms:
         """Return what goes into a division's explanation."""
         promised: dict[str, int] = {}
         if self.sure is not self.free:
-            promised = {name: count - sure for name, count in self.free.items() if (sure := self.sure[name]) != count}
+            missing = list(map(sub, self.free.values(), map(self.sure.__getitem__, self.free)))
+            promised = dict(zip(compress(self.free, missing), filter(None, missing), strict=True))
         parts = {"replicas": self.free, "promised": promised, "waiting": self.waiting}
         return {name: part for name, part in parts.items() if part}
 
@@ -53,44 +57,85 @@ class Rooms:
 def plan_by_room(rooms: Rooms, demand: Demand, steps: Steps | None = None) -> Plan:
     """Divide `demand.total`; weights play no part."""
     held = held_of(demand)
-    plan: Counts = held if demand.avoid_disruption else dict.fromkeys(held, 0)
-    missing = demand.total - sum(plan.values())
+    table = _Table(tuple(held), demand.key, demand.total, rooms, steps)
+    present = list(held.values())
+    plan = present if demand.avoid_disruption else [0] * len(present)
+    missing = demand.total - sum(plan)
     if missing < 0:
-        plan = _take(demand, -missing, plan, rooms)
-        _note(steps, "scaleDown", plan, missing)
-        return Plan(dict(plan), kept_of(demand, held, plan))
+        plan = _take(table, -missing, plan)
+        table.note("scaleDown", plan, missing)
+        return table.to_plan(demand, held, plan)
     bounds = bounds_of(demand)
     for number, room in enumerate(rooms.tiers):
-        spare = room if plan is held else {cluster: held[cluster] + room[cluster] - plan[cluster] for cluster in plan}
+        if number and sum(plan) >= demand.total:
+            break
+        spare = table.column(room)
+        if plan is not present:
+            spare = [there + free - planned for there, free, planned in zip(present, spare, plan, strict=True)]
         if not number:
-            plan, spare = _with_minimums(demand, plan, spare, bounds)
+            plan, spare = _with_minimums(table, demand, plan, spare, bounds)
         name = "reservedRoom" if number else "room"
-        if any(plan.values()):
-            fuller = _add(demand, plan, _lacking(demand, plan, spare), bounds, rooms, steps, "catchUp")
-            if sum(fuller.values()) < demand.total:
-                spare = {cluster: spare[cluster] - fuller[cluster] + count for cluster, count in plan.items()}
+        if any(plan):
+            fuller = _add(table, plan, _lacking(table, plan, spare), bounds, "catchUp")
+            if sum(fuller) < demand.total:
+                spare = [free - now + before for free, now, before in zip(spare, fuller, plan, strict=True)]
             plan = fuller
-        plan = _add(demand, plan, spare, bounds, rooms, steps, name)
-    if sum(plan.values()) < demand.total:
-        plan = _beyond_room(demand, plan, rooms, steps)
-    return Plan(dict(plan), kept_of(demand, held, plan))
+        plan = _add(table, plan, spare, bounds, name)
+    if sum(plan) < demand.total:
+        plan = _beyond_room(table, demand, plan)
+    return table.to_plan(demand, held, plan)
 
 
-def _beyond_room(demand: Demand, plan: Counts, rooms: Rooms, steps: Steps | None) -> Counts:
+@dataclass(slots=True)
+class _Table:
+    """One division under way. Its columns have one number per cluster, in the order of `names`."""
+
+    names: tuple[str, ...]
+    key: str
+    total: int
+    rooms: Rooms
+    steps: Steps | None
+    sizes: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sizes = self.column(self.rooms.sizes)
+
+    def column(self, counts: Counts) -> list[int]:
+        """Return the counts of the clusters."""
+        return list(counts.values()) if tuple(counts) == self.names else [counts[name] for name in self.names]
+
+    def positions(self) -> dict[str, int]:
+        """Return where in a column each cluster is."""
+        return {name: at for at, name in enumerate(self.names)}
+
+    def note(self, name: str, plan: Sequence[int], difference: int) -> None:
+        """Add a step to the trace."""
+        if self.steps is not None:
+            placed = dict(zip(compress(self.names, plan), filter(None, plan), strict=True))
+            self.steps.append({"step": name, "difference": difference, "replicas": placed})
+
+    def to_plan(self, demand: Demand, held: Counts, plan: Sequence[int]) -> Plan:
+        """Return the answer."""
+        replicas = dict(zip(self.names, plan, strict=True))
+        return Plan(replicas, kept_of(demand, held, replicas))
+
+
+def _beyond_room(table: _Table, demand: Demand, plan: list[int]) -> list[int]:
     """Let what has no room anywhere wait where clusters are large and little waits already, as far as caps allow."""
     demand = replace(demand, estimated={})
     bounds = bounds_of(demand)
     if demand.avoid_disruption:
         # What cannot run where it is stays there when it can run nowhere else either.
-        stuck = {cluster: count - plan[cluster] for cluster, count in held_of(demand).items()}
-        plan = _add(demand, plan, stuck, bounds, rooms, steps, "stays")
-    plan, _ = _with_minimums(demand, plan, dict.fromkeys(plan, demand.total), bounds)
-    sizes, waiting = rooms.sizes, {cluster: rooms.waiting.get(cluster, 0) for cluster in plan}
-    while (missing := demand.total - sum(plan.values())) > 0:
-        size = sum(sizes[c] for c, count in plan.items() if count < bounds.get(c, demand.total))
-        times = -(-(missing + sum(waiting.values())) // size) if size else 0
-        spare = {cluster: max(0, sizes[cluster] * times - waiting[cluster]) for cluster in plan}
-        fuller = _add(demand, plan, spare, bounds, rooms, steps, "beyondRoom")
+        stuck = [count - planned for count, planned in zip(held_of(demand).values(), plan, strict=True)]
+        plan = _add(table, plan, stuck, bounds, "stays")
+    plan, _ = _with_minimums(table, demand, plan, [demand.total] * len(plan), bounds)
+    waiting = [table.rooms.waiting.get(name, 0) for name in table.names]
+    tops = [bounds.get(name, demand.total) for name in table.names]
+    while (missing := demand.total - sum(plan)) > 0:
+        size = sum([own for own, count, top in zip(table.sizes, plan, tops, strict=True) if count < top])
+        times = -(-(missing + sum(waiting)) // size) if size else 0
+        spare = [max(0, own * times - count) for own, count in zip(table.sizes, waiting, strict=True)]
+        fuller = _add(table, plan, spare, bounds, "beyondRoom")
         if fuller == plan:
             break
         plan = fuller
@@ -104,8 +149,10 @@ def plan_within(rooms: Rooms, plan: Planner, demand: Demand, steps: Steps | None
     """
     planned = Plan({}, {})
     for number, room in enumerate((*rooms.tiers, None)):
-        if room is None:
-            _note(steps, "beyondRoom", planned.totals(), demand.total - sum(planned.totals().values()))
+        if room is None and steps is not None:
+            placed = {name: count for name, count in planned.totals().items() if count}
+            difference = demand.total - sum(placed.values())
+            steps.append({"step": "beyondRoom", "difference": difference, "replicas": placed})
         asked = demand if not number else replace(demand, current=planned.totals(), scheduled={}, avoid_disruption=True)
         planned = plan(asked if room is None else _bounded(demand, asked, room), steps)
         if sum(planned.totals().values()) >= demand.total:
@@ -144,13 +191,13 @@ def kept_of(demand: Demand, held: Counts, plan: Counts) -> dict[str, int]:
     return {cluster: count for cluster, count in stuck.items() if count > 0}
 
 
-def _lacking(demand: Demand, plan: Counts, spare: Counts) -> Counts:
+def _lacking(table: _Table, plan: Sequence[int], spare: Sequence[int]) -> list[int]:
     """Return how many replicas the clusters lack that have less than their share of the total, as far as they fit."""
-    most = {cluster: count + spare[cluster] for cluster, count in plan.items()}
-    capacity = sum(most.values())
+    most = list(map(add, plan, spare))
+    capacity = sum(most)
     # No share is more than fits: what is there beyond the total is shared by more than one.
-    wanted = min(demand.total, capacity)
-    return {cluster: wanted * fits // capacity - plan[cluster] for cluster, fits in most.items()} if capacity else most
+    wanted = min(table.total, capacity)
+    return [wanted * fits // capacity - there for fits, there in zip(most, plan, strict=True)] if capacity else most
 
 
 def bounds_of(demand: Demand) -> dict[str, int]:
@@ -163,93 +210,103 @@ def bounds_of(demand: Demand) -> dict[str, int]:
     return bounds
 
 
-def _with_minimums(demand: Demand, plan: Counts, spare: Counts, bounds: Counts) -> tuple[Counts, Counts]:
+def _with_minimums(
+    table: _Table, demand: Demand, plan: list[int], spare: list[int], bounds: Counts
+) -> tuple[list[int], list[int]]:
     """Give every cluster its minimum, in order, as far as total and room reach; return plan and spare room then."""
     minimums = {cluster: own.minimum for cluster, own in demand.preferences.items() if own.minimum}
     if not minimums:
         return plan, spare
-    result, left, missing = dict(plan), dict(spare), demand.total - sum(plan.values())
-    for cluster in demand.clusters:
+    result, left, missing = plan.copy(), spare.copy(), demand.total - sum(plan)
+    for at, cluster in enumerate(table.names):
         minimum = min(minimums.get(cluster, 0), bounds.get(cluster, demand.total))
-        given = min(missing, minimum - result[cluster], left[cluster])
+        given = min(missing, minimum - result[at], left[at])
         if given > 0:
-            result[cluster] += given
-            left[cluster] -= given
+            result[at] += given
+            left[at] -= given
             missing -= given
     return result, left
 
 
-def _add(
-    demand: Demand, plan: Counts, spare: Counts, bounds: Counts, rooms: Rooms, steps: Steps | None, name: str
-) -> Counts:
+def _add(table: _Table, plan: list[int], spare: list[int], bounds: Counts, name: str) -> list[int]:
     """Share what is missing between the clusters that have room to spare within their bounds, in proportion to it."""
-    missing = demand.total - sum(plan.values())
+    missing = table.total - sum(plan)
     if missing <= 0:
         return plan
-    room = {cluster: spare[cluster] for cluster in plan if spare[cluster] > 0}
-    for cluster in bounds.keys() & room.keys():
-        room[cluster] = max(0, min(room[cluster], bounds[cluster] - plan[cluster]))
-    total = sum(room.values())
-    amount = min(missing, total)
+    room = spare if min(spare, default=0) >= 0 else [max(0, free) for free in spare]
+    if bounds:
+        positions, room = table.positions(), room.copy()
+        for at, bound in [(positions[cluster], bound) for cluster, bound in bounds.items() if cluster in positions]:
+            room[at] = max(0, min(room[at], bound - plan[at]))
+    amount = min(missing, sum(room))
     if not amount:
         return plan
-    result = dict(plan)
-    for cluster, share in _share_out(demand, amount, room, room, rooms.sizes, emptiest=True).items():
-        result[cluster] += share
-    _note(steps, name, result, amount)
+    result = list(map(add, plan, _share_out(table.names, table.key, amount, room, room, table.sizes, emptiest=True)))
+    table.note(name, result, amount)
     return result
 
 
-def _take(demand: Demand, amount: int, plan: Counts, rooms: Rooms) -> dict[str, int]:
+def _take(table: _Table, amount: int, plan: Sequence[int]) -> list[int]:
     """Take so many from the clusters in proportion to what they have; what rounding leaves over, from the fullest.
 
     Clusters in which pods wait for room go first, with up to half of what they have: what they lose is used at once.
     """
-    result = dict(plan)
-    half = {
-        cluster: min(-(-plan[cluster] // 2), count) for cluster, count in rooms.waiting.items() if plan.get(cluster)
-    }
-    for most in (half, result):
-        part = min(amount, sum(most.values()))
+    result = list(plan)
+    waiting = table.rooms.waiting.get
+    half = {at: min(-(-count // 2), waiting(table.names[at], 0)) for at, count in enumerate(plan) if count}
+    for is_first in (True, False):
+        most = [(at, half[at] if is_first else result[at]) for at in half if not is_first or half[at]]
+        part = min(amount, sum(count for _, count in most))
         if part:
-            free = {cluster: rooms.free[cluster] + count for cluster, count in most.items()}
-            for cluster, share in _share_out(demand, part, dict(most), free, rooms.sizes, emptiest=False).items():
-                result[cluster] -= share
+            places, counts = zip(*most, strict=True)
+            names = [table.names[at] for at in places]
+            free = [table.rooms.free[name] + count for name, count in zip(names, counts, strict=True)]
+            sizes = [table.sizes[at] for at in places]
+            for at, share in zip(
+                places, _share_out(names, table.key, part, counts, free, sizes, emptiest=False), strict=True
+            ):
+                result[at] -= share
             amount -= part
     return result
 
 
 def _share_out(
-    demand: Demand, amount: int, most: Counts, free: Counts, sizes: Counts, *, emptiest: bool
-) -> dict[str, int]:
-    """Share an amount in proportion to what is possible, more than 0 and not more than that in all; leave out zeros.
+    names: Sequence[str],
+    key: str,
+    amount: int,
+    most: Sequence[int],
+    free: Sequence[int],
+    sizes: Sequence[int],
+    *,
+    emptiest: bool,
+) -> list[int]:
+    """Share an amount in proportion to what is possible, more than 0 and not more than that in all.
 
     What rounding leaves over goes, one each, to the clusters with the largest share of themselves free after that, or
     the smallest; between equals to others for every workload.
     """
-    names, counts, total = list(most), list(most.values()), sum(most.values())
-    shares = [amount * count // total for count in counts]
+    total = sum(most)
+    shares = [0] * len(most)
+    if amount * max(most) >= total:
+        shares = [amount * count // total for count in most]
     rest = amount - sum(shares)
     if rest:
-        columns = zip(counts, shares, map(free.__getitem__, names), map(sizes.__getitem__, names), strict=True)
-        # A cluster that has given or got all that is possible has no level.
         if emptiest:
-            levels = [(share - left) / size if share < count else _NEVER for count, share, left, size in columns]
+            # A cluster that has got all that is possible has nothing free, the others something.
+            levels = list(map(truediv, map(sub, free, shares), sizes))
         else:
+            columns = zip(most, shares, free, sizes, strict=True)
             levels = [
-                (left - count + share) / size if share < count else _NEVER for count, share, left, size in columns
+                (count - share - left) / size if share < count else _NEVER for count, share, left, size in columns
             ]
-        last = sorted(levels)[rest - 1]
-        first = [at for at, level in enumerate(levels) if level < last]
-        equals = [at for at, level in enumerate(levels) if level == last]
-        if len(equals) > rest - len(first):
+        last = sorted(levels)[-rest]
+        chosen = [at for at, level in enumerate(levels) if level >= last]
+        if len(chosen) > rest:
+            first = [at for at in chosen if levels[at] > last]
+            equals = [at for at in chosen if levels[at] == last]
             tied = [names[at] for at in equals]
-            equals = [at for _, _, at in sorted(zip(fnv1_32_each(tied, demand.key), tied, equals, strict=True))]
-        for at in (*first, *equals[: rest - len(first)]):
+            ranked = [at for _, _, at in sorted(zip(fnv1_32_each(tied, key), tied, equals, strict=True))]
+            chosen = first + ranked[: rest - len(first)]
+        for at in chosen:
             shares[at] += 1
-    return {cluster: share for cluster, share in zip(names, shares, strict=True) if share}
-
-
-def _note(steps: Steps | None, name: str, plan: Counts, difference: int) -> None:
-    if steps is not None:
-        steps.append({"step": name, "difference": difference, "replicas": {c: n for c, n in plan.items() if n}})
+    return shares

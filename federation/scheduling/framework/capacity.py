@@ -6,10 +6,11 @@ labels or taints are not known well enough counts as unsuitable. A cluster that 
 Answers are kept with the cluster, per shape of pod. `rooms_of` also takes off what recent decisions have promised.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from operator import mul
+from itertools import compress
+from operator import attrgetter, mul
 from typing import NamedTuple
 
 from federation.api.selectors import ClusterTerm
@@ -26,6 +27,8 @@ from federation.scheduling.framework.types import (
 )
 
 _SHAPES_MAX = 1024
+_NAME, _WAITING = attrgetter("name"), attrgetter("waiting")
+_NOTHING: Mapping[PodShape, "_Answer"] = {}
 _Request = tuple[tuple[str, int], ...]
 
 
@@ -63,26 +66,38 @@ def _rooms(clusters: tuple[Cluster, ...], pod: PodShape) -> Rooms | None:
     """Return the rooms without promises; the last ones are remembered, because many units in a row ask for the same."""
     if all(cluster.node_classes is None for cluster in clusters):
         return None
-    answers = _answers(clusters, pod)
-    free = {cluster.name: answer.room for cluster, answer in zip(clusters, answers, strict=True)}
-    sizes = {cluster.name: answer.size for cluster, answer in zip(clusters, answers, strict=True)}
-    waiting = {c.name: count for c in clusters if c.waiting and (count := _waiting(c.waiting, pod.request))}
-    return Rooms(free, free, sizes, waiting)
+    rooms, sizes, _ = zip(*[cluster.memo.get(pod) or _answer(cluster, pod) for cluster in clusters], strict=True)
+    names = tuple(map(_NAME, clusters))
+    free = dict(zip(names, rooms, strict=True))
+    wanting = compress(clusters, map(_WAITING, clusters))
+    waiting = {c.name: count for c in wanting if (count := _waiting(c.waiting, pod.request))}
+    return Rooms(free, free, dict(zip(names, sizes, strict=True)), waiting)
 
 
-def _answers(clusters: Sequence[Cluster], pod: PodShape) -> list[_Answer]:
-    return [cluster.memo.get(pod) or _answer(cluster, pod) for cluster in clusters]
+def carry_over(old: Cluster, new: Cluster) -> None:
+    """Answer for a cluster that has reported what was asked about it since its report before.
+
+    So this is paid once per report, by that cluster alone, and not by the decision that comes next.
+    """
+    new.memo[carry_over] = {pod: _compute(new, pod) for pod in old.memo if isinstance(pod, PodShape)}
 
 
 def _answer(cluster: Cluster, pod: PodShape) -> _Answer:
-    known: _Answer | None = cluster.memo.get(pod)
+    memo = cluster.memo
+    known: _Answer | None = memo.get(pod)
     if known is None:
-        if len(cluster.memo) >= _SHAPES_MAX:
-            cluster.memo.clear()
-        room = _capacity(cluster, pod)
-        size = max(_fit_into(cluster.allocatable, pod.request), room, 1)
-        known = cluster.memo[pod] = _Answer(room, size, room > 0 or _could_run(cluster, pod))
+        carried = memo.get(carry_over, _NOTHING)
+        known = carried.get(pod) or _compute(cluster, pod)
+        if len(memo) >= _SHAPES_MAX:
+            memo.clear()
+        memo[pod] = known
     return known
+
+
+def _compute(cluster: Cluster, pod: PodShape) -> _Answer:
+    room = _capacity(cluster, pod)
+    size = max(_fit_into(cluster.allocatable, pod.request), room, 1)
+    return _Answer(room, size, room > 0 or _could_run(cluster, pod))
 
 
 def _could_run(cluster: Cluster, pod: PodShape) -> bool:
@@ -107,10 +122,11 @@ def _capacity(cluster: Cluster, pod: PodShape) -> int:
 
 def _fit_on_nodes(node_class: NodeClass, request: _Request) -> int:
     """Return how many replicas fit, taking one resource of all groups of nodes after the other."""
-    fits: Iterable[int] = node_class.free.get(PODS, ())
+    fits: Sequence[int] = node_class.free.get(PODS, ())
     for name, amount in request:
         if amount:
-            fits = map(min, fits, [free // amount for free in node_class.free.get(name, ())])
+            free = node_class.free.get(name, ())
+            fits = [n if (n := rest // amount) < most else most for rest, most in zip(free, fits, strict=False)]
     return sum(map(mul, node_class.nodes, fits))
 
 
@@ -123,7 +139,8 @@ def _waiting(waiting: Resources, request: _Request) -> int:
 
 def _fit_into(amounts: Resources, request: _Request) -> int:
     """Return how often the request fits into the amounts; 0 for a request of nothing."""
-    return max(0, min((amounts.get(name, 0) // amount for name, amount in request if amount), default=0))
+    fits = [amounts.get(name, 0) // amount for name, amount in request if amount]
+    return max(0, min(fits)) if fits else 0
 
 
 def _suits(node_class: NodeClass, needs: NodeNeeds, omitted: frozenset[str], *, is_sure: bool) -> bool:

@@ -7,6 +7,8 @@ there.
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import compress
+from operator import attrgetter
 from typing import Any
 
 from federation.planning.placement.failback import Offers, plan_with_trials
@@ -18,6 +20,7 @@ from federation.scheduling.framework.types import Change, Cluster, Division, Eff
 
 NODES = "Nodes"
 SUMS = "Sums"
+_NAME, _TAINTS = attrgetter("name"), attrgetter("taints")
 _NOT_ROOM = Change.ANY & ~(Change.RESOURCES | Change.ANNOTATIONS)
 """What has no room is placed all the same, so room is not what replicas lack that have no place."""
 
@@ -36,7 +39,7 @@ def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mappin
         weights = {name: max(0, weight) for name, weight in weights.items()}
     bounds, migration = maximums(unit, clusters), unit.auto_migration
     estimated, limited = caps_of(unit)
-    names = tuple([cluster.name for cluster in clusters])
+    names = tuple(map(_NAME, clusters))
     return Demand(
         total=unit.desired_replicas or 0,
         clusters=names,
@@ -138,11 +141,13 @@ def maximums(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, int
     """
     bounds = dict(unit.max_replicas)
     held: dict[str, int] | None = None
-    for cluster in [cluster for cluster in clusters if cluster.taints]:
-        if any(taint.effect == Effect.NO_SCHEDULE and not unit.tolerates(taint) for taint in cluster.taints):
-            held = current_replicas(unit) if held is None else held
-            present = held.get(cluster.name, 0)
-            bounds[cluster.name] = min(bounds.get(cluster.name, present), present)
+    for cluster in compress(clusters, map(_TAINTS, clusters)):
+        for taint in cluster.taints:
+            if taint.effect == Effect.NO_SCHEDULE and not unit.tolerates(taint):
+                held = current_replicas(unit) if held is None else held
+                present = held.get(cluster.name, 0)
+                bounds[cluster.name] = min(bounds.get(cluster.name, present), present)
+                break
     return bounds
 
 

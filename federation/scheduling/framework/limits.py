@@ -12,6 +12,7 @@ wait or are on trial come on top of the total and of what runs.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from federation.scheduling.framework.capacity import rooms_of
@@ -67,7 +68,7 @@ def find_breach(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Map
 
     One that gives nothing to anybody breaks none: it is no placement.
     """
-    offered = {cluster.name: cluster for cluster in clusters}
+    offered = _by_name(tuple(clusters))
     for name, count in replicas.items():
         if name not in offered:
             return f"it gave {count!r} replicas to {name!r}, which was not offered"
@@ -90,6 +91,12 @@ def find_breach(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Map
     if given > (wanted := unit.desired_replicas or 0):
         return f"it gave out {given} replicas where {wanted} are wanted"
     return _breach_of_minimums(unit, clusters, replicas) or _breach_of_spread(unit, clusters, replicas)
+
+
+@lru_cache(maxsize=16)
+def _by_name(clusters: tuple[Cluster, ...]) -> Mapping[str, Cluster]:
+    """Return the clusters by name; the last ones are remembered, because many units in a row are offered the same."""
+    return {cluster.name: cluster for cluster in clusters}
 
 
 def _breach_of_minimums(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Mapping[str, int]) -> str:

@@ -15,6 +15,8 @@ import orjson
 Request = tuple[tuple[str, int], ...]
 """What one replica requests, sorted."""
 _LOG_MAX = 50_000
+_FEW = 2
+"""Changes per cluster that are added up; when there are more, counting anew is cheaper."""
 _PRIME = 2**61 - 1
 _REQUESTS_MAX = 256
 """Requests that counts are kept for; when there are more they are all made anew."""
@@ -39,11 +41,15 @@ class Promised(dict[str, Mapping[Request, int]]):
         self.weight = weight
 
 
+Changes = list[tuple[str, int]]
+"""Clusters, and how many more replicas of a request are promised there, or fewer."""
+
+
 class Tallies:
     """The changes of one ledger in their order, and what was counted from them. A version is how many there were."""
 
     def __init__(self) -> None:
-        self._log: list[tuple[str, Request, int]] = []
+        self._log: list[tuple[Request, Changes]] = []
         self._start = 0
         self._kept: dict[Request, tuple[int, dict[str, int]]] = {}
 
@@ -52,23 +58,25 @@ class Tallies:
         """How many changes there were."""
         return self._start + len(self._log)
 
-    def note(self, cluster: str, request: Request, difference: int) -> None:
-        """Take down that so many more replicas of a request, or fewer, are promised in a cluster."""
+    def note(self, request: Request, changes: Changes) -> None:
+        """Take down what changed."""
         if len(self._log) >= _LOG_MAX:
             self._start += len(self._log)
             self._log.clear()
             self._kept.clear()  # Nothing that was counted earlier can be brought up to date any more.
-        self._log.append((cluster, request, difference))
+        self._log.append((request, changes))
 
     def displaced(self, request: Request, promised: Promised) -> Mapping[str, int]:
         """Return the counts for a request; zero, or no entry, where nothing is displaced."""
         version, counts = self._kept.get(request, (self.version, None))
-        if counts is None or version > promised.version:
+        if counts is None or not 0 <= promised.version - version <= _FEW * len(promised):
             counts = _count(promised, request)
         elif version < promised.version:
             counts = dict(counts)
-            for cluster, other, difference in self._log[version - self._start : promised.version - self._start]:
-                counts[cluster] = counts.get(cluster, 0) + difference * displaced_by(other, request)
+            for other, changes in self._log[version - self._start : promised.version - self._start]:
+                each = displaced_by(other, request)
+                for cluster, difference in changes:
+                    counts[cluster] = counts.get(cluster, 0) + difference * each
         if version <= promised.version:
             if len(self._kept) >= _REQUESTS_MAX:
                 self._kept.clear()
@@ -84,9 +92,12 @@ def displaced(reserved: Mapping[str, Mapping[Request, int]], request: Request) -
 
 
 @lru_cache(maxsize=16384)
-def weight_of(cluster: str, request: Request) -> int:
-    """Return what one promised replica adds to the hash of all: so that can be kept up to date without reading all."""
-    return int.from_bytes(blake2b(orjson.dumps((cluster, request)), digest_size=8).digest(), "big")
+def weight_of(part: str | Request) -> int:
+    """Return the factor of a cluster, or of a request, in the hash of all promises.
+
+    A promised replica adds the product of both: so the hash is kept up to date without reading all promises.
+    """
+    return int.from_bytes(blake2b(orjson.dumps(part), digest_size=8).digest(), "big")
 
 
 def content_hash(reserved: Mapping[str, Mapping[Request, int]]) -> str:
@@ -97,7 +108,9 @@ def content_hash(reserved: Mapping[str, Mapping[Request, int]]) -> str:
 
 def _weigh(reserved: Mapping[str, Mapping[Request, int]]) -> int:
     return sum(
-        count * weight_of(cluster, request) for cluster, held in reserved.items() for request, count in held.items()
+        count * weight_of(cluster) * weight_of(request)
+        for cluster, held in reserved.items()
+        for request, count in held.items()
     )
 
 

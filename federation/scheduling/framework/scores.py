@@ -59,11 +59,19 @@ class Totals(tuple[ClusterScore, ...]):  # noqa: SLOT001 - as above
 
     order: BestFirst | None = None
     _ranks: list[int] | None = None
+    _names: tuple[str, ...] | None = None
 
     @property
     def scores(self) -> list[int]:
         """The scores alone."""
         return list(map(_SCORE, self))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the clusters."""
+        if self._names is None:
+            self._names = tuple(map(_NAME, map(_CLUSTER, self)))
+        return self._names
 
     @property
     def in_order(self) -> BestFirst:
@@ -79,6 +87,7 @@ class Totals(tuple[ClusterScore, ...]):  # noqa: SLOT001 - as above
         for at, entry in changes.items():
             entries[at] = entry
         new = Totals(entries)
+        new._names = self._names
         if self.order is not None and len(changes) * _FEW <= len(entries):
             new.order, new._ranks = self._mended(changes)
         return new
@@ -116,6 +125,8 @@ _ALWAYS = (CPU, MEMORY)
 
 def resources_in_play(request: Resources) -> Sequence[str]:
     """Return the resources that a resource score looks at: cpu and memory always, others when requested."""
+    if len(request) == len(_ALWAYS) and CPU in request and MEMORY in request:
+        return _ALWAYS
     others = [name for name, amount in request.items() if amount and name not in _ALWAYS]
     return (*_ALWAYS, *sorted(others)) if others else _ALWAYS
 

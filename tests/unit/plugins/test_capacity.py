@@ -7,7 +7,7 @@ import pytest
 from federation.api.selectors import compile_cluster_terms
 from federation.base.errors import PluginError
 from federation.scheduling.engine import Engine
-from federation.scheduling.framework.capacity import capacity_of, could_run, rooms_of
+from federation.scheduling.framework.capacity import capacity_of, carry_over, could_run, rooms_of
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
 from federation.scheduling.framework.promised import displaced_by
 from federation.scheduling.framework.registry import load_plugins
@@ -230,3 +230,15 @@ def test_a_cluster_is_read_from_what_it_reports() -> None:
         ),
     )
     assert cluster.omitted_node_labels == {"kubernetes.io/hostname"}
+
+
+def test_a_report_answers_what_was_asked_since_the_one_before() -> None:
+    pods = pod_shape((("cpu", 1000),)), pod_shape((("cpu", 2000),))
+    old, new, newest = (a_cluster("c").with_nodes(nodes, cpu="4").built() for nodes in (1, 2, 3))
+    for pod in pods:
+        capacity_of(old, pod)
+    carry_over(old, new)
+    assert capacity_of(new, pods[0]) == 8
+    carry_over(new, newest)
+    assert newest.memo[carry_over].keys() == {pods[0]}
+    assert [capacity_of(newest, pod) for pod in pods] == [12, 6]

@@ -52,7 +52,8 @@ def test_a_relevant_change_is_named_and_gives_a_new_generation(changes: Any, exp
     cache.update(source())
     before = cache.snapshot()
     assert cache.update(source(**changes)) == expected
-    assert cache.snapshot().generation != before.generation
+    assert cache.snapshot() is not before
+    assert (cache.snapshot().generation != before.generation) == (expected is not Change.RESOURCES)
 
 
 def test_an_unjoined_cluster_is_no_candidate() -> None:
