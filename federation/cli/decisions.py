@@ -4,6 +4,7 @@ It prints an explanation of `scheduling/explain.py`; `fedctl why` and `fedctl pl
 are put into words; `-o json` has them as they are stored.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,6 +16,10 @@ from federation.cli.printing import a_table, print_field, print_table, print_wra
 from federation.scheduling.explain import ClusterRow, in_force, is_in_force, rows
 from federation.scheduling.triggers import describe_deferral, describe_triggers
 
+_ALIKE_MAX = 10
+"""Clusters that are listed of those that were rejected alike."""
+_AMOUNTS_MAX = 50
+"""Clusters of which one line names an amount; `-o json` has them all."""
 _ALIKE_MIN = 2
 """Scored clusters from which on scores that are the same everywhere are told once."""
 
@@ -95,7 +100,12 @@ def _table(listed: list[ClusterRow], alike: Mapping[str, int], explanation: Mapp
     table.add_column("WHY", overflow="fold")
     weights, placed = _weights(explanation), in_force(explanation)
     is_over = is_in_force(explanation)
+    told: Counter[tuple[str, ...]] = Counter()
     for row in listed:
+        if row.rejected_by and row.name not in placed:
+            told[row.rejected_by, *row.reasons] += 1
+            if told[row.rejected_by, *row.reasons] > _ALIKE_MAX:
+                continue
         is_kept = row.name in placed and not is_over
         table.add_row(
             row.name,
@@ -104,6 +114,10 @@ def _table(listed: list[ClusterRow], alike: Mapping[str, int], explanation: Mapp
             "-" if row.total is None else str(row.total),
             escape(_reason(row, _verdict(row, alike, weights, is_over=is_over), is_kept=is_kept)),
         )
+    for (plugin, *reasons), count in told.items():
+        if count > _ALIKE_MAX:
+            more = f"{count - _ALIKE_MAX} more"
+            table.add_row(more, "-", "-", "-", escape(f"rejected by {plugin}: {'; '.join(reasons)}"))
     return table
 
 
@@ -198,4 +212,7 @@ def _step(step: Mapping[str, Any]) -> str:
 
 
 def _amounts(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {amount}" for name, amount in values.items()) or "none"
+    parts = [f"{name} {amount}" for name, amount in values.items()]
+    if len(parts) > _AMOUNTS_MAX:
+        parts[_AMOUNTS_MAX:] = [f"and {len(parts) - _AMOUNTS_MAX} more"]
+    return ", ".join(parts) or "none"

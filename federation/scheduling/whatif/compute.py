@@ -257,7 +257,9 @@ def _reason(action: Action, walked: Walk | None, *, is_named: bool) -> str:
     if action is Action.NONE and decision is not None and decision.outcome is Outcome.SCHEDULED:
         if decision.shortage or decision.waiting:
             return decision.reason
-        keeps = ", which its policy prefers (avoidDisruption)" if decision.unit.avoid_disruption else ""
+        unit = decision.unit
+        prefers = unit.avoid_disruption and unit.mode is SchedulingMode.DIVIDE
+        keeps = ", which its policy prefers (avoidDisruption)" if prefers else ""
         return f"scheduled again, with the same result{keeps}"
     if walked.follows and action is not Action.NONE and isinstance(walked.finding, Untouched | None):
         return walked.follows

@@ -74,6 +74,10 @@ async def _prepare(parts: Parts) -> None:
     )
     scored = orjson.dumps(_SCORED)
     await parts.journal.append(DecisionRecord(NOW, "apps", "Deployment", "default", "scored", "Scheduled", 1.5, scored))
+    wide = orjson.dumps(_WIDE)
+    await parts.journal.append(
+        DecisionRecord(NOW, "apps", "Deployment", "default", "wide", "NoFeasibleCluster", 1.5, wide)
+    )
     failed = orjson.dumps({**_SCORED, "outcome": "PluginFailed", "placements": {}, "previous": {"east": 3}})
     await client.create(DEPLOYMENTS, a_deployment("failed"))
     await parts.journal.append(
@@ -90,6 +94,15 @@ async def _prepare(parts: Parts) -> None:
     )
 
 
+_WIDE = {
+    "outcome": "NoFeasibleCluster",
+    "unit": {"kind": "Deployment", "mode": "Duplicate"},
+    "clusters": [f"c{number:03}" for number in range(81)],
+    "previous": {"c080": None},
+    "rejected": {
+        f"c{number:03}": {"plugin": "PlacementFilter", "reasons": ["not in the list"]} for number in range(80)
+    },
+}
 _SCORED = {
     "outcome": "Scheduled",
     "copiedBecause": "the policy says Divide, but nothing is divided",
@@ -193,6 +206,14 @@ def test_why_answers_for_every_cluster(server: Parts, target: str) -> None:
     assert "2 in clusters without this label" in text
     assert "not counted, because unready or tainted: us" in text
     assert "5 without a place within maxSkew 1 of topology key region" in text
+
+
+def test_many_clusters_that_were_rejected_alike_are_counted(server: Parts) -> None:
+    lines = fedctl(server, "why", "deployment/wide").stdout.splitlines()
+    rejected = [line for line in lines if "rejected by PlacementFilter: not in the list" in line]
+    assert [line.split()[0] for line in rejected[:2]] == ["c000", "c001"]
+    assert (len(rejected), rejected[-1].split()[:2]) == (11, ["70", "more"])
+    assert any(line.startswith("c080 ") and "stays as it was" in line for line in lines)
 
 
 def test_after_a_failure_the_table_has_what_stays(server: Parts) -> None:
