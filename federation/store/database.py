@@ -66,10 +66,6 @@ class Database(Protocol):
 
 def open_database(url: str, options: StoreOptions) -> Database:
     """Return the database at `url`, not yet connected; ConfigurationError when the URL cannot be right."""
-    # Imported here because both build on this module.
-    from federation.store.postgres import PostgreSQLDatabase  # noqa: PLC0415
-    from federation.store.sqlite import SQLiteDatabase  # noqa: PLC0415
-
     usage = "use sqlite:///PATH or postgresql://USER:PASSWORD@HOST/NAME"
     try:
         parsed = make_url(url)
@@ -77,8 +73,12 @@ def open_database(url: str, options: StoreOptions) -> Database:
         raise ConfigurationError(f"store url: it does not parse; {usage}") from error
     match parsed.get_backend_name():
         case "sqlite":
+            from federation.store.sqlite import SQLiteDatabase  # noqa: PLC0415  # it builds on this module
+
             return SQLiteDatabase(parsed, options)
         case "postgresql" | "postgres":
+            from federation.store.postgres import PostgreSQLDatabase  # noqa: PLC0415  # likewise; its driver is large
+
             return PostgreSQLDatabase(parsed, options)
         case other:
             raise ConfigurationError(f"store url: {other} is not supported; {usage}")

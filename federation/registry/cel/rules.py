@@ -52,16 +52,19 @@ class Rule:
 
 @dataclass(slots=True)
 class Rules:
-    """The rules at one place of the schema and below."""
+    """The rules at one place of the schema and below.
+
+    They are compiled when the first value is there that they are about: who never writes one does not pay for the
+    library. `broken` says why they cannot be run at all, which only those of a definition stored unchecked cannot.
+    """
 
     schema: Schema
-    rules: tuple[Rule, ...] = ()
-    broken: str = ""
-    """Why the rules here cannot be run at all (only a definition stored unchecked has such), else ""."""
     fields: dict[str, "Rules"] = field(default_factory=dict)
     items: "Rules | None" = None
     additional: "Rules | None" = None
     is_converted: bool = False
+    rules: tuple[Rule, ...] | None = None
+    broken: str = ""
 
     def check(self, obj: Any, old: Any, found: Causes, path: str = "") -> Causes:
         """Return what the rules refuse in `obj`; `found` are the schema's complaints, some of which end the check."""
@@ -76,9 +79,7 @@ class Rules:
             return
         if old is None:
             old = _NOTHING
-        if self.broken:
-            causes.append(_refusal(self.schema, _INVALID, self.broken, path))
-        if self.rules:
+        if self.schema.validations:
             self._run(value, old, path, causes)
         if value.__class__ is dict:
             related = old if isinstance(old, dict) else {}
@@ -94,10 +95,22 @@ class Rules:
                 known = before.get(key_of(self.schema, inner), _NOTHING) if before else _NOTHING
                 self.items._check(inner, known, f"{path}[{index}]", causes)
 
+    def _compiled(self) -> tuple[Rule, ...]:
+        if self.rules is None:
+            try:
+                self.rules = tuple(compile_rule(raw) for raw in self.schema.validations)
+            except CompileError as error:
+                self.rules, self.broken = (), str(error)
+            self.is_converted = _needs_conversion(self.schema)
+        return self.rules
+
     def _run(self, value: Any, old: Any, path: str, causes: Causes) -> None:
+        rules = self._compiled()
+        if self.broken:
+            causes.append(_refusal(self.schema, _INVALID, self.broken, path))
         is_unchanged = old is not _NOTHING and is_same(old, value)
         data: dict[str, Any] = {}
-        for rule in self.rules:
+        for rule in rules:
             if rule.is_transition:
                 if old is _NOTHING and not rule.takes_absent:
                     continue
@@ -127,14 +140,7 @@ def compile_rules(schema: Schema) -> Rules | None:
     additional = compile_rules(schema.additional) if schema.additional is not None else None
     if not (schema.validations or below or items or additional):
         return None
-    node = Rules(schema, fields=below, items=items, additional=additional)
-    if schema.validations:
-        try:
-            node.rules = tuple(compile_rule(raw) for raw in schema.validations)
-        except CompileError as error:
-            node.broken = str(error)
-        node.is_converted = _needs_conversion(schema)
-    return node
+    return Rules(schema, fields=below, items=items, additional=additional)
 
 
 def compile_rule(raw: Mapping[str, Any]) -> Rule:

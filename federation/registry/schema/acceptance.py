@@ -22,7 +22,7 @@ _AT_ROOT: Final = frozenset(
 )
 
 
-def schema_checks(version: Mapping[str, Any], at: str) -> Iterator[Callable[[], Causes]]:
+def schema_checks(version: Mapping[str, Any], at: str, *, checks_rules: bool = True) -> Iterator[Callable[[], Causes]]:
     """Yield the checks of the schema of a version; `at` is the path of its openAPIV3Schema in the definition.
 
     BadRequest from the first one for what is no schema at all.
@@ -56,7 +56,9 @@ def schema_checks(version: Mapping[str, Any], at: str) -> Iterator[Callable[[], 
     def rules() -> Causes:
         return [] if found else rule_problems(raw, at)
 
-    yield from (root, structure, keywords, defaults, rules)
+    yield from (root, structure, keywords, defaults)
+    if checks_rules:
+        yield rules
 
 
 def _root_problems(raw: Mapping[str, Any], at: str, *, has_status: bool) -> Causes:

@@ -12,6 +12,7 @@ from federation.api.federatedtype import default_type_configs
 from federation.api.v1alpha1.definitions import KINDS
 from federation.api.v1alpha1.federatedtypeconfig import FederatedTypeConfig
 from federation.api.v1alpha1.propagationpolicy import PropagationPolicy
+from federation.registry.cel.definitions import rule_problems
 
 CRDS = {crd["spec"]["names"]["kind"]: crd for crd in crd_manifests()}
 
@@ -51,6 +52,12 @@ def test_every_kind_that_the_product_talks_about_has_a_crd() -> None:
         resource, crd = kind.DEFINITION.resource, CRDS[kind.DEFINITION.resource.kind]
         assert crd["metadata"]["name"] == resource.group_resource
         assert crd["spec"]["scope"] == ("Namespaced" if resource.namespaced else "Cluster")
+
+
+def test_rules_are_in_order_which_is_not_checked_when_they_are_installed() -> None:
+    ruled = [kind for kind in CRDS if any("x-kubernetes-validations" in node for node in nodes(schema(kind)))]
+    assert ruled
+    assert [rule_problems(schema(kind), kind) for kind in ruled] == [[]] * len(ruled)
 
 
 @pytest.mark.parametrize("kind", sorted(CRDS))

@@ -28,13 +28,30 @@ def refused(structural: dict, spec, old=None) -> list[tuple[str, str]]:
 OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
-def test_a_schema_without_rules_has_none_and_the_library_is_not_loaded() -> None:
+def test_who_writes_nothing_that_rules_are_about_does_not_load_the_library() -> None:
     code = (
-        "import sys\nfrom federation.registry.registry import Registry\n"
+        "import asyncio, sys\n"
+        "from federation.api.crds import crd_manifests\n"
+        "from federation.base.clock import SystemClock\n"
+        "from federation.client.local import LocalClient\n"
+        "from federation.api.resources import PROPAGATION_POLICIES\n"
         "from federation.registry.cel.rules import compile_rules\n"
+        "from federation.registry.registry import Registry\n"
         "from federation.registry.schema.structural import from_openapi\n"
+        "from federation.store.memory import MemoryStore\n"
         "assert compile_rules(from_openapi({'type': 'object', 'properties': {'a': {'type': 'string'}}})) is None\n"
-        "assert not any(name.startswith('cel_expr_python') for name in sys.modules)"
+        "is_loaded = lambda: any(name.startswith('cel_expr_python') for name in sys.modules)\n"
+        "async def main():\n"
+        "    registry = Registry(MemoryStore(), clock=SystemClock())\n"
+        "    await registry.install_crds(crd_manifests())\n"
+        "    create = lambda name, spec: LocalClient(registry).create(PROPAGATION_POLICIES,\n"
+        "        {'metadata': {'name': name, 'namespace': 'default'}, 'spec': spec})\n"
+        "    await create('plain', {'schedulingMode': 'Divide'})\n"
+        "    assert not is_loaded()\n"
+        "    spread = {'topologyKey': 'zone', 'maxSkew': 1, 'whenUnsatisfiable': 'DoNotSchedule'}\n"
+        "    await create('spread', {'schedulingMode': 'Divide', 'topologySpread': [spread]})\n"
+        "    assert is_loaded()\n"
+        "asyncio.run(main())\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
