@@ -90,6 +90,8 @@ SCHEDULING_ANNOTATIONS = _OURS + "scheduling-annotations"
 """Label of a Namespace: "disabled" when annotations on its objects may not override their policies, or "enabled"."""
 SCHEDULING_SUMMARY = _OURS + "scheduling-summary"
 """On a federated object: one line about its last decision, for the condition Scheduled of the user's own object."""
+IGNORED_PLUGINS = _OURS + "ignored-plugins"
+"""On a federated object: comma list of remote plugins that did not answer and that its last decision ignored."""
 STORE_IDENTITY = _OURS + "store-identity"
 
 # Finalizers

@@ -123,6 +123,12 @@ class Policy:
     priority: int = 0
     """How urgent decisions about its objects are; higher goes first."""
 
+    @property
+    def follows_content(self) -> bool:
+        """Say whether what is placed is decided again when the policy or its profile changes."""
+        when = self.reschedule_when
+        return not self.disable_rescheduling and when is not None and when.policy_content_changed
+
 
 def compile_policy(source: Mapping[str, Any]) -> Policy:
     """Return the compiled form of a policy object; SelectorError when a resource selector is malformed."""

@@ -41,6 +41,7 @@ _BY_CLUSTER = (_LABELS, _TAINTS, _API_TYPES)
 _POLICY = "policyContentHash"
 _TOLD = "pluginFieldsHash"
 """Only a difference between two of them counts: that a plugin begins or ceases to ask is the profile's change."""
+_PLUGINS = "ignoredPlugins"
 _NO_ANNOTATIONS_HASH = hash_of({})
 
 
@@ -129,16 +130,24 @@ class TriggerSource:
         return hashes
 
 
-def judge(old_text: str | None, new_text: str, policy: Policy | None) -> Verdict:
-    """Return whether the object is to be scheduled, given the triggers of its last decision and those of now."""
-    if old_text == new_text:
+def judge(old_text: str | None, new_text: str, policy: Policy | None, *, is_plugin_back: bool = False) -> Verdict:
+    """Return whether the object is to be scheduled, given the triggers of its last decision and those of now.
+
+    `is_plugin_back`: a plugin that the last decision ignored may answer now; that counts as a changed profile.
+    """
+    if old_text == new_text and not is_plugin_back:
         return Verdict(is_due=False)
     old_text, new_text = _without_same_clusters(old_text or "", new_text)
     old = _parse(old_text)
     if old is None or policy is None:
         return Verdict(is_due=True)
     new: dict[str, Any] = orjson.loads(new_text)
-    changed = tuple(sorted(field for field in old.keys() | new.keys() if old.get(field) != new.get(field)))
+    differing = {field for field in old.keys() | new.keys() if old.get(field) != new.get(field)}
+    if not _has_joined(old, new):
+        differing.discard("clusters")  # Who is gone is missing in the hashes, too; who is not ready is no change.
+    changed = (*sorted(differing), *([_PLUGINS] if is_plugin_back else []))
+    if not changed:
+        return Verdict(is_due=False)
     is_told_otherwise = _TOLD in changed and bool(old.get(_TOLD)) and bool(new.get(_TOLD))
     if (
         not _STABLE.isdisjoint(changed)
@@ -150,11 +159,11 @@ def judge(old_text: str | None, new_text: str, policy: Policy | None) -> Verdict
         return Verdict(is_due=False, deferred_reasons="disableRescheduling:true")
     if policy.reschedule_when is None:
         return Verdict(is_due=False, deferred_reasons="rescheduleWhen:nil")
-    verdict = _judge_environment(old, new, policy)
+    verdict = _judge_environment(old, new, policy, is_plugin_back=is_plugin_back)
     return Verdict(verdict.is_due, verdict.deferred_reasons, changed)
 
 
-def _judge_environment(old: dict[str, Any], new: dict[str, Any], policy: Policy) -> Verdict:
+def _judge_environment(old: dict[str, Any], new: dict[str, Any], policy: Policy, *, is_plugin_back: bool) -> Verdict:
     """Judge changes of policy content, profile and clusters by the policy's own rules."""
     when = policy.reschedule_when
     assert when is not None
@@ -162,7 +171,7 @@ def _judge_environment(old: dict[str, Any], new: dict[str, Any], policy: Policy)
     is_due = False
     rules = (
         (
-            _differs(old, new, _POLICY) or _differs(old, new, "profileHash"),
+            _differs(old, new, _POLICY) or _differs(old, new, "profileHash") or is_plugin_back,
             when.policy_content_changed,
             "policyContentChanged:false",
         ),
@@ -205,6 +214,7 @@ _TRIGGERS_IN_WORDS = {
     _LABELS: "labels of clusters",
     _TAINTS: "taints of clusters",
     "clusters": "the set of clusters",
+    _PLUGINS: "a plugin that was ignored may answer again",
     _TOLD: "what plugins are told",
     _POLICY: "policy",
     "policyName": "policy",

@@ -5,7 +5,7 @@ findings; for `Due` the caller drives the engine (`engine.py`), and `placed` or 
 Pure: `controllers/schedule` acts on it for real, `whatif/` for `fedctl plan`, so that both come to the same result.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -69,6 +69,11 @@ class Turn:
     def current(self) -> dict[str, int | None]:
         """Return the scheduler's own placement so far."""
         return current_clusters(self.fed_object, self.federated_type)
+
+    def ignored_plugins(self) -> tuple[str, ...]:
+        """Return the remote plugins that did not answer when the last decision was made, and that it ignored."""
+        text = (self.fed_object["metadata"].get("annotations") or {}).get(names.IGNORED_PLUGINS)
+        return tuple(text.split(",")) if text else ()
 
     def is_short(self) -> bool:
         """Say whether replicas are without a place, as the object is placed now, and may find one."""
@@ -135,13 +140,15 @@ def assess(
     *,
     is_waiting: bool,
     is_short: bool = False,
+    is_plugin_back: bool = False,
     options: UnitOptions | None = None,
     reserved: Reserved | None = None,
 ) -> Finding:
     """Return what has to be done about the object.
 
     `is_waiting`: its last decision was unsuccessful. `is_short`: it left replicas without a place, and something has
-    happened since that may help. `reserved`: what decisions of the last seconds have promised.
+    happened since that may help. `is_plugin_back`: it ignored a plugin that may answer now. `reserved`: what decisions
+    of the last seconds have promised.
     """
     present = turn.fed_object["metadata"].get("annotations") or {}
     if present.get(names.NO_SCHEDULING):
@@ -166,7 +173,7 @@ def assess(
         ),
         snapshot,
     )
-    verdict = judge(present.get(names.SCHEDULING_TRIGGERS), triggers, policy)
+    verdict = judge(present.get(names.SCHEDULING_TRIGGERS), triggers, policy, is_plugin_back=is_plugin_back)
     only_adds = is_short and not verdict.is_due and not is_waiting
     if not verdict.is_due and not is_waiting and not only_adds:
         return Deferred(verdict)
@@ -184,10 +191,12 @@ def assess(
     return Due(unit, profile, policy, triggers, verdict, ignored, only_adds)
 
 
-def placed(turn: Turn, due: Due, placements: Placements, reason: str) -> tuple[Part | None, bool]:
+def placed(
+    turn: Turn, due: Due, placements: Placements, reason: str, without: Sequence[str] = ()
+) -> tuple[Part | None, bool]:
     """Return the patch that puts a decision in force, and whether clusters or replicas change by it.
 
-    `reason` is the decision's, one line for people.
+    `reason` is the decision's, one line for people; `without` are the plugins that did not answer and were ignored.
     """
     decided: Annotations = {
         names.SCHEDULING_DEFERRED_REASONS: due.verdict.deferred_reasons or None,
@@ -195,6 +204,8 @@ def placed(turn: Turn, due: Due, placements: Placements, reason: str) -> tuple[P
     }
     if not due.only_adds:  # Otherwise what the policy does not follow has still not been followed.
         decided |= {names.SCHEDULING_TRIGGERS: due.triggers, names.SCHEDULING_DEFERRED_REASONS: None}
+    if without or not due.only_adds:
+        decided[names.IGNORED_PLUGINS] = ",".join(sorted(set(without))) or None
     return persist.place(turn.fed_object, turn.federated_type, due.policy, placements, turn.annotations | decided)
 
 

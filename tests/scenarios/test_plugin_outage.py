@@ -56,7 +56,7 @@ class Service:
         return Answer(200, orjson.dumps(RULES(orjson.loads(body))))
 
 
-async def begin(world: World, failure_policy: str) -> None:
+async def begin(world: World, failure_policy: str, **policy: Any) -> None:
     """Place deployments of team red by the rules."""
     spec = {
         "payloadVersions": ["v1beta1"],
@@ -74,8 +74,8 @@ async def begin(world: World, failure_policy: str) -> None:
             resource,
             {"apiVersion": api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": body},
         )
-    policy = a_policy({"east": 1, "north": 1, "west": 1}, schedulingProfile="ruled")
-    await world.create(PROPAGATION_POLICIES, policy)
+    spread = a_policy({"east": 1, "north": 1, "west": 1}, schedulingProfile="ruled", **policy)
+    await world.create(PROPAGATION_POLICIES, spread)
     for number in range(COUNT):
         await world.create(DEPLOYMENTS, a_deployment(f"web-{number}", replicas=4, team="red"))
     for number in range(COUNT):
@@ -150,6 +150,66 @@ async def test_with_ignore_decisions_go_on_without_it_and_say_so() -> None:
         await world.create(DEPLOYMENTS, a_deployment("newer", replicas=2, team="red"))
         await world.until_replicas("newer", {"east": 1, "north": 1})
         assert "ignored" not in await journaled(world, "newer")
+
+
+STAYS: dict[str, Any] = {"reschedulePolicy": {"rescheduleWhen": {"policyContentChanged": False}}}
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_what_was_decided_without_it_is_decided_again_when_it_is_back(is_restarted: bool) -> None:
+    service = Service()
+    async with a_world(labels=TEAMS, service=service.on) as world:
+        await begin(world, "Ignore")
+        service.mode = "down"
+        for number in range(COUNT - 1):
+            await world.scale(f"web-{number}", 6)
+        for number in range(COUNT - 1):
+            await world.until_replicas(f"web-{number}", {"east": 2, "north": 2, "west": 2})
+        assert (await world.federated("web-0"))["metadata"]["annotations"][names.IGNORED_PLUGINS] == "rules"
+        await world.settle()
+        if is_restarted:
+            await world.restart()
+            await world.pass_time(60)
+        service.calls, decisions = 0, await count_decisions(world)
+        await world.pass_time(600)
+        # One probe per pause of the circuit, and nobody is decided again for anything else.
+        assert service.calls < 120
+        assert await count_decisions(world) - decisions < 60
+
+        service.mode = "up"
+        for number in range(COUNT - 1):
+            await world.until_replicas(f"web-{number}", {"east": 3, "north": 3})
+        await world.settle()
+        assert names.IGNORED_PLUGINS not in (await world.federated("web-0"))["metadata"]["annotations"]
+        explanation = await journaled(world, "web-0")
+        assert explanation["because"][-1] == "ignoredPlugins"
+        assert "ignored" not in explanation
+        assert len(await world.journal.query(DecisionFilter(name=f"web-{COUNT - 1}"), limit=99)) == 1
+
+
+async def test_a_policy_that_follows_no_changes_keeps_what_was_decided_without_it_and_that_is_told() -> None:
+    service = Service()
+    async with a_world(labels=TEAMS, service=service.on) as world:
+        await begin(world, "Ignore", **STAYS)
+        service.mode = "down"
+        await world.scale("web-0", 6)
+        await world.until_replicas("web-0", {"east": 2, "north": 2, "west": 2})
+        service.mode = "up"
+        await world.pass_time(30)
+        await world.create(DEPLOYMENTS, a_deployment("new", replicas=2, team="red"))
+        await world.until_replicas("new", {"east": 1, "north": 1})
+        await world.settle()
+        await world.restart()
+        await world.settle()
+        assert await world.replicas("web-0") == {"east": 2, "north": 2, "west": 2}
+        annotations = (await world.federated("web-0"))["metadata"]["annotations"]
+        assert annotations[names.IGNORED_PLUGINS] == "rules"
+        assert annotations[names.SCHEDULING_DEFERRED_REASONS] == "policyContentChanged:false"
+
+
+async def count_decisions(world: World) -> int:
+    found = await world.journal.query(DecisionFilter(), limit=10_000)
+    return sum(1 + record.repeats for record in found)
 
 
 async def pass_quiet(world: World) -> None:

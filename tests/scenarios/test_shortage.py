@@ -24,7 +24,10 @@ def a_limited_policy() -> Object:
             "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
             "schedulingMode": "Divide",
             "placement": placement,
-            "reschedulePolicy": {"replicaRescheduling": {"avoidDisruption": False}},
+            "reschedulePolicy": {
+                "replicaRescheduling": {"avoidDisruption": False},
+                "rescheduleWhen": {"policyContentChanged": False},
+            },
         },
     }
 

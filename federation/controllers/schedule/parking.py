@@ -4,6 +4,8 @@ A decision that failed because its plugin is down is not repeated by the clock, 
 object. All objects of a plugin wait; while any does, one of them at a time is tried when the plugin's circuit allows a
 probe, each time another one. As soon as any call of the plugin is answered all of them are worked on. An object whose
 plugin did answer, only nothing usable, is tried again after a while: nobody tells us when a plugin changes its mind.
+
+Objects that were decided without a plugin, because it may be ignored, wait here in the same way.
 """
 
 import asyncio
@@ -45,6 +47,14 @@ class Parking:
         self._has_parked.set()
         return _PARKED
 
+    def is_silent(self, plugin: str) -> bool:
+        """Say whether the plugin has not answered when it was asked last."""
+        return self._services is not None and self._services.probe_in_s(plugin) is not None
+
+    def may_answer(self, plugin: str) -> bool:
+        """Say whether asking the plugin makes sense: it answers, or its circuit allows a probe."""
+        return self._services is not None and (self._services.probe_in_s(plugin) or 0.0) <= 0
+
     def leave(self, key: Key) -> None:
         """Note that the object is being worked on: it waits no longer."""
         plugin = self._plugin_of.pop(key, None)
@@ -60,8 +70,7 @@ class Parking:
             if not self._parked:
                 self._has_parked.clear()
             for plugin, keys in self._parked.items():
-                assert self._services is not None
-                if (self._services.probe_in_s(plugin) or 0.0) <= 0:
+                if self.may_answer(plugin):
                     key = next(iter(keys))
                     del keys[key]
                     keys[key] = None  # the next probe is another one's turn

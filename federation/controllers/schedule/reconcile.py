@@ -7,6 +7,7 @@ so that the object's other changes still reach its clusters, and is told (D8). S
 again when something changes that could help, and never by polling.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -125,6 +126,7 @@ class Reconciler:
             snapshot,
             is_waiting=key in self._facts.waiting,
             is_short=self._facts.short.is_due(key, self._clock.now()),
+            is_plugin_back=any(map(self._parking.may_answer, case.turn.ignored_plugins())),
             options=self._options,
             reserved=promised,
         )
@@ -137,6 +139,7 @@ class Reconciler:
                 await self._fail(case, finding)
             case Deferred():
                 await self._defer(case, finding)
+                return self._await_ignored(case, case.turn.ignored_plugins())
             case Untouched():
                 self._facts.waiting.discard(key)
                 self._facts.short.discard(key)
@@ -209,13 +212,16 @@ class Reconciler:
         if decision.outcome is Outcome.PLUGIN_FAILED:
             return await self._await_plugin(case, due, decision, explanation, has_asked=has_asked)
         if decision.is_success:
-            await self._place(case, due, decision, explanation)
+            without = [ignored.plugin for ignored in decision.ignored if self._parking.is_silent(ignored.plugin)]
+            await self._place(case, due, decision, explanation, without)
+            parked = self._await_ignored(case, without)
             if not is_short(decision):
                 self._facts.short.discard(case.key)
-                return DONE
+                return parked
             hope = hope_of(decision, self._engine.framework(due.profile), now)
             self._facts.short.add(case.key, Told("", b"", now, hope=hope))
-            return self._await_help(self._facts.short, case.key, hope, snapshot)
+            helped = self._await_help(self._facts.short, case.key, hope, snapshot)
+            return helped if parked == DONE else parked
         hope = hope_of(decision, self._engine.framework(due.profile), now)
         stuck = Stuck(decision.outcome, decision.reason)
         await self._fail(case, stuck, explanation, basis=self._basis_of(case, due), hope=hope)
@@ -227,6 +233,13 @@ class Reconciler:
             known.mark((key,))
             return Result(0.0)
         return DONE if hope.at is None else Result(max(0.0, (hope.at - self._clock.now()).total_seconds()))
+
+    def _await_ignored(self, case: _Case, plugins: Sequence[str]) -> Result:
+        """Let an object that was decided without plugins wait for one of them, if its policy would follow that."""
+        policy = case.turn.policy
+        if not plugins or policy is None or not policy.follows_content or self._caller is None:
+            return DONE
+        return self._parking.park(case.key, plugins[0], case.started_s)
 
     async def _await_plugin(
         self, case: _Case, due: Due, decision: Decision, explanation: dict[str, Any], *, has_asked: bool
@@ -250,9 +263,11 @@ class Reconciler:
 
     # -- the endings
 
-    async def _place(self, case: _Case, due: Due, decision: Decision, explanation: dict[str, Any]) -> None:
+    async def _place(
+        self, case: _Case, due: Due, decision: Decision, explanation: dict[str, Any], without: Sequence[str]
+    ) -> None:
         before = decision.unit.current
-        patch, is_moved = placed(case.turn, due, decision.placements, decision.reason)
+        patch, is_moved = placed(case.turn, due, decision.placements, decision.reason, without)
         reserve(self._facts.reservations, case.key, decision, self._clock.monotonic())
         try:
             fed_object = await self._write(case, patch)

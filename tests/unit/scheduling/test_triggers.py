@@ -10,7 +10,14 @@ from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.policy import Policy, PolicyRef, compile_policy
 from federation.scheduling.snapshot import Snapshot
-from federation.scheduling.triggers import ObjectTriggers, TriggerSource, describe_deferral, describe_triggers, judge
+from federation.scheduling.triggers import (
+    ObjectTriggers,
+    TriggerSource,
+    Verdict,
+    describe_deferral,
+    describe_triggers,
+    judge,
+)
 
 
 def a_policy(name: str = "p", namespace: str = "default", **spec: Any) -> Policy:
@@ -139,6 +146,25 @@ def test_as_in_kubeadmiral_a_cluster_has_joined_before_it_is_ready() -> None:
         for clusters in ([EAST], [EAST, a_cluster("west").unready().built()])
     )
     assert judge(before, joining, following).is_due
+
+
+def test_a_plugin_that_is_back_counts_as_a_changed_profile() -> None:
+    policy = a_policy(reschedulePolicy=WHEN)
+    assert judge(text(policy), text(policy), policy, is_plugin_back=True) == Verdict(True, "", ("ignoredPlugins",))
+    for rules, reason in (
+        ({"rescheduleWhen": {"policyContentChanged": False}}, "policyContentChanged:false"),
+        ({"disableRescheduling": True}, "disableRescheduling:true"),
+        ({}, "rescheduleWhen:nil"),
+    ):
+        staying = a_policy(reschedulePolicy=rules)
+        verdict = judge(text(staying), text(staying), staying, is_plugin_back=True)
+        assert (verdict.is_due, verdict.deferred_reasons) == (False, reason)
+
+
+@pytest.mark.parametrize("rules", [{"rescheduleWhen": {}}, {"disableRescheduling": True}, {}])
+def test_that_a_cluster_is_not_ready_is_no_change_that_is_left_aside(rules: Any) -> None:
+    policy = a_policy(reschedulePolicy=rules)
+    assert judge(text(policy), text(policy, [a_cluster("east").unready().built()]), policy) == Verdict(is_due=False)
 
 
 def test_a_profile_change_counts_as_policy_content() -> None:

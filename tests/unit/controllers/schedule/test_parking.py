@@ -79,6 +79,17 @@ async def test_all_are_woken_by_the_first_answer(lot: Lot) -> None:
     assert lot.woken == KEYS[1:]
 
 
+async def test_a_silent_plugin_may_answer_when_it_may_be_probed(lot: Lot) -> None:
+    assert (lot.parking.is_silent("p"), lot.parking.may_answer("p")) == (False, True)
+    await lot.decide(KEYS[0])
+    assert (lot.parking.is_silent("p"), lot.parking.may_answer("p")) == (True, False)
+    lot.parking.leave(KEYS[0])
+    await lot.clock.advance(4.0)
+    assert (lot.parking.is_silent("p"), lot.parking.may_answer("p")) == (True, True)
+    alone = Parking(None, lot.woken.append, clock=lot.clock, plugin_retry_s=3.0)
+    assert (alone.is_silent("p"), alone.may_answer("p")) == (False, False)
+
+
 async def test_an_object_that_waits_no_longer_is_not_tried(lot: Lot) -> None:
     await lot.decide(KEYS[0])
     lot.parking.leave(KEYS[0])
