@@ -41,7 +41,8 @@ _BY_CLUSTER = (_LABELS, _TAINTS, _API_TYPES)
 _POLICY = "policyContentHash"
 _TOLD = "pluginFieldsHash"
 """Only a difference between two of them counts: that a plugin begins or ceases to ask is the profile's change."""
-_PLUGINS = "ignoredPlugins"
+IGNORED_PLUGINS = "ignoredPlugins"
+"""What changed when a plugin that the last decision ignored may answer again; no part of the text."""
 _NO_ANNOTATIONS_HASH = hash_of({})
 
 
@@ -145,7 +146,7 @@ def judge(old_text: str | None, new_text: str, policy: Policy | None, *, is_plug
     differing = {field for field in old.keys() | new.keys() if old.get(field) != new.get(field)}
     if not _has_joined(old, new):
         differing.discard("clusters")  # Who is gone is missing in the hashes, too; who is not ready is no change.
-    changed = (*sorted(differing), *([_PLUGINS] if is_plugin_back else []))
+    changed = (*sorted(differing), *([IGNORED_PLUGINS] if is_plugin_back else []))
     if not changed:
         return Verdict(is_due=False)
     is_told_otherwise = _TOLD in changed and bool(old.get(_TOLD)) and bool(new.get(_TOLD))
@@ -214,7 +215,7 @@ _TRIGGERS_IN_WORDS = {
     _LABELS: "labels of clusters",
     _TAINTS: "taints of clusters",
     "clusters": "the set of clusters",
-    _PLUGINS: "a plugin that was ignored may answer again",
+    IGNORED_PLUGINS: "a plugin that was ignored may answer again",
     _TOLD: "what plugins are told",
     _POLICY: "policy",
     "policyName": "policy",

@@ -31,6 +31,7 @@ from federation.scheduling.hope import NO_CLUSTER_HELPS, Hope, hope_of
 from federation.scheduling.inputs import inputs_of, object_hash
 from federation.scheduling.shortage import is_short, with_added_only
 from federation.scheduling.snapshot import Snapshot, changes
+from federation.scheduling.triggers import IGNORED_PLUGINS
 from federation.scheduling.turn import (
     Deferred,
     Due,
@@ -282,7 +283,10 @@ class Reconciler:
             type_ = WARNING if decision.shortage else NORMAL
             self._reporter.event(case.subject, type_, names.EVENT_SCHEDULED, message)
         explanation["isChanged"] = is_moved
-        await self._reporter.journal(case.subject, decision.outcome, explanation, case.started_s)
+        if without and not is_moved and due.verdict.changed == (IGNORED_PLUGINS,):
+            await self._reporter.tried_again(case.subject, decision.outcome, explanation, case.started_s)
+        else:
+            await self._reporter.journal(case.subject, decision.outcome, explanation, case.started_s)
 
     async def _defer(self, case: _Case, finding: Deferred) -> None:
         """Keep the placement: nothing changed, or only what the policy says not to follow."""

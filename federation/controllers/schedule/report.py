@@ -19,7 +19,7 @@ from federation.api.resources import Object, Resource
 from federation.base.clock import Clock
 from federation.client.protocol import Client, PatchType
 from federation.runtime.events import WARNING, Recorder
-from federation.store.journal import DecisionRecord, Identity, Journal
+from federation.store.journal import DecisionFilter, DecisionRecord, Identity, Journal
 
 _TIMES = ("lastUpdateTime",)
 
@@ -73,6 +73,18 @@ class Reporter:
         await self._journal.append(record)
         return at
 
+    async def tried_again(
+        self, subject: Subject, outcome: str, explanation: Mapping[str, Any], started_s: float
+    ) -> None:
+        """Tell the journal that a plugin was still ignored: counted on the object's newest record if that says so."""
+        group, kind, namespace, name = _identity(subject)
+        wanted = DecisionFilter(group=group, kind=kind, namespace=namespace, name=name)
+        newest = next(iter(await self._journal.query(wanted)), None)
+        if newest is None or orjson.loads(newest.explanation).get("ignored") != _plain(explanation.get("ignored")):
+            await self.journal(subject, outcome, explanation, started_s)
+        else:
+            await self.repeated(subject, newest.at)
+
     async def repeated(self, subject: Subject, first_at: datetime) -> None:
         """Tell the journal that the decision of `first_at` was made again."""
         await self._journal.repeat(_identity(subject), first_at, self._clock.now())
@@ -101,6 +113,10 @@ class Reporter:
             namespace=metadata.get("namespace", ""),
             subresource="status",
         )
+
+
+def _plain(value: Any) -> Any:
+    return orjson.loads(orjson.dumps(value))
 
 
 def _identity(subject: Subject) -> Identity:
