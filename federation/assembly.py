@@ -96,7 +96,9 @@ class Wiring:
             health_period_s=settings.health_period_s, health_threshold_s=settings.health_threshold_s
         )
         scheduling = schedule.ScheduleOptions(
-            allows_annotations=settings.allows_scheduling_annotations, units=settings.units
+            allows_annotations=settings.allows_scheduling_annotations,
+            writes_kubeadmiral_triggers=settings.writes_kubeadmiral_triggers,
+            units=settings.units,
         )
         return [
             ("cluster", cluster.build(client, informers, self.pool, members, collectors, recorder, clock, health).run),

@@ -16,6 +16,7 @@ from federation.server.audit.options import AuditOptions, to_mode
 from federation.server.oidcclaims import OIDCOptions, to_required_claims
 
 ALL_REQUESTS, GPU_REQUESTS = "all", "gpus"
+SHORT_TRIGGERS, KUBEADMIRAL_TRIGGERS = "short", "kubeadmiral"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Settings:
 
     scheduling_requests: str = ALL_REQUESTS
     """Which requests of pods count for scheduling: all, or gpus only, as in KubeAdmiral."""
+    scheduling_triggers: str = SHORT_TRIGGERS
+    """How objects note what they were decided by: short, or kubeadmiral for its form; both are understood."""
 
     decisions_age_days_max: float = 14.0
     """How long a scheduling decision can be asked for (`fedctl why`); the newest of an object is kept longer."""
@@ -106,6 +109,16 @@ class Settings:
                 f"scheduling-requests: {self.scheduling_requests!r} is neither {ALL_REQUESTS} nor {GPU_REQUESTS}"
             )
         return UnitOptions(counts_cpu_and_memory=self.scheduling_requests == ALL_REQUESTS)
+
+    @property
+    def writes_kubeadmiral_triggers(self) -> bool:
+        """Whether triggers are written as KubeAdmiral does; ConfigurationError for a form that there is not."""
+        if self.scheduling_triggers not in (SHORT_TRIGGERS, KUBEADMIRAL_TRIGGERS):
+            raise ConfigurationError(
+                f"scheduling-triggers: {self.scheduling_triggers!r} is neither {SHORT_TRIGGERS} nor"
+                f" {KUBEADMIRAL_TRIGGERS}"
+            )
+        return self.scheduling_triggers == KUBEADMIRAL_TRIGGERS
 
     @property
     def oidc(self) -> OIDCOptions | None:

@@ -16,8 +16,17 @@ from typing import Any
 import orjson
 
 from federation.api import names
-from federation.scheduling.framework.types import Cluster, Resources
-from federation.scheduling.policy import Policy, hash_of
+from federation.scheduling.clustertriggers import (
+    API_TYPES,
+    CLUSTERS,
+    LABELS,
+    TAINTS,
+    ClusterSource,
+    ClusterState,
+    is_readable,
+)
+from federation.scheduling.framework.types import Resources
+from federation.scheduling.policy import Policy, RescheduleWhen, hash_of
 from federation.scheduling.snapshot import Snapshot
 
 HASHED_ANNOTATIONS = (
@@ -34,15 +43,13 @@ HASHED_ANNOTATIONS = (
 )
 """Annotations on a federated object that decisions depend on."""
 _STABLE = frozenset(("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash"))
-_LABELS = "clusterLabelsHashes"
-_TAINTS = "clusterTaintsHashes"
-_API_TYPES = "clusterAPIResourceTypesHashes"
-_BY_CLUSTER = (_LABELS, _TAINTS, _API_TYPES)
 _POLICY = "policyContentHash"
 _TOLD = "pluginFieldsHash"
 """Only a difference between two of them counts: that a plugin begins or ceases to ask is the profile's change."""
 IGNORED_PLUGINS = "ignoredPlugins"
 """What changed when a plugin that the last decision ignored may answer again; no part of the text."""
+_OF_OBJECT = (*_STABLE, "autoMigrationInfo", _TOLD, _POLICY, "profileHash")
+_CONTENT = frozenset((_POLICY, "profileHash", IGNORED_PLUGINS))
 _NO_ANNOTATIONS_HASH = hash_of({})
 
 
@@ -71,21 +78,24 @@ class ObjectTriggers:
     """Of the labels and annotations that plugins asked to be told, "" when none did."""
 
 
+@dataclass(frozen=True, slots=True)
+class Triggers:
+    """What a decision depends on now: the annotation's value, a JSON object with sorted keys, and its parts."""
+
+    text: str
+    of_object: Mapping[str, Any]
+    clusters: ClusterState
+
+
 class TriggerSource:
-    """Makes trigger texts; keeps the hashes of clusters, which change rarely and are shared by all objects.
+    """Makes triggers. `as_kubeadmiral`: in its form, and with clusters that joined counted before they are ready."""
 
-    `counts_unready`: whether a cluster has joined before it is ready, as in KubeAdmiral.
-    """
+    def __init__(self, *, as_kubeadmiral: bool = False) -> None:
+        self._clusters = ClusterSource(as_kubeadmiral=as_kubeadmiral)
 
-    def __init__(self, *, counts_unready: bool = False) -> None:
-        self._counts_unready = counts_unready
-        self._hashes: dict[str, tuple[Cluster, tuple[str, str, str]]] = {}
-        self._generation = -1
-        self._clusters = ""
-
-    def text(self, triggers: ObjectTriggers, snapshot: Snapshot) -> str:
-        """Return the annotation's value: a JSON object with sorted keys."""
-        policy = triggers.policy
+    def triggers(self, triggers: ObjectTriggers, snapshot: Snapshot) -> Triggers:
+        """Return the triggers of an object."""
+        policy, clusters = triggers.policy, self._clusters.state(snapshot)
         before: dict[str, Any] = {}
         if policy is not None and policy.has_auto_migration:
             before["autoMigrationInfo"] = triggers.annotations.get(names.AUTO_MIGRATION_INFO, "")
@@ -100,52 +110,24 @@ class TriggerSource:
         after["resourceRequest"] = {name: triggers.request[name] for name in sorted(triggers.request)}
         after["schedulingAnnotationsHash"] = _annotations_hash(triggers.annotations)
         head = orjson.dumps(before).decode()[:-1]
-        return f"{head}{',' if before else ''}{self._cluster_part(snapshot)},{orjson.dumps(after).decode()[1:]}"
-
-    def _cluster_part(self, snapshot: Snapshot) -> str:
-        """Return the members of the JSON object that describe the clusters, without braces."""
-        if snapshot.generation != self._generation:
-            hashes = {cluster.name: self._hashes_of(cluster) for cluster in snapshot.clusters}
-            part = {
-                _API_TYPES: {name: entry[2] for name, entry in hashes.items()},
-                _LABELS: {name: entry[0] for name, entry in hashes.items()},
-                _TAINTS: {name: entry[1] for name, entry in hashes.items()},
-                "clusters": [c.name for c in snapshot.clusters if c.is_ready or self._counts_unready],
-            }
-            self._clusters = orjson.dumps(part).decode()[1:-1]
-            self._generation = snapshot.generation
-            self._hashes = {name: entry for name, entry in self._hashes.items() if name in hashes}
-        return self._clusters
-
-    def _hashes_of(self, cluster: Cluster) -> tuple[str, str, str]:
-        known = self._hashes.get(cluster.name)
-        if known is not None and known[0] is cluster:
-            return known[1]
-        old, hashed = known if known is not None else (None, ("", "", ""))
-        hashes = (
-            hashed[0] if old and old.labels == cluster.labels else hash_of(cluster.labels),
-            hashed[1] if old and old.taints == cluster.taints else hash_of(sorted(map(list, cluster.taints))),
-            hashed[2] if old and old.api_types == cluster.api_types else hash_of(sorted(map(list, cluster.api_types))),
-        )
-        self._hashes[cluster.name] = (cluster, hashes)
-        return hashes
+        text = f"{head}{',' if before else ''}{clusters.text},{orjson.dumps(after).decode()[1:]}"
+        return Triggers(text, before | after, clusters)
 
 
-def judge(old_text: str | None, new_text: str, policy: Policy | None, *, is_plugin_back: bool = False) -> Verdict:
+def judge(old_text: str | None, now: Triggers, policy: Policy | None, *, is_plugin_back: bool = False) -> Verdict:
     """Return whether the object is to be scheduled, given the triggers of its last decision and those of now.
 
     `is_plugin_back`: a plugin that the last decision ignored may answer now; that counts as a changed profile.
     """
-    if old_text == new_text and not is_plugin_back:
+    if old_text == now.text and not is_plugin_back:
         return Verdict(is_due=False)
-    old_text, new_text = _without_same_clusters(old_text or "", new_text)
-    old = _parse(old_text)
+    # Mostly nothing of the clusters has changed: then only the rest has to be read, a small part with many clusters.
+    rest = (old_text or "").replace(f"{now.clusters.text},", "", 1)
+    old, new = _parse(rest), now.of_object
     if old is None or policy is None:
         return Verdict(is_due=True)
-    new: dict[str, Any] = orjson.loads(new_text)
-    differing = {field for field in old.keys() | new.keys() if old.get(field) != new.get(field)}
-    if not _has_joined(old, new):
-        differing.discard("clusters")  # Who is gone is missing in the hashes, too; who is not ready is no change.
+    differing = now.clusters.changes_since(old) if rest == old_text else set()
+    differing.update(field for field in _OF_OBJECT if old.get(field) != new.get(field))
     changed = (*sorted(differing), *([IGNORED_PLUGINS] if is_plugin_back else []))
     if not changed:
         return Verdict(is_due=False)
@@ -160,26 +142,20 @@ def judge(old_text: str | None, new_text: str, policy: Policy | None, *, is_plug
         return Verdict(is_due=False, deferred_reasons="disableRescheduling:true")
     if policy.reschedule_when is None:
         return Verdict(is_due=False, deferred_reasons="rescheduleWhen:nil")
-    verdict = _judge_environment(old, new, policy, is_plugin_back=is_plugin_back)
+    verdict = _judge_environment(frozenset(changed), policy.reschedule_when)
     return Verdict(verdict.is_due, verdict.deferred_reasons, changed)
 
 
-def _judge_environment(old: dict[str, Any], new: dict[str, Any], policy: Policy, *, is_plugin_back: bool) -> Verdict:
+def _judge_environment(changed: frozenset[str], when: RescheduleWhen) -> Verdict:
     """Judge changes of policy content, profile and clusters by the policy's own rules."""
-    when = policy.reschedule_when
-    assert when is not None
     deferred: list[str] = []
     is_due = False
     rules = (
-        (
-            _differs(old, new, _POLICY) or _differs(old, new, "profileHash") or is_plugin_back,
-            when.policy_content_changed,
-            "policyContentChanged:false",
-        ),
-        (_changed(old, new, _LABELS), when.cluster_labels_changed, "clusterLabelsChanged:false"),
-        (_changed(old, new, _TAINTS), True, ""),
-        (_changed(old, new, _API_TYPES), when.cluster_api_resources_changed, "clusterAPIResourcesChanged:false"),
-        (_has_joined(old, new), when.cluster_joined, "clusterJoined:false"),
+        (not _CONTENT.isdisjoint(changed), when.policy_content_changed, "policyContentChanged:false"),
+        (LABELS in changed, when.cluster_labels_changed, "clusterLabelsChanged:false"),
+        (TAINTS in changed, True, ""),
+        (API_TYPES in changed, when.cluster_api_resources_changed, "clusterAPIResourcesChanged:false"),
+        (CLUSTERS in changed, when.cluster_joined, "clusterJoined:false"),
     )
     for has_happened, counts, reason in rules:
         if has_happened and counts:
@@ -211,10 +187,10 @@ def describe_deferral(reasons: str) -> str:
 
 _TRIGGERS_IN_WORDS = {
     "autoMigrationInfo": "what members can run",
-    _API_TYPES: "kinds that clusters serve",
-    _LABELS: "labels of clusters",
-    _TAINTS: "taints of clusters",
-    "clusters": "the set of clusters",
+    API_TYPES: "kinds that clusters serve",
+    LABELS: "labels of clusters",
+    TAINTS: "taints of clusters",
+    CLUSTERS: "the set of clusters",
     IGNORED_PLUGINS: "a plugin that was ignored may answer again",
     _TOLD: "what plugins are told",
     _POLICY: "policy",
@@ -236,34 +212,6 @@ _NEVER_IN_WORDS = {
 }
 
 
-def cluster_trigger_changed(new: Mapping[str, str], old: Mapping[str, str]) -> bool:
-    """Say whether a known cluster changed or vanished; new clusters do not count."""
-    return any(new.get(cluster) != value for cluster, value in old.items())
-
-
-def _differs(old: dict[str, Any], new: dict[str, Any], field: str) -> bool:
-    return (old.get(field) or "") != (new.get(field) or "")
-
-
-def _changed(old: dict[str, Any], new: dict[str, Any], field: str) -> bool:
-    return cluster_trigger_changed(new.get(field) or {}, old.get(field) or {})
-
-
-def _has_joined(old: dict[str, Any], new: dict[str, Any]) -> bool:
-    return not set(new.get("clusters") or ()) <= set(map(str, old.get("clusters") or ()))
-
-
-def _without_same_clusters(old: str, new: str) -> tuple[str, str]:
-    """Return both texts without what describes the clusters when that is the same: most of them, with many clusters."""
-    mark = f'"{_API_TYPES}"'
-    start = new.index(mark)
-    end = new.index(f'"{_POLICY}"', start)
-    was = old.find(mark)
-    if was < 0 or old[was : was + end - start] != new[start:end]:
-        return old, new
-    return old[:was] + old[was + end - start :], new[:start] + new[end:]
-
-
 def _parse(text: str | None) -> dict[str, Any] | None:
     if not text:
         return None
@@ -271,8 +219,7 @@ def _parse(text: str | None) -> dict[str, Any] | None:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-    is_ours = isinstance(value, dict) and isinstance(value.get("clusters") or [], list)
-    return value if is_ours and all(isinstance(value.get(field) or {}, dict) for field in _BY_CLUSTER) else None
+    return value if isinstance(value, dict) and is_readable(value) else None
 
 
 def _annotations_hash(annotations: Mapping[str, str]) -> str:

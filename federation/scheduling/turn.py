@@ -162,7 +162,7 @@ def assess(
         return Stuck(names.REASON_PROFILE_NOT_FOUND, message)
     fed_object, ignored = _admitted(_with_annotations(turn.fed_object, turn.annotations), inputs.switch)
     template = fed_object["spec"]["template"]
-    triggers = inputs.triggers.text(
+    triggers = inputs.triggers.triggers(
         ObjectTriggers(
             annotations=fed_object["metadata"].get("annotations") or {},
             replicas=turn.federated_type.replicas(template),
@@ -188,7 +188,7 @@ def assess(
     )
     if only_adds:
         unit = replace(unit, avoid_disruption=True)
-    return Due(unit, profile, policy, triggers, verdict, ignored, only_adds)
+    return Due(unit, profile, policy, triggers.text, verdict, ignored, only_adds)
 
 
 def placed(

@@ -20,6 +20,11 @@ def test_as_in_kubeadmiral_only_gpus_count_when_told() -> None:
     assert not settings(scheduling_requests="gpus").units.counts_cpu_and_memory
 
 
+def test_triggers_are_short_unless_told() -> None:
+    assert not settings().writes_kubeadmiral_triggers
+    assert settings(scheduling_triggers="kubeadmiral").writes_kubeadmiral_triggers
+
+
 def test_annotations_override_policies_unless_told() -> None:
     assert settings().allows_scheduling_annotations
     assert not settings(scheduling_annotations="disabled").allows_scheduling_annotations
@@ -29,6 +34,7 @@ def test_annotations_override_policies_unless_told() -> None:
     ("name", "read"),
     [
         ("scheduling_requests", lambda chosen: chosen.units),
+        ("scheduling_triggers", lambda chosen: chosen.writes_kubeadmiral_triggers),
         ("scheduling_annotations", lambda chosen: chosen.allows_scheduling_annotations),
     ],
 )

@@ -42,6 +42,7 @@ from federation.scheduling.engine import Engine
 from federation.scheduling.framework.types import Change, Resources
 from federation.scheduling.policy import Policy, PolicyRef, compile_policy
 from federation.scheduling.snapshot import to_resources
+from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.turn import UnitOptions
 from federation.store.journal import Journal
 
@@ -67,6 +68,8 @@ class ScheduleOptions:
     """How long after a remote plugin answered nothing usable it is asked again about an object."""
     allows_annotations: bool = True
     """Whether annotations on an object override its policy, as in KubeAdmiral, where its namespace does not say."""
+    writes_kubeadmiral_triggers: bool = False
+    """Whether objects note what they were decided by in KubeAdmiral's form, some ten times as long."""
     units: UnitOptions = field(default_factory=UnitOptions)
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
@@ -91,7 +94,11 @@ class ScheduleController:
         self._types = types
         self._recorder = recorder
         switch = AnnotationSwitch(is_allowed=chosen.allows_annotations)
-        self._facts = Facts(reservation_s=chosen.reservation_s, switch=switch)
+        self._facts = Facts(
+            reservation_s=chosen.reservation_s,
+            switch=switch,
+            triggers=TriggerSource(as_kubeadmiral=chosen.writes_kubeadmiral_triggers),
+        )
         self._namespaced = informers.for_resource(FEDERATED_OBJECTS)
         self._cluster_scoped = informers.for_resource(CLUSTER_FEDERATED_OBJECTS)
         self._policies = [

@@ -26,13 +26,14 @@ class Facts:
         *,
         reservation_s: float = 60.0,
         switch: AnnotationSwitch | None = None,
+        triggers: TriggerSource | None = None,
     ) -> None:
         self.switch = switch or AnnotationSwitch()
         self.clusters = ClusterCache()
         self.reservations = Reservations(reservation_s)
         self.policies = PolicyIndex()
         self.profiles = profiles or Profiles()
-        self.triggers = TriggerSource()
+        self.triggers = triggers or TriggerSource()
         self.waiting = Waiting()
         self.short = Waiting()
         """Objects that are placed but for some replicas, until something can give those a place."""

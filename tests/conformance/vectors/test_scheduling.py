@@ -12,6 +12,7 @@ from federation.api.paths import split
 from federation.api.resources import DEPLOYMENTS, STATEFUL_SETS
 from federation.api.selectors import compile_cluster_terms
 from federation.base.errors import PluginError
+from federation.scheduling.clustertriggers import cluster_trigger_changed
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.profile import Profile, apply_profile, refs
 from federation.scheduling.framework.registry import PluginRegistry
@@ -22,7 +23,7 @@ from federation.scheduling.matching import labelled_policy
 from federation.scheduling.migration import MigrationError, applied_annotation, applied_form
 from federation.scheduling.policy import compile_policy, to_tolerations
 from federation.scheduling.snapshot import ClusterCache, Snapshot
-from federation.scheduling.triggers import ObjectTriggers, TriggerSource, cluster_trigger_changed, judge
+from federation.scheduling.triggers import ObjectTriggers, Triggers, TriggerSource, judge
 from federation.scheduling.unit import build_unit
 
 EMPTY = Snapshot(0, ())
@@ -140,7 +141,7 @@ def test_scheduler_core(case: dict[str, Any]) -> None:
         assert dict(decision.placements) == expected["suggestedClusters"]
 
 
-def triggers_text(status: dict[str, Any], replicas: int | None) -> tuple[str, Any]:
+def triggers_of(status: dict[str, Any], replicas: int | None) -> tuple[Triggers, Any]:
     cache = ClusterCache()
     for index, name in enumerate(status.get("clusterNames") or ()):
         at = {
@@ -160,8 +161,8 @@ def triggers_text(status: dict[str, Any], replicas: int | None) -> tuple[str, An
     spec = {"reschedulePolicy": status["reschedulePolicy"]} if status.get("reschedulePolicy") is not None else {}
     metadata = {"name": status.get("policyName") or "", "namespace": "default"}
     policy = compile_policy({"metadata": metadata, "spec": spec})
-    text = TriggerSource(counts_unready=True).text(ObjectTriggers({}, replicas, {}, policy), cache.snapshot())
-    return text, policy
+    triggers = TriggerSource(as_kubeadmiral=True).triggers(ObjectTriggers({}, replicas, {}, policy), cache.snapshot())
+    return triggers, policy
 
 
 @pytest.mark.parametrize("case", load("scheduling_triggers"), ids=case_id)
@@ -171,12 +172,12 @@ def test_scheduling_triggers(case: dict[str, Any]) -> None:
         assert cluster_trigger_changed(given["new"], given["old"]) == expected["changed"]
         return
     replicas = 2 if given["withReplicas"] else None
-    old = triggers_text(given["oldStatus"], replicas)[0] if given["withOldTrigger"] else None
-    new, policy = triggers_text(given["newStatus"], replicas)
-    verdict = judge(old, new, policy)
+    old = triggers_of(given["oldStatus"], replicas)[0] if given["withOldTrigger"] else None
+    new, policy = triggers_of(given["newStatus"], replicas)
+    verdict = judge(None if old is None else old.text, new, policy)
     assert (verdict.is_due, verdict.deferred_reasons) == (expected["triggersChanged"], expected["deferredReasons"])
-    assert json.loads(new)
-    assert list(json.loads(new)) == sorted(json.loads(new))
+    assert json.loads(new.text)
+    assert list(json.loads(new.text)) == sorted(json.loads(new.text))
 
 
 @pytest.mark.parametrize("case", load("scheduling_profile"), ids=case_id)

@@ -12,6 +12,7 @@ from federation.scheduling.policy import Policy, PolicyRef, compile_policy
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import (
     ObjectTriggers,
+    Triggers,
     TriggerSource,
     Verdict,
     describe_deferral,
@@ -27,15 +28,22 @@ def a_policy(name: str = "p", namespace: str = "default", **spec: Any) -> Policy
 EAST = a_cluster("east").built()
 
 
-def text(
+def triggers(
     policy: Policy | None = None,
     clusters: Any = (EAST,),
     source: TriggerSource | None = None,
     generation: int = 1,
     **changes: Any,
-) -> str:
+) -> Triggers:
     fields: dict[str, Any] = {"annotations": {}, "replicas": 2, "request": {"cpu": 1}, "policy": policy} | changes
-    return (source or TriggerSource()).text(ObjectTriggers(**fields), Snapshot(generation, tuple(clusters)))
+    return (source or TriggerSource()).triggers(ObjectTriggers(**fields), Snapshot(generation, tuple(clusters)))
+
+
+def judged(
+    old: Triggers | str | None, now: Triggers, policy: Policy | None, *, is_plugin_back: bool = False
+) -> Verdict:
+    text = old.text if isinstance(old, Triggers) else old
+    return judge(text, now, policy, is_plugin_back=is_plugin_back)
 
 
 WHEN = {"rescheduleWhen": {"policyContentChanged": True}}
@@ -44,15 +52,15 @@ AUTO = {"autoMigration": {}, "reschedulePolicy": WHEN}
 
 def test_nothing_changed_is_nothing_to_do() -> None:
     policy = a_policy()
-    assert judge(text(policy), text(policy), policy).is_due is False
+    assert judged(triggers(policy), triggers(policy), policy).is_due is False
 
 
 def test_the_text_does_not_depend_on_who_made_it_or_on_order() -> None:
     clusters = [a_cluster(name).labelled(a="1", b="2").built() for name in ("east", "west")]
     again = [a_cluster(name).labelled(b="2", a="1").built() for name in ("east", "west")]
-    one = text(a_policy(), clusters, request={"cpu": 1, "memory": 2})
-    assert one == text(a_policy(), again, request={"memory": 2, "cpu": 1})
-    assert list(json.loads(one)) == sorted(json.loads(one))
+    one = triggers(a_policy(), clusters, request={"cpu": 1, "memory": 2})
+    assert one == triggers(a_policy(), again, request={"memory": 2, "cpu": 1})
+    assert list(json.loads(one.text)) == sorted(json.loads(one.text))
 
 
 # KubeAdmiral's early versions kept lists of key and value where there are maps now.
@@ -64,18 +72,22 @@ OLD_FORM = '{"policyName": "p", "clusterLabelsHashes": [{"key": "east", "value":
 )
 def test_an_object_without_a_readable_past_is_due(old: str | None) -> None:
     policy = a_policy()
-    assert judge(old, text(policy), policy).is_due
+    assert judged(old, triggers(policy), policy).is_due
 
 
 def test_what_a_stranger_wrote_into_the_past_stops_nobody() -> None:
     policy = a_policy(reschedulePolicy=WHEN)
-    past = json.loads(text(policy)) | {"clusters": [{}, None, 1], "replicaCount": "two", "policyContentHash": []}
-    assert judge(json.dumps(past), text(policy), policy).is_due
+    past = json.loads(triggers(policy).text) | {
+        "clusters": [{}, None, 1],
+        "replicaCount": "two",
+        "policyContentHash": [],
+    }
+    assert judged(json.dumps(past), triggers(policy), policy).is_due
 
 
 def test_without_a_policy_any_difference_counts() -> None:
-    assert judge(text(), text(replicas=3), None).is_due
-    assert not judge(text(), text(), None).is_due
+    assert judged(triggers(), triggers(replicas=3), None).is_due
+    assert not judged(triggers(), triggers(), None).is_due
 
 
 @pytest.mark.parametrize(
@@ -88,7 +100,7 @@ def test_without_a_policy_any_difference_counts() -> None:
 )
 def test_a_change_of_the_object_counts_whatever_the_policy_says(changes: Any, field: str) -> None:
     policy = a_policy(reschedulePolicy={"disableRescheduling": True})
-    verdict = judge(text(policy), text(policy, **changes), policy)
+    verdict = judged(triggers(policy), triggers(policy, **changes), policy)
     assert verdict.is_due
     assert verdict.changed == (field,)
 
@@ -96,9 +108,9 @@ def test_a_change_of_the_object_counts_whatever_the_policy_says(changes: Any, fi
 def test_feedback_counts_with_auto_migration_only() -> None:
     feedback = {"annotations": {names.AUTO_MIGRATION_INFO: "{}"}}
     policy = a_policy(**AUTO)
-    assert judge(text(policy), text(policy, **feedback), policy).is_due
+    assert judged(triggers(policy), triggers(policy, **feedback), policy).is_due
     plain = a_policy(reschedulePolicy=WHEN)
-    assert text(plain) == text(plain, **feedback)
+    assert triggers(plain) == triggers(plain, **feedback)
 
 
 @pytest.mark.parametrize(
@@ -110,76 +122,80 @@ def test_feedback_counts_with_auto_migration_only() -> None:
 )
 def test_a_cluster_change_counts_when_the_policy_follows_it(changed: Any, field: str, reason: str) -> None:
     ignoring = a_policy(reschedulePolicy=WHEN)
-    verdict = judge(text(ignoring), text(ignoring, [changed]), ignoring)
+    verdict = judged(triggers(ignoring), triggers(ignoring, [changed]), ignoring)
     assert (verdict.is_due, verdict.deferred_reasons) == (False, reason)
     following = a_policy(reschedulePolicy={"rescheduleWhen": {field: True}})
-    assert judge(text(following), text(following, [changed]), following).is_due
+    assert judged(triggers(following), triggers(following, [changed]), following).is_due
 
 
 def test_a_cluster_has_joined_when_it_is_ready_and_never_twice_for_one_decision() -> None:
     following = a_policy(reschedulePolicy={"rescheduleWhen": {"clusterJoined": True}})
     new = a_cluster("west").serving()
-    before, joining = text(following), text(following, [EAST, new.unready().built()])
+    before, joining = triggers(following), triggers(following, [EAST, new.unready().built()])
     joined, lost = (
-        text(following, [EAST, a_cluster("west").built()]),
-        text(following, [a_cluster("east").unready().built()]),
+        triggers(following, [EAST, a_cluster("west").built()]),
+        triggers(following, [a_cluster("east").unready().built()]),
     )
-    assert not judge(before, joining, following).is_due
-    assert not judge(before, joining, following).deferred_reasons
-    assert judge(before, joined, following).is_due
-    assert judge(joined, joining, following).is_due is False, "that it is not ready is no reason"
-    assert judge(joined, joined, following).is_due is False
-    assert judge(before, lost, following).is_due is False
-    assert judge(lost, before, following).is_due, "no decision could use it before"
+    assert not judged(before, joining, following).is_due
+    assert not judged(before, joining, following).deferred_reasons
+    assert judged(before, joined, following).is_due
+    assert judged(joined, joining, following).is_due is False, "that it is not ready is no reason"
+    assert judged(joined, joined, following).is_due is False
+    assert judged(before, lost, following).is_due is False
+    assert judged(lost, before, following).is_due, "no decision could use it before"
 
 
 def test_a_cluster_that_joins_counts_whoever_else_is_not_ready() -> None:
     following = a_policy(reschedulePolicy={"rescheduleWhen": {"clusterJoined": True}})
-    now = text(following, [a_cluster("east").unready().built(), a_cluster("west").built()])
-    assert judge(text(following), now, following).is_due
+    now = triggers(following, [a_cluster("east").unready().built(), a_cluster("west").built()])
+    assert judged(triggers(following), now, following).is_due
 
 
 def test_as_in_kubeadmiral_a_cluster_has_joined_before_it_is_ready() -> None:
     following = a_policy(reschedulePolicy={"rescheduleWhen": {"clusterJoined": True}})
     before, joining = (
-        text(following, clusters, TriggerSource(counts_unready=True))
+        triggers(following, clusters, TriggerSource(as_kubeadmiral=True))
         for clusters in ([EAST], [EAST, a_cluster("west").unready().built()])
     )
-    assert judge(before, joining, following).is_due
+    assert judged(before, joining, following).is_due
 
 
 def test_a_plugin_that_is_back_counts_as_a_changed_profile() -> None:
     policy = a_policy(reschedulePolicy=WHEN)
-    assert judge(text(policy), text(policy), policy, is_plugin_back=True) == Verdict(True, "", ("ignoredPlugins",))
+    assert judged(triggers(policy), triggers(policy), policy, is_plugin_back=True) == Verdict(
+        True, "", ("ignoredPlugins",)
+    )
     for rules, reason in (
         ({"rescheduleWhen": {"policyContentChanged": False}}, "policyContentChanged:false"),
         ({"disableRescheduling": True}, "disableRescheduling:true"),
         ({}, "rescheduleWhen:nil"),
     ):
         staying = a_policy(reschedulePolicy=rules)
-        verdict = judge(text(staying), text(staying), staying, is_plugin_back=True)
+        verdict = judged(triggers(staying), triggers(staying), staying, is_plugin_back=True)
         assert (verdict.is_due, verdict.deferred_reasons) == (False, reason)
 
 
 @pytest.mark.parametrize("rules", [{"rescheduleWhen": {}}, {"disableRescheduling": True}, {}])
 def test_that_a_cluster_is_not_ready_is_no_change_that_is_left_aside(rules: Any) -> None:
     policy = a_policy(reschedulePolicy=rules)
-    assert judge(text(policy), text(policy, [a_cluster("east").unready().built()]), policy) == Verdict(is_due=False)
+    assert judged(triggers(policy), triggers(policy, [a_cluster("east").unready().built()]), policy) == Verdict(
+        is_due=False
+    )
 
 
 def test_a_profile_change_counts_as_policy_content() -> None:
     policy = a_policy(reschedulePolicy=WHEN)
-    assert judge(text(policy), text(policy, profile_hash="1"), policy).is_due
+    assert judged(triggers(policy), triggers(policy, profile_hash="1"), policy).is_due
 
 
 def test_hashes_are_kept_while_clusters_stay_the_same() -> None:
     source = TriggerSource()
     east, west = a_cluster("east").tainted("a").built(), a_cluster("west").built()
-    first = text(clusters=[east, west], source=source)
+    first = triggers(clusters=[east, west], source=source)
     fuller = a_cluster("east").tainted("a").offering(cpu="1").built()
-    assert text(clusters=[fuller, west], source=source, generation=2) == first
-    assert text(clusters=[fuller], source=source, generation=3) != first
-    assert list(source._hashes) == ["east"]
+    assert triggers(clusters=[fuller, west], source=source, generation=2) == first
+    assert triggers(clusters=[fuller], source=source, generation=3) != first
+    assert list(source._clusters._hashes) == ["east"]
 
 
 SELECTOR = {"apiVersion": "apps/v1", "kind": "Deployment"}
@@ -242,11 +258,11 @@ def test_a_changed_or_removed_policy_selects_no_more() -> None:
 
 def test_what_plugins_are_told_counts_unless_a_plugin_only_begins_to_ask() -> None:
     policy = a_policy(reschedulePolicy={"disableRescheduling": True})
-    first, second, none = (text(policy, told_hash=told) for told in ("1", "2", ""))
-    assert judge(first, second, policy).is_due
-    assert not judge(none, second, policy).is_due
-    assert not judge(second, none, policy).is_due
-    assert list(json.loads(first)) == sorted(json.loads(first))
+    first, second, none = (triggers(policy, told_hash=told) for told in ("1", "2", ""))
+    assert judged(first, second, policy).is_due
+    assert not judged(none, second, policy).is_due
+    assert not judged(second, none, policy).is_due
+    assert list(json.loads(first.text)) == sorted(json.loads(first.text))
 
 
 @pytest.mark.parametrize(
@@ -270,6 +286,7 @@ def test_what_was_left_aside_is_said_in_words(reasons: str, words: str) -> None:
 
 def test_every_trigger_has_words() -> None:
     policy = a_policy(**AUTO)
-    for name in json.loads(text(policy, told_hash="1", profile_hash="1")):
+    now = triggers(policy, source=TriggerSource(as_kubeadmiral=True), told_hash="1", profile_hash="1")
+    for name in json.loads(now.text):
         assert describe_triggers([name]) != name
     assert describe_triggers(["policyContentHash", "policyName", "ofALaterVersion"]) == "policy, ofALaterVersion"

@@ -20,6 +20,7 @@ from federation.base.clock import SystemClock
 from federation.client.outcalls import Answer
 from federation.client.services import Services
 from federation.controllers.schedule.webhooks import RemoteCaller
+from federation.scheduling.clustertriggers import ClusterSource
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.types import SUCCESS, PluginRequest, error, unschedulable
 from federation.store.journal import DecisionFilter
@@ -460,6 +461,24 @@ async def test_a_new_cluster_is_deferred_unless_the_policy_follows_it(world: Wor
     await world.until(is_deferred)
     assert await world.placed("a") == {"east": None, "north": None, "west": None}
     assert (await world.journaled("a"))[0].outcome == "Deferred"
+
+
+async def test_triggers_in_kubeadmirals_form_are_no_reason_to_decide_again(world: World) -> None:
+    await world.policy("p", reschedulePolicy={"rescheduleWhen": {"clusterJoined": True, "clusterLabelsChanged": True}})
+    await world.deployment(policy="p")
+    await world.becomes({"east": None, "north": None, "west": None})
+    await world.idle()
+    facts = world.schedule._facts
+    short = json.loads((await world.get())["metadata"]["annotations"][names.SCHEDULING_TRIGGERS])
+    clusters = ClusterSource(as_kubeadmiral=True).state(facts.clusters.snapshot())
+    of_object = {field: value for field, value in short.items() if not field.startswith("cluster")}
+    longer = json.dumps({**of_object, **json.loads(f"{{{clusters.text}}}")})
+    await world.patch_object("web", {"metadata": {"annotations": {names.SCHEDULING_TRIGGERS: longer}}})
+    await world.idle()
+    assert len(await world.journaled()) == 1
+    await world.patch(FEDERATED_CLUSTERS, "west", {"metadata": {"labels": {"region": "moon"}}})
+    await world.idle()
+    assert json.loads((await world.journaled())[0].explanation)["because"] == ["clusterLabelsHashes"]
 
 
 async def test_a_taint_that_executes_moves_the_object_away(world: World) -> None:

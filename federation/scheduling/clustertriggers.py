@@ -1,0 +1,131 @@
+"""What of all clusters a decision was based on, in few bytes, and which of it has changed since.
+
+The triggers of each object say which clusters there were, and for labels, taints and API types one hash over all of
+them: some kilobytes with hundreds of clusters. KubeAdmiral writes a hash per cluster and kind of change, ten times as
+much; that form is understood, and written on request. A cluster that is new changes nothing of those that are known:
+hashes are compared over the clusters that were there at the last decision. Pure. Read `triggers.py` next.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from federation.scheduling.framework.types import Cluster
+from federation.scheduling.policy import hash_of
+from federation.scheduling.snapshot import Snapshot
+
+API_TYPES, LABELS, TAINTS = KINDS = ("clusterAPIResourceTypesHashes", "clusterLabelsHashes", "clusterTaintsHashes")
+"""What of a cluster counts, by KubeAdmiral's fields: in each a map of clusters to hashes."""
+CLUSTERS = "clusters"
+"""The field with the names of the clusters that a decision could use: joined and, but in KubeAdmiral, ready."""
+_UNREADY = "clustersUnready"
+_SHORT = tuple(kind.removesuffix("es") for kind in KINDS)
+"""Our fields: in each one hash over all clusters."""
+
+Hashes = tuple[str, str, str]
+"""Of one cluster, or over several, in the order of KINDS."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """All joined clusters at one moment: their hashes by name, in order, and which of them a decision can use.
+
+    `text` has the members of the triggers' JSON object about them, without braces.
+    """
+
+    hashes: Mapping[str, Hashes]
+    usable: Sequence[str]
+    text: str = ""
+
+    def changes_since(self, old: Mapping[str, Any]) -> set[str]:
+        """Return which of KINDS changed or lost a cluster, and CLUSTERS when there are new ones to use.
+
+        `old` are triggers in any form that `is_readable`.
+        """
+        changed = set() if set(old.get(CLUSTERS) or ()).issuperset(self.usable) else {CLUSTERS}
+        if _SHORT[0] not in old:
+            for index, kind in enumerate(KINDS):
+                if cluster_trigger_changed({name: each[index] for name, each in self.hashes.items()}, old.get(kind)):
+                    changed.add(kind)
+            return changed
+        known = sorted((*(old.get(CLUSTERS) or ()), *(old.get(_UNREADY) or ())))
+        if not self.hashes.keys() >= set(known):
+            return changed.union(KINDS)
+        now = _over(map(self.hashes.__getitem__, known))
+        return changed.union(kind for kind, short, each in zip(KINDS, _SHORT, now, strict=True) if old[short] != each)
+
+
+def is_readable(old: Mapping[str, Any]) -> bool:
+    """Say whether triggers that somebody wrote have a form that can be compared."""
+    names = (old.get(field) or [] for field in (CLUSTERS, _UNREADY))
+    if not all(isinstance(each, list) and all(isinstance(name, str) for name in each) for each in names):
+        return False
+    if _SHORT[0] in old:
+        return all(isinstance(old.get(field), str) for field in _SHORT)
+    return all(isinstance(old.get(kind) or {}, dict) for kind in KINDS)
+
+
+def cluster_trigger_changed(new: Mapping[str, str], old: Mapping[str, str] | None) -> bool:
+    """Say whether a known cluster changed or vanished; new clusters do not count."""
+    return any(new.get(cluster) != value for cluster, value in (old or {}).items())
+
+
+class ClusterSource:
+    """Keeps the state of the clusters of the newest snapshot; hashes again only what changed.
+
+    `as_kubeadmiral`: write its form, in which a cluster can be used as soon as it has joined.
+    """
+
+    def __init__(self, *, as_kubeadmiral: bool = False) -> None:
+        self._as_kubeadmiral = as_kubeadmiral
+        self._hashes: dict[str, tuple[Cluster, Hashes]] = {}
+        self._generation = -1
+        self._state = ClusterState({}, [], self._text({}, []))
+
+    def state(self, snapshot: Snapshot) -> ClusterState:
+        """Return the state; the same object as long as nothing of it changes."""
+        if snapshot.generation != self._generation:
+            hashes = {cluster.name: self._hashes_of(cluster) for cluster in snapshot.clusters}
+            usable = [c.name for c in snapshot.clusters if c.is_ready or self._as_kubeadmiral]
+            if hashes != self._state.hashes or usable != self._state.usable:
+                self._state = ClusterState(hashes, usable, self._text(hashes, usable))
+            self._generation = snapshot.generation
+            self._hashes = {name: entry for name, entry in self._hashes.items() if name in hashes}
+        return self._state
+
+    def _text(self, hashes: Mapping[str, Hashes], usable: Sequence[str]) -> str:
+        parts: dict[str, Any]
+        if self._as_kubeadmiral:
+            parts = {kind: {name: each[at] for name, each in hashes.items()} for at, kind in enumerate(KINDS)}
+        else:
+            parts = dict(zip(_SHORT, _over(hashes.values()), strict=True))
+        parts[CLUSTERS] = usable
+        if len(usable) < len(hashes):
+            parts[_UNREADY] = sorted(hashes.keys() - set(usable))
+        return orjson.dumps(parts).decode()[1:-1]
+
+    def _hashes_of(self, cluster: Cluster) -> Hashes:
+        known = self._hashes.get(cluster.name)
+        if known is not None and known[0] is cluster:
+            return known[1]
+        old, (types, labels, taints) = known if known is not None else (None, ("", "", ""))
+        hashes = (
+            types if old and old.api_types == cluster.api_types else hash_of(sorted(map(list, cluster.api_types))),
+            labels if old and old.labels == cluster.labels else hash_of(cluster.labels),
+            taints if old and old.taints == cluster.taints else hash_of(sorted(map(list, cluster.taints))),
+        )
+        self._hashes[cluster.name] = (cluster, hashes)
+        return hashes
+
+
+def _over(hashes: Iterable[Hashes]) -> Hashes:
+    """Return one hash per kind over those of several clusters, which are in the order of their names."""
+    types, labels, taints = zip(*hashes, strict=True) if (hashes := tuple(hashes)) else ((), (), ())
+    return _digest(types), _digest(labels), _digest(taints)
+
+
+def _digest(hashes: Iterable[str]) -> str:
+    return blake2b(",".join(hashes).encode(), digest_size=8).hexdigest()
