@@ -238,66 +238,6 @@ async def test_what_cannot_help_wakes_nobody(world: World) -> None:
     assert len(world.schedule._facts.waiting) == 0
 
 
-def limits(**values: int) -> list[dict[str, Any]]:
-    """At most so many replicas per cluster, all of the same weight."""
-    return [{"cluster": c, "preferences": {"weight": 1, "maxReplicas": most}} for c, most in values.items()]
-
-
-STAYS = {"rescheduleWhen": {"policyContentChanged": False}, "replicaRescheduling": {"avoidDisruption": False}}
-"""Nothing is followed, but whatever is decided may move everything."""
-
-
-async def test_missing_replicas_get_a_place_when_something_helps_and_nothing_else_moves(world: World) -> None:
-    await world.cluster_status("west", ready=False)
-    placement = limits(east=4, north=1, west=5)
-    await world.policy("p", schedulingMode="Divide", placement=placement, reschedulePolicy=STAYS)
-    await world.deployment(policy="p", replicas=7)
-    await world.becomes({"east": 4, "north": 1})
-    await world.idle()
-    await world.cluster_status("north", cpu="7")
-    await world.idle()
-    assert len(await world.journaled()) == 1, "more room does not help"
-    # By now the policy would have them elsewhere, and it says that it is not to be followed.
-    placement[1]["preferences"] = {"weight": 6}
-    await world.patch(PROPAGATION_POLICIES, "p", {"spec": {"placement": placement}}, namespace="default")
-    await world.becomes({"east": 4, "north": 3})
-    await world.cluster_status("west", ready=True)
-    await world.idle()
-    assert await world.placed() == {"east": 4, "north": 3}
-
-
-async def test_what_runs_stays_also_where_the_policy_would_not_have_it_now(world: World) -> None:
-    await world.cluster_status("west", ready=False)
-    await world.policy("p", schedulingMode="Divide", placement=limits(east=3, north=3, west=3), reschedulePolicy=STAYS)
-    await world.deployment(policy="p", replicas=8)
-    await world.becomes({"east": 3, "north": 3})
-    selector = {"clusterSelector": {"region": "moon"}}
-    await world.patch(PROPAGATION_POLICIES, "p", {"spec": selector}, namespace="default")
-    await world.idle()
-    (record, *_) = await world.journaled()
-    assert record.outcome == "Scheduled"
-    assert json.loads(record.explanation)["unplaced"] == 2
-    await world.patch(FEDERATED_CLUSTERS, "west", {"metadata": {"labels": {"region": "moon"}}})
-    await world.cluster_status("west", ready=True)
-    fed_object = await world.becomes({"east": 3, "north": 3, "west": 2})
-    assert fed_object["metadata"]["annotations"][names.SCHEDULING_DEFERRED_REASONS] == (
-        "policyContentChanged:false; clusterLabelsChanged:false; clusterJoined:false"
-    )
-    await world.idle()
-    assert len(world.schedule._facts.short) == 0
-
-
-async def test_time_gives_missing_replicas_a_place(world: World) -> None:
-    until = datetime.now(UTC) + timedelta(seconds=0.3)
-    closed = [{"cluster": "west", "validUntil": until.isoformat()}]
-    request = {names.MIGRATION_CONFIGURATION: json.dumps({"workloadMigrations": closed})}
-    await world.policy("p", schedulingMode="Divide", placement=limits(east=3, north=3, west=3))
-    await world.deployment(policy="p", replicas=9, annotations=request)
-    await world.becomes({"east": 3, "north": 3})
-    await world.becomes({"east": 3, "north": 3, "west": 3})
-    assert datetime.now(UTC) >= until
-
-
 async def test_a_change_of_the_waiting_object_itself_is_followed(world: World) -> None:
     await world.policy("p", clusterSelector={"region": "moon"})
     await world.deployment(policy="p")
