@@ -1,15 +1,16 @@
 """Replicas: fill one cluster after the other in the order of their priorities (`replicasStrategy: Binpack`).
 
 The order comes from PrioritySort. A cluster is full when no more replicas fit on its nodes; with `capacity: Sums`, and
-where no cluster reports its nodes, only when the policy or its member says so, as in KubeAdmiral. The arithmetic is
-`federation.planning.placement.binpack`.
+where no cluster reports its nodes, only when the policy or its member says so, as in KubeAdmiral. Until members have
+reported what became of a division it stays, unless another number of replicas is wanted (`capacity: Sums` waits then
+too). The arithmetic is `federation.planning.placement.binpack`.
 """
 
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 
-from federation.planning.placement.binpack import is_due, plan_binpack
+from federation.planning.placement.binpack import has_other_total, is_due, plan_binpack
 from federation.planning.placement.replicas import Steps
 from federation.planning.placement.room import Planner, plan_within
 from federation.scheduling.framework.capacity import rooms_of
@@ -42,10 +43,12 @@ class PreferenceBinPack(ReplicasPlugin):
         explanation: dict[str, Any] = {"steps": steps}
         demand = demand_of(unit, clusters, {})
         rooms = None if self._capacity == SUMS else rooms_of(unit, clusters)
-        planner: Planner = plan_binpack
-        if not is_due(demand):
+        # A new number of replicas waits for no report of a member, which may be out of reach for long.
+        waits = self._capacity == SUMS or not has_other_total(demand)
+        planner: Planner = partial(plan_binpack, waits=waits)
+        if waits and not is_due(demand):
             return divide_with(planner, unit, demand, explanation, steps)
         if rooms is not None:
             explanation["room"] = rooms.explain()
-            planner = partial(plan_within, rooms, plan_binpack)
+            planner = partial(plan_within, rooms, planner)
         return divide_with(planner, unit, demand, explanation, steps, topology_of(unit, clusters, rooms))

@@ -18,9 +18,9 @@ _Ordered = list[tuple[str, int, int | None]]
 """(cluster, minimum, maximum) in the order in which they are filled."""
 
 
-def plan_binpack(demand: Demand, steps: Steps | None = None) -> Plan:
-    """Divide `demand.total` replicas; append what was done to `steps` when given."""
-    if not is_due(demand):
+def plan_binpack(demand: Demand, steps: Steps | None = None, *, waits: bool = True) -> Plan:
+    """Divide `demand.total` replicas, without `waits` at once; append what was done to `steps` when given."""
+    if waits and not is_due(demand):
         if steps is not None:
             steps.append({"step": "wait", "because": "the members have not confirmed the last division yet"})
         return Plan(dict(demand.current), {})
@@ -66,6 +66,15 @@ def is_due(demand: Demand) -> bool:
     if any(held > demand.limited[cluster] for cluster, held in demand.current.items() if cluster in demand.limited):
         return True
     return all(_is_settled(demand, cluster, running) for cluster, running in demand.scheduled.items())
+
+
+def has_other_total(demand: Demand) -> bool:
+    """Say whether another number is wanted than there is: more than were given out, or less than are believed to run.
+
+    What was given out beyond that stands in for replicas that wait until they run elsewhere.
+    """
+    running = sum(_capped(count, demand.estimated.get(cluster)) for cluster, count in demand.current.items())
+    return sum(demand.current.values()) < demand.total or running > demand.total
 
 
 def _is_settled(demand: Demand, cluster: str, running: int) -> bool:

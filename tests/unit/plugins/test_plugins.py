@@ -262,6 +262,24 @@ def test_bin_packing_fills_in_order() -> None:
     assert division.explanation["overflow"] == {"first": 4, "second": 4}
 
 
+def test_bin_packing_follows_a_new_number_without_waiting_for_members_to_report() -> None:
+    clusters = [a_cluster(name).with_nodes(1, cpu="64").built() for name in ("first", "second")]
+
+    def packed(replicas: int, capacity: str = "Nodes", **feedback: int) -> Any:
+        migration = AutoMigration(estimated_capacity=feedback, scheduled_replicas={"first": 1})  # one of three reported
+        unit = a_divided_unit(
+            replicas, strategy=ReplicasStrategy.BINPACK, current={"first": 3}, auto_migration=migration
+        )
+        division = run_replicas(make("PreferenceBinPack", capacity=capacity), unit, clusters)
+        assert isinstance(division, Division)
+        return division.replicas
+
+    assert [packed(number) for number in (1, 2, 3, 10)] == [{"first": number} for number in (1, 2, 3, 10)]
+    assert packed(2, first=2) == {"first": 3}, "what runs is what is wanted, and the third one waits for its time"
+    assert packed(1, first=2) == {"first": 1}
+    assert [packed(number, capacity="Sums") for number in (1, 10)] == [{"first": 3}] * 2, "KubeAdmiral waits"
+
+
 def test_katalyst_resources_are_asked_for_only_when_wanted() -> None:
     plugin, resource = make("KatalystResourcesExist"), "resource.katalyst.kubewharf.io/reclaimed_millicpu"
     wanting = a_unit(request={resource: 1})
