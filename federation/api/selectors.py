@@ -230,24 +230,6 @@ def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
             return False
 
 
-def find_untolerated_taint(
-    taints: Iterable[Mapping[str, Any]] | None,
-    tolerations: Sequence[Mapping[str, Any]] | None,
-    effects: Collection[str],
-) -> Mapping[str, Any] | None:
-    """Return the first taint with one of the effects that no toleration matches, None when there is none."""
-    for taint in taints or ():
-        if taint.get("effect") in effects and not any(tolerates(item, taint) for item in tolerations or ()):
-            return taint
-    return None
-
-
-def has_labels(labels: Labels | None, wanted: Labels | None) -> bool:
-    """Say whether `wanted` is a subset of the labels, without validating it."""
-    held = labels or {}
-    return all(held.get(key) == value for key, value in (wanted or {}).items())
-
-
 @dataclass(frozen=True, slots=True)
 class ResourceSelectors:
     """A policy's `spec.resourceSelectors` (ours), compiled: objects by apiVersion, kind, and then name or labels."""

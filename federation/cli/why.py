@@ -136,7 +136,7 @@ def _say_nothing_decided(subject: _Subject, question: Question) -> str:
         return f"{target} goes to {', '.join(clusters)}; the scheduler has nothing to do with that"
     if annotation := _left_alone_by(subject):
         return f"{target} was never scheduled: its annotation {annotation} forbids it; remove that to have it placed"
-    follow = f"; or have it follow a workload that is placed, by the annotation {names.FOLLOWERS} there"
+    follow = f"; or have a workload that is placed refer to it, or list it in the annotation {names.FOLLOWERS}"
     return (
         f"{target} was never scheduled: no existing policy applies to it; name one in its label"
         f" {names.PROPAGATION_POLICY_LABEL}, or select it in a policy's spec.resourceSelectors"

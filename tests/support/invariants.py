@@ -97,7 +97,7 @@ async def replicas_add_up(world: World) -> AsyncIterator[str]:
             for cluster in controller["clusters"]
             for patch in cluster["patches"]
         ]
-        replicas = await world.replicas(name)
+        replicas = {cluster: copy["spec"]["replicas"] for cluster, copy in (await _copies(world, name)).items()}
         if divided and sum(replicas.values()) != wanted:
             yield f"{name} wants {wanted} replicas, the members run {replicas}"
         if not divided and set(replicas.values()) - {wanted}:
@@ -108,7 +108,7 @@ async def statuses_add_up(world: World) -> AsyncIterator[str]:
     """The merged status counts what the members count, and speaks of the newest spec."""
     for deployment in (await world.user.list(DEPLOYMENTS)).items:
         name, status = deployment["metadata"]["name"], deployment.get("status") or {}
-        copies = [found for m in world.members.values() if (found := await m.find(DEPLOYMENTS, name)) is not None]
+        copies = (await _copies(world, name)).values()
         for field in ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas"):
             counted = sum((copy.get("status") or {}).get(field, 0) for copy in copies)
             if status.get(field, 0) != counted:
@@ -117,6 +117,17 @@ async def statuses_add_up(world: World) -> AsyncIterator[str]:
             status.get("observedGeneration") != deployment["metadata"]["generation"]
         ):
             yield f"{name} is of generation {deployment['metadata']['generation']}, its status is not: {status}"
+
+
+async def _copies(world: World, name: str) -> dict[str, Object]:
+    """Return the Deployment's copies by cluster, without those that an earlier one of the name left behind."""
+    placed = effective_placement(await world.federated(name))
+    found = {member.name: await member.find(DEPLOYMENTS, name) for member in world.members.values()}
+    return {
+        cluster: copy
+        for cluster, copy in found.items()
+        if copy is not None and (cluster in placed or names.MANAGED_LABEL in (copy["metadata"].get("labels") or {}))
+    }
 
 
 async def nothing_lingers(world: World) -> AsyncIterator[str]:

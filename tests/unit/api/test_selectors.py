@@ -132,14 +132,6 @@ def test_what_is_wrong_about_names_counts_only_where_the_labels_match() -> None:
 def test_tolerations_match_taints_as_in_kubernetes(toleration: Any, expected: bool) -> None:
     taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
     assert selectors.tolerates(toleration, taint) is expected
-    untolerated = selectors.find_untolerated_taint([taint], [toleration], {"NoSchedule"})
-    assert untolerated == (None if expected else taint)
-
-
-def test_only_taints_with_the_wanted_effects_count() -> None:
-    taint = {"key": "k", "effect": "PreferNoSchedule"}
-    assert selectors.find_untolerated_taint([taint], None, {"NoSchedule", "NoExecute"}) is None
-    assert selectors.find_untolerated_taint(None, None, {"NoSchedule"}) is None
 
 
 def test_resource_selectors_name_objects_by_kind_and_then_by_name_or_label() -> None:
@@ -157,8 +149,5 @@ def test_resource_selectors_name_objects_by_kind_and_then_by_name_or_label() -> 
     assert not selectors.compile_resource_selectors(None).matches("v1", "Secret", "token", None)
 
 
-def test_label_subsets() -> None:
-    assert selectors.has_labels({"a": "1", "b": "2"}, {"a": "1"})
-    assert not selectors.has_labels(None, {"a": "1"})
-    assert selectors.has_labels(None, None)
+def test_label_maps() -> None:
     assert selectors.compile_label_map({"a": "1"}).matches({"a": "1"})
