@@ -374,6 +374,35 @@ async def test_what_an_orphaned_workload_needs_stays_with_it_until_it_is_adopted
         await _until_everything_is_in(world)
 
 
+async def test_an_orphaned_workload_is_not_forgotten_before_everybody_has_noted_it() -> None:
+    """However the control plane ends, a follower that stays for a leader says so before the leader is gone."""
+    async with a_world() as world:
+        count = 10
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        deployment = a_deployment("web", 1)
+        configs = [f"config-{number}" for number in range(count)]
+        volumes = [{"name": name, "configMap": {"name": name}} for name in configs]
+        deployment["spec"]["template"]["spec"]["volumes"] = volumes
+        for name in configs:
+            await world.create(CONFIGMAPS, _config(name))
+        await world.create(DEPLOYMENTS, deployment)
+        await world.until_available("web", 1)
+        await world.settle()
+        before = await world.store.revision()
+        await world.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Orphan")
+        await world.until_gone(DEPLOYMENTS, "web")
+        await world.settle()
+        noted: set[str] = set()
+        async for batch in world.store.watch("", before):
+            for event in batch:
+                obj = orjson.loads(event.value)
+                if names.KEPT_FOR in (obj["metadata"].get("annotations") or {}):
+                    noted.add(obj["metadata"]["name"])
+                if event.type is EventType.DELETED and obj["metadata"]["name"] == "web-deployments.apps":
+                    assert len(noted) == count
+                    return
+
+
 async def test_what_stays_for_an_orphaned_workload_leaves_when_it_is_told_to_follow_nobody() -> None:
     async with a_world() as world:
         await _begin(world, "east")

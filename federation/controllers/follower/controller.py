@@ -25,6 +25,18 @@ from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
 
+_READ = (
+    names.FOLLOWERS,
+    names.ENABLE_FOLLOWER_SCHEDULING,
+    names.NO_SCHEDULING,
+    names.DRY_RUN,
+    names.DISABLE_FOLLOWING,
+    names.KEPT_FOR,
+    names.ORPHAN,
+    names.INTERNAL_ORPHAN,
+)
+"""The annotations that decide who follows whom."""
+
 
 @dataclass(frozen=True, slots=True)
 class FollowerOptions:
@@ -162,10 +174,11 @@ def _listed(federated: Object) -> str | None:
 def _is_relevant_change(old: Object, new: Object) -> bool:
     """Say whether who follows whom may differ: most updates are status, which matters to those who wait only."""
     before, after = old["metadata"], new["metadata"]
+    held, has = before.get("annotations") or {}, after.get("annotations") or {}
     return (
         before.get("generation") is None
         or before.get("generation") != after.get("generation")
-        or before.get("annotations") != after.get("annotations")
+        or any(held.get(name) != has.get(name) for name in _READ)
         or before.get("deletionTimestamp") != after.get("deletionTimestamp")
         or bool((old.get("status") or {}).get("clusters")) != bool((new.get("status") or {}).get("clusters"))
     )

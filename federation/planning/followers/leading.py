@@ -7,6 +7,7 @@ override refers to goes to the clusters of that override, which KubeAdmiral leav
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from federation.api import names
@@ -153,6 +154,7 @@ def _overridden_needs(
             continue  # It cannot be dispatched there, and sync says so.
 
 
+@lru_cache(maxsize=4096)
 def _may_refer(path: str, pod_path: tuple[str, ...]) -> bool:
     """Say whether a patch at the path may introduce a reference: most set an image, a command or replicas."""
     try:
