@@ -189,7 +189,7 @@ class Engine:
         if trail.unplaced:
             reason += f"; {_shortage(trail.unplaced, wanted, division)}"
         if waiting := sum((division.explanation.get("waiting") or {}).values()):
-            reason += f"; {waiting} of {wanted} replicas fit on no node now and wait"
+            reason += f"; {waiting} of {wanted} replicas fit on no node and wait in members"
         return trail.end(Outcome.SCHEDULED, reason, placements)
 
 

@@ -97,7 +97,7 @@ def test_replicas_go_only_where_they_can_run() -> None:
     assert decision.placements == {"few-large": 6}
     assert decision.reason == (
         "1/3 clusters are available: 2 cluster(s) had no node that could run a replica"
-        "; 2 of 6 replicas fit on no node now and wait"
+        "; 2 of 6 replicas fit on no node and wait in members"
     )
     assert decision.division.explanation["room"] == {"replicas": {"few-large": 4}}
     assert decision.waiting == {"few-large": 2}

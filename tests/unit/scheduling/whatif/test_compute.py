@@ -140,7 +140,7 @@ def test_replicas_that_fit_on_no_node_are_told() -> None:
     (obj,) = result.changed
     assert (obj.waiting, result.summary()["waiting"], obj.unplaced) == (2, 2, 0)
     assert [row.note for row in obj.rows] == ["1 fit on no node now", "1 fit on no node now"]
-    assert obj.reason.endswith("2 of 10 replicas fit on no node now and wait")
+    assert obj.reason.endswith("2 of 10 replicas fit on no node and wait in members")
     assert [(room.before, room.after) for room in result.rooms] == [(2000, -500), (500, -2000)]
 
 
