@@ -31,18 +31,19 @@ class Rooms:
     """Replicas per cluster: how many more fit (`free`), how many surely do whatever was promised to others (`sure`).
 
     `sizes` are how many an empty cluster would hold, at least 1; `waiting` how many would fit into what pods that no
-    node has room for request, where there are any.
+    node has room for request, where there are any. `tiers` are both rooms, the surest first; one when nothing is
+    promised. They are compared once: domains of clusters are divided one by one.
     """
 
     free: Counts
     sure: Counts
     sizes: Counts
     waiting: Counts = field(default_factory=dict)
+    tiers: tuple[Counts, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def tiers(self) -> tuple[Counts, ...]:
-        """Both rooms, the surest first; one when nothing is promised."""
-        return (self.free,) if self.sure is self.free or self.sure == self.free else (self.sure, self.free)
+    def __post_init__(self) -> None:
+        tiers = (self.free,) if self.sure is self.free or self.sure == self.free else (self.sure, self.free)
+        object.__setattr__(self, "tiers", tiers)
 
     def explain(self) -> dict[str, Any]:
         """Return what goes into a division's explanation."""
@@ -102,7 +103,9 @@ class _Table:
 
     def column(self, counts: Counts) -> list[int]:
         """Return the counts of the clusters."""
-        return list(counts.values()) if tuple(counts) == self.names else [counts[name] for name in self.names]
+        if len(counts) == len(self.names) and tuple(counts) == self.names:
+            return list(counts.values())
+        return [counts[name] for name in self.names]  # of some clusters only, as within a domain
 
     def positions(self) -> dict[str, int]:
         """Return where in a column each cluster is."""

@@ -12,6 +12,7 @@ deterministic; `tree.py` knows who belongs where.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from federation.planning.hashing import fnv1_32_each
@@ -35,7 +36,7 @@ class Topology:
 def plan_over(topology: Topology, planner: Planner, demand: Demand, steps: Steps | None = None) -> Plan:
     """Divide `demand.total` over the domains, and within each of them with `planner`."""
     learnt: Shares = {}
-    answers: dict[tuple[Domain, int], tuple[Plan, Steps]] = {}
+    answers: dict[tuple[Domain, int], _Answer] = {}
     while True:
         shares, binding = _share_out(topology, demand, learnt)
         less: Shares = {}
@@ -43,9 +44,8 @@ def plan_over(topology: Topology, planner: Planner, demand: Demand, steps: Steps
             answer = answers.get((leaf, amount))
             if answer is None:
                 answer = answers[leaf, amount] = _ask(planner, demand, leaf, amount)
-            placed = sum(answer[0].replicas.values()) + sum(answer[0].overflow.values())
-            if placed < amount:
-                less[leaf] = placed
+            if answer.placed < amount:
+                less[leaf] = answer.placed
         if not less:
             break
         learnt |= less
@@ -55,11 +55,12 @@ def plan_over(topology: Topology, planner: Planner, demand: Demand, steps: Steps
     if steps is not None:
         steps.append({"step": "topology", "domains": {str(leaf): n for leaf, n in shares.items()}})
     for leaf, amount in shares.items():
-        part, trace = answers[leaf, amount]
+        part, trace, _ = answers[leaf, amount]
         plan.replicas.update(part.replicas)
         plan.overflow.update(part.overflow)
-        if steps is not None:
-            steps += [{"step": step["step"], "domain": str(leaf), **step} for step in trace]
+        if steps is not None and trace:
+            domain = str(leaf)
+            steps += [{"step": step["step"], "domain": domain, **step} for step in trace]
     if demand.keep_unschedulable:
         every = dict.fromkeys(demand.clusters, 0) | plan.replicas
         for cluster, count in kept_of(demand, held_of(demand), every).items():
@@ -67,7 +68,15 @@ def plan_over(topology: Topology, planner: Planner, demand: Demand, steps: Steps
     return plan
 
 
-def _ask(planner: Planner, demand: Demand, leaf: Domain, amount: int) -> tuple[Plan, Steps]:
+class _Answer(NamedTuple):
+    """A planner's division within a leaf, its trace, and how many it places."""
+
+    plan: Plan
+    trace: Steps
+    placed: int
+
+
+def _ask(planner: Planner, demand: Demand, leaf: Domain, amount: int) -> _Answer:
     """Return how the planner divides so many replicas over the clusters of a leaf, and its trace."""
     here = leaf.clusters
 
@@ -76,8 +85,7 @@ def _ask(planner: Planner, demand: Demand, leaf: Domain, amount: int) -> tuple[P
 
     own, current = demand.preferences, only(demand.current)
     if not amount and not current:
-        return Plan(dict.fromkeys(here, 0), {}), []
-    trace: Steps = []
+        return _Answer(Plan(dict.fromkeys(here, 0), {}), [], 0)
     asked = Demand(
         total=amount,
         clusters=here,
@@ -90,21 +98,27 @@ def _ask(planner: Planner, demand: Demand, leaf: Domain, amount: int) -> tuple[P
         avoid_disruption=demand.avoid_disruption,
         keep_unschedulable=demand.keep_unschedulable,
     )
-    plan = planner(asked, trace)
-    if demand.avoid_disruption and current:
+    answer = _answer_of(planner, asked)
+    if answer.placed < amount and current and demand.avoid_disruption:
         stays = {c: _least(n, own[c].maximum if c in own else None) for c, n in held_of(asked).items() if n}
-        if sum(plan.replicas.values()) + sum(plan.overflow.values()) < min(amount, sum(stays.values())):
+        if answer.placed < min(amount, sum(stays.values())):
             # The policy wants nothing of what runs here, in clusters without a weight: that is no reason to move it.
-            trace.clear()
-            plan = planner(replace(asked, preferences={c: Preference(n, 0, n) for c, n in stays.items()}), trace)
-    return plan, trace
+            return _answer_of(planner, replace(asked, preferences={c: Preference(n, 0, n) for c, n in stays.items()}))
+    return answer
+
+
+def _answer_of(planner: Planner, demand: Demand) -> _Answer:
+    trace: Steps = []
+    plan = planner(demand, trace)
+    return _Answer(plan, trace, sum(plan.replicas.values()) + sum(plan.overflow.values()))
 
 
 @dataclass(slots=True)
 class _Round:
     """Replicas per domain: what it has, the most that it may have, its clusters' minimums; and the open ones."""
 
-    key: str
+    ranks: Shares
+    """The order in which what is left over goes to equals: another one for every workload."""
     start: Shares = field(default_factory=dict)
     top: Shares = field(default_factory=dict)
     minimum: Shares = field(default_factory=dict)
@@ -123,12 +137,14 @@ def _share_out(topology: Topology, demand: Demand, learnt: Shares) -> tuple[Shar
     """Return replicas per leaf, and what kept more from being placed."""
     root, total, held = topology.root, demand.total, held_of(demand)
     leaves, has_held = root.leaves(), any(held.values())
-    here = {leaf: sum([held[c] for c in leaf.clusters]) for leaf in leaves} if has_held else dict.fromkeys(leaves, 0)
+    here = (
+        {leaf: sum(map(held.__getitem__, leaf.clusters)) for leaf in leaves} if has_held else dict.fromkeys(leaves, 0)
+    )
     start = dict.fromkeys(leaves, 0)
     if has_held and demand.avoid_disruption:
         start = {leaf: _least(here[leaf], learnt.get(leaf)) for leaf in leaves}
     if sum(start.values()) >= total:
-        running = _Round(demand.key, top=dict(start))
+        running = _Round(_ranks(root, demand.key), top=dict(start))
         _sum_up(root, running)
         return _fill(root, total, running), ()
     limits = bounds_of(replace(demand, estimated={}) if demand.estimated else demand)
@@ -144,10 +160,11 @@ def _share_out(topology: Topology, demand: Demand, learnt: Shares) -> tuple[Shar
     is_hard = any(constraint.is_hard for constraint in root.constraints())
     minimums = {c: own.minimum for c, own in demand.preferences.items() if own.minimum and c in held}
     tiers: list[_Tier] = []
+    ranks = _ranks(root, demand.key)
 
     def raised(tier: _Tier, shares: Shares, most: int) -> tuple[Shares, _Round]:
         """Return the shares with more, up to a sum of `most`, as far as the tier and the constraints allow."""
-        current = _Round(demand.key, start=dict(shares), is_open=set(is_open))
+        current = _Round(ranks, start=dict(shares), is_open=set(is_open))
         for leaf in leaves:
             current.top[leaf] = max(shares[leaf], tier.top[leaf] if leaf in is_open else 0)
             current.minimum[leaf] = tier.minimum[leaf]
@@ -230,11 +247,11 @@ def _to_tier(
     for leaf in leaves:
         most = total
         if bounded is not None:
-            most = sum([bounded[c] for c in leaf.clusters])
+            most = sum(map(bounded.__getitem__, leaf.clusters))
             if minimums:
                 minimum[leaf] = sum([min(minimums[c], bounded[c]) for c in leaf.clusters if c in minimums])
         elif room is not None:
-            most = here[leaf] + sum([room[c] for c in leaf.clusters])
+            most = here[leaf] + sum(map(room.__getitem__, leaf.clusters))
         top[leaf] = min(_least(most, learnt.get(leaf)), total)
     return _Tier(top, minimum)
 
@@ -327,7 +344,7 @@ def _raised(children: tuple[Domain, ...], amount: int, current: _Round, minimum_
     order: Iterable[Domain] | None = None
     if minimum_max:
         left = amount - sum(floor.values())
-        order = _in_order(children, current.key)
+        order = sorted(children, key=current.ranks.__getitem__)
         for child in order:
             given = min(left, max(0, min(current.minimum[child], minimum_max, top[child]) - floor[child]))
             floor[child] += given
@@ -336,7 +353,7 @@ def _raised(children: tuple[Domain, ...], amount: int, current: _Round, minimum_
     counts = {child: max(floor[child], min(top[child], level)) for child in children}
     left = amount - sum(counts.values())
     if left > 0:
-        for child in order or _in_order(children, current.key):
+        for child in order or sorted(children, key=current.ranks.__getitem__):
             if left and floor[child] <= level < top[child]:
                 counts[child] += 1
                 left -= 1
@@ -361,10 +378,18 @@ def _level(amount: int, floor: Shares, top: Shares) -> int:
     return low
 
 
-def _in_order(children: tuple[Domain, ...], key: str) -> list[Domain]:
-    """Return the domains in the order in which what is left over goes to them: another one for every workload."""
-    names = list(map(str, children))
-    return [child for _, _, child in sorted(zip(fnv1_32_each(names, key), names, children, strict=True))]
+def _ranks(root: Domain, key: str) -> Shares:
+    """Return a rank for each domain: by the hash of its name and the workload, and by name should two be equal."""
+    domains, names = _names_of(root)
+    order = sorted(zip(fnv1_32_each(names, key), names, domains, strict=True))
+    return {domain: rank for rank, (_, _, domain) in enumerate(order)}
+
+
+@lru_cache(maxsize=32)
+def _names_of(root: Domain) -> tuple[list[Domain], list[str]]:
+    """Return the domains below one, and their names; the last ones are remembered, trees are used many times."""
+    domains = root.below()
+    return domains, list(map(str, domains))
 
 
 def _least(amount: int, bound: int | None) -> int:

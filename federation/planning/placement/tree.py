@@ -67,6 +67,10 @@ class Domain:
             return [self]
         return [leaf for part in self.parts() for leaf in part.leaves()]
 
+    def below(self) -> list["Domain"]:
+        """Return all domains inside of this one."""
+        return [found for part in self.parts() for found in (part, *part.below())]
+
     def constraints(self) -> list[SpreadConstraint]:
         """Return the constraints from here downwards."""
         first = self.parts()[:1]
@@ -109,8 +113,7 @@ def summarise(
     `counts` are replicas per cluster, or 1 for each copy. Domains of only `closed` clusters do not count.
     """
     told: list[dict[str, Any]] = []
-    sums: dict[Domain, int] = {}
-    _count(root, counts, sums)
+    sums = count_each(root, counts)
     level = [root]
     for constraint in constraints:
         domains: dict[str, int] = {}
@@ -136,11 +139,17 @@ def summarise(
     return told
 
 
-def _count(domain: Domain, counts: Mapping[str, int], sums: dict[Domain, int]) -> int:
-    """Fill in the counts of a domain and of all below it."""
-    if domain.constraint is None:
-        found = sum([counts[cluster] for cluster in domain.clusters if cluster in counts])
-    else:
-        found = sum([_count(part, counts, sums) for part in domain.parts()])
-    sums[domain] = found
-    return found
+def count_each(root: Domain, counts: Mapping[str, int]) -> dict[Domain, int]:
+    """Return the sum of what a domain's clusters have, for every domain of a tree."""
+    sums: dict[Domain, int] = {}
+
+    def visit(domain: Domain) -> int:
+        if domain.constraint is None:
+            found = sum([counts[cluster] for cluster in domain.clusters if cluster in counts])
+        else:
+            found = sum([visit(part) for part in domain.parts()])
+        sums[domain] = found
+        return found
+
+    visit(root)
+    return sums

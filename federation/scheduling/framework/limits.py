@@ -16,9 +16,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from federation.scheduling.framework.capacity import rooms_of
-from federation.scheduling.framework.divide import caps_of, current_replicas
-from federation.scheduling.framework.skew import breach_of_spread
-from federation.scheduling.framework.topology import domains_of
+from federation.scheduling.framework.divide import current_replicas
+from federation.scheduling.framework.skew import Barred, Occupied, breach_of_spread
+from federation.scheduling.framework.topology import closed_for, domains_of
 from federation.scheduling.framework.types import Cluster, Effect, SchedulingUnit
 
 REPLICAS_MAX = 2**31 - 1
@@ -78,7 +78,8 @@ def find_breach(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Map
     if not given:
         return ""
     # Of the others none has or gets any, and none is bounded by what runs there.
-    concerned = [offered[name] for name in dict.fromkeys((*replicas, *unit.current)) if name in offered]
+    names = dict.fromkeys((*replicas, *unit.current)) if unit.current else replicas
+    concerned = [offered[name] for name in names if name in offered]
     limits = limits_of(unit, concerned)
     for name, bound in limits.most.items():
         if (count := replicas.get(name, 0)) > bound.most:
@@ -131,11 +132,14 @@ def _breach_of_minimums(unit: SchedulingUnit, clusters: Sequence[Cluster], repli
 def _breach_of_spread(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Mapping[str, int]) -> str:
     if not any(constraint.is_hard for constraint in unit.topology_spread):
         return ""
-    ceilings = _ceilings(unit, clusters)
-    barred = frozenset([name for name, bound in ceilings.items() if not bound.most])
-    idle = frozenset([c.name for c in clusters if not _wanted_most(unit, c.name, ceilings, 1)])
+    domains = domains_of(unit.topology_spread, tuple(clusters))
+    ceilings = _ceilings(unit, domains.doubtful if not _is_bounded(unit) else clusters)
+    full = idle = frozenset([name for name, bound in ceilings.items() if not bound.most])
+    if unit.weights:
+        idle = frozenset([cluster.name for cluster in clusters if not _wanted_most(unit, cluster.name, ceilings, 1)])
     stays = _running(unit, clusters) if unit.avoid_disruption else {}
-    return breach_of_spread(unit, clusters, replicas, stays, barred, idle)
+    barred = Barred(closed_for(unit, domains.doubtful), full, idle)
+    return breach_of_spread(domains.root, Occupied(replicas, stays), barred)
 
 
 def _wanted_most(unit: SchedulingUnit, name: str, ceilings: Mapping[str, Bound], unbounded: int) -> int:
@@ -147,9 +151,9 @@ def _wanted_most(unit: SchedulingUnit, name: str, ceilings: Mapping[str, Bound],
 
 def _ceilings(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, Bound]:
     """Return the most that policy, taints and the user's migration allow, whatever runs."""
-    _, limited = caps_of(unit)
+    limited = _limited(unit)
     ceilings: dict[str, Bound] = {}
-    is_bounded = bool(unit.max_replicas or limited)
+    is_bounded = _is_bounded(unit)
     for cluster in clusters:
         if not is_bounded and not cluster.taints:
             continue
@@ -167,12 +171,20 @@ def _ceilings(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, Bo
     return ceilings
 
 
+def _is_bounded(unit: SchedulingUnit) -> bool:
+    """Say whether policy or user bound what clusters may have; if not, only taints do."""
+    return bool(unit.max_replicas or _limited(unit))
+
+
+def _limited(unit: SchedulingUnit) -> Mapping[str, int]:
+    return {} if unit.custom_migration is None else unit.custom_migration.limited_capacity
+
+
 def _running(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, int]:
     """Return the replicas that run in the clusters, as far as the user's migration leaves them there."""
     if not unit.current:
         return {}
-    _, limited = caps_of(unit)
-    current = current_replicas(unit)
+    limited, current = _limited(unit), current_replicas(unit)
     names = [cluster.name for cluster in clusters if cluster.name in current]
     return {name: min(current[name], limited.get(name, current[name])) for name in names}
 

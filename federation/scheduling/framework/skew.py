@@ -5,110 +5,74 @@
 division where planners differ.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
-from federation.planning.placement.tree import Domain
-from federation.scheduling.framework.topology import closed_for, domains_of
-from federation.scheduling.framework.types import Cluster, SchedulingUnit
+from federation.planning.placement.tree import Domain, count_each
 
 
-def breach_of_spread(
-    unit: SchedulingUnit,
-    clusters: Sequence[Cluster],
-    replicas: Mapping[str, int],
-    stays: Mapping[str, int],
-    barred: frozenset[str],
-    idle: frozenset[str],
-) -> str:
-    """Return which domain has more replicas than a constraint allows, "" when none has.
+class Occupied(NamedTuple):
+    """Replicas per cluster, and how many of them may stay whatever the others have."""
 
-    `stays` are replicas that run and are not moved. `barred` clusters may have none; `idle` ones may, but some planners
-    give them none: domains of only such count for minDomains, and not as the domain with the fewest.
+    replicas: Mapping[str, int]
+    stays: Mapping[str, int]
+
+
+class Barred(NamedTuple):
+    """Clusters in whose domains no replica can be expected.
+
+    `closed` ones are unready or tainted, `full` ones may have none by policy or user; `idle` ones contain the full ones
+    and those that some planners give none: domains of only such count for minDomains, but hold nobody down.
     """
-    domains = domains_of(unit.topology_spread, tuple(clusters))
-    check = _Check(replicas, stays, closed_for(unit, domains.doubtful), barred, idle)
-    check.sums_of(domains.root)
-    return check.breaches[0] if check.breaches else ""
+
+    closed: frozenset[str]
+    full: frozenset[str]
+    idle: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    """A domain's replicas, and how many of them may stay whatever the others have. May it have any, does it get any?"""
+def breach_of_spread(root: Domain, occupied: Occupied, barred: Barred) -> str:
+    """Return which domain has more replicas than a constraint allows, "" when none has."""
+    counts = count_each(root, occupied.replicas)
+    stays = count_each(root, occupied.stays) if occupied.stays else dict.fromkeys(counts, 0)
+    shut = _shut(root, (barred.closed, barred.full))
+    idle = shut if barred.idle == barred.full else _shut(root, (barred.closed, barred.idle))
+    for node in counts:
+        constraint, rest = node.constraint, node.rest
+        if constraint is None or not constraint.is_hard:
+            continue
+        if rest is not None and counts[rest] > stays[rest]:
+            without = f"clusters without a label {constraint.key}"
+            return f"it gave {counts[rest]} replicas to {without}, which DoNotSchedule keeps out"
+        counted = [child for child in node.children if child not in shut]
+        lowest = min([child for child in counted if child not in idle] or counted, key=counts.__getitem__, default=None)
+        fewest, compared = 0, ""
+        if lowest is not None and len(counted) >= constraint.domains_min:
+            fewest, compared = counts[lowest], f" and {counts[lowest]} to {lowest}"
+        for child in node.children:
+            if counts[child] > max(fewest + constraint.skew_max, stays[child]):
+                bound = constraint.describe(len(counted))
+                return f"it gave {counts[child]} replicas to domain {child}{compared}, beyond {bound}"
+    return ""
 
-    count: int
-    stays: int
-    can_hold: bool
-    is_served: bool
 
+def _shut(root: Domain, barring: Collection[frozenset[str]]) -> set[Domain]:
+    """Return the domains, at all levels, of which all leaves that count have only clusters of one of the sets.
 
-class _Check:
-    """One walk over the tree."""
+    Where a hard constraint parts a domain, leaves without its label do not count.
+    """
+    barring = [clusters for clusters in barring if clusters]
+    found: set[Domain] = set()
 
-    def __init__(
-        self,
-        replicas: Mapping[str, int],
-        stays: Mapping[str, int],
-        closed: frozenset[str],
-        barred: frozenset[str],
-        idle: frozenset[str],
-    ) -> None:
-        self._replicas = replicas
-        self._stays = stays
-        self._closed = closed
-        self._barred = barred
-        self._idle = idle
-        self.breaches: list[str] = []
+    def visit(node: Domain) -> bool:
+        if node.constraint is None:
+            is_shut = any(clusters.issuperset(node.clusters) for clusters in barring)
+        else:
+            parts = [visit(part) for part in node.parts()]
+            counting = len(node.children) if node.constraint.is_hard else len(parts)
+            is_shut = all(parts[:counting])
+        if is_shut:
+            found.add(node)
+        return is_shut
 
-    def sums_of(self, node: Domain) -> _Sums:
-        """Return a domain's sums, and note the breaches in it."""
-        constraint = node.constraint
-        if constraint is None:
-            return self._sums_of_leaf(node.clusters)
-        children = {child: self.sums_of(child) for child in node.children}
-        parts = counting = list(children.values())
-        if node.rest is not None:
-            rest = self.sums_of(node.rest)
-            parts = [*parts, rest]
-            if not constraint.is_hard:
-                counting = parts
-            elif rest.count > rest.stays:
-                self.breaches.append(
-                    f"it gave {rest.count} replicas to clusters without a label {constraint.key}, which DoNotSchedule"
-                    " keeps out"
-                )
-        if constraint.is_hard:
-            self._compare(node, children)
-        return _Sums(
-            sum([part.count for part in parts]),
-            sum([part.stays for part in parts]),
-            any(part.can_hold for part in counting),
-            any(part.is_served for part in counting),
-        )
-
-    def _compare(self, node: Domain, children: Mapping[Domain, _Sums]) -> None:
-        constraint = node.constraint
-        assert constraint is not None
-        counted = {child: sums for child, sums in children.items() if sums.can_hold}
-        served = {child: sums.count for child, sums in counted.items() if sums.is_served}
-        counts = served or {child: sums.count for child, sums in counted.items()}
-        fewest, lowest = min([(count, str(child)) for child, count in counts.items()], default=(0, ""))
-        compared = f" and {fewest} to {lowest}"
-        if len(counted) < constraint.domains_min or not lowest:
-            fewest, compared = 0, ""
-        for child, sums in children.items():
-            if sums.count > max(fewest + constraint.skew_max, sums.stays):
-                self.breaches.append(
-                    f"it gave {sums.count} replicas to domain {child}{compared}, beyond"
-                    f" {constraint.describe(len(counted))}"
-                )
-
-    def _sums_of_leaf(self, clusters: tuple[str, ...]) -> _Sums:
-        replicas, stays = self._replicas, self._stays
-        is_open = not (self._closed and self._closed.issuperset(clusters))
-        return _Sums(
-            sum([replicas[name] for name in clusters if name in replicas]),
-            sum([stays[name] for name in clusters if name in stays]) if stays else 0,
-            is_open and not (self._barred and self._barred.issuperset(clusters)),
-            is_open and not (self._idle and self._idle.issuperset(clusters)),
-        )
+    visit(root)
+    return found
