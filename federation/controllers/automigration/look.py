@@ -27,37 +27,20 @@ from federation.scheduling.framework.types import PodShape
 from federation.scheduling.request import shape_of
 from federation.scheduling.unit import current_clusters
 
-
-class Shapes:
-    """The pods that clusters were given, as far as it matters where they fit. Lives as long as what is believed.
-
-    A cluster that has no copy any more keeps its last one: its overrides are not stored.
-    """
-
-    def __init__(self) -> None:
-        self._shapes: dict[str, tuple[int, PodShape]] = {}
-
-    def find(self, federated: Object, type_: FederatedType, cluster: str, *, is_placed: bool) -> PodShape | None:
-        """Return the shape of the pods of the cluster's copy with its overrides; None when it cannot be made."""
-        generation = federated["metadata"].get("generation", 0)
-        known = self._shapes.get(cluster)
-        if known is not None and (known[0] == generation or not is_placed):
-            return known[1]
-        try:
-            shape = shape_of(Renderer(federated, type_).render(cluster).object)
-        except (RenderError, AttributeError, TypeError):
-            return None
-        if shape is not None:
-            self._shapes[cluster] = (generation, shape)
-        return shape
+Shapes = dict[str, tuple[int, PodShape]]
+"""Cluster → generation of the federated object that was looked at, and shape of the pods of the cluster's copy."""
 
 
 class Workload:
-    """The workload that is looked for, during one reconcile. `placed` has the scheduler's replicas per cluster."""
+    """The workload that is looked for, during one reconcile. `placed` has the scheduler's replicas per cluster.
+
+    `shapes` lives as long as what is believed: the overrides of a cluster that has no copy any more are not stored.
+    """
 
     def __init__(self, federated: Object, type_: FederatedType, threshold_s: float, shapes: Shapes) -> None:
         self._federated = federated
         self._shapes = shapes
+        self._renderer: Renderer | None = None
         self.type_ = type_
         self.threshold_s = threshold_s
         self.namespace: str = federated["metadata"].get("namespace", "")
@@ -66,8 +49,20 @@ class Workload:
         self.placed = {c: total if n is None else n for c, n in current_clusters(federated, type_).items()}
 
     def shape(self, cluster: str) -> PodShape | None:
-        """Return the shape of the pods that the cluster runs, or would."""
-        return self._shapes.find(self._federated, self.type_, cluster, is_placed=cluster in self.placed)
+        """Return the shape of the pods that the cluster has with its overrides, had, or would have; None if unknown."""
+        generation = self._federated["metadata"].get("generation", 0)
+        known = self._shapes.get(cluster)
+        if known is not None and (known[0] == generation or cluster not in self.placed):
+            return known[1]
+        if self._renderer is None:
+            self._renderer = Renderer(self._federated, self.type_)
+        try:
+            shape = shape_of(self._renderer.render(cluster).object)
+        except (RenderError, AttributeError, TypeError):
+            return None
+        if shape is not None:
+            self._shapes[cluster] = (generation, shape)
+        return shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class _Memory:
     """Since when counts differ from what is written."""
     open_since_s: dict[str, float] = field(default_factory=dict)
     """Since when clusters that were not chosen have had room that is needed."""
-    shapes: Shapes = field(default_factory=Shapes)
+    shapes: Shapes = field(default_factory=dict)
     """The pods that clusters were given, of the present template."""
 
 
@@ -109,7 +109,7 @@ class Reconciler:
         memory = self._memory.setdefault(key, _Memory(from_text(present)))
         before = memory.info.for_template(template_hash(federated["spec"]["template"]["spec"]["template"]))
         if before.template != memory.info.template:
-            memory.shapes = Shapes()
+            memory.shapes.clear()
         workload = Workload(federated, type_, threshold_s, memory.shapes)
         views = self._look(workload, before)
         terms = self._terms(annotations, memory.info, views, threshold_s)
