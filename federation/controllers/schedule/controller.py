@@ -38,6 +38,7 @@ from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
 from federation.scheduling.annotationswitch import AnnotationSwitch, problem_of
+from federation.scheduling.doubts import doubts_about
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.types import Change, Resources
 from federation.scheduling.policy import Policy, PolicyRef, compile_policy
@@ -215,6 +216,8 @@ class ScheduleController:
                 # The version before stays in force: a typing error must not take the policy away from its objects.
                 self._recorder.event(new, WARNING, names.EVENT_INVALID_PROPAGATION_POLICY, str(error))
                 return
+            for doubt in doubts_about(new):
+                self._recorder.event(new, WARNING, names.EVENT_INVALID_PROPAGATION_POLICY, doubt)
             self._facts.policies.put(after)
         else:
             self._facts.policies.remove(ref)

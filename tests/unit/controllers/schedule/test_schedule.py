@@ -509,6 +509,18 @@ async def test_a_broken_policy_keeps_the_version_before_in_force(world: World) -
     assert "conditions" not in ((await world.get()).get("status") or {})
 
 
+async def test_a_policy_that_can_hardly_be_meant_is_in_force_and_its_owner_is_told(world: World) -> None:
+    await world.policy("p", maxClusters=0)
+
+    async def is_told() -> bool:
+        said = [message for _, reason, message in await world.events() if reason == "InvalidPropagationPolicy"]
+        return said == ["spec.maxClusters: 0 lets nothing be placed; leave it out for no limit"]
+
+    await world.until(is_told)
+    await world.deployment(policy="p")
+    await world.condition("False", "NoFeasibleCluster")
+
+
 async def test_a_policy_whose_labels_change_concerns_nobody(world: World) -> None:
     await world.policy("p")
     await world.deployment(policy="p")

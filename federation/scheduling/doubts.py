@@ -1,0 +1,63 @@
+"""What a policy says that its schema allows and that hardly anybody means.
+
+Such a policy is in force as it is: KubeAdmiral accepts it, and stricter rules would break manifests that exist. Whoever
+wrote it gets to know, with the field and what comes of it. Pure; the schedule controller makes events of it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from federation.api.selectors import compile_cluster_terms
+from federation.scheduling.framework.types import Effect, SchedulingMode
+
+_OPERATORS = ("", "Exists", "Equal")
+_EFFECTS = ("", *Effect)
+
+
+def doubts_about(policy: Mapping[str, Any]) -> list[str]:
+    """Return what is doubtful about a PropagationPolicy or ClusterPropagationPolicy, one sentence each."""
+    spec = policy.get("spec") or {}
+    return [*_about_affinity(spec), *_about_tolerations(spec), *_about_placement(spec), *_about_limits(spec)]
+
+
+def _about_affinity(spec: Mapping[str, Any]) -> Iterator[str]:
+    for index, term in enumerate(compile_cluster_terms(spec.get("clusterAffinity")).terms):
+        if term.error:
+            yield f"spec.clusterAffinity[{index}] matches no cluster: {term.error}"
+        elif not (term.labels or term.name_in or term.name_not_in):
+            yield f"spec.clusterAffinity[{index}] matches no cluster: it has no expression"
+
+
+def _about_tolerations(spec: Mapping[str, Any]) -> Iterator[str]:
+    for index, toleration in enumerate(spec.get("tolerations") or ()):
+        at, operator = f"spec.tolerations[{index}]", toleration.get("operator") or ""
+        if operator not in _OPERATORS:
+            yield f"{at}.operator: {operator!r} is neither Exists nor Equal, so it tolerates nothing"
+        elif not toleration.get("key") and operator != "Exists":
+            yield f"{at}.key is empty: it tolerates every taint with its value; write operator Exists or a key"
+        if (effect := toleration.get("effect") or "") not in _EFFECTS:
+            yield f"{at}.effect: {effect!r} is none of {', '.join(Effect)}, so it tolerates nothing"
+
+
+def _about_placement(spec: Mapping[str, Any]) -> Iterator[str]:
+    listed: set[str] = set()
+    entries = spec.get("placement") or ()
+    for index, entry in enumerate(entries):
+        at, cluster, preferences = f"spec.placement[{index}]", entry.get("cluster"), entry.get("preferences") or {}
+        if cluster in listed:
+            yield f"{at}.cluster: {cluster} is listed twice, and the later preferences count"
+        listed.add(cluster)
+        least, most = preferences.get("minReplicas") or 0, preferences.get("maxReplicas")
+        if most is not None and least > most:
+            yield f"{at}.preferences: minReplicas {least} is more than maxReplicas {most}"
+    weights = [weight for entry in entries if (weight := (entry.get("preferences") or {}).get("weight")) is not None]
+    is_weighed = spec.get("schedulingMode") == SchedulingMode.DIVIDE and spec.get("replicasStrategy") != "Binpack"
+    if is_weighed and weights and not any(weights):
+        yield "spec.placement: every weight is 0, so clusters get their minReplicas and no more; leave the weights out"
+
+
+def _about_limits(spec: Mapping[str, Any]) -> Iterator[str]:
+    if spec.get("maxClusters") == 0:
+        yield "spec.maxClusters: 0 lets nothing be placed; leave it out for no limit"
+    if spec.get("replicasStrategy") == "Binpack" and spec.get("schedulingMode") == SchedulingMode.DUPLICATE:
+        yield "spec.replicasStrategy: Binpack divides replicas, and schedulingMode Duplicate divides none"

@@ -1,0 +1,83 @@
+"""What people are told about policies that are accepted and hardly meant."""
+
+from typing import Any
+
+import pytest
+
+from federation.scheduling.doubts import doubts_about
+
+A_LABEL = {"matchExpressions": [{"key": "a", "operator": "Exists", "values": []}]}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"maxClusters": 1, "clusterAffinity": [A_LABEL], "tolerations": [{"operator": "Exists"}, {"key": "a"}]},
+        {
+            "placement": [
+                {"cluster": "a", "preferences": {"minReplicas": 1, "maxReplicas": 1, "weight": 0}},
+                *[{"cluster": "b", "preferences": {"weight": 1}}],
+            ]
+        },
+        {"placement": [{"cluster": "a", "preferences": {"weight": 0, "priority": 1}}], "replicasStrategy": "Binpack"},
+        {"schedulingMode": "Duplicate", "placement": [{"cluster": "a", "preferences": {"weight": 0}}]},
+        {"schedulingMode": "Divide", "replicasStrategy": "Binpack", "placement": None, "tolerations": None},
+        {"clusterAffinity": [{"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["x"]}]}]},
+    ],
+)
+def test_what_can_be_meant_raises_no_doubt(spec: dict[str, Any]) -> None:
+    assert doubts_about({"spec": spec}) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "doubt"),
+    [
+        (
+            {"clusterAffinity": [A_LABEL, {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}]},
+            "spec.clusterAffinity[1] matches no cluster: a: In needs at least one value",
+        ),
+        ({"clusterAffinity": [{}]}, "spec.clusterAffinity[0] matches no cluster: it has no expression"),
+        (
+            {"clusterAffinity": [{"matchFields": [{"key": "spec.x", "operator": "In", "values": ["y"]}]}]},
+            "spec.clusterAffinity[0] matches no cluster: 'spec.x' is not a valid field: only metadata.name is",
+        ),
+        (
+            {"tolerations": [{"key": "a", "operator": "Is"}]},
+            "spec.tolerations[0].operator: 'Is' is neither Exists nor Equal, so it tolerates nothing",
+        ),
+        (
+            {"tolerations": [{"value": "a"}]},
+            "spec.tolerations[0].key is empty: it tolerates every taint with its value; write operator Exists or a key",
+        ),
+        (
+            {"tolerations": [{"key": "a", "effect": "Never"}]},
+            (
+                "spec.tolerations[0].effect: 'Never' is none of NoSchedule, PreferNoSchedule, NoExecute,"
+                " so it tolerates nothing"
+            ),
+        ),
+        (
+            {"placement": [{"cluster": "a"}, {"cluster": "a"}]},
+            "spec.placement[1].cluster: a is listed twice, and the later preferences count",
+        ),
+        (
+            {"placement": [{"cluster": "a", "preferences": {"minReplicas": 5, "maxReplicas": 3}}]},
+            "spec.placement[0].preferences: minReplicas 5 is more than maxReplicas 3",
+        ),
+        (
+            {
+                "schedulingMode": "Divide",
+                "placement": [{"cluster": "a", "preferences": {"weight": 0}}, {"cluster": "b"}],
+            },
+            "spec.placement: every weight is 0, so clusters get their minReplicas and no more; leave the weights out",
+        ),
+        ({"maxClusters": 0}, "spec.maxClusters: 0 lets nothing be placed; leave it out for no limit"),
+        (
+            {"schedulingMode": "Duplicate", "replicasStrategy": "Binpack"},
+            "spec.replicasStrategy: Binpack divides replicas, and schedulingMode Duplicate divides none",
+        ),
+    ],
+)
+def test_a_doubt_names_the_field_and_what_comes_of_it(spec: dict[str, Any], doubt: str) -> None:
+    assert doubts_about({"spec": spec}) == [doubt]
