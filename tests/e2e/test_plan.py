@@ -77,6 +77,27 @@ def test_a_day_with_plans(fed: Federation, tmp_path: Path) -> None:
     eventually(lambda: members(fed), lambda seen: seen == said, what=f"the members as planned: {said}")
 
 
+def test_a_namespace_may_be_planned_with_what_goes_there(fed: Federation, tmp_path: Path) -> None:
+    manifests = [a_deployment("web", replicas=6), a_policy({"member-2": 2, "member-3": 1})]
+    for manifest in manifests:
+        manifest["metadata"]["namespace"] = "shop"
+    manifests.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+    all_of_it, kept = tmp_path / "shop.json", str(tmp_path / "plan.json")
+    all_of_it.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
+    said = run(fed, "plan", "-f", str(all_of_it), "--out", kept, code=1).stdout
+    assert "deployment/web in shop: created" in said
+    assert "as planned: deployment/web in shop; namespace/shop" in run(fed, "apply-plan", kept).stdout
+    there = fed.member("member-2")
+    eventually(
+        lambda: [copy["spec"]["replicas"] for copy in there.json("get", "deployments", "-n", "shop")["items"]],
+        lambda replicas: replicas == [4],
+    )
+    manifests[-1]["metadata"]["name"] = "other"
+    manifests[0]["metadata"]["namespace"] = "none"
+    all_of_it.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests}))
+    assert 'namespaces "none" not found' in run(fed, "plan", "-f", str(all_of_it), code=2).stderr
+
+
 def test_thoughts_and_mistakes_are_refused(fed: Federation, tmp_path: Path) -> None:
     kept = str(tmp_path / "plan.json")
     run(fed, "plan", "--cluster-down", "member-3", "--out", kept)

@@ -18,7 +18,7 @@ from rich.console import Console
 from federation.api.resources import FEDERATED_TYPE_CONFIGS, Object, Resource
 from federation.base.clock import Clock, SystemClock
 from federation.base.errors import ApiError, ConfigurationError
-from federation.cli.plan.edits import Edit, Verb, carry_out, find, try_out
+from federation.cli.plan.edits import Edit, Verb, carry_out, find, namespaces_of, try_out
 from federation.cli.plan.planfile import (
     Expected,
     PlanFile,
@@ -161,7 +161,8 @@ async def check_and_apply(planner: Planner, held: PlanFile) -> list[str]:
     if held.thoughts:
         raise ConfigurationError(f"this plan cannot be applied: {', '.join(held.thoughts)} is only a thought")
     world = await read_world(planner.host)
-    changes = [await try_out(planner.host, edit) for edit in held.edits]
+    made = namespaces_of(held.edits)
+    changes = [await try_out(planner.host, edit, made) for edit in held.edits]
     result = await planner.plan(world, changes)
     touched = {(change.resource, change.namespace, change.name): change.before for change in changes}
 

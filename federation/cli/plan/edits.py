@@ -4,12 +4,12 @@ Both are the same request, so that defaults, validation and admission of a plan 
 carries the resourceVersion of what the plan was made from.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from federation.api.resources import Object, Resource
+from federation.api.resources import NAMESPACES, Object, Resource
 from federation.base.errors import ApiError, ConfigurationError, NotFound
 from federation.cli.plan import threeway
 from federation.client.protocol import Client, PatchType
@@ -17,6 +17,8 @@ from federation.scheduling.whatif.world import Change
 
 _MANAGER, _KUBECTL = "fedctl", "kubectl"
 """Field managers: ours, and that of `kubectl apply --server-side`, which we continue where it has begun."""
+NAMESPACE_DEFAULT = "default"
+"""A namespace that every server has."""
 
 
 class Verb(StrEnum):
@@ -86,8 +88,16 @@ async def find(host: Client, resource: Resource, namespace: str, name: str) -> O
         return None
 
 
-async def try_out(host: Client, edit: Edit) -> Change:
-    """Return what the edit would make of the object; ConfigurationError naming its origin when it is refused."""
+def namespaces_of(edits: Iterable[Edit]) -> frozenset[str]:
+    """Return the namespaces that edits write."""
+    return frozenset(edit.name for edit in edits if edit.resource == NAMESPACES and edit.verb is not Verb.DELETE)
+
+
+async def try_out(host: Client, edit: Edit, made: Collection[str] = ()) -> Change:
+    """Return what the edit would make of the object; ConfigurationError naming its origin when it is refused.
+
+    `made` are the namespaces that the plan itself writes: what goes there is tried out elsewhere while there are none.
+    """
     before = await find(host, edit.resource, edit.namespace, edit.name)
     if edit.verb is Verb.DELETE:
         if before is None:
@@ -95,9 +105,30 @@ async def try_out(host: Client, edit: Edit) -> Change:
         return Change(edit.resource, edit.namespace, edit.name, before, None)
     try:
         after = await _send(host, edit, _request(edit, before), {}, dry_run=True)
+    except NotFound as error:
+        if edit.namespace not in made:
+            raise ConfigurationError(f"{edit.origin}: {edit}: {error.message}") from error
+        after = await _try_elsewhere(host, edit)
     except ApiError as error:
         raise ConfigurationError(f"{edit.origin}: {edit}: {error.message}") from error
     return Change(edit.resource, edit.namespace, edit.name, before, after)
+
+
+async def _try_elsewhere(host: Client, edit: Edit) -> Object:
+    """Return what the server would make of an object whose namespace is still to come, by asking in `default`.
+
+    Defaults and validation are the same everywhere. The object asked about has a name that nothing else has there.
+    """
+    name = edit.name
+    while await find(host, edit.resource, NAMESPACE_DEFAULT, name) is not None:
+        name += "-x"
+    metadata = {**edit.body["metadata"], "name": name, "namespace": NAMESPACE_DEFAULT}
+    stand_in = replace(edit, namespace=NAMESPACE_DEFAULT, name=name, body={**edit.body, "metadata": metadata})
+    try:
+        after = await _send(host, stand_in, _request(stand_in, None), {}, dry_run=True)
+    except ApiError as error:
+        raise ConfigurationError(f"{edit.origin}: {edit}: {error.message}") from error
+    return {**after, "metadata": {**after["metadata"], "name": edit.name, "namespace": edit.namespace}}
 
 
 async def carry_out(host: Client, edit: Edit, before: Mapping[str, Any] | None) -> None:

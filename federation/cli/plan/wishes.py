@@ -12,7 +12,7 @@ from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS, Object
 from federation.base.errors import ConfigurationError
 from federation.cli.joining import EFFECTS
-from federation.cli.plan.edits import Edit, Verb, find, try_out
+from federation.cli.plan.edits import Edit, Verb, find, namespaces_of, try_out
 from federation.cli.plan.kinds import Kinds
 from federation.cli.plan.manifests import Document
 from federation.client.protocol import Client
@@ -51,7 +51,8 @@ async def to_wanted(host: Client, world: World, wishes: Wishes) -> Wanted:
     edits += _of_clusters(world, wishes)
     _refuse_repetition(edits)
     edits.sort(key=_rank)
-    wanted = Wanted([await try_out(host, edit) for edit in edits], edits)
+    made = namespaces_of(edits)
+    wanted = Wanted([await try_out(host, edit, made) for edit in edits], edits)
     _take_down(world, wishes.down, wanted)
     return wanted
 
