@@ -1,15 +1,19 @@
-"""What a policy says that its schema allows and that hardly anybody means.
+"""What a policy or a profile says that its schema allows and that hardly anybody means.
 
 Such a policy is in force as it is: KubeAdmiral accepts it, and stricter rules would break manifests that exist. Whoever
 wrote it gets to know, with the field and what comes of it. Pure; the schedule controller makes events of it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from federation.api.selectors import compile_cluster_terms
+from federation.base.errors import PluginError
+from federation.scheduling.framework.profile import BINPACK_PLUGIN, SPREAD_PLUGIN, Profile
+from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import Effect, SchedulingMode
 
+_POINTS = ("filter", "score", "select", "replicas")
 _OPERATORS = ("", "Exists", "Equal")
 _EFFECTS = ("", *Effect)
 
@@ -18,6 +22,39 @@ def doubts_about(policy: Mapping[str, Any]) -> list[str]:
     """Return what is doubtful about a PropagationPolicy or ClusterPropagationPolicy, one sentence each."""
     spec = policy.get("spec") or {}
     return [*_about_affinity(spec), *_about_tolerations(spec), *_about_placement(spec), *_about_limits(spec)]
+
+
+def doubts_about_profile(source: Mapping[str, Any], profile: Profile, installed: PluginRegistry) -> list[str]:
+    """Return what is doubtful about a SchedulingProfile, or keeps it from working; `profile` is what it comes to.
+
+    Plugins that are not installed are no matter here: they may be services that are configured later.
+    """
+    points = {point: [ref.name for ref in getattr(profile, point)] for point in _POINTS}
+    configs = (source.get("spec") or {}).get("pluginConfig") or ()
+    return [*_about_points(points), *_about_arguments(configs, points, installed)]
+
+
+def _about_points(points: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for point, running in points.items():
+        for name in sorted({name for name in running if running.count(name) > 1}):
+            yield f"spec.plugins.{point}.enabled: {name} runs there already; disable it to change its place"
+
+
+def _about_arguments(
+    configs: Sequence[Mapping[str, Any]], points: Mapping[str, Sequence[str]], installed: PluginRegistry
+) -> Iterator[str]:
+    able_to_run = {SPREAD_PLUGIN, BINPACK_PLUGIN}.union(*points.values())
+    for index, config in enumerate(configs):
+        at, name, arguments = f"spec.pluginConfig[{index}]", str(config.get("name")), config.get("args")
+        if name not in able_to_run:
+            yield f"{at}: {name} does not run in this profile"
+        elif arguments is not None and not isinstance(arguments, Mapping):
+            yield f"{at}.args: write an object"
+        elif name in installed.names:
+            try:
+                installed.make(name, dict(arguments or {}))
+            except PluginError as problem:
+                yield f"{at}.args: {problem}"
 
 
 def _about_affinity(spec: Mapping[str, Any]) -> Iterator[str]:

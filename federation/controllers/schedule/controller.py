@@ -38,9 +38,9 @@ from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
 from federation.scheduling.annotationswitch import AnnotationSwitch, problem_of
-from federation.scheduling.doubts import doubts_about
+from federation.scheduling.doubts import doubts_about, doubts_about_profile
 from federation.scheduling.engine import Engine
-from federation.scheduling.framework.types import Change, Resources
+from federation.scheduling.framework.types import Change, ReplicasStrategy, Resources
 from federation.scheduling.policy import Policy, PolicyRef, compile_policy
 from federation.scheduling.snapshot import to_resources
 from federation.scheduling.triggers import TriggerSource
@@ -108,6 +108,7 @@ class ScheduleController:
         ]
         self._profiles = informers.for_resource(SCHEDULING_PROFILES)
         self._webhooks = informers.for_resource(SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS)
+        self._installed = engine.registry
         self._plugins = WebhookPlugins(engine, recorder, self._on_plugin)
         self._services = caller.services if caller is not None else None
         self._parking = Parking(
@@ -241,6 +242,10 @@ class ScheduleController:
         name = (new if new is not None else old or {})["metadata"]["name"]
         if new is not None:
             self._facts.profiles.put(new)
+            profile = self._facts.profiles.get(name, ReplicasStrategy.SPREAD)
+            assert profile is not None
+            for doubt in doubts_about_profile(new, profile, self._installed):
+                self._recorder.event(new, WARNING, names.EVENT_INVALID_SCHEDULING_PROFILE, doubt)
         else:
             self._facts.profiles.remove(name)
         self._wake(self._facts.using_profile(name))

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from federation.scheduling.doubts import doubts_about
+from federation.scheduling.doubts import doubts_about, doubts_about_profile
+from federation.scheduling.framework.profile import DEFAULT_PROFILE, apply_profile
+from federation.scheduling.framework.registry import load_plugins
 
 A_LABEL = {"matchExpressions": [{"key": "a", "operator": "Exists", "values": []}]}
 
@@ -81,3 +83,39 @@ def test_what_can_be_meant_raises_no_doubt(spec: dict[str, Any]) -> None:
 )
 def test_a_doubt_names_the_field_and_what_comes_of_it(spec: dict[str, Any], doubt: str) -> None:
     assert doubts_about({"spec": spec}) == [doubt]
+
+
+@pytest.mark.parametrize(
+    ("spec", "doubts"),
+    [
+        ({}, []),
+        ({"plugins": {"filter": {"enabled": [{"name": "my-webhook"}]}}}, []),
+        ({"pluginConfig": [{"name": "PreferenceBinPack", "args": {"capacity": "Sums"}}]}, []),
+        ({"pluginConfig": [{"name": "MaxCluster"}, {"name": "TaintToleration", "args": None}]}, []),
+        (
+            {"plugins": {"filter": {"disabled": [{"name": "*"}], "enabled": [{"name": "ClusterReady"}]}}},
+            [],
+        ),
+        (
+            {"plugins": {"filter": {"enabled": [{"name": "ClusterReady"}]}}},
+            ["spec.plugins.filter.enabled: ClusterReady runs there already; disable it to change its place"],
+        ),
+        (
+            {"pluginConfig": [{"name": "ClusterCapacityWeigth", "args": {}}]},
+            ["spec.pluginConfig[0]: ClusterCapacityWeigth does not run in this profile"],
+        ),
+        (
+            {"pluginConfig": [{"name": "ClusterCapacityWeight", "args": []}]},
+            ["spec.pluginConfig[0].args: write an object"],
+        ),
+        (
+            {"pluginConfig": [{"name": "PreferenceBinPack", "args": {"size": 1}}]},
+            [
+                "spec.pluginConfig[0].args: plugin 'PreferenceBinPack' rejects its arguments: unknown argument size",
+            ],
+        ),
+    ],
+)
+def test_a_profile_that_cannot_work_is_told_with_the_field(spec: dict[str, Any], doubts: list[str]) -> None:
+    source = {"metadata": {"name": "p"}, "spec": spec}
+    assert doubts_about_profile(source, apply_profile(DEFAULT_PROFILE, source), load_plugins()) == doubts

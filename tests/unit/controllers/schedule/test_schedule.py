@@ -521,6 +521,16 @@ async def test_a_policy_that_can_hardly_be_meant_is_in_force_and_its_owner_is_to
     await world.condition("False", "NoFeasibleCluster")
 
 
+async def test_a_profile_that_cannot_work_is_told_when_it_is_written(world: World) -> None:
+    await world.profile("p", plugins={"select": {"enabled": [{"name": "MaxCluster"}]}})
+
+    async def is_told() -> bool:
+        said = [message for _, reason, message in await world.events() if reason == "InvalidSchedulingProfile"]
+        return said == ["spec.plugins.select.enabled: MaxCluster runs there already; disable it to change its place"]
+
+    await world.until(is_told)
+
+
 async def test_a_policy_whose_labels_change_concerns_nobody(world: World) -> None:
     await world.policy("p")
     await world.deployment(policy="p")
