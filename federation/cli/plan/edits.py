@@ -117,7 +117,8 @@ async def try_out(host: Client, edit: Edit, made: Collection[str] = ()) -> Chang
 async def _try_elsewhere(host: Client, edit: Edit) -> Object:
     """Return what the server would make of an object whose namespace is still to come, by asking in `default`.
 
-    Defaults and validation are the same everywhere. The object asked about has a name that nothing else has there.
+    Defaults and validation are the same everywhere. The object asked about has a name that nothing else has there
+    (docs/decisions/0025).
     """
     name = edit.name
     while await find(host, edit.resource, NAMESPACE_DEFAULT, name) is not None:
