@@ -57,6 +57,12 @@ class ClusterState:
         now = _over(map(self.hashes.__getitem__, known))
         return changed.union(kind for kind, short, each in zip(KINDS, _SHORT, now, strict=True) if old[short] != each)
 
+    def as_if_unchanged_since(self, names: Iterable[str]) -> dict[str, Any]:
+        """Return our fields for a decision that could use these clusters, if nothing of them has changed since."""
+        known = sorted(names)
+        hashes = _over(self.hashes[name] for name in known if name in self.hashes)
+        return {**dict(zip(_SHORT, hashes, strict=True)), CLUSTERS: known}
+
 
 def is_readable(old: Mapping[str, Any]) -> bool:
     """Say whether triggers that somebody wrote have a form that can be compared."""

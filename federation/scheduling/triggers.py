@@ -10,7 +10,7 @@ that no decision could use it, and its kinds are not known.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -58,11 +58,13 @@ class Verdict:
     """Whether to schedule now, and otherwise which changes were left aside ("" when there were none).
 
     `changed` names the triggers that differ from the last decision's; () when there was none to compare with.
+    `adopted` is what KubeAdmiral's last decision was based on, in our form, to be written if it stays in force.
     """
 
     is_due: bool
     deferred_reasons: str = ""
     changed: tuple[str, ...] = ()
+    adopted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,9 @@ def judge(old_text: str | None, now: Triggers, policy: Policy | None, *, is_plug
     old, new = _parse(rest), now.of_object
     if old is None or policy is None:
         return Verdict(is_due=True)
+    if _is_of_kubeadmiral(old):
+        adopted = _adopted(old, now)
+        return replace(judge(adopted, now, policy, is_plugin_back=is_plugin_back), adopted=adopted)
     differing = now.clusters.changes_since(old) if rest == old_text else set()
     differing.update(field for field in _OF_OBJECT if old.get(field) != new.get(field))
     changed = (*sorted(differing), *([IGNORED_PLUGINS] if is_plugin_back else []))
@@ -144,6 +149,25 @@ def judge(old_text: str | None, now: Triggers, policy: Policy | None, *, is_plug
         return Verdict(is_due=False, deferred_reasons="rescheduleWhen:nil")
     verdict = _judge_environment(frozenset(changed), policy.reschedule_when)
     return Verdict(verdict.is_due, verdict.deferred_reasons, changed)
+
+
+def _is_of_kubeadmiral(old: Mapping[str, Any]) -> bool:
+    """Say whether KubeAdmiral wrote the triggers: its resource requests are fields of a Go struct."""
+    request = old.get("resourceRequest")
+    return isinstance(request, dict) and any(field.lower() == "millicpu" for field in request)
+
+
+def _adopted(old: Mapping[str, Any], now: Triggers) -> str:
+    """Return KubeAdmiral's triggers in our form.
+
+    Its hashes are of Go's view of objects, which we cannot have. What they stand for is taken to be as it is now, so
+    that whoever comes from KubeAdmiral keeps every placement; replicas, policies and clusters are compared.
+    """
+    adopted = {**now.of_object, **now.clusters.as_if_unchanged_since(old.get(CLUSTERS) or ())}
+    adopted |= {field: old.get(field) for field in ("replicaCount", "policyName")}
+    if "autoMigrationInfo" in adopted:
+        adopted["autoMigrationInfo"] = old.get("autoMigrationInfo") or ""
+    return orjson.dumps(adopted, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _judge_environment(changed: frozenset[str], when: RescheduleWhen) -> Verdict:

@@ -225,6 +225,8 @@ def kept(turn: Turn, finding: Finding) -> Part | None:
         more = persist.migration_terms(turn.fed_object, turn.federated_type, turn.policy)
         more |= persist.following_terms(turn.policy)
         more[names.SCHEDULING_DEFERRED_REASONS] = finding.verdict.deferred_reasons or None
+        if finding.verdict.adopted:
+            more[names.SCHEDULING_TRIGGERS] = finding.verdict.adopted
     return persist.keep(turn.fed_object, turn.federated_type, turn.annotations | more)
 
 

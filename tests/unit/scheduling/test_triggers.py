@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from federation.api import names
+from federation.scheduling.clustertriggers import KINDS
 from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.policy import Policy, PolicyRef, compile_policy
@@ -181,6 +182,64 @@ def test_that_a_cluster_is_not_ready_is_no_change_that_is_left_aside(rules: Any)
     assert judged(triggers(policy), triggers(policy, [a_cluster("east").unready().built()]), policy) == Verdict(
         is_due=False
     )
+
+
+def of_kubeadmiral(**changes: Any) -> str:
+    """As KubeAdmiral has written it: hashes of Go's structs, one per cluster."""
+    hashes = {field: {"east": "1"} for field in ("clusterLabelsHashes", "clusterTaintsHashes")}
+    request = {"MilliCPU": 1, "Memory": 0, "EphemeralStorage": 0, "ScalarResources": None}
+    written = {
+        "schedulingAnnotationsHash": "2",
+        "replicaCount": 2,
+        "resourceRequest": request,
+        "policyName": "p",
+        "policyContentHash": "3",
+        "clusters": ["east"],
+        **hashes,
+        "clusterAPIResourceTypesHashes": {"east": "4"},
+    }
+    return json.dumps(written | changes)
+
+
+ALL = {"rescheduleWhen": dict.fromkeys(("clusterJoined", "clusterLabelsChanged", "clusterAPIResourcesChanged"), True)}
+
+
+def test_what_kubeadmiral_has_decided_is_taken_over_and_followed_from_then_on() -> None:
+    policy = a_policy(reschedulePolicy=ALL)
+    verdict = judged(of_kubeadmiral(), triggers(policy), policy)
+    assert not verdict.is_due
+    assert verdict.adopted == triggers(policy).text
+    relabelled = triggers(policy, [a_cluster("east").labelled(a="b").built()])
+    assert judged(verdict.adopted, relabelled, policy).is_due
+
+
+@pytest.mark.parametrize(
+    ("written", "changed"),
+    [
+        ({"replicaCount": 3}, ("replicaCount",)),
+        ({"policyName": "q"}, ("policyName",)),
+        ({"clusters": []}, ("clusters",)),
+        ({"clusters": ["east", "gone"]}, KINDS),
+    ],
+)
+def test_what_has_changed_since_kubeadmirals_decision_counts(written: Any, changed: Any) -> None:
+    policy = a_policy(reschedulePolicy=ALL)
+    verdict = judged(of_kubeadmiral(**written), triggers(policy), policy)
+    assert (verdict.is_due, verdict.changed) == (True, changed)
+
+
+def test_what_a_policy_does_not_follow_is_still_not_followed_after_a_takeover() -> None:
+    policy = a_policy(reschedulePolicy=WHEN)
+    verdict = judged(of_kubeadmiral(clusters=[]), triggers(policy), policy)
+    assert (verdict.is_due, verdict.deferred_reasons) == (False, "clusterJoined:false")
+    assert judged(verdict.adopted, triggers(policy), policy).deferred_reasons == "clusterJoined:false"
+
+
+def test_feedback_since_kubeadmirals_decision_counts() -> None:
+    policy = a_policy(**AUTO)
+    told = triggers(policy, annotations={names.AUTO_MIGRATION_INFO: "{}"})
+    assert judged(of_kubeadmiral(), told, policy).changed == ("autoMigrationInfo",)
+    assert not judged(of_kubeadmiral(autoMigrationInfo="{}"), told, policy).is_due
 
 
 def test_a_profile_change_counts_as_policy_content() -> None:

@@ -20,7 +20,7 @@ from federation.base.clock import SystemClock
 from federation.client.outcalls import Answer
 from federation.client.services import Services
 from federation.controllers.schedule.webhooks import RemoteCaller
-from federation.scheduling.clustertriggers import ClusterSource
+from federation.scheduling.clustertriggers import KINDS, ClusterSource
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.types import SUCCESS, PluginRequest, error, unschedulable
 from federation.store.journal import DecisionFilter
@@ -419,6 +419,32 @@ async def test_triggers_in_kubeadmirals_form_are_no_reason_to_decide_again(world
     await world.patch(FEDERATED_CLUSTERS, "west", {"metadata": {"labels": {"region": "moon"}}})
     await world.idle()
     assert json.loads((await world.journaled())[0].explanation)["because"] == ["clusterLabelsHashes"]
+
+
+async def test_what_kubeadmiral_has_decided_stays_and_is_noted_in_our_form(world: World) -> None:
+    await world.policy("p")
+    await world.deployment(policy="p")
+    before = await world.becomes({"east": None, "north": None, "west": None})
+    await world.idle()
+    ours = before["metadata"]["annotations"][names.SCHEDULING_TRIGGERS]
+    theirs = {
+        "schedulingAnnotationsHash": "1",
+        "replicaCount": 6,
+        "resourceRequest": {"MilliCPU": 100, "Memory": 0, "EphemeralStorage": 0, "ScalarResources": None},
+        "policyName": "p",
+        "policyContentHash": "1",
+        "clusters": ["west", "east", "north"],
+        **{kind: {"east": "1", "north": "1", "west": "1"} for kind in KINDS},
+    }
+    await world.patch_object("web", {"metadata": {"annotations": {names.SCHEDULING_TRIGGERS: json.dumps(theirs)}}})
+
+    async def is_noted() -> bool:
+        found: str = (await world.get())["metadata"]["annotations"][names.SCHEDULING_TRIGGERS]
+        return found == ours
+
+    await world.until(is_noted)
+    await world.idle()
+    assert len(await world.journaled()) == 1
 
 
 async def test_a_taint_that_executes_moves_the_object_away(world: World) -> None:
