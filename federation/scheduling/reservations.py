@@ -9,7 +9,7 @@ Pure: time is an argument. What is lost in a restart only means less protection 
 controller owns one; nothing of it is stored.
 """
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -32,10 +32,10 @@ class Reservations:
 
     def __init__(self, lifetime_s: float = 60.0) -> None:
         self._lifetime_s = lifetime_s
-        self._promises: dict[str, dict[Hashable, _Promise]] = {}
-        self._clusters_of: dict[Hashable, set[str]] = {}
+        self._promises: defaultdict[str, dict[Hashable, _Promise]] = defaultdict(dict)
+        self._clusters_of: defaultdict[Hashable, set[str]] = defaultdict(set)
         self._expiries: deque[tuple[float, Hashable]] = deque()
-        self._sums: dict[str, dict[Request, int]] = {}
+        self._sums: defaultdict[str, dict[Request, int]] = defaultdict(dict)
         self._tallies = Tallies()
         self._weight = 0
         self._view = Promised({}, self._tallies, 0)
@@ -62,18 +62,19 @@ class Reservations:
         self, key: Hashable, request: Request, before: Mapping[str, int], after: Mapping[str, int], now_s: float
     ) -> None:
         """Take down a unit's decision: what its clusters get more, and what they are no longer to get."""
-        until_s, is_new = now_s + self._lifetime_s, key not in self._clusters_of
+        until_s, known = now_s + self._lifetime_s, self._clusters_of.get(key, ())
         changes: list[_Change] = []
-        for cluster in before.keys() | after.keys():
+        for cluster in (*after, *(before.keys() - after.keys())):
             added = after.get(cluster, 0) - before.get(cluster, 0)
-            held = None if is_new else self._promises.get(cluster, {}).get(key)
-            if not added or (held is None and added < 0):
+            if not added:
                 continue
-            if held is None:
-                changes.append((key, cluster, None, _Promise(request, added, until_s)))
-            else:
-                promise = _Promise(request, held.replicas + added, until_s if added > 0 else held.until_s)
-                changes.append((key, cluster, held, promise if promise.replicas > 0 else None))
+            if cluster not in known:
+                if added > 0:
+                    changes.append((key, cluster, None, _Promise(request, added, until_s)))
+                continue
+            held = self._promises[cluster][key]
+            promise = _Promise(request, held.replicas + added, until_s if added > 0 else held.until_s)
+            changes.append((key, cluster, held, promise if promise.replicas > 0 else None))
         if changes:
             self._expiries.append((until_s, key))
             self._put(changes)
@@ -109,8 +110,8 @@ class Reservations:
                 differences.setdefault(old.request, []).append((cluster, -old.replicas))
             if promise is not None:
                 differences.setdefault(promise.request, []).append((cluster, promise.replicas))
-                self._promises.setdefault(cluster, {})[key] = promise
-                self._clusters_of.setdefault(key, set()).add(cluster)
+                self._promises[cluster][key] = promise
+                self._clusters_of[key].add(cluster)
             elif old is not None:
                 _discard(self._promises, cluster, key)
                 _discard(self._clusters_of, key, cluster)
@@ -122,9 +123,7 @@ class Reservations:
         weight = 0
         for cluster, replicas in counts:
             weight += replicas * weight_of(cluster)
-            sums = self._sums.get(cluster)
-            if sums is None:
-                sums = self._sums[cluster] = {}
+            sums = self._sums[cluster]
             sums[request] = left = sums.get(request, 0) + replicas
             if not left:
                 del sums[request]

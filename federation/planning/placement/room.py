@@ -200,7 +200,12 @@ def _lacking(table: _Table, plan: Sequence[int], spare: Sequence[int]) -> list[i
     capacity = sum(most)
     # No share is more than fits: what is there beyond the total is shared by more than one.
     wanted = min(table.total, capacity)
-    return [wanted * fits // capacity - there for fits, there in zip(most, plan, strict=True)] if capacity else most
+    if not capacity:
+        return most
+    return [
+        lacking if (lacking := wanted * fits // capacity - there) > 0 else 0
+        for fits, there in zip(most, plan, strict=True)
+    ]
 
 
 def bounds_of(demand: Demand) -> dict[str, int]:
@@ -296,7 +301,7 @@ def _share_out(
     if rest:
         if emptiest:
             # A cluster that has got all that is possible has nothing free, the others something.
-            levels = list(map(truediv, map(sub, free, shares), sizes))
+            levels = list(map(truediv, map(sub, free, shares) if rest < amount else free, sizes))
         else:
             columns = zip(most, shares, free, sizes, strict=True)
             levels = [

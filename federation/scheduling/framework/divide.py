@@ -6,7 +6,7 @@ there.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import compress
 from operator import attrgetter
 from typing import Any
@@ -39,7 +39,7 @@ def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mappin
         weights = {name: max(0, weight) for name, weight in weights.items()}
     bounds, migration = maximums(unit, clusters), unit.auto_migration
     estimated, limited = caps_of(unit)
-    names = tuple(map(_NAME, clusters))
+    names, _ = _outline(tuple(clusters))
     return Demand(
         total=unit.desired_replicas or 0,
         clusters=names,
@@ -52,6 +52,12 @@ def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mappin
         avoid_disruption=unit.avoid_disruption,
         keep_unschedulable=migration is not None and migration.keep_unschedulable,
     )
+
+
+@lru_cache(maxsize=16)
+def _outline(clusters: tuple[Cluster, ...]) -> tuple[tuple[str, ...], tuple[Cluster, ...]]:
+    """Return the clusters' names, and those with taints; many units in a row are divided over the same ones."""
+    return tuple(map(_NAME, clusters)), tuple(compress(clusters, map(_TAINTS, clusters)))
 
 
 def _preferences(
@@ -93,8 +99,8 @@ def divide_with(
         explanation["estimated"] = dict(demand.estimated)
     if plan.overflow:
         explanation["overflow"] = plan.overflow
-    replicas_in = plan.totals().get
-    replicas = {name: count for name in demand.clusters if (count := replicas_in(name))}
+    counts = list(map(plan.totals().get, demand.clusters))
+    replicas = dict(zip(compress(demand.clusters, counts), filter(None, counts), strict=True))
     if any(step["step"] in _BEYOND_ROOM for step in steps) and (waiting := _waiting(demand, replicas, explanation)):
         explanation["waiting"] = waiting
     return Division(replicas, explanation, plan.because, awaits)
@@ -141,7 +147,7 @@ def maximums(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, int
     """
     bounds = dict(unit.max_replicas)
     held: dict[str, int] | None = None
-    for cluster in compress(clusters, map(_TAINTS, clusters)):
+    for cluster in _outline(tuple(clusters))[1]:
         for taint in cluster.taints:
             if taint.effect == Effect.NO_SCHEDULE and not unit.tolerates(taint):
                 held = current_replicas(unit) if held is None else held

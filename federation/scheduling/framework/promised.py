@@ -6,6 +6,7 @@ So the versions of one ledger share their `Tallies`: how many replicas of a requ
 kept per request and brought up to date with what was promised and redeemed since it was asked for last.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping
 from functools import lru_cache
 from hashlib import blake2b
@@ -15,6 +16,7 @@ import orjson
 Request = tuple[tuple[str, int], ...]
 """What one replica requests, sorted."""
 _LOG_MAX = 50_000
+"""Changes of one cluster and request that are remembered: some megabytes."""
 _FEW = 2
 """Changes per cluster that are added up; when there are more, counting anew is cheaper."""
 _PRIME = 2**61 - 1
@@ -51,7 +53,8 @@ class Tallies:
     def __init__(self) -> None:
         self._log: list[tuple[Request, Changes]] = []
         self._start = 0
-        self._kept: dict[Request, tuple[int, dict[str, int]]] = {}
+        self._size = 0
+        self._kept: dict[Request, tuple[int, defaultdict[str, int]]] = {}
 
     @property
     def version(self) -> int:
@@ -60,23 +63,25 @@ class Tallies:
 
     def note(self, request: Request, changes: Changes) -> None:
         """Take down what changed."""
-        if len(self._log) >= _LOG_MAX:
+        self._size += len(changes)
+        if self._size > _LOG_MAX:
             self._start += len(self._log)
             self._log.clear()
             self._kept.clear()  # Nothing that was counted earlier can be brought up to date any more.
+            self._size = len(changes)
         self._log.append((request, changes))
 
     def displaced(self, request: Request, promised: Promised) -> Mapping[str, int]:
         """Return the counts for a request; zero, or no entry, where nothing is displaced."""
         version, counts = self._kept.get(request, (self.version, None))
         if counts is None or not 0 <= promised.version - version <= _FEW * len(promised):
-            counts = _count(promised, request)
+            counts = defaultdict(int, _count(promised, request))
         elif version < promised.version:
-            counts = dict(counts)
+            counts = counts.copy()
             for other, changes in self._log[version - self._start : promised.version - self._start]:
                 each = displaced_by(other, request)
                 for cluster, difference in changes:
-                    counts[cluster] = counts.get(cluster, 0) + difference * each
+                    counts[cluster] += difference * each
         if version <= promised.version:
             if len(self._kept) >= _REQUESTS_MAX:
                 self._kept.clear()

@@ -169,6 +169,25 @@ def test_a_lenient_filter_takes_out_nobody_rather_than_everybody() -> None:
         assert set(everybody.filtered.rejected) == {"west"}
 
 
+@pytest.mark.parametrize("point", ["filter", "score"])
+def test_a_plugin_that_fails_for_one_cluster_is_ignored_for_all_when_it_may_be(point: str) -> None:
+    def answer(unit: Any, cluster: Any, state: Any) -> Any:
+        if cluster.name == "west":
+            return error("cannot tell")
+        return unschedulable("no") if point == "filter" else 7
+
+    failing = plugin(**{point: answer}, shape=lambda _: ())
+    profile = Profile(**{point: refs("p")})
+    for _ in range(2):
+        assert decide(engine_with(p=failing), profile).outcome is Outcome.PLUGIN_FAILED
+    type(failing).is_optional = True
+    engine = engine_with(p=failing)
+    for _ in range(2):
+        decision = decide(engine, profile)
+        assert set(decision.placements) == {"east", "north", "west"}
+        assert [(ignored.point, ignored.reasons) for ignored in decision.ignored] == [(point, ("cannot tell",))]
+
+
 def test_nothing_is_decided_for_a_sticky_unit_that_is_placed() -> None:
     decision = decide(engine_with(), Profile(filter=refs("unknown")), a_unit(sticky=True, current={"gone": 3}))
     assert decision.outcome is Outcome.STICKY

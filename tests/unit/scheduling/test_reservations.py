@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.scheduling.framework.promised import Request, content_hash, displaced
+from federation.scheduling.framework.promised import Promised, Request, Tallies, content_hash, displaced
 from federation.scheduling.reservations import Reservations
 
 CORE: Request = (("cpu", 1000),)
@@ -121,3 +121,18 @@ def test_what_is_kept_up_to_date_is_what_counting_everything_gives(
             for asked in (CORE, GPU, ()):
                 kept = {cluster: count for cluster, count in displaced(seen, asked).items() if count}
                 assert kept == displaced(plain, asked)
+
+
+def test_what_is_kept_of_promises_is_bounded() -> None:
+    tallies = Tallies()
+    early = Promised({"east": {CORE: 1}}, tallies, 0)
+    for cpu in range(300):
+        assert displaced(early, (("cpu", 500 + cpu),)) == {"east": -(-1000 // (500 + cpu))}
+    assert len(tallies._kept) <= 256
+    for _ in range(50_001):
+        tallies.note(CORE, [("east", 1)])
+    late = Promised({"east": {CORE: 50_002}}, tallies, 0)
+    assert displaced(late, CORE) == {"east": 50_002}
+    assert displaced(early, CORE) == {"east": 1}
+    assert len(tallies._log) == 1
+    assert tallies.version == 50_001
