@@ -14,7 +14,7 @@ from typing import Protocol
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_OBJECTS, Object
-from federation.base.errors import Invalid, NotFound
+from federation.base.errors import ApiError, Conflict, NotFound
 from federation.client.protocol import Client, PatchType
 from federation.planning.followers.following import (
     clusters_still_needed,
@@ -29,6 +29,9 @@ from federation.planning.followers.references import Identity
 from federation.planning.followers.released import NOBODY_KEPT, Kept, combine, is_released, kept_for, still_kept
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import WARNING, Recorder
+
+_REFUSED_RETRY_S = 10.0
+"""When to try again what the API server refused: a quota or an admission policy may have changed."""
 
 
 class Caches(Protocol):
@@ -97,8 +100,8 @@ class Reconciler:
             leaders, clusters = leaders | held.keys(), clusters.union(*held.values())
             kept = combine(kept, {leader: held[leader] for leader in held if self._is_released(leader)})
         patch = plan_following(federated, type_.controllers, leaders, clusters, kept, leaders_max=self._leaders_max)
-        if patch is not None:
-            await self._write(key, federated, patch)
+        if patch is not None and not await self._write(key, federated, patch):
+            return Result(requeue_after_s=_REFUSED_RETRY_S)
         if self._released.get(follower) is released:  # and nobody was let go meanwhile
             self._released.pop(follower, None)
         return DONE
@@ -127,7 +130,8 @@ class Reconciler:
                 self._waiting.setdefault(identity, set()).add(key)
         return needed
 
-    async def _write(self, key: Key, federated: Object, patch: Object) -> None:
+    async def _write(self, key: Key, federated: Object, patch: Object) -> bool:
+        """Send the patch, and say whether that is done with; what is refused may be accepted later."""
         try:
             await self._client.patch(
                 FEDERATED_OBJECTS,
@@ -138,6 +142,10 @@ class Reconciler:
                 field_manager=names.FIELD_MANAGER,
             )
         except NotFound:
-            return
-        except Invalid as error:
+            return True
+        except ApiError as error:
+            if error.retryable or isinstance(error, Conflict):
+                raise
             self._recorder.event(federated, WARNING, names.EVENT_FAILED_UPDATE_FOLLOWER, str(error))
+            return False
+        return True

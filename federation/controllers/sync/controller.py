@@ -114,7 +114,7 @@ class SyncController:
             enqueue=self.enqueue,
         )
         self.executor.on_recovered = self._dispatcher.recover
-        deletion = Deletion(self._host, self._clusters, self._dispatcher, recorder, clock)
+        deletion = Deletion(self._host, self._clusters, self._dispatcher, self._arrivals, recorder, clock)
         reconciler = Reconciler(self._host, types, self._clusters, self._dispatcher, deletion, recorder, clock)
         cascade = Cascade(client, self._cluster_object, self._cached, types, members, recorder)
         limits = ControllerOptions(reconcile_timeout_s=options.reconcile_timeout_s)

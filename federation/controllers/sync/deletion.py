@@ -14,6 +14,7 @@ from federation.api.resources import Object
 from federation.base.clock import Clock
 from federation.controllers.sync.clusters import Clusters
 from federation.controllers.sync.dispatching import Dispatcher, Round, begin_round
+from federation.controllers.sync.followers import Arrivals
 from federation.controllers.sync.host import Host
 from federation.dispatch.operations import Outcome
 from federation.dispatch.plan import ClusterFacts, decide_removal
@@ -41,11 +42,18 @@ class Deletion:
     """Takes federated objects that are being deleted out of their clusters."""
 
     def __init__(
-        self, host: Host, clusters: Clusters, dispatcher: Dispatcher, recorder: Recorder, clock: Clock
+        self,
+        host: Host,
+        clusters: Clusters,
+        dispatcher: Dispatcher,
+        arrivals: Arrivals,
+        recorder: Recorder,
+        clock: Clock,
     ) -> None:
         self._host = host
         self._clusters = clusters
         self._dispatcher = dispatcher
+        self._arrivals = arrivals
         self._recorder = recorder
         self._clock = clock
         self._since_s: dict[Key, float] = {}
@@ -64,6 +72,8 @@ class Deletion:
         if not round_.statuses:
             await self._confirm(round_, facts)
         if not round_.statuses:
+            if (wait_s := self._arrivals.wait_to_part(key, federated)) is not None:
+                return Result(requeue_after_s=wait_s)
             self._since_s.pop(key, None)
             remaining = [name for name in finalizers if name != names.SYNC_FINALIZER]
             await self._host.patch(key, federated, {"metadata": {"finalizers": remaining}})

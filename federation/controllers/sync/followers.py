@@ -1,8 +1,9 @@
 """Followers first: a workload's copy is written when what its pods newly need is in the cluster (docs/decisions/0014).
 
 `Arrivals` is asked before each write. Whoever has to wait is woken by the follower's copy appearing in the member, or
-by any change of the follower's federated object, and goes on without it when it has waited for long enough. What is
-remembered here is only who waits since when: after a restart the time runs anew.
+by any change of the follower's federated object, and goes on without it when it has waited for long enough. So is a
+workload that goes while its copies stay: its followers note that first (docs/decisions/0024). What is remembered here
+is only who waits since when: after a restart the time runs anew.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,8 +17,10 @@ from federation.controllers.sync.copies import Copies
 from federation.dispatch.ledger import MemberKey
 from federation.dispatch.status import ClusterStatus
 from federation.planning.followers.arrival import is_to_come, new_needs, status_in
-from federation.planning.followers.leading import identity_of
+from federation.planning.followers.following import has_noted
+from federation.planning.followers.leading import identity_of, lead_of
 from federation.planning.followers.references import Identity, Reference
+from federation.planning.followers.released import is_released
 from federation.planning.naming import federated_object_name
 from federation.runtime.controller import Key
 from federation.runtime.events import WARNING, Recorder
@@ -58,6 +61,7 @@ class Arrivals:
         self._wait_s = wait_s
         self._enqueue = enqueue
         self._since_s: dict[Key, dict[MemberKey, float]] = {}
+        self._parting_since_s: dict[Key, float] = {}
         self._waiting: dict[Identity, set[Key]] = {}
 
     def wait(
@@ -89,13 +93,38 @@ class Arrivals:
         recheck_s = (_QUIET_S if is_brief else self._wait_s) - waited_s
         return Wait(f"waits for {what} to get there", recheck_s, is_brief)
 
+    def wait_to_part(self, key: Key, federated: Object) -> float | None:
+        """Return how long a workload waits whose followers have not noted that they stay; None when it may go."""
+        if not is_released(federated):
+            return None
+        leader = identity_of(federated)
+        lead = lead_of(federated, self._types.for_object(federated["spec"]["template"]), self._types.for_group_kind)
+        late = [
+            reference
+            for reference, clusters in lead.followers.items()
+            if not has_noted(self._federated(leader.namespace, reference), leader, clusters)
+        ]
+        now_s = self._clock.monotonic()
+        waited_s = now_s - self._parting_since_s.setdefault(key, now_s)
+        if not late or waited_s >= self._wait_s:
+            return None
+        for group, kind, name in late:
+            self._waiting.setdefault(Identity(group, kind, leader.namespace, name), set()).add(key)
+        return self._wait_s - waited_s
+
+    def _federated(self, namespace: str, reference: Reference) -> Object | None:
+        type_ = self._types.for_group_kind(reference.group, reference.kind)
+        return (
+            None if type_ is None else self._cached(Key(namespace, federated_object_name(reference.name, type_.name)))
+        )
+
     def _missing_copy(self, leader: Object, cluster: str, reference: Reference) -> MemberKey | None:
         """Return the copy that is on its way to the cluster and not there yet, None when there is none to wait for."""
         type_ = self._types.for_group_kind(reference.group, reference.kind)
         if type_ is None or not type_.resource.namespaced:
             return None
         namespace = leader["metadata"].get("namespace", "")
-        follower = self._cached(Key(namespace, federated_object_name(reference.name, type_.name)))
+        follower = self._federated(namespace, reference)
         if follower is None or not is_to_come(follower, leader, cluster):
             return None
         copy = MemberKey(cluster, type_.resource, namespace, reference.name)
@@ -118,6 +147,7 @@ class Arrivals:
     def forget(self, key: Key) -> None:
         """Forget a workload that is gone."""
         self._since_s.pop(key, None)
+        self._parting_since_s.pop(key, None)
 
     def changed(self, federated: Object) -> None:
         """Have those look again who wait for the source of this federated object."""

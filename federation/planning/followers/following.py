@@ -15,7 +15,7 @@ from typing import Any
 from federation.api import names
 from federation.planning import pipeline
 from federation.planning.followers.references import FollowersError, Identity, listed_followers
-from federation.planning.followers.released import Kept, to_note
+from federation.planning.followers.released import Kept, kept_for, to_note
 from federation.planning.placements import (
     Part,
     departed_clusters,
@@ -41,6 +41,13 @@ def stored_leaders(fed_object: Mapping[str, Any]) -> list[Identity]:
 def is_refusing(fed_object: Mapping[str, Any]) -> bool:
     """Say whether the object does not want to follow anybody (annotation disable-following)."""
     return (fed_object["metadata"].get("annotations") or {}).get(names.DISABLE_FOLLOWING) == "true"
+
+
+def has_noted(follower: Mapping[str, Any] | None, leader: Identity, clusters: frozenset[str]) -> bool:
+    """Say whether a follower has noted that it stays in the clusters for a leader that is let go, or need not stay."""
+    if follower is None or follower["metadata"].get("deletionTimestamp") or is_refusing(follower):
+        return True
+    return clusters <= kept_for(follower).get(leader, frozenset())
 
 
 def clusters_to_leave(fed_object: Mapping[str, Any], wanted: Collection[str]) -> frozenset[str]:
