@@ -163,29 +163,44 @@ async def _watch_convergence(
     clock = SystemClock()
     deadline = clock.monotonic() + timeout_s
     view = _View()
-    progress = Progress(
-        TextColumn("{task.description}", justify="left"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} ready"),
-        TimeElapsedColumn(),
-        console=console,
-    )
-    rows: dict[str, TaskID] = {name: progress.add_task(f"  {name}", total=None) for name in members}
-    rows[""] = progress.add_task("[bold]host[/bold]: merged status", total=None)
+    progress = to_progress(console)
+    rows: dict[str, TaskID] = {name: add_row(progress, f"  {name}") for name in members}
+    rows[""] = add_row(progress, "[bold]host[/bold]: merged status")
     with Live(progress, console=console, refresh_per_second=12, transient=True):
         while True:
             await _look(host, members, view)
             for name, member in view.members.items():
                 ready = int((member.get("status") or {}).get("readyReplicas", 0))
-                progress.update(rows[name], total=int(member["spec"].get("replicas", 0)), completed=ready)
+                tell(progress, rows[name], ready, int(member["spec"].get("replicas", 0)))
             if view.desired:
                 ready = int((view.host.get("status") or {}).get("readyReplicas", 0))
-                progress.update(rows[""], total=view.desired, completed=ready)
+                tell(progress, rows[""], ready, view.desired)
             if view.converged:
                 return view
             if clock.monotonic() > deadline:
                 raise FederationError(await _explain_stall(host, view, timeout_s))
             await clock.sleep(0.1)
+
+
+def to_progress(console: Console) -> Progress:
+    """Return what shows replicas arriving: a row per member, and one for the host."""
+    return Progress(
+        TextColumn("{task.description}", justify="left"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.fields[said]}"),
+        TimeElapsedColumn(),
+        console=console,
+    )
+
+
+def add_row(progress: Progress, description: str) -> TaskID:
+    """Add a row of which nothing is known yet."""
+    return progress.add_task(description, total=None, said="waiting")
+
+
+def tell(progress: Progress, row: TaskID, ready: int, wanted: int) -> None:
+    """Show how many replicas of a row are ready."""
+    progress.update(row, total=wanted, completed=ready, said=f"{ready}/{wanted} ready")
 
 
 async def _look(host: HTTPClient, members: dict[str, HTTPClient], view: _View) -> None:
