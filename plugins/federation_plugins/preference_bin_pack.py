@@ -44,9 +44,9 @@ class PreferenceBinPack(ReplicasPlugin):
         demand = demand_of(unit, clusters, {})
         rooms = None if self._capacity == SUMS else rooms_of(unit, clusters)
         # A new number of replicas waits for no report of a member, which may be out of reach for long.
-        waits = self._capacity == SUMS or not has_other_total(demand)
+        waits = not is_due(demand, believes_more=True) and (self._capacity == SUMS or not has_other_total(demand))
         planner: Planner = partial(plan_binpack, waits=waits)
-        if waits and not is_due(demand):
+        if waits:
             return divide_with(planner, unit, demand, explanation, steps)
         if rooms is not None:
             explanation["room"] = rooms.explain()

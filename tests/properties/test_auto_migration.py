@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from federation.planning.automigration.belief import Sight, Terms, find_openings, revise
 from federation.planning.automigration.info import Info, from_text, to_text
-from federation.planning.placement.binpack import is_due, plan_binpack
+from federation.planning.placement.binpack import has_other_total, is_due, plan_binpack
 from federation.planning.placement.failback import Offers
 from federation.planning.placement.replicas import plan_replicas
 from federation.planning.placement.room import Planner, Rooms, plan_by_room, plan_within
@@ -75,10 +75,11 @@ class Loop:
         demand = demand_of(unit, [Cluster(name) for name in self.weights], self.weights if "weights" in self.by else {})
         free = {cluster: self.room(cluster) for cluster in self.weights}
         sizes = {cluster: max(1, n + self.bias[cluster]) for cluster, n in self.capacity.items()}
-        planner: Planner = plan_binpack if "order" in self.by else plan_replicas
+        waits = not is_due(demand, believes_more=True) and not ("room" in self.by and has_other_total(demand))
+        planner: Planner = partial(plan_binpack, waits=waits) if "order" in self.by else plan_replicas
         if self.by == "room":
             planner = partial(plan_by_room, Rooms(free, free, sizes))
-        elif "room" in self.by and ("order" not in self.by or is_due(demand)):
+        elif "room" in self.by and not ("order" in self.by and waits):
             planner = partial(plan_within, Rooms(free, free, sizes), planner)
         self.placed = dict(divide_with(planner, unit, demand, {}, []).replicas)
 

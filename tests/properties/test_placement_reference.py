@@ -32,7 +32,8 @@ def demands(draw: st.DrawFn) -> Demand:
     clusters = tuple(draw(st.lists(st.sampled_from(CLUSTERS), unique=True)))
     counts, few = (st.dictionaries(st.sampled_from(CLUSTERS), st.integers(0, most)) for most in (40, 12))
     current, estimated = draw(counts), draw(few)
-    settled = {cluster: estimated.get(cluster, current.get(cluster, 0)) for cluster in clusters}
+    given_out = {cluster: current.get(cluster, 0) for cluster in clusters}
+    settled = given_out | {cluster: count for cluster, count in estimated.items() if cluster in clusters}
     return Demand(
         total=draw(st.integers(0, 60) | st.integers(0, 10**9)),
         clusters=clusters,
@@ -41,7 +42,7 @@ def demands(draw: st.DrawFn) -> Demand:
         current=current,
         estimated=estimated,
         limited=draw(few),
-        scheduled=draw(st.just({}) | st.just(settled) | few),
+        scheduled=draw(st.just({}) | st.just(settled) | st.just(given_out) | few),
         avoid_disruption=draw(st.booleans()),
         keep_unschedulable=draw(st.booleans()),
     )

@@ -18,9 +18,12 @@ _Ordered = list[tuple[str, int, int | None]]
 """(cluster, minimum, maximum) in the order in which they are filled."""
 
 
-def plan_binpack(demand: Demand, steps: Steps | None = None, *, waits: bool = True) -> Plan:
-    """Divide `demand.total` replicas, without `waits` at once; append what was done to `steps` when given."""
-    if waits and not is_due(demand):
+def plan_binpack(demand: Demand, steps: Steps | None = None, *, waits: bool | None = None) -> Plan:
+    """Divide `demand.total` replicas; append what was done to `steps` when given.
+
+    `waits` says whether everything stays for now; by default that is as in KubeAdmiral (`is_due`).
+    """
+    if not is_due(demand) if waits is None else waits:
         if steps is not None:
             steps.append({"step": "wait", "because": "the members have not confirmed the last division yet"})
         return Plan(dict(demand.current), {})
@@ -58,14 +61,18 @@ def fill(order: _Ordered, total: int, estimated: Mapping[str, int], limited: Map
     return Plan(plan, overflow)
 
 
-def is_due(demand: Demand) -> bool:
-    """Say whether the division is made anew, and not left as it is until the members have confirmed it."""
+def is_due(demand: Demand, *, believes_more: bool = False) -> bool:
+    """Say whether the division is made anew, and not left as it is until the members have confirmed it.
+
+    With `believes_more` a member that runs what it was given has confirmed it also when more is believed to fit there;
+    KubeAdmiral, whose feedback never believes more, waits then.
+    """
     candidates = set(demand.clusters)
     if any(cluster not in candidates for cluster in demand.current):
         return True
     if any(held > demand.limited[cluster] for cluster, held in demand.current.items() if cluster in demand.limited):
         return True
-    return all(_is_settled(demand, cluster, running) for cluster, running in demand.scheduled.items())
+    return all(_is_settled(demand, cluster, running, believes_more) for cluster, running in demand.scheduled.items())
 
 
 def has_other_total(demand: Demand) -> bool:
@@ -77,14 +84,11 @@ def has_other_total(demand: Demand) -> bool:
     return sum(demand.current.values()) < demand.total or running > demand.total
 
 
-def _is_settled(demand: Demand, cluster: str, running: int) -> bool:
-    """Say whether the member's report agrees with what it was given, or with what is believed to fit there.
-
-    When more is believed to fit than was given, either of them will do.
-    """
+def _is_settled(demand: Demand, cluster: str, running: int, believes_more: bool) -> bool:
+    """Say whether the member's report agrees with what it was given, or with what is believed to fit there."""
     current = demand.current.get(cluster, 0)
     estimated = demand.estimated.get(cluster, current)
-    return running == estimated or running == current < estimated
+    return running == estimated or (believes_more and running == current < estimated)
 
 
 def _plan(demand: Demand) -> Plan:
