@@ -17,8 +17,8 @@ _TEXT_WIDTH_MIN = 20
 
 def to_console() -> Console:
     """Return a console that never shortens a table: as wide as the terminal, or very wide when there is none."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_PIPE_WIDTH)
+    console = Console(highlight=False, emoji=False)
+    return console if console.is_terminal else Console(highlight=False, emoji=False, width=_PIPE_WIDTH)
 
 
 def a_table() -> Table:
