@@ -6,8 +6,9 @@ import orjson
 import pytest
 
 from federation.api import names
-from federation.planning.followers.following import clusters_still_needed, plan_following
+from federation.planning.followers.following import clusters_still_needed, has_noted, plan_following
 from federation.planning.followers.references import Identity
+from federation.planning.followers.released import to_note
 
 STAGES = ((names.GLOBAL_SCHEDULER,), (names.OVERRIDE_CONTROLLER,))
 WEB = Identity("apps", "Deployment", "default", "web")
@@ -90,3 +91,17 @@ def test_a_follower_stays_while_its_leader_is_being_deleted() -> None:
     leader = _leader()
     leader["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert clusters_still_needed(WEST, leader) == WEST
+
+
+def test_a_follower_has_noted_a_leader_when_all_its_clusters_are_noted_or_it_need_not_stay() -> None:
+    noted = _follower(**{names.KEPT_FOR: to_note({WEB: WEST}) or ""})
+    noted["metadata"]["namespace"] = "default"
+    assert has_noted(noted, WEB, WEST)
+    assert not has_noted(noted, WEB, WEST | {"east"})
+    assert not has_noted(_follower(), WEB, WEST)
+    assert has_noted(_follower(), WEB, frozenset())
+    assert has_noted(None, WEB, WEST)
+    assert has_noted(_follower(**{names.DISABLE_FOLLOWING: "true"}), WEB, WEST)
+    going = _follower()
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert has_noted(going, WEB, WEST)
