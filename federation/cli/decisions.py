@@ -166,6 +166,8 @@ def _print_spread(console: Console, explanation: Mapping[str, Any]) -> None:
             print_wrapped(console, "    ", f"{without} in clusters without this label")
         if closed := entry.get("notCounted"):
             print_wrapped(console, "    ", f"not counted, because unready or tainted: {', '.join(closed)}")
+        if barred := entry.get("notAllowed"):
+            print_wrapped(console, "    ", f"not counted, because policy or user want none there: {', '.join(barred)}")
     if because := explanation.get("unplacedBecause"):
         print_wrapped(console, "  ", f"{explanation['unplaced']} without a place within {because}")
 

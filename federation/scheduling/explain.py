@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from federation.scheduling.engine import Decision
-from federation.scheduling.framework.topology import explain_spread
+from federation.scheduling.framework.limits import explain_spread
 from federation.scheduling.framework.types import Cluster, SchedulingMode
 
 

@@ -5,7 +5,7 @@ Further constraints part each of these again. Domains are compared by identity a
 `topology.py` divides over them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -106,27 +106,35 @@ def _to_domain(groups: Groups, constraints: Sequence[SpreadConstraint], path: tu
 
 
 def summarise(
-    root: Domain, constraints: Sequence[SpreadConstraint], counts: Mapping[str, int], closed: frozenset[str]
+    root: Domain,
+    constraints: Sequence[SpreadConstraint],
+    counts: Mapping[str, int],
+    closed: frozenset[str],
+    barred: frozenset[str],
 ) -> list[dict[str, Any]]:
     """Return per constraint its domains' counts and the largest difference between two of one parent.
 
-    `counts` are replicas per cluster, or 1 for each copy. Domains of only `closed` clusters do not count.
+    `counts` are replicas per cluster, or 1 for each copy. Domains of only `closed` clusters (unready or tainted) do not
+    count, nor those where policy or user allow none (`barred`).
     """
     told: list[dict[str, Any]] = []
-    sums = count_each(root, counts)
+    sums, shut = count_each(root, counts), shut_domains(root, (closed, barred))
     level = [root]
     for constraint in constraints:
         domains: dict[str, int] = {}
-        uncounted: list[str] = []
+        uncounted: list[Domain] = []
         skew = without = 0
         for parent in level:
             domains |= {str(child): sums[child] for child in parent.children}
-            shut = [child for child in parent.children if closed and closed.issuperset(child.clusters)]
-            uncounted += [str(child) for child in shut]
+            uncounted += [child for child in parent.children if child in shut]
             counted = [sums[child] for child in parent.children if child not in shut]
             skew = max(skew, max(counted, default=0) - min(counted, default=0))
             without += 0 if parent.rest is None else sums[parent.rest]
-        beside = {"withoutLabel": without, "notCounted": uncounted}
+        beside = {
+            "withoutLabel": without,
+            "notCounted": [str(domain) for domain in uncounted if closed.issuperset(domain.clusters)],
+            "notAllowed": [str(domain) for domain in uncounted if not closed.issuperset(domain.clusters)],
+        }
         told.append(
             {
                 **constraint.to_json(),
@@ -137,6 +145,28 @@ def summarise(
         )
         level = [part for parent in level for part in parent.parts()]
     return told
+
+
+def shut_domains(root: Domain, barring: Iterable[frozenset[str]]) -> set[Domain]:
+    """Return the domains, at all levels, of which all leaves that count have only clusters of one of the sets.
+
+    Where a hard constraint parts a domain, leaves without its label do not count.
+    """
+    sets = [clusters for clusters in barring if clusters]
+    found: set[Domain] = set()
+
+    def visit(node: Domain) -> bool:
+        if node.constraint is None:
+            is_shut = any(clusters.issuperset(node.clusters) for clusters in sets)
+        else:
+            parts = [visit(part) for part in node.parts()]
+            is_shut = all(parts[: len(node.children) if node.constraint.is_hard else None])
+        if is_shut:
+            found.add(node)
+        return is_shut
+
+    visit(root)
+    return found
 
 
 def count_each(root: Domain, counts: Mapping[str, int]) -> dict[Domain, int]:

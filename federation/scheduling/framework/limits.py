@@ -13,13 +13,14 @@ wait or are on trial come on top of the total and of what runs.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from federation.planning.placement.tree import summarise
 from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.divide import current_replicas
 from federation.scheduling.framework.skew import Barred, Occupied, breach_of_spread
 from federation.scheduling.framework.topology import closed_for, domains_of
-from federation.scheduling.framework.types import Cluster, Effect, SchedulingUnit
+from federation.scheduling.framework.types import Cluster, Effect, ReplicasStrategy, SchedulingMode, SchedulingUnit
 
 REPLICAS_MAX = 2**31 - 1
 """Kubernetes' largest number of replicas."""
@@ -51,15 +52,15 @@ def limits_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Limits:
     if not unit.avoid_disruption or has_reports:
         return Limits({}, most)
     total = unit.desired_replicas or 0
-    wanted = {name: min(count, _wanted_most(unit, name, ceilings, count)) for name, count in running.items()}
+    wanted = _wanted(unit, ceilings, running)
     if sum(running.values()) <= total:
         return Limits({name: count for name, count in wanted.items() if count}, most)
-    if sum(wanted.values()) > total:
+    if wanted == running:
         for cluster in clusters:
             name, count = cluster.name, running.get(cluster.name, 0)
             if name not in most or most[name].most > count:
                 most[name] = Bound(count, "avoidDisruption: a scale-down moves none")
-    # Otherwise so many run where policy or user want none any more that taking these away makes place elsewhere.
+    # Otherwise some run where policy or user want fewer, and taking these away may make place elsewhere.
     return Limits({}, most)
 
 
@@ -133,13 +134,45 @@ def _breach_of_spread(unit: SchedulingUnit, clusters: Sequence[Cluster], replica
     if not any(constraint.is_hard for constraint in unit.topology_spread):
         return ""
     domains = domains_of(unit.topology_spread, tuple(clusters))
-    ceilings = _ceilings(unit, domains.doubtful if not _is_bounded(unit) else clusters)
+    full, idle = _barred_by(unit, clusters, domains.doubtful)
+    stays = _running(unit, clusters) if unit.avoid_disruption else {}
+    shrinks = sum(stays.values()) > (unit.desired_replicas or 0)
+    shrinks = shrinks and stays == _wanted(unit, _ceilings(unit, clusters), stays)
+    barred = Barred(closed_for(unit, domains.doubtful), full, idle)
+    return breach_of_spread(domains.root, Occupied(replicas, stays, shrinks), barred)
+
+
+def _barred_by(
+    unit: SchedulingUnit, clusters: Sequence[Cluster], tainted: Sequence[Cluster]
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the clusters that may have none by policy, taints or the user's migration, and these and those unwanted.
+
+    Unwanted are those without a weight where others have weights. `tainted` are at least the clusters with taints that
+    bar.
+    """
+    ceilings = _ceilings(unit, clusters if _is_bounded(unit) else tainted)
     full = idle = frozenset([name for name, bound in ceilings.items() if not bound.most])
     if unit.weights:
         idle = frozenset([cluster.name for cluster in clusters if not _wanted_most(unit, cluster.name, ceilings, 1)])
-    stays = _running(unit, clusters) if unit.avoid_disruption else {}
-    barred = Barred(closed_for(unit, domains.doubtful), full, idle)
-    return breach_of_spread(domains.root, Occupied(replicas, stays), barred)
+    return full, idle
+
+
+def explain_spread(
+    unit: SchedulingUnit, clusters: Sequence[Cluster], placements: Mapping[str, int | None]
+) -> list[dict[str, Any]]:
+    """Return per constraint its domains with their replicas, or with their clusters of a unit that is copied."""
+    domains = domains_of(unit.topology_spread, tuple(clusters))
+    counts = {name: 1 if replicas is None else replicas for name, replicas in placements.items()}
+    barred: frozenset[str] = frozenset()
+    if unit.mode is SchedulingMode.DIVIDE:
+        full, idle = _barred_by(unit, clusters, domains.doubtful)
+        barred = idle if unit.strategy is ReplicasStrategy.SPREAD else full
+    return summarise(domains.root, unit.topology_spread, counts, closed_for(unit, domains.doubtful), barred)
+
+
+def _wanted(unit: SchedulingUnit, ceilings: Mapping[str, Bound], running: Mapping[str, int]) -> dict[str, int]:
+    """Return of what runs in clusters what policy and user want there."""
+    return {name: min(count, _wanted_most(unit, name, ceilings, count)) for name, count in running.items()}
 
 
 def _wanted_most(unit: SchedulingUnit, name: str, ceilings: Mapping[str, Bound], unbounded: int) -> int:

@@ -5,17 +5,21 @@
 division where planners differ.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from federation.planning.placement.tree import Domain, count_each
+from federation.planning.placement.tree import Domain, count_each, shut_domains
 
 
 class Occupied(NamedTuple):
-    """Replicas per cluster, and how many of them may stay whatever the others have."""
+    """Replicas per cluster, and how many of them may stay whatever the others have.
+
+    `shrinks`: replicas are only taken away, and none from the domain with the fewest while another one has too many.
+    """
 
     replicas: Mapping[str, int]
     stays: Mapping[str, int]
+    shrinks: bool = False
 
 
 class Barred(NamedTuple):
@@ -34,8 +38,8 @@ def breach_of_spread(root: Domain, occupied: Occupied, barred: Barred) -> str:
     """Return which domain has more replicas than a constraint allows, "" when none has."""
     counts = count_each(root, occupied.replicas)
     stays = count_each(root, occupied.stays) if occupied.stays else dict.fromkeys(counts, 0)
-    shut = _shut(root, (barred.closed, barred.full))
-    idle = shut if barred.idle == barred.full else _shut(root, (barred.closed, barred.idle))
+    shut = shut_domains(root, (barred.closed, barred.full))
+    idle = shut if barred.idle == barred.full else shut_domains(root, (barred.closed, barred.idle))
     for node in counts:
         constraint, rest = node.constraint, node.rest
         if constraint is None or not constraint.is_hard:
@@ -45,34 +49,13 @@ def breach_of_spread(root: Domain, occupied: Occupied, barred: Barred) -> str:
             return f"it gave {counts[rest]} replicas to {without}, which DoNotSchedule keeps out"
         counted = [child for child in node.children if child not in shut]
         lowest = min([child for child in counted if child not in idle] or counted, key=counts.__getitem__, default=None)
-        fewest, compared = 0, ""
+        fewest, compared, is_robbed = 0, "", False
         if lowest is not None and len(counted) >= constraint.domains_min:
             fewest, compared = counts[lowest], f" and {counts[lowest]} to {lowest}"
+            is_robbed = occupied.shrinks and fewest < stays[lowest]
         for child in node.children:
-            if counts[child] > max(fewest + constraint.skew_max, stays[child]):
+            most = fewest + constraint.skew_max
+            if counts[child] > (most if is_robbed else max(most, stays[child])):
                 bound = constraint.describe(len(counted))
                 return f"it gave {counts[child]} replicas to domain {child}{compared}, beyond {bound}"
     return ""
-
-
-def _shut(root: Domain, barring: Collection[frozenset[str]]) -> set[Domain]:
-    """Return the domains, at all levels, of which all leaves that count have only clusters of one of the sets.
-
-    Where a hard constraint parts a domain, leaves without its label do not count.
-    """
-    barring = [clusters for clusters in barring if clusters]
-    found: set[Domain] = set()
-
-    def visit(node: Domain) -> bool:
-        if node.constraint is None:
-            is_shut = any(clusters.issuperset(node.clusters) for clusters in barring)
-        else:
-            parts = [visit(part) for part in node.parts()]
-            counting = len(node.children) if node.constraint.is_hard else len(parts)
-            is_shut = all(parts[:counting])
-        if is_shut:
-            found.add(node)
-        return is_shut
-
-    visit(root)
-    return found

@@ -5,15 +5,15 @@ within each domain; a Select plugin chooses clusters with `choose_clusters`. Bot
 arithmetic is `federation.planning.placement.topology`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 from federation.planning.placement.room import Rooms
 from federation.planning.placement.topology import Topology, plan_over
-from federation.planning.placement.tree import Domain, Groups, SpreadConstraint, summarise, tree_of
+from federation.planning.placement.tree import Domain, Groups, SpreadConstraint, tree_of
 from federation.scheduling.framework.types import Cluster, ClusterScore, Effect, SchedulingMode, SchedulingUnit, Taint
 
 _ONE = Preference(0, 0, 1)
@@ -103,15 +103,6 @@ def choose_clusters(unit: SchedulingUnit, ordered: Sequence[ClusterScore]) -> tu
     )
     plan = plan_over(Topology(domains.root, closed_for(unit, domains.doubtful)), _first, demand)
     return [entry for entry in ordered if plan.replicas.get(entry.cluster.name)], plan.because
-
-
-def explain_spread(
-    unit: SchedulingUnit, clusters: Sequence[Cluster], placements: Mapping[str, int | None]
-) -> list[dict[str, Any]]:
-    """Return per constraint its domains with their replicas, or with their clusters of a unit that is copied."""
-    domains = domains_of(unit.topology_spread, tuple(clusters))
-    counts = {name: 1 if replicas is None else replicas for name, replicas in placements.items()}
-    return summarise(domains.root, unit.topology_spread, counts, closed_for(unit, domains.doubtful))
 
 
 def _is_kept_out(unit: SchedulingUnit, cluster: Cluster) -> bool:

@@ -146,6 +146,7 @@ _EXPLANATION = {
             "skew": 0,
             "withoutLabel": 2,
             "notCounted": ["us"],
+            "notAllowed": ["ap"],
         }
     ],
     "unplaced": 5,
@@ -205,6 +206,7 @@ def test_why_answers_for_every_cluster(server: Parts, target: str) -> None:
     assert "region: eu 3, us 1; skew 0 (maxSkew 1, minDomains 3, DoNotSchedule)" in text
     assert "2 in clusters without this label" in text
     assert "not counted, because unready or tainted: us" in text
+    assert "not counted, because policy or user want none there: ap" in text
     assert "5 without a place within maxSkew 1 of topology key region" in text
 
 

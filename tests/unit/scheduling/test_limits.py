@@ -100,6 +100,11 @@ BREACHES: dict[str, tuple[dict[str, Any], dict[str, int], str]] = {
         {"e1": 2, "e2": 2, "u1": 2},
         "it gave 4 replicas to domain eu and 2 to us, beyond maxSkew 1 of topology key region",
     ),
+    "the skew, scaled down": (
+        {"topology_spread": a_spread(), "current": {"e1": 5, "u1": 4}},
+        {"e1": 5, "u1": 1},
+        "it gave 5 replicas to domain eu and 1 to us, beyond maxSkew 1 of topology key region",
+    ),
     "too few domains": (
         {"topology_spread": a_spread(2, minDomains=3)},
         {"e1": 3, "u1": 2},
@@ -132,6 +137,10 @@ KEPT: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
     "nothing is asked for": ({}, {"x": 6}),
     "a preference for evenness": ({"topology_spread": a_spread(whenUnsatisfiable="ScheduleAnyway")}, {"x": 5, "e1": 1}),
     "the skew was broken before": ({"topology_spread": a_spread(), "current": {"e1": 5}}, {"e1": 5, "u1": 1}),
+    "a scale-down from the fullest": (
+        {"topology_spread": a_spread(), "current": {"e1": 8, "u1": 1}},
+        {"e1": 5, "u1": 1},
+    ),
     "moves are allowed": ({"current": {"e1": 6}, "avoid_disruption": False}, {"u1": 6}),
     "more runs than is allowed": ({"current": {"e1": 6}, "max_replicas": {"e1": 2}}, {"e1": 2, "u1": 4}),
     "more runs than is allowed, and stays": ({"current": {"e1": 6}, "max_replicas": {"e1": 2}}, {"e1": 6}),

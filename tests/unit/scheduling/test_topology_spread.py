@@ -90,7 +90,10 @@ def test_a_domain_at_its_maximum_holds_the_others_down_and_the_user_is_told() ->
     ids=["maxReplicas 0", "moved away by the user", "no weight"],
 )
 def test_a_domain_that_may_hold_nothing_does_not_count(fields: dict[str, Any]) -> None:
-    assert placed(decide(divided(10, spread(), **fields), *EU_AND_US), "e1", "e2", "u1") == [5, 5, 0]
+    decision = decide(divided(10, spread(), **fields), *EU_AND_US)
+    assert placed(decision, "e1", "e2", "u1") == [5, 5, 0]
+    (entry,) = to_explanation(decision)["topology"]
+    assert (entry["domains"], entry["skew"], entry["notAllowed"]) == ({"eu": 10, "us": 0}, 0, ["us"])
 
 
 def test_what_runs_in_clusters_without_a_weight_stays_there_and_holds_nobody_down() -> None:

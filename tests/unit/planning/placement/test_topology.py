@@ -86,7 +86,8 @@ def test_a_summary_counts_what_has_no_label_apart() -> None:
         "c": {"zone": "1"},
         "d": {"region": "eu", "zone": "2"},
     }
-    told = summarise(to_tree(labels, constraints), constraints, {"a": 3, "b": 2, "c": 4, "d": 9}, frozenset("d"))
+    counts = {"a": 3, "b": 2, "c": 4, "d": 9}
+    told = summarise(to_tree(labels, constraints), constraints, counts, frozenset("d"), frozenset())
     assert told == [
         {
             "topologyKey": "region",
