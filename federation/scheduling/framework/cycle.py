@@ -38,11 +38,13 @@ class Filtered:
     """What the filters left, and who took out which cluster why.
 
     `positions` are those of the feasible clusters in the snapshot: as long as the same ones are, it is the same object.
+    `is_usual`: most units of this shape are left with the same clusters, wherever they are now.
     """
 
     feasible: tuple[Cluster, ...]
     rejected: Mapping[str, Status]
     positions: tuple[int, ...] = ()
+    is_usual: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,8 @@ class Shaped(Protocol):
         Two units with equal shapes get the same answer for the same cluster, whatever the other clusters are, and the
         same scores from `normalise`. A plugin whose filter and score look at different things may have `filter_shape`
         and `score_shape` instead. A Select plugin may have a `select_shape`: then two units with equal ones get the
-        same answer for the same scores. Answers are reused where every plugin of an extension point tells its shape.
+        same answer for the same scores. Answers are reused where every plugin of an extension point tells its shape;
+        what a plugin remarks or writes into the state is not, so that one that does has no shape.
         """
         ...
 

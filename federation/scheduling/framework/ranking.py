@@ -1,10 +1,11 @@
 """Run the score plugins of a profile over the feasible clusters, and keep the scores for units of the same shape.
 
-When every plugin is local and tells its shape, a decision asks only about clusters that are others since the last one
-with these feasible clusters and shapes (`memo.py`), and their new totals mend the order that select plugins want
-(`scores.py`). Whatever fails goes the long way over all clusters, where failures are judged. `runner.py` asks.
+When every plugin is local and tells its shape, it is asked only about clusters that are others since the last unit of
+that shape (`memo.py`). The totals are kept per shape and feasible clusters: new ones mend the order that select plugins
+want (`scores.py`). Whatever fails goes the long way over all clusters, where failures are judged. `runner.py` asks.
 """
 
+from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Sequence
 from functools import partial
 from operator import add
@@ -29,8 +30,17 @@ _to_score = partial(tuple.__new__, ClusterScore)
 """Makes a ClusterScore of a pair without the detour through Python that its own constructor takes."""
 
 
+class _Raws(Result):
+    """What every plugin answered about each cluster; `unasked` are the positions without answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: list[list[Any]] = []
+        self.unasked: set[int] = set()
+
+
 class _Kept(Result):
-    """The scores of the feasible clusters at `positions`."""
+    """The scores of the same feasible clusters."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,6 +53,7 @@ class Ranking:
     def __init__(self, scores: Sequence[Enabled], roster: Roster, instrument: Instrument) -> None:
         self._scores = scores
         self._instrument = instrument
+        self._raws = Memo(roster, _Raws)
         self._memo = Memo(roster, _Kept)
 
     def run(self, cycle: Cycle, filtered: Filtered) -> Exchange[Scored]:
@@ -84,30 +95,48 @@ class Ranking:
 
     def _look_up(self, cycle: Cycle, filtered: Filtered, shapes: tuple[Hashable, ...]) -> Scored:
         """Return the scores, asking only about clusters whose scores are not known."""
+        raws = self._ask_unknown(cycle, filtered, shapes)
+        if not filtered.is_usual:
+            return self._add_up(cycle, filtered, raws)
         known, stale = self._memo.find((filtered.positions, shapes))
         if known.scored is None:
-            raws = [tuple(self._ask_local(cycle, enabled, filtered.feasible)) for enabled in self._scores]
-            parts = [_to_part(cycle, enabled, raw) for enabled, raw in zip(self._scores, raws, strict=True)]
-            known.scored = Scored(_sum_up(filtered.feasible, parts), tuple(parts))
+            known.scored = self._add_up(cycle, filtered, raws)
         elif stale:
-            known.scored = self._renewed(cycle, filtered, known.scored, stale)
+            known.scored = self._renewed(cycle, filtered, raws, known.scored, stale)
         known.clusters = cycle.clusters
         return known.scored
 
-    def _renewed(self, cycle: Cycle, filtered: Filtered, scored: Scored, stale: Sequence[int]) -> Scored:
+    def _ask_unknown(self, cycle: Cycle, filtered: Filtered, shapes: tuple[Hashable, ...]) -> _Raws:
+        """Return the raw scores, in which those of all feasible clusters are known."""
+        raws, stale = self._raws.find(shapes)
+        if not raws.clusters:
+            raws.answers = [[None] * len(cycle.clusters) for _ in self._scores]
+        raws.unasked.update(stale)
+        raws.clusters = cycle.clusters
+        unknown = [at for _, at in _among(filtered, sorted(raws.unasked), cycle)]
+        if unknown:
+            clusters = [cycle.clusters[at] for at in unknown]
+            found = [self._ask_local(cycle, enabled, clusters) for enabled in self._scores]
+            for answers, scores in zip(raws.answers, found, strict=True):
+                for at, score in zip(unknown, scores, strict=True):
+                    answers[at] = score
+            raws.unasked.difference_update(unknown)
+        return raws
+
+    def _add_up(self, cycle: Cycle, filtered: Filtered, raws: _Raws) -> Scored:
+        every = [tuple([answers[at] for at in filtered.positions]) for answers in raws.answers]
+        parts = [_to_part(cycle, enabled, raw) for enabled, raw in zip(self._scores, every, strict=True)]
+        return Scored(_sum_up(filtered.feasible, parts), tuple(parts))
+
+    def _renewed(self, cycle: Cycle, filtered: Filtered, raws: _Raws, scored: Scored, stale: Sequence[int]) -> Scored:
         """Return the scores with those of other clusters at some positions."""
-        if len(filtered.positions) < len(cycle.clusters):
-            feasible = {at: index for index, at in enumerate(filtered.positions)}
-            stale = [feasible[at] for at in stale if at in feasible]
-            if not stale:
-                return scored
-        clusters = [filtered.feasible[at] for at in stale]
+        places = _among(filtered, stale, cycle)
         is_elsewhere_the_same = True
         parts: list[PluginScores] = []
-        for enabled, part in zip(self._scores, scored.parts, strict=True):
+        for enabled, part, answers in zip(self._scores, scored.parts, raws.answers, strict=True):
             raw = list(part.raw)
-            for at, score in zip(stale, self._ask_local(cycle, enabled, clusters), strict=True):
-                raw[at] = score
+            for index, at in places:
+                raw[index] = answers[at]
             if (new := tuple(raw)) == part.raw:
                 parts.append(part)
             else:
@@ -115,9 +144,20 @@ class Ranking:
                 is_elsewhere_the_same = is_elsewhere_the_same and enabled.normalise is None
         if not is_elsewhere_the_same:
             return Scored(_sum_up(filtered.feasible, parts), tuple(parts))
-        sums = [sum([part.normalised[at] * part.weight for part in parts]) for at in stale]
-        changes = {at: ClusterScore(cluster, total) for at, cluster, total in zip(stale, clusters, sums, strict=True)}
+        changes = {
+            index: ClusterScore(cycle.clusters[at], sum([part.normalised[index] * part.weight for part in parts]))
+            for index, at in places
+        }
         return Scored(scored.totals.replaced(changes), tuple(parts))
+
+
+def _among(filtered: Filtered, positions: Sequence[int], cycle: Cycle) -> list[tuple[int, int]]:
+    """Return those of the positions that are feasible, each with its index among these."""
+    feasible = filtered.positions
+    if len(feasible) == len(cycle.clusters):
+        return [(at, at) for at in positions]
+    places = [(bisect_left(feasible, at), at) for at in positions]
+    return [(index, at) for index, at in places if index < len(feasible) and feasible[index] == at]
 
 
 def _sum_up(feasible: Sequence[Cluster], parts: Iterable[PluginScores]) -> Totals:

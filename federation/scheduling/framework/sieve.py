@@ -17,16 +17,19 @@ from federation.scheduling.framework.instrument import Instrument
 from federation.scheduling.framework.memo import Memo, Result, Roster
 from federation.scheduling.framework.types import SUCCESS, Cluster, Code, SchedulingUnit, Status
 
+_VARIANTS_MAX = 64
+"""How many different sets of clusters are kept for units of one shape that are in different places."""
 Outcome = tuple[int, Status] | None
 """Which filter took a cluster out, and why; None when all let it pass."""
 
 
 class _Left(NamedTuple):
-    """The clusters that pass: their positions, how to pick them, and the others."""
+    """The clusters that pass: their positions, how to pick them, and the others; whether most units have the same."""
 
     positions: tuple[int, ...]
     pick: Callable[[tuple[Cluster, ...]], tuple[Cluster, ...]]
     rejected: Mapping[str, Status]
+    is_usual: bool
 
 
 class _Outcomes(Result):
@@ -66,7 +69,7 @@ class Sieve:
                 left = None
             # What is lenient, or fails, looks at all clusters together.
             if left is not None and left.positions:
-                return Filtered(left.pick(cycle.clusters), left.rejected, left.positions)
+                return Filtered(left.pick(cycle.clusters), left.rejected, left.positions, left.is_usual)
         return (yield from self._ask_all(cycle))
 
     # -- all filters about all clusters
@@ -125,6 +128,8 @@ class Sieve:
                 here = frozenset(_positions_in(unit, clusters, known.differs))
         left = known.left.get(here)
         if left is None:
+            if len(known.left) >= _VARIANTS_MAX:
+                known.left.clear()
             left = known.left[here] = _to_left(clusters, known, here)
         return left
 
@@ -195,7 +200,7 @@ def _to_left(clusters: tuple[Cluster, ...], known: _Outcomes, here: frozenset[in
     out.sort(key=itemgetter(0))
     rejected = {clusters[at].name: status for _, at, status in out}
     if not out:
-        return _Left(positions, tuple, rejected)
+        return _Left(positions, tuple, rejected, not here)
     if len(positions) > 1:
-        return _Left(positions, itemgetter(*positions), rejected)
-    return _Left(positions, lambda every: tuple([every[at] for at in positions]), rejected)
+        return _Left(positions, itemgetter(*positions), rejected, not here)
+    return _Left(positions, lambda every: tuple([every[at] for at in positions]), rejected, not here)
