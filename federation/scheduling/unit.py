@@ -121,11 +121,13 @@ def _auto_migration(policy: Policy, annotations: Mapping[str, str], desired: int
         except orjson.JSONDecodeError:
             info = {}
     told = info if isinstance(info, dict) else {}
+    scheduled = migration.to_counts(told.get("scheduledReplicas"))
     return AutoMigration(
         policy.keep_unschedulable,
         migration.to_counts(told.get("estimatedCapacity")),
-        migration.to_counts(told.get("scheduledReplicas")),
+        scheduled,
         Offers(migration.to_counts(told.get("offeredReplicas")), policy.failback.batch_of(desired or 0)),
+        scheduled | migration.to_counts(told.get("readyReplicas")),
     )
 
 

@@ -1,13 +1,13 @@
 """The steps for one federated object: look at every member, revise what is believed, write it when it changed.
 
 What is believed lives in the annotation `auto-migration-info`; memory adds since when. A change that the scheduler must
-act on is written at once; counts of scheduled pods alone, which change with every pod of a rollout, only after a while.
+act on is written at once; counts of pods alone, which change with every pod of a rollout, only after a while.
 Between events the object is looked at again at exactly the moments at which something can change by time: a waiting pod
 becomes unschedulable, evidence has lasted long enough, a trial has taken too long.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -159,16 +159,19 @@ class Reconciler:
         """Return what is believed now; of clusters that do not exist any more nothing is."""
         known = {cluster: belief for cluster, belief in before.beliefs.items() if self._cluster(cluster)}
         sights = {cluster: view.sight for cluster, view in views.items() if view is not None}
-        scheduled = {cluster: count for cluster, count in before.scheduled.items() if views.get(cluster) is None}
+        unseen = {cluster for cluster in before.scheduled if views.get(cluster) is None and self._cluster(cluster)}
+        scheduled = {cluster: count for cluster, count in before.scheduled.items() if cluster in unseen}
+        ready = {cluster: count for cluster, count in before.ready.items() if cluster in unseen}
         for cluster, view in views.items():
-            if view is not None and view.scheduled is not None:
+            if view is not None and view.scheduled is not None and self._cluster(cluster):
                 scheduled[cluster] = view.scheduled
-        scheduled = {cluster: count for cluster, count in scheduled.items() if self._cluster(cluster)}
+                if view.sight.ready != view.scheduled:
+                    ready[cluster] = view.sight.ready
         beliefs = revise(known, sights, now_s, terms)
         found = find_openings(beliefs, sights)
         memory.open_since_s = {cluster: memory.open_since_s.get(cluster, now_s) for cluster in found}
         openings = {c for c, since_s in memory.open_since_s.items() if now_s - since_s >= self._options.openings_s}
-        return Info(beliefs, scheduled, before.template, frozenset(openings))
+        return Info(beliefs, scheduled, before.template, frozenset(openings), ready)
 
     async def _write(
         self, key: Key, federated: Object, memory: _Memory, before: Info, placed: Mapping[str, int]
@@ -179,7 +182,7 @@ class Reconciler:
         if text == present:
             memory.differs_since_s = None
             return None
-        if to_text(replace(memory.info, scheduled={})) == to_text(replace(written, scheduled={})):
+        if to_text(memory.info.without_counts()) == to_text(written.without_counts()):
             since_s = memory.differs_since_s = now_s if memory.differs_since_s is None else memory.differs_since_s
             if (wait_s := since_s + self._options.counts_delay_s - now_s) > 0:
                 return wait_s

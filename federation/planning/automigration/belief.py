@@ -9,10 +9,11 @@ has to last:
     offered ─────────── the scheduler takes it ────▶ on trial (it does not want it: there is enough, the belief goes)
     on trial ──────────────────── they all run ────▶ the capacity grows: full, or offered again while there is room
     on trial ── unschedulable, or too slow ────────▶ full, and the room that was seen is refuted
+                                                     (those of them that have a node stay on trial)
 
-A failed trial raises the bar: the room that misled us (`refuted`) must be exceeded before the next one. Each trial
-thus raises the capacity or the bar, and the bar sinks only by what the capacity rises, so that with constant capacity
-the decisions come to rest. Replicas elsewhere are taken away only after those on trial run. Pure.
+A failed trial raises the bar: the room that misled us (`refuted`) must be exceeded before the next one. So each trial
+raises the capacity or the bar, and with constant capacity the decisions come to rest. Replicas elsewhere are taken away
+only after those on trial run. Pure.
 """
 
 from collections.abc import Mapping
@@ -120,7 +121,7 @@ def _revise(belief: Belief | None, sight: Sight, now_s: float, terms: Terms) -> 
     if belief is None:
         return None if fits is None else Belief(fits, refuted=sight.room or 0)
     if fits is not None and (belief.offered or fits < belief.capacity):
-        return _refute(belief, sight, fits)
+        return _refute(belief, sight, fits, now_s)
     if belief.is_on_trial:
         return _follow_trial(belief, sight, now_s, terms)
     if belief.offered:
@@ -128,14 +129,13 @@ def _revise(belief: Belief | None, sight: Sight, now_s: float, terms: Terms) -> 
     return _follow_evidence(belief, sight, now_s, terms)
 
 
-def _refute(belief: Belief, sight: Sight, fits: int) -> Belief:
-    """Believe what the member shows; those that run stay, and the room that was seen meanwhile is none.
-
-    Replicas that have a node but do not run yet count as room as well: theirs is free again when they are gone.
-    """
+def _refute(belief: Belief, sight: Sight, fits: int, now_s: float) -> Belief:
+    """Believe what the member shows: the room that is still seen is none; what has a node and does not run yet may."""
     capacity = min(fits, max(belief.capacity, sight.ready))
     room = belief.refuted if sight.room is None else sight.room
-    return Belief(capacity, refuted=room + fits - capacity)
+    if fits == capacity:
+        return Belief(capacity, refuted=room)
+    return Belief(capacity, room, offered=fits - capacity, since_s=now_s if belief.since_s is None else belief.since_s)
 
 
 def _follow_trial(belief: Belief, sight: Sight, now_s: float, terms: Terms) -> Belief:
@@ -175,8 +175,7 @@ def _follow_evidence(belief: Belief, sight: Sight, now_s: float, terms: Terms) -
     surplus = max(0, sight.running - belief.capacity)
     if sight.room is None and not surplus:
         return belief
-    # What was refuted may have been the room of these very replicas.
-    shown = replace(belief, capacity=belief.capacity + surplus, refuted=max(0, belief.refuted - surplus))
+    shown = replace(belief, capacity=belief.capacity + surplus)
     room = _room_beyond(shown, sight)
     if not room and not surplus:
         return replace(belief, since_s=None)

@@ -1,8 +1,9 @@
 """The annotation `auto-migration-info`: what the schedulers read, and what is believed, in one JSON text (spec §13).
 
-`estimatedCapacity` and `scheduledReplicas` are KubeAdmiral's. `offeredReplicas`, `refutedRoom`, `template` and
-`openings` are ours: with them a control plane that starts again goes on where another stopped. What was refuted holds
-for the pod template that it was seen with. Times are not stored; after a restart evidence has to last anew. Pure.
+`estimatedCapacity` and `scheduledReplicas` are KubeAdmiral's. `readyReplicas`, `offeredReplicas`, `refutedRoom`,
+`template` and `openings` are ours: with them a control plane that starts again goes on where another stopped. What was
+refuted holds for the pod template that it was seen with. Times are not stored; after a restart evidence has to last
+anew. Pure.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from federation.api.durations import parse_duration
 from federation.planning.automigration.belief import Belief
 
 _CAPACITY, _SCHEDULED = "estimatedCapacity", "scheduledReplicas"
-_OFFERED, _REFUTED, _OPENINGS = "offeredReplicas", "refutedRoom", "openings"
+_READY, _OFFERED, _REFUTED, _OPENINGS = "readyReplicas", "offeredReplicas", "refutedRoom", "openings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +28,19 @@ class Info:
     template: str = ""
     openings: frozenset[str] = frozenset()
     """Members with room that the scheduler should look at again, because replicas are lacking."""
+    ready: Mapping[str, int] = field(default_factory=dict)
+    """Replicas that run, where they are not as many as are scheduled."""
 
     def for_template(self, template: str) -> "Info":
         """Return the same for a pod template: another one refutes nothing."""
         if template == self.template:
             return self
         beliefs = {cluster: replace(belief, refuted=0) for cluster, belief in self.beliefs.items()}
-        return Info(beliefs, self.scheduled, template, self.openings)
+        return replace(self, beliefs=beliefs, template=template)
+
+    def without_counts(self) -> "Info":
+        """Return the same without what changes with every pod."""
+        return replace(self, scheduled={}, ready={})
 
 
 def to_text(info: Info) -> str:
@@ -41,6 +48,7 @@ def to_text(info: Info) -> str:
     beliefs = sorted(info.beliefs.items())
     parts: dict[str, Any] = {
         _CAPACITY: {cluster: belief.capacity for cluster, belief in beliefs},
+        _READY: dict(sorted(info.ready.items())),
         _OFFERED: {cluster: belief.offered for cluster, belief in beliefs if belief.offered},
         _REFUTED: {cluster: belief.refuted for cluster, belief in beliefs if belief.refuted},
     }
@@ -72,6 +80,7 @@ def from_text(text: str | None) -> Info:
         _numbers(stored, _SCHEDULED),
         str(stored.get("template") or ""),
         frozenset(map(str, openings)) if isinstance(openings, list) else frozenset(),
+        _numbers(stored, _READY),
     )
 
 

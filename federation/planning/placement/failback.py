@@ -28,7 +28,7 @@ def plan_with_trials(planner: Planner, demand: Demand, offers: Offers, steps: St
     plan = planner(demand, steps)
     if offers.offered and offers.batch > 0:
         plan = _with_overflow(plan, _find_trials(planner, demand, plan.totals(), offers, steps))
-    if demand.scheduled:
+    if demand.ready:
         plan = _with_overflow(plan, _find_irreplaceable(demand, plan.totals(), steps))
     return plan
 
@@ -59,13 +59,18 @@ def _find_trials(
 
 
 def _lasting(planner: Planner, demand: Demand, base: Mapping[str, int], trials: Mapping[str, int]) -> dict[str, int]:
-    """Return the trials of which the planner would leave something when they run: the others would come and go."""
-    if not trials:
-        return {}
+    """Return the trials of which the planner would leave something when they run: the others would come and go.
+
+    Those that are there already are seen through to their end: meanwhile they take room, and planners may look at it.
+    """
+    if all(demand.current.get(cluster, 0) >= base.get(cluster, 0) + extra for cluster, extra in trials.items()):
+        return dict(trials)
     running = {cluster: base.get(cluster, 0) + trials.get(cluster, 0) for cluster in (*base, *trials)}
     settled = planner(replace(demand, current=running, keep_unschedulable=False), None).totals()
     return {
-        cluster: extra for cluster, extra in trials.items() if settled.get(cluster, 0) >= base.get(cluster, 0) + extra
+        cluster: extra
+        for cluster, extra in trials.items()
+        if max(settled.get(cluster, 0), demand.current.get(cluster, 0)) >= base.get(cluster, 0) + extra
     }
 
 
@@ -76,7 +81,7 @@ def _find_irreplaceable(demand: Demand, totals: Mapping[str, int], steps: Steps 
     counts decide. The bounds of policy and user go before, and so does what a planner places nowhere.
     """
     caps = bounds_of(replace(demand, estimated={}))
-    runs = {c: min(demand.current.get(c, 0), n, caps.get(c, n)) for c, n in demand.scheduled.items()}
+    runs = {c: min(demand.current.get(c, 0), n, caps.get(c, n)) for c, n in demand.ready.items()}
     runs = {cluster: runs[cluster] for cluster in demand.clusters if runs.get(cluster)}
     left = sum(min(count, totals.get(cluster, 0)) for cluster, count in runs.items())
     missing = min(demand.total, sum(totals.values()), sum(runs.values())) - left

@@ -40,9 +40,9 @@ class Preference(NamedTuple):
 class Demand:
     """One question to a planner. `current`, `estimated` and `limited` map clusters to replicas.
 
-    `estimated` is what is believed to fit (more becomes overflow), `limited` a hard cap, `scheduled` what the members
-    report as running (feedback for `binpack.py`; `failback.py` holds on to it). Clusters without a preference of their
-    own and without the wildcard are not considered. `key` is the workload, "namespace/name".
+    `estimated` is what is believed to fit (more becomes overflow), `limited` a hard cap, `scheduled` what has a node in
+    the members (feedback for `binpack.py`), `ready` what runs there (`failback.py` holds on to it). Clusters without a
+    preference of their own and without the wildcard are not considered. `key` is the workload, "namespace/name".
     """
 
     total: int
@@ -53,6 +53,7 @@ class Demand:
     estimated: Mapping[str, int] = field(default_factory=dict)
     limited: Mapping[str, int] = field(default_factory=dict)
     scheduled: Mapping[str, int] = field(default_factory=dict)
+    ready: Mapping[str, int] = field(default_factory=dict)
     avoid_disruption: bool = True
     keep_unschedulable: bool = False
 

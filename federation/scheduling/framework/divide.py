@@ -49,6 +49,7 @@ def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mappin
         estimated=estimated,
         limited=limited,
         scheduled={} if migration is None else migration.scheduled_replicas,
+        ready={} if migration is None else migration.ready_replicas,
         avoid_disruption=unit.avoid_disruption,
         keep_unschedulable=migration is not None and migration.keep_unschedulable,
     )

@@ -219,6 +219,7 @@ class AutoMigration:
     scheduled_replicas: Mapping[str, int] = field(default_factory=dict)
     offers: Offers = field(default_factory=Offers)
     """Room that has returned and may be tried."""
+    ready_replicas: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

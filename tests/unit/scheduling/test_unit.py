@@ -161,11 +161,13 @@ def test_disruption_is_avoided_unless_the_policy_says_otherwise(policy: Any, exp
 
 
 def test_feedback_counts_only_with_auto_migration() -> None:
-    info = {names.AUTO_MIGRATION_INFO: '{"estimatedCapacity": {"east": 1}, "scheduledReplicas": {"west": 2}}'}
+    counts = '"scheduledReplicas": {"east": 3, "west": 2}, "readyReplicas": {"west": 1}'
+    info = {names.AUTO_MIGRATION_INFO: f'{{"estimatedCapacity": {{"east": 1}}, {counts}}}'}
     assert unit_of({}, info).auto_migration is None
     on = {"autoMigration": {"keepUnschedulableReplicas": True}}
     quarter = Offers({}, 1)
-    assert unit_of(on, info).auto_migration == AutoMigration(True, {"east": 1}, {"west": 2}, quarter)
+    known = AutoMigration(True, {"east": 1}, {"east": 3, "west": 2}, quarter, {"east": 3, "west": 1})
+    assert unit_of(on, info).auto_migration == known
     assert unit_of(on, {names.AUTO_MIGRATION_INFO: "{nonsense"}).auto_migration == AutoMigration(True, {}, {}, quarter)
     assert unit_of(on, {names.AUTO_MIGRATION_INFO: "[]"}).auto_migration == AutoMigration(True, {}, {}, quarter)
     odd = {names.AUTO_MIGRATION_INFO: '{"estimatedCapacity": {"east": "1", "west": 2}, "scheduledReplicas": [1]}'}

@@ -80,10 +80,15 @@ def test_replicas_on_trial_grow_the_capacity_when_all_of_them_run() -> None:
 
 def test_a_failed_trial_refutes_the_room_that_misled_us() -> None:
     assert after(ON_TRIAL, Sight(2, 2, 0, 2, 2, room=9)) == Belief(0, refuted=9)
-    # One of two runs; of two others one has a node and does not run: its room will be free again.
     assert after(ON_TRIAL, Sight(2, 2, 1, 2, 1, room=9)) == Belief(1, refuted=9)
-    assert after(ON_TRIAL, Sight(2, 2, 0, 2, 1, room=9)) == Belief(0, refuted=10)
     assert after(Belief(0, 4, offered=1, since_s=0.0), Sight(1, 1, 0, 1, 1, room=None)) == Belief(0, refuted=4)
+
+
+def test_replicas_that_have_a_node_stay_on_trial_when_others_of_it_cannot_be_scheduled() -> None:
+    fewer = Belief(0, refuted=9, offered=1, since_s=100.0)
+    assert after(ON_TRIAL, Sight(2, 2, 0, 2, 1, room=9), now_s=200.0) == fewer
+    assert after(OFFERED, Sight(2, 2, 0, 2, 1, room=9), now_s=100.0) == fewer
+    assert after(fewer, Sight(1, 1, 1, 1, 0, room=9), now_s=200.0) == Belief(1, refuted=9)
 
 
 def test_a_trial_that_takes_too_long_has_failed() -> None:
@@ -111,9 +116,3 @@ def test_capacity_that_is_believed_in_and_not_used_is_no_new_room() -> None:
     known = Belief(3, refuted=2)
     assert after(known, Sight(1, 1, 1, 1, 0, room=4)) == known
     assert after(replace(known, since_s=40.0), Sight(1, 1, 1, 1, 0, room=5)) == replace(known, offered=1)
-
-
-def test_replicas_that_run_after_all_take_what_was_refuted_of_them_along() -> None:
-    """They had a node and did not run when the trial failed, so their room counted as room that is not usable."""
-    surplus = Sight(4, 4, 3, 4, 1, room=1)
-    assert after(Belief(2, refuted=1, since_s=40.0), surplus) == Belief(3, offered=1)

@@ -19,10 +19,11 @@ DEFAULT = Failback(300.0, 1)
 
 
 def test_the_annotation_holds_what_schedulers_read_and_what_a_restart_needs() -> None:
-    info = Info({"west": Belief(2, refuted=3, offered=1), "east": Belief(0)}, {"west": 2}, "t1")
+    info = Info({"west": Belief(2, refuted=3, offered=1), "east": Belief(0)}, {"west": 2}, "t1", ready={"west": 1})
     assert json.loads(to_text(info)) == {
         "estimatedCapacity": {"east": 0, "west": 2},
         "scheduledReplicas": {"west": 2},
+        "readyReplicas": {"west": 1},
         "offeredReplicas": {"west": 1},
         "refutedRoom": {"west": 3},
         "template": "t1",

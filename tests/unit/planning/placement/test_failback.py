@@ -1,10 +1,12 @@
 """Replicas on trial: more where there is room again, and no fewer anywhere."""
 
 from dataclasses import replace
+from functools import partial
 
 from federation.planning.placement.binpack import plan_binpack
 from federation.planning.placement.failback import Offers, plan_with_trials
 from federation.planning.placement.replicas import Demand, Preference, Steps, plan_replicas
+from federation.planning.placement.room import Rooms, plan_by_room
 
 AWAY = Demand(
     6,
@@ -64,17 +66,17 @@ def test_binpacked_replicas_come_back_too() -> None:
 
 def test_what_runs_stays_until_its_replacement_runs() -> None:
     """What is believed of c is behind: its replicas run again, and those that b got instead do not run yet."""
-    behind = replace(AWAY, current={"a": 2, "b": 4, "c": 2}, estimated={"c": 0}, scheduled={"a": 2, "b": 2, "c": 2})
+    behind = replace(AWAY, current={"a": 2, "b": 4, "c": 2}, estimated={"c": 0}, ready={"a": 2, "b": 2, "c": 2})
     steps: Steps = []
     assert plan_replicas(behind).totals() == {"a": 2, "b": 4, "c": 0}
     assert plan_with_trials(plan_replicas, behind, Offers(), steps).totals() == {"a": 2, "b": 4, "c": 2}
     assert steps[-1] == {"step": "hold", "untilOthersRun": {"c": 2}}
-    run = replace(behind, scheduled={"a": 2, "b": 4, "c": 2})
+    run = replace(behind, ready={"a": 2, "b": 4, "c": 2})
     assert plan_with_trials(plan_replicas, run, Offers()).totals() == {"a": 2, "b": 4, "c": 0}
 
 
 def test_what_runs_does_not_stay_against_bounds_or_for_more_than_is_wanted() -> None:
-    running = replace(AWAY, current={"a": 6}, scheduled={"a": 6}, estimated={})
+    running = replace(AWAY, current={"a": 6}, ready={"a": 6}, estimated={})
     bounded = replace(running, preferences={**AWAY.preferences, "a": Preference(1, maximum=2)}, avoid_disruption=False)
     assert plan_with_trials(plan_replicas, bounded, Offers()).totals()["a"] == 2
     capped = replace(running, limited={"a": 1})
@@ -87,3 +89,10 @@ def test_replicas_that_wait_in_a_cluster_use_its_offer_up() -> None:
     waiting = replace(AWAY, current={"a": 2, "b": 2, "c": 2}, estimated={"a": 2, "b": 2, "c": 0})
     assert plan_replicas(waiting).totals()["c"] == 2
     assert plan_with_trials(plan_replicas, waiting, Offers({"c": 2}, 2)).totals() == plan_replicas(waiting).totals()
+
+
+def test_a_trial_that_has_begun_is_seen_through_although_it_takes_the_room_that_it_was_begun_for() -> None:
+    begun = Demand(1, ("b", "c"), {"b": Preference(0, 1)}, "default/web", {"b": 1, "c": 1}, {"b": 0})
+    for free in ({"b": 1, "c": 1}, {"b": 0, "c": 1}):
+        planner = partial(plan_by_room, Rooms(free, free, {"b": 1, "c": 2}))
+        assert plan_with_trials(planner, begun, Offers({"b": 1}, 1)).totals() == {"b": 1, "c": 1}
