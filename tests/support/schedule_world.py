@@ -75,7 +75,7 @@ class World:
             self.journal,
             Engine(plugins or load_plugins(), monotonic=clock.monotonic),
             clock=clock,
-            options=ScheduleOptions(workers=2, plugin_retry_s=0.05),
+            options=ScheduleOptions(workers=2, plugin_retry_s=0.05, reports_wait_s=0.05),
             caller=caller,
         )
         # The next in the pipeline, without policies: it only passes its turn on.

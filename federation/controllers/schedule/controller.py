@@ -29,7 +29,7 @@ from federation.base.clock import Clock
 from federation.client.protocol import Client
 from federation.controllers.schedule.facts import Facts
 from federation.controllers.schedule.parking import Parking
-from federation.controllers.schedule.reconcile import Reconciler
+from federation.controllers.schedule.reconcile import REPORTED, Reconciler
 from federation.controllers.schedule.report import Reporter
 from federation.controllers.schedule.webhooks import RemoteCaller, WebhookPlugins
 from federation.planning.fedindex import policies_named, type_of_template
@@ -67,6 +67,8 @@ class ScheduleOptions:
     """How long room that a decision gave out counts as used when no report of the member shows it."""
     plugin_retry_s: float = 10.0
     """How long after a remote plugin answered nothing usable it is asked again about an object."""
+    reports_wait_s: float = 10.0
+    """How long after members reported what is free replicas without a place are tried again, all reports together."""
     allows_annotations: bool = True
     """Whether annotations on an object override its policy, as in KubeAdmiral, where its namespace does not say."""
     writes_kubeadmiral_triggers: bool = False
@@ -117,6 +119,7 @@ class ScheduleController:
             clock=clock,
             plugin_retry_s=chosen.plugin_retry_s,
         )
+        self._reports_wait_s = chosen.reports_wait_s
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._namespaces = informers.for_resource(NAMESPACES)
         for informer in (self._namespaced, self._cluster_scoped):
@@ -131,6 +134,7 @@ class ScheduleController:
             Reporter(client, recorder, journal, clock),
             clock=clock,
             options=chosen.units,
+            reports_wait_s=chosen.reports_wait_s,
             parking=self._parking,
             caller=caller,
         )
@@ -188,11 +192,16 @@ class ScheduleController:
         waiting = self._facts.waiting
         name = (new or old or {})["metadata"]["name"]
         if change:
-            self._enqueue_many((*waiting.helped_by(name, change), *self._facts.short.helped_by(name, change)))
+            self._enqueue_many(waiting.helped_by(name, change))
+            self._enqueue_many(self._facts.short.helped_by(name, change), after_s=self._wait_s(change))
         if change & _FOR_ALL:
             self._enqueue_many(key for key in self._all_keys() if key not in waiting)
         elif change & Change.READINESS and self._facts.clusters.is_ready(name):
             self._enqueue_many(key for key in self._facts.following_joins() if key not in waiting)
+
+    def _wait_s(self, change: Change) -> float:
+        """Return when replicas without a place are looked at again that the change may help."""
+        return 0.0 if change & ~REPORTED else self._reports_wait_s
 
     def _on_namespace(self, old: Object | None, new: Object | None) -> None:
         """Look again at the objects whose annotations begin or cease to count."""
@@ -269,12 +278,9 @@ class ScheduleController:
         self._facts.short.mark(woken)
         self._enqueue_many(woken)
 
-    def _enqueue_many(self, keys: Iterable[Key]) -> None:
+    def _enqueue_many(self, keys: Iterable[Key], *, after_s: float = 0.0) -> None:
         for key in keys:
-            self._enqueue(key, _BULK)
-
-    def _enqueue(self, key: Key, kind: int) -> None:
-        self.controller.enqueue(key, priority=_urgency(self._facts.priority_of(key), kind))
+            self.controller.enqueue(key, after_s=after_s, priority=_urgency(self._facts.priority_of(key), _BULK))
 
     def _all_keys(self) -> Iterator[Key]:
         for fed_object in chain(self._namespaced.list(), self._cluster_scoped.list()):

@@ -48,6 +48,8 @@ from federation.scheduling.turn import (
     reserve,
 )
 
+REPORTED = Change.RESOURCES | Change.ANNOTATIONS
+"""What members change every few seconds."""
 _ANYTHING_HELPS = Hope(other=Change.ANY)
 
 
@@ -99,6 +101,7 @@ class Reconciler:
         *,
         clock: Clock,
         options: UnitOptions | None = None,
+        reports_wait_s: float,
         parking: Parking,
         caller: PluginCaller | None = None,
     ) -> None:
@@ -112,6 +115,7 @@ class Reconciler:
         self._options = options or UnitOptions()
         self._caller = caller
         self._parking = parking
+        self._reports_wait_s = reports_wait_s
 
     async def reconcile(self, key: Key) -> Result:
         """Look at the object when it is our turn; write at most one patch of it, and one of its status on trouble."""
@@ -229,10 +233,12 @@ class Reconciler:
         return self._await_help(self._facts.waiting, case.key, hope, snapshot)
 
     def _await_help(self, known: Waiting, key: Key, hope: Hope, seen: Snapshot) -> Result:
-        """Return when the object is looked at again: at once when what helps has happened while it was decided."""
-        if any(hope.is_helped_by(name, change) for name, change in changes(seen, self._facts.clusters.snapshot())):
+        """Return when the object is looked at again: soon when what helps has happened while it was decided."""
+        happened = changes(seen, self._facts.clusters.snapshot())
+        helped = [change for name, change in happened if hope.is_helped_by(name, change)]
+        if helped:
             known.mark((key,))
-            return Result(0.0)
+            return Result(0.0 if any(change & ~REPORTED for change in helped) else self._reports_wait_s)
         return DONE if hope.at is None else Result(max(0.0, (hope.at - self._clock.now()).total_seconds()))
 
     def _await_ignored(self, case: _Case, plugins: Sequence[str]) -> Result:

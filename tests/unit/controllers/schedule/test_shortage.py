@@ -69,12 +69,25 @@ async def test_what_runs_stays_also_where_the_policy_would_not_have_it_now(world
     assert len(world.schedule._facts.short) == 0
 
 
+async def test_where_only_sums_are_known_reports_of_what_is_free_help(world: World) -> None:
+    await world.cluster_status("west", cpu="0")
+    clusters = [{"cluster": "east", "preferences": {"maxReplicas": 4}}, {"cluster": "west"}]
+    await world.policy("p", schedulingMode="Divide", placement=clusters)
+    await world.deployment(policy="p", replicas=9)
+    await world.becomes({"east": 4})
+    await world.idle()
+    for cpu in ("50", "51", "52"):
+        await world.cluster_status("west", cpu=cpu)
+    await world.becomes({"east": 4, "west": 5})
+    await world.idle()
+    assert len(await world.journaled()) == 2, "all reports together lead to one decision"
+
+
 async def test_time_gives_missing_replicas_a_place(world: World) -> None:
     until = datetime.now(UTC) + timedelta(seconds=0.3)
     closed = [{"cluster": "west", "validUntil": until.isoformat()}]
     request = {names.MIGRATION_CONFIGURATION: json.dumps({"workloadMigrations": closed})}
     await world.policy("p", schedulingMode="Divide", placement=limits(east=3, north=3, west=3))
     await world.deployment(policy="p", replicas=9, annotations=request)
-    await world.becomes({"east": 3, "north": 3})
     await world.becomes({"east": 3, "north": 3, "west": 3})
     assert datetime.now(UTC) >= until
