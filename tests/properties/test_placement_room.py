@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from federation.planning.placement.binpack import plan_binpack
 from federation.planning.placement.replicas import Demand, Preference, plan_replicas
-from federation.planning.placement.room import Rooms, plan_by_room, plan_within
+from federation.planning.placement.room import Rooms, held_of, plan_by_room, plan_within
 
 CLUSTERS = tuple("abcdef")
 
@@ -161,3 +161,19 @@ def test_what_bounds_leave_goes_to_the_one_cluster_without_bound() -> None:
     plan = plan_by_room(Rooms(free, free, {"a": 1, "b": 10**6}), demand, steps)
     assert plan.replicas == {"a": 9_995, "b": 5}
     assert len(steps) <= 4
+
+
+@given(demands(avoid_disruption=True), rooms(), st.data())
+def test_a_scale_down_leaves_minimums_where_they_run_as_long_as_others_have_more(
+    demand: Demand, room: Rooms, data: st.DataObject
+) -> None:
+    held = held_of(demand)
+    minimums = {cluster: data.draw(st.integers(0, 5)) for cluster in demand.clusters}
+    total = data.draw(st.integers(0, sum(held.values())))
+    preferences = {cluster: Preference(0, least) for cluster, least in minimums.items()}
+    plan = plan_by_room(room, replace(demand, total=total, preferences=preferences)).totals()
+    kept = {cluster: min(minimums[cluster], count) for cluster, count in held.items()}
+    if total >= sum(kept.values()):
+        assert all(plan.get(cluster, 0) >= least for cluster, least in kept.items())
+    else:
+        assert all(plan.get(cluster, 0) <= least for cluster, least in kept.items())

@@ -63,7 +63,7 @@ def plan_by_room(rooms: Rooms, demand: Demand, steps: Steps | None = None) -> Pl
     plan = present if demand.avoid_disruption else [0] * len(present)
     missing = demand.total - sum(plan)
     if missing < 0:
-        plan = _take(table, -missing, plan)
+        plan = _take(table, demand, -missing, plan)
         table.note("scaleDown", plan, missing)
         return table.to_plan(demand, held, plan)
     bounds = bounds_of(demand)
@@ -254,16 +254,20 @@ def _add(table: _Table, plan: list[int], spare: list[int], bounds: Counts, name:
     return result
 
 
-def _take(table: _Table, amount: int, plan: Sequence[int]) -> list[int]:
+def _take(table: _Table, demand: Demand, amount: int, plan: Sequence[int]) -> list[int]:
     """Take so many from the clusters in proportion to what they have; what rounding leaves over, from the fullest.
 
     Clusters in which pods wait for room go first, with up to half of what they have: what they lose is used at once.
+    Minimums go last.
     """
-    result = list(plan)
+    result, own = list(plan), demand.preferences
     waiting = table.rooms.waiting.get
     half = {at: min(-(-count // 2), waiting(table.names[at], 0)) for at, count in enumerate(plan) if count}
-    for is_first in (True, False):
-        most = [(at, half[at] if is_first else result[at]) for at in half if not is_first or half[at]]
+    least = {at: own[name].minimum for at in half if (name := table.names[at]) in own and own[name].minimum}
+    rounds = ((half, least), (None, least), (None, {})) if least else ((half, least), (None, least))
+    for some, kept in rounds:
+        most = [(at, min(some[at] if some else result[at], result[at] - kept.get(at, 0))) for at in half]
+        most = [(at, count) for at, count in most if count > 0]
         part = min(amount, sum(count for _, count in most))
         if part:
             places, counts = zip(*most, strict=True)
