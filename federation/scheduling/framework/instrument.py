@@ -1,7 +1,8 @@
 """Metrics of the scheduler, kept out of the plugins (STYLE 31, 35).
 
 Time comes in as a function, because this layer has no clock: without one nothing is measured and nothing costs. A
-plugin is timed once per extension point and decision, over all clusters, not once per cluster.
+plugin is timed once per extension point and decision, over all clusters that it is asked about; where every answer is
+kept (`memo.py`) nobody is asked and nothing is recorded.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ _decision_duration = Histogram(
 )
 _plugin_duration = Histogram(
     "federation_scheduling_plugin_duration_seconds",
-    "Time of one plugin at one extension point, over all clusters of a decision",
+    "Time of one plugin at one extension point, over all clusters that it was asked about for a decision",
     ["point", "plugin"],
     buckets=_BUCKETS_S,
 )

@@ -1,13 +1,12 @@
 """Results that are kept from one decision to the next and from one snapshot to the next.
 
 A thousand Deployments under one policy ask filters and scores the same questions, and between two of them only a member
-or two have reported. So what came out for units of one shape (see `Shaped`) is kept with the clusters that it
-is about, and only clusters that are other objects since then are asked about again: a cluster's identity is its content
+or two have reported. So what came out for units of one shape (see `Shaped`) is kept with the clusters that it is about,
+and only clusters that are other objects since then are asked about again: a cluster's identity is its content
 (`ClusterCache`). What is kept has no influence on decisions, only on their cost.
 
-A `Memo` lives as long as its framework. It holds on to clusters that changed for `_AGE_MAX` snapshots at the most, so
-that shapes which nobody asks about any more do not keep old clusters in memory. `sieve.py` and `ranking.py` keep their
-results here.
+A `Memo` lives as long as its framework. What nobody asks about any more is forgotten when about as many clusters have
+changed as there are, so that it does not keep old ones in memory. `sieve.py` and `ranking.py` keep their results here.
 """
 
 from collections.abc import Callable, Hashable
@@ -20,7 +19,7 @@ from federation.scheduling.framework.types import Cluster
 _SHAPES_MAX = 128
 """The oldest shape goes when there are more."""
 _AGE_MAX = 256
-"""Snapshots after which results that were not asked for are forgotten."""
+"""Changed clusters after which results that were not asked for are forgotten; at least as many as there are."""
 
 
 class Roster:
@@ -28,7 +27,8 @@ class Roster:
 
     def __init__(self) -> None:
         self.clusters: tuple[Cluster, ...] = ()
-        self.snapshots = 0
+        self.age = 0
+        """How many clusters have changed so far."""
         self.members = 0
         """Counts up when other clusters take part, or in another order."""
         self._known: dict[int, tuple[tuple[Cluster, ...], tuple[int, ...]]] = {}
@@ -38,9 +38,10 @@ class Roster:
         if clusters is self.clusters:
             return
         old, self.clusters = self.clusters, clusters
-        self.snapshots += 1
         self._known.clear()
-        if len(old) != len(clusters) or any(old[at].name != clusters[at].name for at in self.changed(old)):
+        changed = self.changed(old) if len(old) == len(clusters) else ()
+        self.age += len(changed)
+        if len(old) != len(clusters) or any(old[at].name != clusters[at].name for at in changed):
             self.members += 1
 
     def changed(self, old: tuple[Cluster, ...]) -> tuple[int, ...]:
@@ -82,15 +83,15 @@ class Memo(Generic[R]):
         if roster.members != self._members:
             self._kept.clear()
             self._members = roster.members
-        elif roster.snapshots - self._aged_in >= _AGE_MAX:
-            oldest, self._aged_in = roster.snapshots - _AGE_MAX, roster.snapshots
+        elif roster.age - self._aged_in >= max(_AGE_MAX, len(roster.clusters)):
+            oldest, self._aged_in = self._aged_in, roster.age
             self._kept = {shape: known for shape, known in self._kept.items() if known.used_in > oldest}
         known = self._kept.get(shape)
         if known is None:
             if len(self._kept) >= _SHAPES_MAX:
                 del self._kept[next(iter(self._kept))]
             known = self._kept[shape] = self._make()
-        known.used_in = roster.snapshots
+        known.used_in = roster.age
         if known.clusters is roster.clusters:
             return known, ()
         return known, roster.changed(known.clusters) if known.clusters else tuple(range(len(roster.clusters)))
