@@ -78,18 +78,21 @@ def _find_irreplaceable(demand: Demand, totals: Mapping[str, int], steps: Steps 
     """Return replicas that run, that the plan takes away, and for which none of those that it leaves runs yet.
 
     What is believed follows what runs only after a while, and what was placed elsewhere may never run: members' own
-    counts decide. The bounds of policy and user go before, and so does what a planner places nowhere.
+    counts decide. The bounds of policy and user go before, and so does what a planner places nowhere on purpose: where
+    less is believed to fit than runs it is none.
     """
     caps = bounds_of(replace(demand, estimated={}))
     runs = {c: min(demand.current.get(c, 0), n, caps.get(c, n)) for c, n in demand.ready.items()}
     runs = {cluster: runs[cluster] for cluster in demand.clusters if runs.get(cluster)}
     left = sum(min(count, totals.get(cluster, 0)) for cluster, count in runs.items())
-    missing = min(demand.total, sum(totals.values()), sum(runs.values())) - left
+    missing = min(demand.total, sum(runs.values())) - left
+    elsewhere = sum(totals.values()) - left
     taken = {cluster: count - totals.get(cluster, 0) for cluster, count in runs.items()}
     stay: dict[str, int] = {}
     for cluster in sorted(taken, key=lambda name: (-taken[name], name)):
-        if extra := max(0, min(taken[cluster], missing)):
-            stay[cluster], missing = extra, missing - extra
+        most = missing if cluster in demand.estimated else min(missing, elsewhere)
+        if extra := max(0, min(taken[cluster], most)):
+            stay[cluster], missing, elsewhere = extra, missing - extra, elsewhere - extra
     if stay and steps is not None:
         steps.append({"step": "hold", "untilOthersRun": stay})
     return stay

@@ -5,7 +5,7 @@ from functools import partial
 
 from federation.planning.placement.binpack import plan_binpack
 from federation.planning.placement.failback import Offers, plan_with_trials
-from federation.planning.placement.replicas import Demand, Preference, Steps, plan_replicas
+from federation.planning.placement.replicas import Demand, Plan, Preference, Steps, plan_replicas
 from federation.planning.placement.room import Rooms, plan_by_room
 
 AWAY = Demand(
@@ -83,6 +83,18 @@ def test_what_runs_does_not_stay_against_bounds_or_for_more_than_is_wanted() -> 
     assert plan_with_trials(plan_replicas, capped, Offers()).totals()["a"] == 1
     fewer = replace(running, total=3)
     assert plan_with_trials(plan_replicas, fewer, Offers()).totals() == {"a": 3, "b": 0, "c": 0}
+
+
+def test_what_runs_beyond_what_is_believed_stays_also_when_its_planner_places_it_nowhere() -> None:
+    bounds = {"a": Preference(1), "b": Preference(2, 1, 1)}
+    behind = Demand(4, ("a", "b"), bounds, "default/web", {"a": 2, "b": 1}, {"a": 0, "b": 1}, ready={"a": 2, "b": 1})
+
+    def timid(demand: Demand, steps: Steps | None = None) -> Plan:
+        return Plan({"a": 0, "b": 1}, {"a": 1})
+
+    assert plan_with_trials(timid, behind, Offers()).totals() == {"a": 2, "b": 1}
+    on_purpose = replace(behind, estimated={})
+    assert plan_with_trials(timid, on_purpose, Offers()).totals() == {"a": 1, "b": 1}
 
 
 def test_replicas_that_wait_in_a_cluster_use_its_offer_up() -> None:
