@@ -40,6 +40,8 @@ class EventOptions:
 
     queue_max: int = 4096
     """Distinct reports that wait to be written; more are dropped and counted."""
+    writes_max: int = 16
+    """Reports that are written at the same time: one commit of the store takes all of them."""
     remembered_max: int = 4096
     """Written Events that can still be counted up."""
     remembered_s: float = 600.0
@@ -152,13 +154,17 @@ class EventRecorder:
                 self._idle.set()
                 self._arrived.clear()
                 await self._arrived.wait()
-            report, waiting = self._queue.popitem(last=False)
-            try:
-                await self._write(report, waiting)
-                _written.labels(report.type).inc()
-            except (ApiError, ClusterError) as failure:
-                _dropped.labels("refused").inc()
-                _log.debug("event not written", reason=report.reason, kind=report.kind, error=str(failure))
+            async with asyncio.TaskGroup() as writes:
+                for _ in range(min(len(self._queue), self._options.writes_max)):
+                    writes.create_task(self._deliver(*self._queue.popitem(last=False)))
+
+    async def _deliver(self, report: _Report, waiting: _Waiting) -> None:
+        try:
+            await self._write(report, waiting)
+            _written.labels(report.type).inc()
+        except (ApiError, ClusterError) as failure:
+            _dropped.labels("refused").inc()
+            _log.debug("event not written", reason=report.reason, kind=report.kind, error=str(failure))
 
     def _put(self, report: _Report, resource_version: str) -> None:
         now = self._clock.now()

@@ -127,7 +127,7 @@ def compare(old: Cluster | None, new: Cluster) -> Change:
         change |= Change.READINESS
     if old.is_terminating != new.is_terminating:
         change |= Change.TERMINATION
-    if (old.allocatable, old.available, old.node_classes) != (new.allocatable, new.available, new.node_classes):
+    if _resources(old) != _resources(new):
         change |= Change.RESOURCES
     if _annotations(old) != _annotations(new):
         change |= Change.ANNOTATIONS
@@ -157,12 +157,16 @@ def digest_of(cluster: Cluster) -> bytes:
             cluster.taints,
             sorted(cluster.api_types),
             (cluster.is_ready, cluster.is_terminating),
-            (cluster.allocatable, cluster.available, cluster.node_classes),
+            _resources(cluster),
             sorted(cluster.omitted_node_labels),
         )
         digest = blake2b(orjson.dumps(content, default=list, option=orjson.OPT_SORT_KEYS), digest_size=8).digest()
         cluster.memo[digest_of] = digest
     return digest
+
+
+def _resources(cluster: Cluster) -> tuple[Any, ...]:
+    return cluster.allocatable, cluster.available, cluster.waiting, cluster.node_classes
 
 
 def _annotations(cluster: Cluster) -> Mapping[str, str]:

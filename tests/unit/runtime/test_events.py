@@ -124,6 +124,17 @@ async def test_reporting_never_raises(client, clock, server, start) -> None:
     assert [event["message"] for event in await events(server)] == ["later"]
 
 
+async def test_more_reports_than_are_written_at_once_all_arrive_once(client, clock, server, start) -> None:
+    recorder = EventRecorder(client, clock=clock, options=EventOptions(writes_max=3))
+    objects = [{**WEB, "metadata": {**WEB["metadata"], "name": f"web-{number}"}} for number in range(10)]
+    start(recorder.run())
+    for obj in objects * 2:
+        recorder.event(obj, NORMAL, "Scheduled", "east 1")
+    await recorder.wait_idle()
+    told = [(event["involvedObject"]["name"], event["count"]) for event in await events(server)]
+    assert sorted(told) == [(f"web-{number}", 2) for number in range(10)]
+
+
 async def test_memory_of_written_events_is_bounded(client, clock, server, start) -> None:
     recorder = EventRecorder(client, clock=clock, options=EventOptions(remembered_max=1))
     start(recorder.run())

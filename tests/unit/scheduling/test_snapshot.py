@@ -22,7 +22,10 @@ def source(name: str = "east", **changes: Any) -> dict[str, Any]:
                 {"type": "Ready", "status": "True" if ready else "False", "lastProbeTime": changes.get("probed")},
             ],
             "apiResourceTypes": changes.get("kinds", []),
-            "resources": {"available": {"cpu": changes.get("cpu", "1")}},
+            "resources": {
+                "available": {"cpu": changes.get("cpu", "1")},
+                "waiting": {"cpu": changes.get("waiting", "0")},
+            },
         },
     }
 
@@ -44,6 +47,7 @@ def test_a_heartbeat_changes_nothing() -> None:
         ({"ready": False}, Change.READINESS),
         ({"terminating": True}, Change.TERMINATION),
         ({"cpu": "500m"}, Change.RESOURCES),
+        ({"waiting": "2"}, Change.RESOURCES),
         ({"joined": False}, Change.MEMBERSHIP),
     ],
 )
