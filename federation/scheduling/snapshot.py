@@ -127,7 +127,7 @@ def compare(old: Cluster | None, new: Cluster) -> Change:
         change |= Change.READINESS
     if old.is_terminating != new.is_terminating:
         change |= Change.TERMINATION
-    if _resources(old) != _resources(new):
+    if _resources(old) != _resources(new) or old.omitted_node_labels != new.omitted_node_labels:
         change |= Change.RESOURCES
     if _annotations(old) != _annotations(new):
         change |= Change.ANNOTATIONS
@@ -148,8 +148,8 @@ def changes(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, Change]]:
 
 def digest_of(cluster: Cluster) -> bytes:
     """Return the hash of what decisions can depend on of the cluster."""
-    digest: bytes | None = cluster.memo.get(digest_of)
-    if digest is None:
+    known: bytes | None = cluster.memo.get(digest_of)
+    if known is None:
         content = (
             cluster.name,
             cluster.labels,
@@ -161,8 +161,8 @@ def digest_of(cluster: Cluster) -> bytes:
             sorted(cluster.omitted_node_labels),
         )
         digest = blake2b(orjson.dumps(content, default=list, option=orjson.OPT_SORT_KEYS), digest_size=8).digest()
-        cluster.memo[digest_of] = digest
-    return digest
+        known = cluster.keep(digest_of, digest)
+    return known
 
 
 def _resources(cluster: Cluster) -> tuple[Any, ...]:

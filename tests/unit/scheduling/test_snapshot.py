@@ -25,6 +25,7 @@ def source(name: str = "east", **changes: Any) -> dict[str, Any]:
             "resources": {
                 "available": {"cpu": changes.get("cpu", "1")},
                 "waiting": {"cpu": changes.get("waiting", "0")},
+                "omittedNodeLabels": changes.get("omitted", []),
             },
         },
     }
@@ -48,6 +49,7 @@ def test_a_heartbeat_changes_nothing() -> None:
         ({"terminating": True}, Change.TERMINATION),
         ({"cpu": "500m"}, Change.RESOURCES),
         ({"waiting": "2"}, Change.RESOURCES),
+        ({"omitted": ["disk"]}, Change.RESOURCES),
         ({"joined": False}, Change.MEMBERSHIP),
     ],
 )
