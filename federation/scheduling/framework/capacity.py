@@ -26,7 +26,6 @@ from federation.scheduling.framework.types import (
     SchedulingUnit,
 )
 
-_SHAPES_MAX = 1024
 _NAME, _WAITING = attrgetter("name"), attrgetter("waiting")
 _NOTHING: Mapping[PodShape, "_Answer"] = {}
 _Request = tuple[tuple[str, int], ...]
@@ -79,7 +78,7 @@ def carry_over(old: Cluster, new: Cluster) -> None:
 
     So this is paid once per report, by that cluster alone, and not by the decision that comes next.
     """
-    new.memo[carry_over] = {pod: _compute(new, pod) for pod in old.memo if isinstance(pod, PodShape)}
+    new.keep(carry_over, {pod: _compute(new, pod) for pod in old.memo if isinstance(pod, PodShape)})
 
 
 def _answer(cluster: Cluster, pod: PodShape) -> _Answer:
@@ -87,10 +86,7 @@ def _answer(cluster: Cluster, pod: PodShape) -> _Answer:
     known: _Answer | None = memo.get(pod)
     if known is None:
         carried = memo.get(carry_over, _NOTHING)
-        known = carried.get(pod) or _compute(cluster, pod)
-        if len(memo) >= _SHAPES_MAX:
-            memo.clear()
-        memo[pod] = known
+        known = cluster.keep(pod, carried.get(pod) or _compute(cluster, pod))
     return known
 
 

@@ -30,6 +30,8 @@ from federation.scheduling.framework.sieve import Sieve
 from federation.scheduling.framework.types import Change, Cluster, ClusterScore, Division, error
 
 _CLUSTER, _NAME = itemgetter(0), attrgetter("name")
+_SELECTIONS_MAX = 64
+"""Shapes of units that the selection is kept for of the same scores; when there are more they are all made anew."""
 
 
 class Framework:
@@ -77,6 +79,8 @@ class Framework:
                 shapes = None
         clusters = entries.clusters if isinstance(entries, BestFirst) else tuple([entry.cluster for entry in entries])
         if shapes is not None:
+            if len(scored.selected) >= _SELECTIONS_MAX:
+                scored.selected.clear()
             scored.selected[shapes] = clusters, tuple(cycle.selections)
         return clusters
 

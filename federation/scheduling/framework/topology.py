@@ -60,8 +60,7 @@ class _Keys:
 
     def path_of(self, cluster: Cluster) -> tuple[str | None, ...]:
         """Return the values of a cluster's labels, and keep them with it."""
-        path = cluster.memo[self] = tuple(map(cluster.labels.get, self.labels))
-        return path
+        return cluster.keep(self, tuple(map(cluster.labels.get, self.labels)))
 
 
 @lru_cache(maxsize=128)

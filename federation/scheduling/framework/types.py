@@ -6,17 +6,18 @@ quantity or a label list. Quantities are integers: `cpu` in thousandths of a cor
 rounded up. Read `interfaces.py` next, then any file of `plugins/federation_plugins`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Flag, StrEnum, auto
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from federation.api.selectors import ClusterTerms
 from federation.planning.placement.failback import Offers
 from federation.planning.placement.tree import SpreadConstraint
 
+T = TypeVar("T")
 CPU = "cpu"
 MEMORY = "memory"
 PODS = "pods"
@@ -25,6 +26,8 @@ NVIDIA_GPU = "nvidia.com/gpu"
 KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"
 """Of resources that Katalyst reclaims from pods that do not use what they requested."""
 
+_KEPT_MAX = 1024
+"""Values that are kept with one cluster: shapes of pods and sets of labels that were asked about."""
 Resources = Mapping[str, int]
 """Resource name → amount; `cpu` in thousandths, the rest in whole units."""
 
@@ -295,7 +298,7 @@ class Cluster:
     member has not reported. `node_classes` says what is free node by node (`capacity.py` reads it), None when the
     member does not tell; labels with an omitted key are unknown. `waiting` is what pods without a node request.
     `source` is the FederatedCluster it was made from: read-only, for plugins that need a field of their own. `memo`
-    keeps what was computed from the cluster.
+    has what was computed from the cluster; `keep` adds to it.
     """
 
     name: str
@@ -316,6 +319,13 @@ class Cluster:
     def used(self, resource: str) -> int:
         """Return how much of the resource is taken: allocatable less available."""
         return self.allocatable.get(resource, 0) - self.available.get(resource, 0)
+
+    def keep(self, key: Hashable, value: T) -> T:
+        """Put a value that follows from the cluster into its memo, and return it; a full memo is emptied first."""
+        if len(self.memo) >= _KEPT_MAX:
+            self.memo.clear()
+        self.memo[key] = value
+        return value
 
 
 class ClusterScore(NamedTuple):

@@ -123,6 +123,16 @@ def test_a_plugin_is_not_asked_about_clusters_that_are_out_already() -> None:
     assert asked == ["east", "west"]
 
 
+def test_selections_of_many_shapes_do_not_pile_up() -> None:
+    selects = plugin(select=lambda unit, scored, state: scored, select_shape=lambda unit: unit.max_clusters)
+    engine = engine_with(p=plugin(score=lambda *_: 1, shape=lambda _: ()), q=selects)
+    profile = Profile(score=refs("p"), select=refs("q"))
+    for number in range(200):
+        decision = decide(engine, profile, a_unit(max_clusters=number))
+    assert decision.scored is not None
+    assert len(decision.scored.selected) <= 64
+
+
 def test_whoever_does_not_tell_its_shape_has_all_filters_asked() -> None:
     asked: list[str] = []
 

@@ -260,3 +260,10 @@ def test_the_domains_of_the_same_clusters_are_found_once_and_a_changed_label_mak
         str(child): child.clusters for child in domains_of(to_constraints([spread("zone")]), clusters).root.parts()
     }
     assert other == {"(no label)": ("e1", "e2", "u1")}
+
+
+def test_labels_that_many_policies_spread_over_do_not_pile_up_with_a_cluster() -> None:
+    cluster = a_cluster("e1").labelled(region="eu").built()
+    for number in range(3000):
+        domains_of(to_constraints([spread(f"level-{number}")]), (cluster,))
+    assert len(cluster.memo) < 1100
