@@ -18,6 +18,9 @@ from federation.cli.printing import a_table, print_table, to_age, to_console
 from federation.cli.session import Session
 from federation.client.kubeconfig import load_kubeconfig
 
+_WIDE = 120
+"""Columns of a terminal from which on several labels stand in one line."""
+
 
 def to_join_request(
     name: str, kubeconfig: Path, context: str, labels: str, taints: str, *, use_service_account: bool
@@ -64,8 +67,9 @@ async def show(session: Session, output: str) -> None:
     for heading in ("TAINTS", "LABELS"):
         table.add_column(heading, overflow="fold")
     now = SystemClock().now()
+    separator = "," if not console.is_terminal else ", " if console.width >= _WIDE else "\n"
     for item in sorted(items, key=lambda i: i["metadata"]["name"]):
-        table.add_row(*_row(item, now, ", " if console.is_terminal else ","))
+        table.add_row(*_row(item, now, separator))
     print_table(console, table)
 
 

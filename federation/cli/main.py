@@ -204,7 +204,7 @@ def clusters_command(
     output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table or json.")] = "table",
 ) -> None:
     """List the members and what they have free."""
-    _check_output(output)
+    _check_output(output, "table or json")
     _execute(clusters.show(Session(kubeconfig, context), output))
 
 
@@ -222,7 +222,7 @@ def why_command(
     diff: Annotated[bool, typer.Option("--diff", help="Compare it with the one before.")] = False,
     output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, json or yaml.")] = "table",
 ) -> None:
-    r"""Explain where an object runs, and why.
+    """Explain where an object runs, and why.
 
     For every cluster: how many replicas and by which scores, or which plugin rejected it and the reason; then the
     division step by step.
@@ -231,9 +231,8 @@ def why_command(
     fedctl why deployment/web                 the newest decision
     fedctl why deployment/web --at 2h         the one that was in force then
     fedctl why deployment/web --diff          what it changed
-    """
-    if output not in ("table", "json", "yaml"):
-        raise typer.BadParameter("must be table, json or yaml", param_hint="--output")
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    _check_output(output, "table, json or yaml")
     asked = "/".join(target)  # `deployment nginx`, as kubectl takes it, too
     _execute(why.why(Session(kubeconfig, context), why.Question(asked, namespace, at, diff, output)))
 
@@ -278,7 +277,7 @@ def plan_command(
     context: Context = "",
     output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, json or yaml.")] = "table",
 ) -> None:
-    r"""Show what a change would do, and change nothing.
+    """Show what a change would do, and change nothing.
 
     For every object that it concerns: which clusters get how many replicas and what else changes there; replicas
     without a place; what clusters have free afterwards. What is wished for can be given several times.
@@ -290,9 +289,8 @@ def plan_command(
     fedctl plan --replicas deployment/web=12 --explain
     fedctl plan --cluster-down east
     fedctl plan --taint east=maintenance=yes:NoExecute --out drain.plan
-    """
-    if output not in ("table", "json", "yaml"):
-        raise typer.BadParameter("must be table, json or yaml", param_hint="--output")
+    """  # noqa: D301  # as above
+    _check_output(output, "table, json or yaml")
     from federation.cli.plan import command, manifests, wishes  # noqa: PLC0415  # see the module's docstring
 
     try:
@@ -347,9 +345,9 @@ def version() -> None:
     print(__version__)
 
 
-def _check_output(output: str) -> None:
-    if output not in ("table", "json"):
-        raise typer.BadParameter("must be table or json", param_hint="--output")
+def _check_output(output: str, allowed: str) -> None:
+    if output not in allowed.replace(" or ", ", ").split(", "):
+        raise typer.BadParameter(f"must be {allowed}", param_hint="--output")
 
 
 def main() -> None:

@@ -100,7 +100,8 @@ def test_a_namespace_may_be_planned_with_what_goes_there(fed: Federation, tmp_pa
 
 def test_thoughts_and_mistakes_are_refused(fed: Federation, tmp_path: Path) -> None:
     kept = str(tmp_path / "plan.json")
-    run(fed, "plan", "--cluster-down", "member-3", "--out", kept)
+    shown = run(fed, "plan", "--cluster-down", "member-3", "--out", kept)
+    assert shown.stdout.splitlines()[-1].endswith("; it cannot be applied: --cluster-down member-3 is only a thought")
     refused = run(fed, "apply-plan", kept, code=1)
     assert refused.stderr == "fedctl: this plan cannot be applied: --cluster-down member-3 is only a thought\n"
     wrong = tmp_path / "wrong.json"

@@ -31,7 +31,7 @@ from federation.cli.plan.planfile import (
 from federation.cli.plan.reading import read_world
 from federation.cli.plan.show import print_plan
 from federation.cli.plan.wishes import Wanted, Wishes, to_wanted
-from federation.cli.printing import to_console
+from federation.cli.printing import to_console, to_count
 from federation.cli.session import Session
 from federation.client.outcalls import Outcalls
 from federation.client.protocol import Client
@@ -101,10 +101,10 @@ async def plan(session: Session, wishes: Wishes, output: Output) -> int:
     if output.out is not None:
         _keep(output.out, result, world, wanted)
     took = (
-        f"{result.looked_at} object{'' if result.looked_at == 1 else 's'} looked at in {computed_s - read_s:.2f} s"
+        f"{to_count(result.looked_at, 'object')} looked at in {computed_s - read_s:.2f} s"
         f" (the world read in {read_s - started_s:.2f} s)"
     )
-    _print(to_console(), result, output, took)
+    _print(to_console(), result, output, took, wanted.thoughts)
     return SOMETHING_CHANGES if result.changed else NOTHING_CHANGES
 
 
@@ -112,7 +112,7 @@ def _keep(path: Path, result: Plan, world: World, wanted: Wanted) -> None:
     write_plan_file(path, to_plan_file(result, world, wanted.edits, wanted.changes, wanted.thoughts))
 
 
-def _print(console: Console, result: Plan, output: Output, took: str) -> None:
+def _print(console: Console, result: Plan, output: Output, took: str, thoughts: Sequence[str]) -> None:
     if output.form == "json":
         print(orjson.dumps(to_json(result), option=orjson.OPT_INDENT_2).decode())
     elif output.form == "yaml":
@@ -128,7 +128,10 @@ def _print(console: Console, result: Plan, output: Output, took: str) -> None:
         )
         if output.out is not None:
             path = shlex.quote(str(output.out))
-            console.print(f"kept in {path}; apply it with: fedctl apply-plan {path}", markup=False, soft_wrap=True)
+            then = f"apply it with: fedctl apply-plan {path}"
+            if thoughts:
+                then = f"it cannot be applied: {', '.join(thoughts)} is only a thought"
+            console.print(f"kept in {path}; {then}", markup=False, soft_wrap=True)
 
 
 async def apply_plan(session: Session, path: Path, *, wait: bool, timeout_s: float) -> int:

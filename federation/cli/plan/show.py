@@ -39,9 +39,9 @@ def print_plan(
         print_wrapped(
             console,
             "",
-            f"{entry.cluster} down: {to_count(entry.objects, 'object')} with {to_count(entry.replicas, 'replica')} stay"
-            f" assigned to it. A cluster that does not answer keeps what it has; with"
-            f" --taint {entry.cluster}=KEY:NoExecute you see where they would go.",
+            f"{entry.cluster} down: {to_count(entry.objects, 'object')} with {to_count(entry.replicas, 'replica')}"
+            f" {'stays' if entry.objects == 1 else 'stay'} assigned to it. A cluster that does not answer keeps what"
+            f" it has; with --taint {entry.cluster}=KEY:NoExecute you see where they would go.",
         )
         console.print()
     if plan.rooms:

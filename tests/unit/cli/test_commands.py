@@ -247,6 +247,9 @@ def test_help_fits_a_narrow_terminal_and_names_what_values_are(command: str, mon
     monkeypatch.setenv("COLUMNS", "80")
     text = fedctl(None, *filter(None, (command,)), "--help").stdout
     assert [line for line in text.splitlines() if len(line) > 80] == []
+    assert "\\b" not in text
+    examples = [line for line in text.splitlines() if line.startswith(f"  fedctl {command} ")]
+    assert len(examples) == {"why": 3, "plan": 4}.get(command, 0)
     options = [line for line in text.splitlines() if line.lstrip().startswith("-")]
     assert [line for line in options if "<" in line.partition("--")[2].partition("  ")[0]] == []
 

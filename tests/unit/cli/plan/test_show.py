@@ -98,4 +98,4 @@ def test_long_plans_are_cut_and_say_so() -> None:
 def test_a_cluster_that_is_down_is_told_with_what_stays_there() -> None:
     world = a_usual_world()
     text = shown(plan(world, change(world, FEDERATED_CLUSTERS, as_down(a_cluster("east")))))
-    assert "east down: 1 object with 3 replicas stay assigned to it." in text
+    assert "east down: 1 object with 3 replicas stays assigned to it." in text
