@@ -21,7 +21,7 @@ from federation.api.resources import (
     Object,
     Resource,
 )
-from federation.base.clock import SystemClock
+from federation.base.clock import Clock, SystemClock
 from federation.client.local import LocalClient
 from federation.client.protocol import PatchType
 from federation.controllers.override import controller as override
@@ -58,9 +58,12 @@ class World:
     """What a test changes and looks at."""
 
     def __init__(
-        self, registry: Registry, plugins: PluginRegistry | None = None, caller: RemoteCaller | None = None
+        self,
+        registry: Registry,
+        clock: Clock,
+        plugins: PluginRegistry | None = None,
+        caller: RemoteCaller | None = None,
     ) -> None:
-        clock = SystemClock()
         self.client = LocalClient(registry)
         self.controllers_client = CountingClient(registry)
         self.informers = Informers(self.controllers_client)
@@ -285,15 +288,15 @@ def pending_of(fed_object: Object) -> str:
 
 @asynccontextmanager
 async def schedule_world(
-    plugins: PluginRegistry | None = None, caller: RemoteCaller | None = None
+    plugins: PluginRegistry | None = None, caller: RemoteCaller | None = None, clock: Clock | None = None
 ) -> AsyncIterator[World]:
-    """Run a world with the shipped federated types and the namespace default."""
-    store = MemoryStore()
-    registry = Registry(store, clock=SystemClock())
+    """Run a world with the shipped federated types and the namespace default; in real time without a clock."""
+    store, clock = MemoryStore(), clock or SystemClock()
+    registry = Registry(store, clock=clock)
     tasks = [asyncio.create_task(store.run())]
     try:
         await registry.install_crds(crd_manifests())
-        world = World(registry, plugins, caller)
+        world = World(registry, clock, plugins, caller)
         existing = {item["metadata"]["name"] for item in (await world.client.list(NAMESPACES)).items}
         if "default" not in existing:
             await world.client.create(

@@ -254,7 +254,7 @@ class Reconciler:
         """Let the object wait for the plugin that failed, or for anything when the profile cannot work."""
         if due.only_adds:
             self._facts.short.mark((case.key,))  # What has helped was not made use of.
-            await self._reporter.journal(case.subject, decision.outcome, explanation, case.started_s)
+            await self._reporter.tried_again(case.subject, decision.outcome, explanation, case.started_s)
         else:
             stuck = Stuck(decision.outcome, decision.reason)
             await self._fail(case, stuck, explanation, hope=NO_CLUSTER_HELPS if has_asked else _ANYTHING_HELPS)
@@ -289,7 +289,8 @@ class Reconciler:
             type_ = WARNING if decision.shortage else NORMAL
             self._reporter.event(case.subject, type_, names.EVENT_SCHEDULED, message)
         explanation["isChanged"] = is_moved
-        if without and not is_moved and due.verdict.changed == (IGNORED_PLUGINS,):
+        is_retry = due.only_adds or (bool(without) and due.verdict.changed == (IGNORED_PLUGINS,))
+        if is_retry and not is_moved:
             await self._reporter.tried_again(case.subject, decision.outcome, explanation, case.started_s)
         else:
             await self._reporter.journal(case.subject, decision.outcome, explanation, case.started_s)

@@ -76,11 +76,14 @@ class Reporter:
     async def tried_again(
         self, subject: Subject, outcome: str, explanation: Mapping[str, Any], started_s: float
     ) -> None:
-        """Tell the journal that a plugin was still ignored: counted on the object's newest record if that says so."""
+        """Tell the journal that nothing came of another decision: counted on the newest record if that says the same.
+
+        Otherwise what is tried every few seconds would displace the records of what was decided.
+        """
         group, kind, namespace, name = _identity(subject)
         wanted = DecisionFilter(group=group, kind=kind, namespace=namespace, name=name)
         newest = next(iter(await self._journal.query(wanted)), None)
-        if newest is None or orjson.loads(newest.explanation).get("ignored") != _plain(explanation.get("ignored")):
+        if newest is None or newest.outcome != outcome or _gist(orjson.loads(newest.explanation)) != _gist(explanation):
             await self.journal(subject, outcome, explanation, started_s)
         else:
             await self.repeated(subject, newest.at)
@@ -115,8 +118,10 @@ class Reporter:
         )
 
 
-def _plain(value: Any) -> Any:
-    return orjson.loads(orjson.dumps(value))
+def _gist(explanation: Mapping[str, Any]) -> bytes:
+    """Return what of a decision is news: where replicas are, how many are not, and whoever failed; no scores."""
+    told = [explanation.get(key) for key in ("reason", "placements", "unplaced", "ignored", "failed")]
+    return orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
 
 
 def _identity(subject: Subject) -> Identity:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from tests.support.schedule_world import World, schedule_world
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+from federation.base.clock import ManualClock
 
 
 @pytest.fixture
@@ -83,11 +84,37 @@ async def test_where_only_sums_are_known_reports_of_what_is_free_help(world: Wor
     assert len(await world.journaled()) == 2, "all reports together lead to one decision"
 
 
-async def test_time_gives_missing_replicas_a_place(world: World) -> None:
-    until = datetime.now(UTC) + timedelta(seconds=0.3)
-    closed = [{"cluster": "west", "validUntil": until.isoformat()}]
-    request = {names.MIGRATION_CONFIGURATION: json.dumps({"workloadMigrations": closed})}
-    await world.policy("p", schedulingMode="Divide", placement=limits(east=3, north=3, west=3))
-    await world.deployment(policy="p", replicas=9, annotations=request)
-    await world.becomes({"east": 3, "north": 3, "west": 3})
-    assert datetime.now(UTC) >= until
+async def test_time_gives_missing_replicas_a_place() -> None:
+    clock = ManualClock()
+    async with schedule_world(clock=clock) as world:
+        for name in ("east", "north", "west"):
+            await world.cluster(name)
+        closed = [{"cluster": "west", "validUntil": (clock.now() + timedelta(hours=1)).isoformat()}]
+        request = {names.MIGRATION_CONFIGURATION: json.dumps({"workloadMigrations": closed})}
+        await world.policy("p", schedulingMode="Divide", placement=limits(east=3, north=3, west=3))
+        await world.deployment(policy="p", replicas=9, annotations=request)
+        await world.becomes({"east": 3, "north": 3})
+        await world.idle()
+        await clock.advance(3599)
+        await world.idle()
+        assert await world.placed() == {"east": 3, "north": 3}
+        await clock.advance(1)
+        await world.becomes({"east": 3, "north": 3, "west": 3})
+
+
+async def test_reports_that_do_not_help_are_counted_and_do_not_displace_what_was_decided_before(world: World) -> None:
+    await world.cluster_status("west", cpu="0")
+    clusters = [{"cluster": "east", "preferences": {"maxReplicas": 4}}, {"cluster": "west"}]
+    await world.policy("p", schedulingMode="Divide", placement=clusters)
+    await world.deployment(policy="p", replicas=9)
+    await world.becomes({"east": 4})
+    for attempt in range(4):
+        await world.cluster_status("east", cpu=str(50 + attempt))
+
+        async def is_told(most: int = attempt) -> bool:
+            return sum(record.repeats + 1 for record in await world.journaled()) > most + 1
+
+        await world.until(is_told, "another decision")
+    placed, *again = reversed(await world.journaled())
+    assert json.loads(placed.explanation)["isChanged"]
+    assert len(again) <= 1
