@@ -36,7 +36,7 @@ def test_the_code_of_the_guide_runs() -> None:
 def test_the_manifests_of_the_guide_are_valid() -> None:
     models: dict[str, Any] = {kind.DEFINITION.resource.kind: kind for kind in KINDS}
     manifests = [manifest for block in blocks("yaml") for manifest in yaml.safe_load_all(block)]
-    assert len(manifests) == 4
+    assert len(manifests) == 5
     for manifest in manifests:
         models[manifest["kind"]].model_validate(manifest)
     configurations = [m for m in manifests if m["kind"] == "SchedulerPluginWebhookConfiguration"]
