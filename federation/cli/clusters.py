@@ -14,7 +14,7 @@ from federation.base.clock import SystemClock, from_rfc3339
 from federation.base.errors import ConfigurationError
 from federation.cli import joining
 from federation.cli.joining import JoinRequest
-from federation.cli.printing import a_table, print_table, to_age, to_console
+from federation.cli.printing import a_table, print_table, to_age, to_amount, to_console
 from federation.cli.session import Session
 from federation.client.kubeconfig import load_kubeconfig
 
@@ -84,8 +84,7 @@ def _row(cluster: Object, now: datetime, separator: str) -> list[str]:
         cluster["metadata"]["name"],
         _state(conditions),
         str(resources.get("schedulableNodes", "-")),
-        f"{_cores(free.get('cpu'))}/{_cores(total.get('cpu'))}",
-        f"{_gibibytes(free.get('memory'))}/{_gibibytes(total.get('memory'))}",
+        *(_free(free.get(resource), total.get(resource), resource) for resource in ("cpu", "memory")),
         to_age(now, from_rfc3339(cluster["metadata"]["creationTimestamp"])),
         taints or "-",
         labels or "-",
@@ -104,12 +103,11 @@ def _state(conditions: Mapping[str, Mapping[str, Any]]) -> str:
     return "Ready"
 
 
-def _cores(quantity: str | None) -> str:
-    return "-" if quantity is None else f"{to_milli(str(quantity)) / 1000:g}"
-
-
-def _gibibytes(quantity: str | None) -> str:
-    return "-" if quantity is None else f"{to_int_ceil(str(quantity)) / 2**30:.0f}Gi"
+def _free(free: str | None, total: str | None, resource: str) -> str:
+    """Return what is free of what there is."""
+    to_int = to_milli if resource == "cpu" else to_int_ceil
+    amounts = ("-" if quantity is None else to_amount(resource, to_int(str(quantity))) for quantity in (free, total))
+    return "/".join(amounts)
 
 
 def print_kubeconfig(directory: Path) -> None:

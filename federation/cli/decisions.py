@@ -179,8 +179,8 @@ def _print_division(console: Console, explanation: Mapping[str, Any]) -> None:
     console.print("\n[bold]division[/bold]")
     for label, text in _division_facts(division):
         print_field(console, label, text, width=11)
-    for number, step in enumerate(division.get("steps", ()), 1):
-        name = _STEPS.get(step["step"], step["step"])
+    for number, step in enumerate(filter(_is_telling_step, division.get("steps", ())), 1):
+        name = _STEPS.get(step["step"]) or _words(step["step"])
         print_field(console, f"{number}. {name}", _step(step), width=len(str(number)) + 13)
     if overflow := division.get("overflow"):
         print_wrapped(console, "  ", f"unschedulable replicas kept: {_amounts(overflow)}")
@@ -188,6 +188,16 @@ def _print_division(console: Console, explanation: Mapping[str, Any]) -> None:
 
 _STEPS = {"beyondRoom": "no room"}
 """Steps of a division in other words: what is given out where nothing fits, to wait there."""
+
+
+def _is_telling_step(step: Mapping[str, Any]) -> bool:
+    """Say whether a step gave anything out: without any `minReplicas` the first one does not."""
+    return step["step"] != "minimums" or bool(step["replicas"])
+
+
+def _words(name: str) -> str:
+    """Return `untilOthersRun` as it is said: until others run."""
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in name)
 
 
 def _division_facts(division: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
@@ -209,7 +219,7 @@ def _step(step: Mapping[str, Any]) -> str:
         if key == "step":
             continue
         text = _amounts(value) if isinstance(value, dict) else ", ".join(value) if isinstance(value, list) else value
-        parts.append(f"{key} {text}")
+        parts.append(f"{_words(key)} {text}")
     return "; ".join(parts)
 
 

@@ -260,6 +260,7 @@ def _print_next(console: Console, kubeconfig: Path, *, once: bool) -> None:
         "kubectl get deploy",
         "kubectl scale deploy/nginx --replicas=12",
         "fedctl why deployment/nginx",
+        "fedctl plan --replicas deploy/nginx=30",
         "fedctl clusters",
     ):
         console.print(f"  {command}")

@@ -13,6 +13,7 @@ from rich.table import Table
 
 _PIPE_WIDTH = 240
 _TEXT_WIDTH_MIN = 20
+_UNITS = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
 
 
 def to_console() -> Console:
@@ -64,3 +65,13 @@ def to_age(now: datetime, then: datetime) -> str:
 def to_count(number: int, noun: str) -> str:
     """Return `1 replica`, `2 replicas`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def to_amount(resource: str, value: int) -> str:
+    """Return an amount of a resource: cpu, given in thousandths of a core, in cores; large ones of others as 1.5Gi."""
+    if resource == "cpu":
+        return f"{value / 1000:g}"
+    for size, unit in _UNITS if resource != "pods" else ():
+        if abs(value) >= size:
+            return f"{value / size:.1f}{unit}".replace(".0", "")
+    return str(value)

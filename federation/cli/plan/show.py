@@ -14,11 +14,9 @@ from rich.table import Table
 
 from federation.api.resources import Object
 from federation.cli.decisions import print_facts, print_scores
-from federation.cli.printing import a_table, print_field, print_table, print_wrapped, to_count
-from federation.scheduling.framework.types import CPU
+from federation.cli.printing import a_table, print_field, print_table, print_wrapped, to_amount, to_count
 from federation.scheduling.whatif.result import Action, Copy, ObjectPlan, Plan, Room, Row
 
-_UNITS = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
 _NAMED_MAX = 5
 """Objects that are named per reason for which nothing changes."""
 
@@ -222,16 +220,7 @@ def _room_table(rooms: Iterable[Room]) -> Table:
         table.add_row(
             room.cluster,
             room.resource,
-            *(_amount(room.resource, value) for value in (room.allocatable, room.before, room.after)),
+            *(to_amount(room.resource, value) for value in (room.allocatable, room.before, room.after)),
             "[bold]too much[/bold]" if room.after < 0 else "",
         )
     return table
-
-
-def _amount(resource: str, value: int) -> str:
-    if resource == CPU:
-        return f"{value / 1000:g}"
-    for size, unit in _UNITS if resource != "pods" else ():
-        if abs(value) >= size:
-            return f"{value / size:.1f}{unit}".replace(".0", "")
-    return str(value)

@@ -153,7 +153,11 @@ _EXPLANATION = {
     "unplacedBecause": "maxSkew 1 of topology key region",
     "division": {
         "weights": {"by": "policy", "values": {"east": 3, "north": 1}},
-        "steps": [{"step": "fill"}],
+        "steps": [
+            {"step": "minimums", "total": 2, "replicas": {}, "remaining": 2},
+            {"step": "hold", "untilOthersRun": {"east": 1}},
+            {"step": "scaleUp", "difference": 2, "replicas": {"east": 1, "north": 1}},
+        ],
         "estimated": {"north": 1},
     },
 }
@@ -207,6 +211,9 @@ def test_why_answers_for_every_cluster(server: Parts, target: str) -> None:
     assert "2 in clusters without this label" in text
     assert "not counted, because unready or tainted: us" in text
     assert "not counted, because policy or user want none there: ap" in text
+    assert "1. hold       until others run east 1\n" in text
+    assert "2. scale up   difference 2; replicas east 1, north 1\n" in text
+    assert "minimums" not in text
     assert "5 without a place within maxSkew 1 of topology key region" in text
 
 

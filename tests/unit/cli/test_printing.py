@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from federation.cli.printing import a_table, print_field, print_table, print_wrapped, to_console
+from federation.cli.printing import a_table, print_field, print_table, print_wrapped, to_amount, to_console
 
 SAID = "label a:key:b, image [bold]x[/bold], " + "and a long tail of words that goes on and on " * 6
 
@@ -27,3 +27,18 @@ def test_a_narrow_terminal_wraps_under_the_beginning_of_the_text() -> None:
     text = io.StringIO()
     print_field(Console(file=text, width=40), "reason", "one two three four five six seven eight nine")
     assert text.getvalue() == "  reason    one two three four five six\n            seven eight nine\n"
+
+
+@pytest.mark.parametrize(
+    ("resource", "value", "text"),
+    [
+        ("cpu", 47_500, "47.5"),
+        ("memory", 206 * 10**9, "191.9Gi"),
+        ("memory", -(2**30), "-1Gi"),
+        ("memory", 10 * 2**40, "10Ti"),
+        ("pods", 1200, "1200"),
+        ("nvidia.com/gpu", 8, "8"),
+    ],
+)
+def test_amounts_are_read_at_a_glance(resource: str, value: int, text: str) -> None:
+    assert to_amount(resource, value) == text
