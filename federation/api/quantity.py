@@ -126,6 +126,11 @@ def to_int_ceil(value: str | float | Quantity) -> int:
     return parse(value).value
 
 
+def to_int64(amount: int) -> int:
+    """Return the amount, or the nearest one that 64 bits hold: JSON that others read has no larger numbers."""
+    return max(-(2**63), min(amount, 2**63 - 1))
+
+
 def add(left: str | float | Quantity, right: str | float | Quantity) -> Quantity:
     """Return the sum of two quantities in any form."""
     return parse(left) + parse(right)

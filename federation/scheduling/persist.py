@@ -97,7 +97,7 @@ def to_go_duration(text: str) -> str:
     """Return a duration such as "1m" as Go prints it: "1m0s". What is no duration is returned as it is."""
     total, number = 0, ""
     for character in text:
-        if character.isdigit():
+        if character.isdecimal():
             number += character
         elif number and character in _UNITS_S:
             total, number = total + int(number) * _UNITS_S[character], ""

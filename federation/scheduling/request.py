@@ -7,6 +7,7 @@ in `framework/types.py`.
 from collections.abc import Mapping
 from typing import Any
 
+from federation.api.quantity import to_int64
 from federation.api.selectors import compile_cluster_terms
 from federation.planning.clusterresources import spec_requests
 from federation.planning.nodeclasses import ceil_amounts
@@ -68,4 +69,4 @@ def _pod_spec_of(template: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _pod_request(pod: Mapping[str, Any]) -> dict[str, int]:
-    return {name: amount for name, amount in ceil_amounts(spec_requests(pod).items()).items() if amount}
+    return {name: to_int64(amount) for name, amount in ceil_amounts(spec_requests(pod).items()).items() if amount}

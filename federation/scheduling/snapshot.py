@@ -207,9 +207,10 @@ def to_resources(quantities: Mapping[str, Any] | None) -> dict[str, int]:
     amounts: dict[str, int] = {}
     for name, value in (quantities or {}).items():
         try:
-            amounts[name] = quantity.to_milli(value) if name == CPU else quantity.to_int_ceil(value)
+            amount = quantity.to_milli(value) if name == CPU else quantity.to_int_ceil(value)
         except ValueError:
             continue
+        amounts[name] = quantity.to_int64(amount)
     return amounts
 
 

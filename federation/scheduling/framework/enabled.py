@@ -15,6 +15,8 @@ from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.scores import SCORE_MAX
 from federation.scheduling.framework.types import Change, Code, SchedulingUnit, Status
 
+WEIGHT_MAX = 2**31 - 1
+"""With it the sum over all plugins surely fits into the 64 bits of an explanation's numbers."""
 _REMOTE = {
     "filter": "filter_clusters",
     "score": "score_clusters",
@@ -49,6 +51,8 @@ def enable(profile: Profile, registry: PluginRegistry, made: dict[str, Any], poi
     check_unique(point, refs)
     enabled = []
     for ref in refs:
+        if ref.weight > WEIGHT_MAX:
+            raise PluginError(f"plugin {ref.name!r}: weight {ref.weight} is more than {WEIGHT_MAX}")
         if ref.name not in made:
             arguments = profile.arguments.get(ref.name) or {}
             if not isinstance(arguments, Mapping):

@@ -23,6 +23,7 @@ CONFIGMAP_TYPE = FederatedType("configmaps", CONFIGMAPS, ((names.GLOBAL_SCHEDULE
         ("1h1m1s", "1h1m1s"),
         ("soon", "soon"),
         ("5", "5"),
+        ("²s", "²s"),
         ("", ""),
     ],
 )

@@ -126,6 +126,12 @@ def test_a_plugin_without_the_point_cannot_be_enabled_for_it() -> None:
         Framework(Profile(score=refs("p")), PluginRegistry({"p": factory_of(Plain)}))
 
 
+def test_a_weight_with_which_scores_do_not_fit_64_bits_is_refused() -> None:
+    registry = PluginRegistry({"p": factory_of(Plain)})
+    with pytest.raises(PluginError, match="plugin 'p': weight 2147483648 is more than 2147483647"):
+        Framework(Profile(score=(PluginRef("p", 2**31),)), registry)
+
+
 def test_arguments_that_are_no_object_are_refused() -> None:
     with pytest.raises(PluginError, match="pluginConfig of 'p': args must be an object"):
         Framework(Profile(filter=refs("p"), arguments={"p": [1]}), PluginRegistry({"p": factory_of(Plain)}))

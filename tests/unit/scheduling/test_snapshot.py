@@ -108,6 +108,18 @@ def test_quantities_are_integers_and_nonsense_is_nothing() -> None:
     assert not cluster.is_joined
 
 
+def test_what_a_member_reports_beyond_64_bits_stops_nobody() -> None:
+    cache, much = ClusterCache(), source()
+    much["status"]["resources"] = {
+        "allocatable": {"example.com/units": "1e30", "cpu": "10E"},
+        "available": {"example.com/units": "-1e30"},
+    }
+    assert cache.update(much) == Change.MEMBERSHIP
+    cluster = cache.snapshot().by_name["east"]
+    assert cluster.allocatable == {"example.com/units": 2**63 - 1, "cpu": 2**63 - 1}
+    assert cluster.available == {"example.com/units": -(2**63)}
+
+
 def test_between_two_snapshots_every_change_is_named() -> None:
     cache = ClusterCache()
     for name in ("east", "north", "west"):

@@ -10,6 +10,7 @@ from federation.scheduling.clustertriggers import KINDS
 from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.matching import PolicyIndex
 from federation.scheduling.policy import Policy, PolicyRef, compile_policy
+from federation.scheduling.request import request_of
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import (
     ObjectTriggers,
@@ -174,6 +175,12 @@ def test_a_plugin_that_is_back_counts_as_a_changed_profile() -> None:
         staying = a_policy(reschedulePolicy=rules)
         verdict = judged(triggers(staying), triggers(staying), staying, is_plugin_back=True)
         assert (verdict.is_due, verdict.deferred_reasons) == (False, reason)
+
+
+def test_a_request_beyond_64_bits_can_be_noted() -> None:
+    containers = [{"resources": {"requests": {"cpu": "10E", "memory": "100E"}}}]
+    request = request_of({"kind": "Pod", "spec": {"containers": containers}})
+    assert json.loads(triggers(request=request).text)["resourceRequest"] == dict.fromkeys(("cpu", "memory"), 2**63 - 1)
 
 
 @pytest.mark.parametrize("rules", [{"rescheduleWhen": {}}, {"disableRescheduling": True}, {}])
