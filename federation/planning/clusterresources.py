@@ -25,7 +25,6 @@ NodeFilter = Callable[[Mapping[str, str]], bool]
 IsSuitable = Callable[[str, Mapping[str, str], nodeclasses.Taints], bool]
 """Says for a node's name, labels and taints whether the pods that are asked about can go there."""
 
-KATALYST_PLUGIN = "node.katalyst.kubewharf.io"
 _KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"
 _ENDED = ("Succeeded", "Failed")
 _TAINT_EFFECTS = ("NoSchedule", "NoExecute")
@@ -50,11 +49,6 @@ class ClusterResources:
             "available": {name: str(amount) for name, amount in sorted(self.available.items())},
             **self.by_node,
         }
-
-
-def is_schedulable(node: Mapping[str, Any]) -> bool:
-    """Say whether pods can go to the node: not cordoned, no NoSchedule or NoExecute taint, not known to be unready."""
-    return is_open(node) and not taints_of(node)
 
 
 def is_open(node: Mapping[str, Any]) -> bool:

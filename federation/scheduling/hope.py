@@ -2,8 +2,8 @@
 
 Where a filter rejected it, the changes that this filter says it awaits (`Awaiting`); everywhere else, and for whatever
 failed behind the filters, any change, or what a division that was short says (`Division.awaits`); a cluster that joins
-or leaves always. Too much hope costs a decision in vain,
-too little would lose one, so what is not known is hoped for. Pure: the schedule controller keeps and asks the hopes.
+or leaves always. Too much hope costs a decision in vain, too little would lose one, so what is not known is hoped for.
+Pure: the schedule controller keeps and asks the hopes.
 """
 
 from collections.abc import Hashable, Mapping

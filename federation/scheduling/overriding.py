@@ -3,7 +3,7 @@
 They win over the policy, one by one. What they hold is read as strictly as the policy's own fields are: a value of the
 wrong type makes the whole annotation count for nothing, as in KubeAdmiral, which decodes them into the same types; null
 is empty. Of `placements` a preference that is negative for some cluster leaves the policy's values of that preference
-in force. `ignored_annotations` tells what does not count, for whoever warns. Pure; `unit.py` reads next.
+in force. `ignored_annotations` tells what does not count, for whoever warns. Pure; read `unit.py` next.
 """
 
 import re

@@ -2,8 +2,7 @@
 
 A FederatedCluster changes every few seconds (heartbeats), what scheduling looks at hardly ever. `ClusterCache` keeps a
 `Cluster` until something relevant changes, so that what was found out about it can be used again until then. Pure:
-whoever watches FederatedClusters calls `update` and `remove`.
-Read `engine.py` next.
+whoever watches FederatedClusters calls `update` and `remove`. Read `engine.py` next.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

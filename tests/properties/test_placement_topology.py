@@ -8,13 +8,14 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.domains import to_tree
 
 from federation.planning.placement.binpack import plan_binpack
 from federation.planning.placement.kubefed import plan_kubefed
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps, plan_replicas
 from federation.planning.placement.room import Planner, Rooms, held_of, plan_by_room, plan_within
 from federation.planning.placement.topology import Topology, plan_over
-from federation.planning.placement.tree import Domain, SpreadConstraint, to_tree
+from federation.planning.placement.tree import Domain, SpreadConstraint
 
 CLUSTERS = tuple("abcdefgh")
 KEYS = ("region", "zone")

@@ -15,7 +15,7 @@ from typing import Any
 from federation.api import names
 from federation.planning import pipeline
 from federation.planning.followers.references import FollowersError, Identity, listed_followers
-from federation.planning.followers.released import Kept, kept_for, to_note
+from federation.planning.followers.released import IN_PLACE, Kept, kept_for, to_note
 from federation.planning.placements import (
     Part,
     departed_clusters,
@@ -25,9 +25,6 @@ from federation.planning.placements import (
     with_annotations,
     with_placement,
 )
-
-_OK = "OK"
-"""`status.clusters[].status` of a cluster that holds what it should."""
 
 
 def stored_leaders(fed_object: Mapping[str, Any]) -> list[Identity]:
@@ -69,7 +66,7 @@ def clusters_still_needed(leaving: frozenset[str], leader: Mapping[str, Any]) ->
         return leaving & effective_placement(leader)
     known = {entry["cluster"]: entry.get("status") for entry in status.get("clusters") or ()}
     is_current = status.get("syncedGeneration") == metadata.get("generation") and not metadata.get("deletionTimestamp")
-    unsettled = {cluster for cluster, held in known.items() if not is_current or held != _OK}
+    unsettled = {cluster for cluster, held in known.items() if not is_current or held != IN_PLACE}
     return leaving & (departed_clusters(leader) | unsettled)
 
 

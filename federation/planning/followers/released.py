@@ -19,7 +19,8 @@ Kept = Mapping[Identity, frozenset[str]]
 NOBODY_KEPT: Kept = {}
 
 _ORPHAN = frozenset(("all", "adopted"))
-_OK = "OK"
+IN_PLACE = "OK"
+"""`status.clusters[].status` of a cluster that holds what it should."""
 
 
 def is_released(fed_object: Mapping[str, Any]) -> bool:
@@ -80,4 +81,4 @@ def _held_by(leader: Mapping[str, Any]) -> frozenset[str]:
     if leader["metadata"].get("deletionTimestamp"):
         return frozenset()
     entries = (leader.get("status") or {}).get("clusters") or ()
-    return frozenset(entry["cluster"] for entry in entries if entry.get("status") == _OK)
+    return frozenset(entry["cluster"] for entry in entries if entry.get("status") == IN_PLACE)

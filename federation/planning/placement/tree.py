@@ -1,8 +1,8 @@
 """Who belongs where: the tree of domains that topology constraints make of clusters, and how even a placement is.
 
 A constraint parts the clusters of its parent by a label's value; clusters without the label are the parent's `rest`.
-Further constraints part each of these again. Domains are compared by identity and live as long as one decision.
-`topology.py` divides over them.
+Further constraints part each of these again. Domains are compared by identity; a tree is made once for as long as the
+same clusters are asked about (`domains_of`). `topology.py` divides over them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 SEPARATOR = "/"
 NO_LABEL = "(no label)"
-Labels = Mapping[str, Mapping[str, str]]
-"""Cluster → its labels."""
 Groups = dict[tuple[str | None, ...], list[str]]
 """The values of all constraints' labels, None for a missing one → clusters that have these."""
 
@@ -75,15 +73,6 @@ class Domain:
         """Return the constraints from here downwards."""
         first = self.parts()[:1]
         return [] if self.constraint is None else [self.constraint, *(c for part in first for c in part.constraints())]
-
-
-def to_tree(labels: Labels, constraints: Sequence[SpreadConstraint]) -> Domain:
-    """Return the tree of the clusters, which keep their order in every leaf."""
-    keys = [constraint.key for constraint in constraints]
-    groups: Groups = {}
-    for cluster, own in labels.items():
-        groups.setdefault(tuple(map(own.get, keys)), []).append(cluster)
-    return tree_of(groups, constraints)
 
 
 def tree_of(groups: Groups, constraints: Sequence[SpreadConstraint]) -> Domain:

@@ -203,7 +203,8 @@ class NodeClass:
     """Nodes of a cluster that have these labels and taints. `largest` is the most that any of them offers.
 
     They come in groups with alike free resources: `nodes` is how many are in each group, `free` maps each resource to
-    what is free of it on every node of each group, at least and in the same order; `pods` is how many more fit.
+    what is free of it on every node of each group, at least and in the same order; `pods` among them is how many more
+    pods a node takes, however small.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)

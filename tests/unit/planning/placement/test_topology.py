@@ -2,12 +2,14 @@
 
 from dataclasses import replace
 
+from tests.support.domains import to_tree
+
 from federation.planning.placement.binpack import plan_binpack
 from federation.planning.placement.failback import Offers, plan_with_trials
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps, plan_replicas
 from federation.planning.placement.room import Rooms, plan_by_room
 from federation.planning.placement.topology import Topology, plan_over
-from federation.planning.placement.tree import SpreadConstraint, summarise, to_tree
+from federation.planning.placement.tree import SpreadConstraint, summarise
 
 LABELS = {"a1": {"zone": "a"}, "a2": {"zone": "a"}, "b1": {"zone": "b"}}
 ZONES = Topology(to_tree(LABELS, (SpreadConstraint("zone"),)))
