@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import ScorePlugin, Shaped
-from federation.scheduling.framework.scores import SCORE_MAX, resources_in_play, usage_with
+from federation.scheduling.framework.scores import SCORE_MAX, resources_in_play
 from federation.scheduling.framework.types import NVIDIA_GPU, Cluster, SchedulingUnit, Status
 
 _WEIGHTS = {NVIDIA_GPU: 4}
@@ -22,9 +22,10 @@ class ClusterResourcesMostAllocated(ScorePlugin, Shaped):
     def score(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> int | Status:
         """Return 0..100."""
         points = weights = 0
-        for name, used, capacity in usage_with(cluster, unit.request, resources_in_play(unit.request)):
+        for name in resources_in_play(unit.request):
             weight = _WEIGHTS.get(name, 1)
             weights += weight
+            capacity, used = cluster.allocatable.get(name, 0), cluster.used(name) + unit.request.get(name, 0)
             if capacity > 0 and used <= capacity:
                 points += weight * max(0, used * SCORE_MAX // capacity)
         return points // weights

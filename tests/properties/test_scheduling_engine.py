@@ -1,22 +1,38 @@
 """Invariants of whole decisions: what an engine remembers never shows, and equal inputs give equal decisions."""
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from federation.api.selectors import compile_cluster_terms
+from federation.planning.placement.tree import SpreadConstraint
 from federation.scheduling.engine import Engine
 from federation.scheduling.explain import to_json
-from federation.scheduling.framework.profile import DEFAULT_PROFILE
+from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import DEPLOYMENT, NOW, a_cluster
-from federation.scheduling.framework.types import Cluster, SchedulingMode, SchedulingUnit, Toleration
+from federation.scheduling.framework.types import (
+    Cluster,
+    PreferredTerm,
+    ReplicasStrategy,
+    SchedulingMode,
+    SchedulingUnit,
+    Toleration,
+)
 from federation.scheduling.snapshot import Snapshot
 
 REGISTRY = load_plugins()
 NAMES = ("c1", "c2", "c3", "c4", "c5")
 WARM = Engine(REGISTRY)
 """One engine for all examples: it remembers whatever the examples before asked it."""
+PROFILES = {
+    strategy: with_strategy(DEFAULT_PROFILE, is_binpack=strategy is ReplicasStrategy.BINPACK)
+    for strategy in ReplicasStrategy
+}
+IN_A = compile_cluster_terms([{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}])
+SOFT = SpreadConstraint("zone", 2, is_hard=False)
 
 
 @st.composite
@@ -32,14 +48,23 @@ def clusters(draw: st.DrawFn, name: str) -> Cluster:
 
 @st.composite
 def units(draw: st.DrawFn) -> SchedulingUnit:
+    few = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 9), max_size=3)
     fields: dict[str, Any] = {
         "mode": draw(st.sampled_from(SchedulingMode)),
         "desired_replicas": draw(st.integers(0, 30)),
         "request": {"cpu": draw(st.sampled_from((0, 100, 2000)))},
-        "current": draw(st.dictionaries(st.sampled_from(NAMES), st.integers(0, 9), max_size=3)),
+        "current": draw(few),
         "cluster_selector": draw(st.sampled_from(((), (("zone", "a"),)))),
         "tolerations": draw(st.sampled_from(((), (Toleration(operator="Exists"),)))),
         "max_clusters": draw(st.none() | st.integers(0, 3)),
+        "strategy": draw(st.sampled_from(ReplicasStrategy)),
+        "avoid_disruption": draw(st.booleans()),
+        "weights": draw(st.just({}) | few),
+        "priorities": draw(st.none() | few),
+        "max_replicas": draw(st.just({}) | few),
+        "preferred": draw(st.sampled_from(((), (PreferredTerm(5, IN_A),)))),
+        "topology_spread": draw(st.sampled_from(((), (SpreadConstraint("zone"),), (SOFT,)))),
+        "reserved": {name: {(("cpu", 100),): count} for name, count in draw(few).items()},
     }
     return SchedulingUnit(gvk=DEPLOYMENT, namespace="default", name=draw(st.sampled_from(("web", "api"))), **fields)
 
@@ -62,6 +87,8 @@ def histories(draw: st.DrawFn) -> list[tuple[Snapshot, SchedulingUnit]]:
 @settings(max_examples=150)
 def test_an_engine_that_remembers_decides_and_explains_like_a_new_one(steps: list[Any]) -> None:
     for snapshot, unit in steps:
-        again = WARM.decide(unit, snapshot, DEFAULT_PROFILE, now=NOW)
-        fresh = Engine(REGISTRY).decide(unit, snapshot, DEFAULT_PROFILE, now=NOW)
+        again = WARM.decide(unit, snapshot, PROFILES[unit.strategy], now=NOW)
+        # Other objects with the same content: what is kept with a cluster must not show either.
+        new = Snapshot(snapshot.generation, tuple(replace(cluster, memo={}) for cluster in snapshot.clusters))
+        fresh = Engine(REGISTRY).decide(unit, new, PROFILES[unit.strategy], now=NOW)
         assert to_json(again) == to_json(fresh)

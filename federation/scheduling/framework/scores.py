@@ -129,12 +129,3 @@ def resources_in_play(request: Resources) -> Sequence[str]:
         return _ALWAYS
     others = [name for name, amount in request.items() if amount and name not in _ALWAYS]
     return (*_ALWAYS, *sorted(others)) if others else _ALWAYS
-
-
-def usage_with(cluster: Cluster, request: Resources, names: Iterable[str]) -> list[tuple[str, int, int]]:
-    """Return (resource, what would be used with one replica more, allocatable) for each of the resources."""
-    allocatable, available = cluster.allocatable, cluster.available
-    return [
-        (name, (capacity := allocatable.get(name, 0)) - available.get(name, 0) + request.get(name, 0), capacity)
-        for name in names
-    ]

@@ -27,7 +27,7 @@ KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"
 """Of resources that Katalyst reclaims from pods that do not use what they requested."""
 
 _KEPT_MAX = 1024
-"""Values that are kept with one cluster: shapes of pods and sets of labels that were asked about."""
+"""Values that are kept with one cluster: about shapes of pods, sets of labels, what plugins over HTTP are told."""
 Resources = Mapping[str, int]
 """Resource name → amount; `cpu` in thousandths, the rest in whole units."""
 

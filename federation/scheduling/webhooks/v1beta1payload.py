@@ -37,7 +37,6 @@ class Payload:
         self._unit_fields = unit_fields
         self._cluster_fields = cluster_fields
         self._arguments = {"arguments": dict(arguments)} if arguments else {}
-        self._known: dict[str, tuple[Cluster, bytes]] = {}
 
     def body(self, point: str, uid: str, unit: SchedulingUnit, clusters: Sequence[Cluster], extras: Extras) -> bytes:
         """Return the request's body."""
@@ -66,12 +65,8 @@ class Payload:
         return said | {name: value() for name, value in declared.items() if name in self._unit_fields}
 
     def _cluster(self, cluster: Cluster, extra: Mapping[str, int] | None) -> bytes:
-        known = self._known.get(cluster.name)
-        if known is None or known[0] is not cluster:
-            known = self._known[cluster.name] = (cluster, orjson.dumps(self.cluster(cluster)))
-        if not extra:
-            return known[1]
-        return known[1][:-1] + b"," + orjson.dumps(extra)[1:]
+        known: bytes = cluster.memo.get(self) or cluster.keep(self, orjson.dumps(self.cluster(cluster)))
+        return known[:-1] + b"," + orjson.dumps(extra)[1:] if extra else known
 
     def cluster(self, cluster: Cluster) -> dict[str, Any]:
         """Return what is said of a cluster."""
