@@ -71,9 +71,10 @@ def migration_terms(
 
 def describe_placement(placement: Placements) -> str:
     """Return for people what clusters get: "east 4, north 2", or only their names when all of it runs in each."""
-    parts = [name if count is None else f"{name} {count}" for name, count in sorted(placement.items())]
-    if len(parts) > _CLUSTERS_NAMED_MAX:
-        parts[_CLUSTERS_NAMED_MAX:] = [f"and {len(parts) - _CLUSTERS_NAMED_MAX} more clusters"]
+    named = sorted(placement)[:_CLUSTERS_NAMED_MAX]
+    parts = [name if (count := placement[name]) is None else f"{name} {count}" for name in named]
+    if len(placement) > len(parts):
+        parts.append(f"and {len(placement) - len(parts)} more clusters")
     return ", ".join(parts)
 
 

@@ -64,20 +64,22 @@ class Reservations:
         """Take down a unit's decision: what its clusters get more, and what they are no longer to get."""
         until_s, known = now_s + self._lifetime_s, self._clusters_of.get(key, ())
         changes: list[_Change] = []
-        for cluster in (*after, *(before.keys() - after.keys())):
+        fresh: Changes = []
+        for cluster in (*after, *(before.keys() - after.keys())) if before else after:
             added = after.get(cluster, 0) - before.get(cluster, 0)
             if not added:
                 continue
             if cluster not in known:
                 if added > 0:
-                    changes.append((key, cluster, None, _Promise(request, added, until_s)))
+                    fresh.append((cluster, added))
                 continue
             held = self._promises[cluster][key]
             promise = _Promise(request, held.replicas + added, until_s if added > 0 else held.until_s)
             changes.append((key, cluster, held, promise if promise.replicas > 0 else None))
-        if changes:
+        if changes or fresh:
             self._expiries.append((until_s, key))
             self._put(changes)
+            self._put_first(key, request, fresh, until_s)
 
     def release(self, key: Hashable) -> None:
         """Forget what was promised to a unit."""
@@ -101,6 +103,16 @@ class Reservations:
                 left = promise.replicas - seen
                 changes.append((key, cluster, promise, promise._replace(replicas=left) if left else None))
         self._put(changes)
+
+    def _put_first(self, key: Hashable, request: Request, counts: Changes, until_s: float) -> None:
+        """Take down what is promised to a unit in clusters where nothing was: most promises, by hundreds at a time."""
+        if not counts:
+            return
+        promises = {count: _Promise(request, count, until_s) for count in {count for _, count in counts}}
+        for cluster, count in counts:
+            self._promises[cluster][key] = promises[count]
+        self._clusters_of[key].update([cluster for cluster, _ in counts])
+        self._count(request, counts)
 
     def _put(self, changes: Iterable[_Change]) -> None:
         """Replace promises, and keep what is summed up of all of them."""

@@ -51,6 +51,8 @@ IGNORED_PLUGINS = "ignoredPlugins"
 _OF_OBJECT = (*_STABLE, "autoMigrationInfo", _TOLD, _POLICY, "profileHash")
 _CONTENT = frozenset((_POLICY, "profileHash", IGNORED_PLUGINS))
 _NO_ANNOTATIONS_HASH = hash_of({})
+_BEGINNING = 40
+"""Characters that a part of triggers is searched for by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ def judge(old_text: str | None, now: Triggers, policy: Policy | None, *, is_plug
     if old_text == now.text and not is_plugin_back:
         return Verdict(is_due=False)
     # Mostly nothing of the clusters has changed: then only the rest has to be read, a small part with many clusters.
-    rest = (old_text or "").replace(f"{now.clusters.text},", "", 1)
+    rest = _without(old_text or "", f"{now.clusters.text},")
     old, new = _parse(rest), now.of_object
     if old is None or policy is None:
         return Verdict(is_due=True)
@@ -149,6 +151,12 @@ def judge(old_text: str | None, now: Triggers, policy: Policy | None, *, is_plug
         return Verdict(is_due=False, deferred_reasons="rescheduleWhen:nil")
     verdict = _judge_environment(frozenset(changed), policy.reschedule_when)
     return Verdict(verdict.is_due, verdict.deferred_reasons, changed)
+
+
+def _without(text: str, part: str) -> str:
+    """Return the text without the part; found by how that begins, because a search prepares for all that it looks for."""
+    at = text.find(part[:_BEGINNING])
+    return text[:at] + text[at + len(part) :] if at >= 0 and text.startswith(part, at) else text
 
 
 def _is_of_kubeadmiral(old: Mapping[str, Any]) -> bool:

@@ -162,11 +162,12 @@ def assess(
         return Stuck(names.REASON_PROFILE_NOT_FOUND, message)
     fed_object, ignored = _admitted(_with_annotations(turn.fed_object, turn.annotations), inputs.switch)
     template = fed_object["spec"]["template"]
+    request = request_of(template)
     triggers = inputs.triggers.triggers(
         ObjectTriggers(
             annotations=fed_object["metadata"].get("annotations") or {},
             replicas=turn.federated_type.replicas(template),
-            request=request_of(template),
+            request=request,
             policy=policy,
             profile_hash=inputs.profiles.hash(policy.profile),
             told_hash=_told_hash(template, inputs.profiles.told(policy.profile)),
@@ -185,6 +186,7 @@ def assess(
         snapshot,
         counts_cpu_and_memory=chosen.counts_cpu_and_memory,
         reserved=reserved,
+        request=request,
     )
     if only_adds:
         unit = replace(unit, avoid_disruption=True)
@@ -236,6 +238,8 @@ def reserve(reservations: Reservations, key: Hashable, decision: Decision, now_s
     each = unit.desired_replicas or 0
     before, after = (
         {name: each if count is None else count for name, count in placements.items()}
+        if None in placements.values()
+        else placements
         for placements in (unit.current, decision.placements)
     )
     reservations.reserve(key, unit.shape.request, before, after, now_s)

@@ -40,18 +40,20 @@ def build_unit(
     *,
     counts_cpu_and_memory: bool = True,
     reserved: Reserved | None = None,
+    request: Mapping[str, int] | None = None,
 ) -> SchedulingUnit:
     """Return the unit of a federated object under a policy.
 
     Divide falls back to Duplicate for types without a replicas field. Cluster names that exist only in lower case are
-    resolved (`Snapshot.resolve`). With `counts_cpu_and_memory` off only GPUs and what Katalyst reclaims count, as in
+    resolved (`Snapshot.resolve`). `request` is what `request_of` says of its template, where that was asked. With `counts_cpu_and_memory` off only GPUs and what Katalyst reclaims count, as in
     KubeAdmiral.
     """
     metadata, template = fed_object["metadata"], fed_object["spec"]["template"]
     source = template.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     resource = federated_type.resource
-    request = request_of(template)
+    if request is None:
+        request = request_of(template)
     if not counts_cpu_and_memory:
         request = {name: request[name] for name in request if name == NVIDIA_GPU or name.startswith(KATALYST_PREFIX)}
     fields: dict[str, Any] = {

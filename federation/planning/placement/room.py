@@ -49,7 +49,8 @@ class Rooms:
         """Return what goes into a division's explanation."""
         promised: dict[str, int] = {}
         if self.sure is not self.free:
-            missing = list(map(sub, self.free.values(), map(self.sure.__getitem__, self.free)))
+            sure = self.sure if list(self.sure) == list(self.free) else {name: self.sure[name] for name in self.free}
+            missing = list(map(sub, self.free.values(), sure.values()))
             promised = dict(zip(compress(self.free, missing), filter(None, missing), strict=True))
         parts = {"replicas": self.free, "promised": promised, "waiting": self.waiting}
         return {name: part for name, part in parts.items() if part}

@@ -20,7 +20,7 @@ from federation.scheduling.framework.types import Change, Cluster, Division, Eff
 
 NODES = "Nodes"
 SUMS = "Sums"
-_NAME, _TAINTS = attrgetter("name"), attrgetter("taints")
+_NAME, _TAINTS, _EFFECT = attrgetter("name"), attrgetter("taints"), attrgetter("effect")
 _NOT_ROOM = Change.ANY & ~(Change.RESOURCES | Change.ANNOTATIONS)
 """What has no room is placed all the same, so room is not what replicas lack that have no place."""
 
@@ -57,8 +57,9 @@ def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mappin
 
 @lru_cache(maxsize=16)
 def _outline(clusters: tuple[Cluster, ...]) -> tuple[tuple[str, ...], tuple[Cluster, ...]]:
-    """Return the clusters' names, and those with taints; many units in a row are divided over the same ones."""
-    return tuple(map(_NAME, clusters)), tuple(compress(clusters, map(_TAINTS, clusters)))
+    """Return the clusters' names, and those that taints may close; many units are divided over the same ones."""
+    tainted = compress(clusters, map(_TAINTS, clusters))
+    return tuple(map(_NAME, clusters)), tuple([each for each in tainted if Effect.NO_SCHEDULE in map(_EFFECT, each.taints)])
 
 
 def _preferences(
