@@ -64,6 +64,8 @@ class Decision:
     filtered: Filtered | None = None
     scored: Scored | None = None
     selections: Sequence[Selection] = ()
+    selected: Sequence[Cluster] = ()
+    """The clusters that replicas were divided over; empty when that was not needed."""
     division: Division | None = None
     failure: Status | None = None
     unplaced: int = 0
@@ -176,6 +178,7 @@ class Engine:
             held = [cluster.name for cluster in clusters if cluster.name in unit.current]
             zeros = dict.fromkeys(held or [cluster.name for cluster in clusters], 0)
             return trail.end(Outcome.SCHEDULED, "scaled to 0: it stays in its clusters", zeros)
+        trail.selected = clusters
         try:
             trail.division = division = yield from framework.run_replicas(trail.cycle, clusters)
         except Unselectable as refusal:
@@ -196,7 +199,7 @@ class Engine:
 class _Trail:
     """What is known so far of the decision under way."""
 
-    __slots__ = ("cycle", "division", "filtered", "profile", "scored", "snapshot", "unplaced")
+    __slots__ = ("cycle", "division", "filtered", "profile", "scored", "selected", "snapshot", "unplaced")
 
     def __init__(self, cycle: Cycle, snapshot: Snapshot, profile: str) -> None:
         self.cycle = cycle
@@ -206,6 +209,7 @@ class _Trail:
         self.scored: Scored | None = None
         self.division: Division | None = None
         self.unplaced = 0
+        self.selected: Sequence[Cluster] = ()
 
     def end(
         self, outcome: Outcome, reason: str, placements: Placements | None = None, failure: Status | None = None
@@ -222,6 +226,7 @@ class _Trail:
             filtered=self.filtered,
             scored=self.scored,
             selections=self.cycle.selections,
+            selected=self.selected,
             division=self.division,
             failure=failure,
             unplaced=self.unplaced,

@@ -6,7 +6,7 @@ plugin's raw and normalised scores, the order of selection, the division step by
 are stored and read again by later versions; add, do not rename.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -124,11 +124,11 @@ def digest_of_failure(explanation: Mapping[str, Any]) -> bytes:
     return blake2b(orjson.dumps(said), digest_size=16).digest()
 
 
-def _candidates(decision: Decision) -> list[Cluster]:
+def _candidates(decision: Decision) -> Sequence[Cluster]:
     """Return the clusters that could have got a replica, or a copy."""
     if decision.unit.mode is SchedulingMode.DUPLICATE:
-        return [] if decision.filtered is None else list(decision.filtered.feasible)
-    return [decision.snapshot.by_name[name] for name in decision.selections[-1].clusters]
+        return () if decision.filtered is None else decision.filtered.feasible
+    return decision.selected or [decision.snapshot.by_name[name] for name in decision.selections[-1].clusters]
 
 
 def rows(explanation: Mapping[str, Any]) -> list[ClusterRow]:

@@ -238,8 +238,6 @@ def reserve(reservations: Reservations, key: Hashable, decision: Decision, now_s
     each = unit.desired_replicas or 0
     before, after = (
         {name: each if count is None else count for name, count in placements.items()}
-        if None in placements.values()
-        else placements
         for placements in (unit.current, decision.placements)
     )
     reservations.reserve(key, unit.shape.request, before, after, now_s)

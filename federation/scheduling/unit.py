@@ -45,8 +45,8 @@ def build_unit(
     """Return the unit of a federated object under a policy.
 
     Divide falls back to Duplicate for types without a replicas field. Cluster names that exist only in lower case are
-    resolved (`Snapshot.resolve`). `request` is what `request_of` says of its template, where that was asked. With `counts_cpu_and_memory` off only GPUs and what Katalyst reclaims count, as in
-    KubeAdmiral.
+    resolved (`Snapshot.resolve`). With `counts_cpu_and_memory` off only GPUs and what Katalyst reclaims count, as in
+    KubeAdmiral. `request` is what `request_of` says of the template, where the caller has asked that already.
     """
     metadata, template = fed_object["metadata"], fed_object["spec"]["template"]
     source = template.get("metadata") or {}

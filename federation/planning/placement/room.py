@@ -58,15 +58,14 @@ class Rooms:
 
 def plan_by_room(rooms: Rooms, demand: Demand, steps: Steps | None = None) -> Plan:
     """Divide `demand.total`; weights play no part."""
-    held = held_of(demand)
-    table = _Table(tuple(held), demand.key, demand.total, rooms, steps)
-    present = list(held.values())
+    table = _Table(tuple(demand.clusters), demand.key, demand.total, rooms, steps)
+    present = list(held_of(demand).values()) if demand.current else [0] * len(table.names)
     plan = present if demand.avoid_disruption else [0] * len(present)
     missing = demand.total - sum(plan)
     if missing < 0:
         plan = _take(table, demand, -missing, plan)
         table.note("scaleDown", plan, missing)
-        return table.to_plan(demand, held, plan)
+        return table.to_plan(demand, plan)
     bounds = bounds_of(demand)
     for number, room in enumerate(rooms.tiers):
         if number and sum(plan) >= demand.total:
@@ -85,7 +84,7 @@ def plan_by_room(rooms: Rooms, demand: Demand, steps: Steps | None = None) -> Pl
         plan = _add(table, plan, spare, bounds, name)
     if sum(plan) < demand.total:
         plan = _beyond_room(table, demand, plan)
-    return table.to_plan(demand, held, plan)
+    return table.to_plan(demand, plan)
 
 
 @dataclass(slots=True)
@@ -118,10 +117,10 @@ class _Table:
             placed = dict(zip(compress(self.names, plan), filter(None, plan), strict=True))
             self.steps.append({"step": name, "difference": difference, "replicas": placed})
 
-    def to_plan(self, demand: Demand, held: Counts, plan: Sequence[int]) -> Plan:
+    def to_plan(self, demand: Demand, plan: Sequence[int]) -> Plan:
         """Return the answer."""
         replicas = dict(zip(self.names, plan, strict=True))
-        return Plan(replicas, kept_of(demand, held, replicas))
+        return Plan(replicas, kept_of(demand, held_of(demand), replicas) if demand.keep_unschedulable else {})
 
 
 def _beyond_room(table: _Table, demand: Demand, plan: list[int]) -> list[int]:

@@ -385,7 +385,7 @@ def _ranks(root: Domain, key: str) -> Shares:
     return {domain: rank for rank, (_, _, domain) in enumerate(order)}
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def _names_of(root: Domain) -> tuple[list[Domain], list[str]]:
     """Return the domains below one, and their names; the last ones are remembered, trees are used many times."""
     domains = root.below()

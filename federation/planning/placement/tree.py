@@ -164,7 +164,7 @@ def count_each(root: Domain, counts: Mapping[str, int]) -> dict[Domain, int]:
 
     def visit(domain: Domain) -> int:
         if domain.constraint is None:
-            found = sum([counts[cluster] for cluster in domain.clusters if cluster in counts])
+            found = sum(map(counts.__getitem__, filter(counts.__contains__, domain.clusters)))
         else:
             found = sum([visit(part) for part in domain.parts()])
         sums[domain] = found

@@ -59,7 +59,8 @@ def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mappin
 def _outline(clusters: tuple[Cluster, ...]) -> tuple[tuple[str, ...], tuple[Cluster, ...]]:
     """Return the clusters' names, and those that taints may close; many units are divided over the same ones."""
     tainted = compress(clusters, map(_TAINTS, clusters))
-    return tuple(map(_NAME, clusters)), tuple([each for each in tainted if Effect.NO_SCHEDULE in map(_EFFECT, each.taints)])
+    closing = [cluster for cluster in tainted if Effect.NO_SCHEDULE in map(_EFFECT, cluster.taints)]
+    return tuple(map(_NAME, clusters)), tuple(closing)
 
 
 def _preferences(

@@ -5,6 +5,7 @@ Part of the public plugin API: plugins do not import each other, so what two of 
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from operator import attrgetter, itemgetter
 from typing import Self
 
@@ -61,10 +62,10 @@ class Totals(tuple[ClusterScore, ...]):  # noqa: SLOT001 - as above
     _ranks: list[int] | None = None
     _names: tuple[str, ...] | None = None
 
-    @property
-    def scores(self) -> list[int]:
+    @cached_property
+    def scores(self) -> Sequence[int]:
         """The scores alone."""
-        return list(map(_SCORE, self))
+        return tuple(map(_SCORE, self))
 
     @property
     def names(self) -> tuple[str, ...]:

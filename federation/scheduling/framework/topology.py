@@ -34,7 +34,7 @@ def topology_of(unit: SchedulingUnit, clusters: Sequence[Cluster], rooms: Rooms 
     return Topology(domains.root, closed_for(unit, domains.doubtful), rooms)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def domains_of(constraints: tuple[SpreadConstraint, ...], clusters: tuple[Cluster, ...]) -> Domains:
     """Return the domains of clusters, which keep their order in every leaf.
 
