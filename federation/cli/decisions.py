@@ -24,6 +24,12 @@ _ALIKE_MIN = 2
 """Scored clusters from which on scores that are the same everywhere are told once."""
 
 
+def print_title(console: Console, target: str, namespace: str, outcome: str) -> None:
+    """Print the first line: which object, and how its decision ended."""
+    where = f" in {namespace}" if namespace else ""
+    console.print(f"[bold]{escape(target)}[/bold]{where}: [bold]{outcome}[/bold]")
+
+
 def print_reason(console: Console, explanation: Mapping[str, Any]) -> None:
     """Print why it was decided so; what was left aside is said in words."""
     if reason := str(explanation.get("reason") or ""):

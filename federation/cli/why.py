@@ -14,13 +14,12 @@ from typing import Any
 import orjson
 import yaml
 from rich.console import Console
-from rich.markup import escape
 
 from federation.api import names
 from federation.api.resources import Object, Resource
 from federation.base.clock import SystemClock, from_rfc3339, to_rfc3339_micro
 from federation.base.errors import ConfigurationError, Forbidden, NotFound
-from federation.cli.decisions import print_facts, print_scores
+from federation.cli.decisions import print_facts, print_scores, print_title
 from federation.cli.moments import parse_moment
 from federation.cli.plan.kinds import Kinds
 from federation.cli.printing import print_field, to_age, to_console, to_count
@@ -150,7 +149,7 @@ def _print_follower(subject: _Subject, following: Following, output: str) -> Non
         _dump(following.to_json(), output)
         return
     console = to_console()
-    console.print(f"[bold]{escape(str(subject))}[/bold] in {subject.namespace}: [bold]Following[/bold]")
+    print_title(console, str(subject), subject.namespace, "Following")
     print_following(console, following)
 
 
@@ -159,8 +158,7 @@ def _print(
 ) -> None:
     console, record = to_console(), records[0]
     explanation = record["explanation"]
-    where = f" in {record['namespace']}" if record["namespace"] else ""
-    console.print(f"[bold]{record['kind'].lower()}/{record['name']}[/bold]{where}: [bold]{record['outcome']}[/bold]")
+    print_title(console, str(subject), record["namespace"], record["outcome"])
     gone = _gone(record, subject)
     if gone and is_now:
         print_field(console, "gone", gone)

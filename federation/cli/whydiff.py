@@ -7,6 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from federation.base.clock import SystemClock, from_rfc3339
+from federation.cli.decisions import print_title
 from federation.cli.printing import a_table, print_field, print_table, to_age, to_console, to_count
 from federation.scheduling.comparison import ClusterChange, Comparison, compare
 from federation.scheduling.explain import ClusterRow, is_decided, kept_placement
@@ -17,8 +18,7 @@ def print_difference(after: Mapping[str, Any], before: Mapping[str, Any]) -> Non
     """Print two records of the journal, compared."""
     console, now = to_console(), SystemClock().now()
     difference = compare(before["explanation"], after["explanation"])
-    where = f" in {after['namespace']}" if after["namespace"] else ""
-    console.print(f"[bold]{after['kind'].lower()}/{after['name']}[/bold]{where}: [bold]{after['outcome']}[/bold]")
+    print_title(console, f"{after['kind'].lower()}/{after['name']}", after["namespace"], after["outcome"])
     ages = [to_age(now, from_rfc3339(record["at"])) for record in (after, before)]
     console.print(f"  decided   {ages[0]} ago; the one before {ages[1]} ago")
     if because := after["explanation"].get("because"):
