@@ -207,3 +207,20 @@ def _config(row: tuple[str, str, str, str, bool, tuple[str, ...] | None]) -> Obj
         "metadata": metadata,
         "spec": spec,
     }
+
+
+def template_problem(federated: Mapping[str, Any]) -> str:
+    """Return what is wrong with the metadata of a federated object's template, "" when nothing is.
+
+    Only one that was not made from a source can have such, and nobody could say what its copies are called.
+    """
+    metadata = ((federated.get("spec") or {}).get("template") or {}).get("metadata")
+    if not isinstance(metadata, Mapping):
+        return "spec.template.metadata: it has to be an object with the name of the copies"
+    name = metadata.get("name")
+    if not isinstance(name, str) or not name:
+        return "spec.template.metadata.name: it has to be the name of the copies"
+    for part in ("annotations", "labels"):
+        if not isinstance(metadata.get(part), Mapping | None):
+            return f"spec.template.metadata.{part}: it has to be an object"
+    return ""

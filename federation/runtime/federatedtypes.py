@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import structlog
 
-from federation.api.federatedtype import FederatedType
+from federation.api.federatedtype import FederatedType, template_problem
 from federation.api.resources import FEDERATED_TYPE_CONFIGS, Object, Resource
 from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
@@ -45,8 +45,14 @@ class FederatedTypes:
         """Return the type of exactly this kind."""
         return self._in_force.get((group, version, kind))
 
+    def for_federated(self, federated: Object) -> FederatedType | None:
+        """Return the type of a federated object's template; None when it has none, or nobody could say what it is."""
+        if template_problem(federated):
+            return None
+        return self.for_object((federated.get("spec") or {}).get("template") or {})
+
     def for_object(self, obj: Object) -> FederatedType | None:
-        """Return the type of an object, or of a federated object's template, by apiVersion and kind."""
+        """Return the type of an object by apiVersion and kind."""
         group, _, version = str(obj.get("apiVersion", "")).rpartition("/")
         return self._in_force.get((group, version, str(obj.get("kind", ""))))
 

@@ -126,7 +126,7 @@ class Reconciler:
 
     def type_of(self, federated: Object) -> FederatedType | None:
         """Return the type of the object when auto-migration is on for it: of Deployments only, as the pods are."""
-        type_ = self._types.for_object(federated["spec"].get("template") or {})
+        type_ = self._types.for_federated(federated)
         if type_ is None or not type_.auto_migration or type_.resource != DEPLOYMENTS:
             return None
         return type_

@@ -102,7 +102,7 @@ class FollowerController:
 
     def type_of(self, federated: Object) -> FederatedType | None:
         """Return the federated type of the object's template."""
-        return self._types.for_object((federated.get("spec") or {}).get("template") or {})
+        return self._types.for_federated(federated)
 
     # -- events
 

@@ -80,7 +80,7 @@ class NamespaceController:
         await self.controller.run()
 
     def _type_of(self, federated: Object) -> FederatedType | None:
-        return self._types.for_object((federated.get("spec") or {}).get("template") or {})
+        return self._types.for_federated(federated)
 
     def _on_federated(self, old: Object | None, new: Object | None) -> None:
         if new is None or not namespaces.is_namespace(new):

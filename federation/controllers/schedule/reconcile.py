@@ -159,7 +159,7 @@ class Reconciler:
         if fed_object is None or fed_object["metadata"].get("deletionTimestamp"):
             self._facts.forget(key)
             return None
-        federated_type = self._types.for_object(fed_object["spec"].get("template") or {})
+        federated_type = self._types.for_federated(fed_object)
         turn = open_turn(fed_object, federated_type, self._facts.policies) if federated_type is not None else None
         if federated_type is None or turn is None:
             return None

@@ -135,7 +135,7 @@ class StatusAggregateController:
         if type_ is None or not type_.aggregate:
             return
         for obj in self._federated[resource.namespaced].list():
-            if self._types.for_object(obj["spec"].get("template") or {}) is type_:
+            if self._types.for_federated(obj) is type_:
                 self._note(key_of(obj))
 
     def _key_for(self, type_: FederatedType, obj: Object) -> Key:

@@ -163,7 +163,7 @@ class Reconciler:
         if federated is None:
             return DONE
         template = federated["spec"].get("template") or {}
-        type_ = self._types.for_object(template)
+        type_ = self._types.for_federated(federated)
         if type_ is None or not type_.aggregate:
             return DONE
         if (remaining_s := self._pace.remaining_s(key, self._clock.monotonic())) > 0:

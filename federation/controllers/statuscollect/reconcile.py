@@ -63,7 +63,7 @@ class Reconciler:
         federated = self._federated(key)
         if federated is None or federated["metadata"].get("deletionTimestamp"):
             return DONE
-        type_ = self._types.for_object(federated["spec"].get("template") or {})
+        type_ = self._types.for_federated(federated)
         if type_ is None or not type_.collect or not type_.status_fields:
             return DONE
         if (remaining_s := self._pace.remaining_s(key, self._clock.monotonic())) > 0:

@@ -201,7 +201,7 @@ class SyncController:
 
     def _follow_type_of(self, federated: Object) -> None:
         """Start to follow the members' objects of a type when its first federated object appears."""
-        type_ = self._types.for_object((federated.get("spec") or {}).get("template") or {})
+        type_ = self._types.for_federated(federated)
         if type_ is not None and type_.resource not in self._followed:
             self._followed.add(type_.resource)
             self._members.ensure_informer(type_.resource)
@@ -209,7 +209,7 @@ class SyncController:
     def _on_type_added(self, type_: FederatedType) -> None:
         for informer in self._federated.values():
             for obj in informer.list():
-                if self._types.for_object((obj.get("spec") or {}).get("template") or {}) == type_:
+                if self._types.for_federated(obj) == type_:
                     self._follow_type_of(obj)
                     self.controller.enqueue(key_of(obj), priority=_BULK)
 
@@ -232,7 +232,7 @@ class SyncController:
     def _enqueue_objects_of(self, cluster: str, type_: FederatedType | None = None) -> None:
         for informer in self._federated.values():
             for obj in informer.by_index(_BY_CLUSTER, cluster):
-                if type_ is None or self._types.for_object(obj["spec"]["template"]) is type_:
+                if type_ is None or self._types.for_federated(obj) is type_:
                     self.controller.enqueue(key_of(obj), priority=_BULK)
 
     def _on_synced(self, cluster: str, resource: Resource) -> None:

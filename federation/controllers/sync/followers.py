@@ -98,7 +98,7 @@ class Arrivals:
         if not is_released(federated):
             return None
         leader = identity_of(federated)
-        lead = lead_of(federated, self._types.for_object(federated["spec"]["template"]), self._types.for_group_kind)
+        lead = lead_of(federated, self._types.for_federated(federated), self._types.for_group_kind)
         late = [
             reference
             for reference, clusters in lead.followers.items()

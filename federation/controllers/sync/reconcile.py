@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from federation.api import names
-from federation.api.federatedtype import FederatedType
+from federation.api.federatedtype import FederatedType, template_problem
 from federation.api.resources import Object
 from federation.base.clock import Clock
 from federation.controllers.sync.clusters import Clusters
@@ -58,7 +58,9 @@ class Reconciler:
         if federated is None:
             return DONE
         template = (federated.get("spec") or {}).get("template") or {}
-        type_ = self._types.for_object(template)
+        type_ = self._types.for_federated(federated)
+        if type_ is None and (problem := template_problem(federated)):
+            self._recorder.event(federated, WARNING, names.EVENT_INVALID_TEMPLATE, problem)
         if type_ is None or _is_never_synced(template):
             return DONE
         if federated["metadata"].get("deletionTimestamp"):

@@ -77,7 +77,8 @@ def identity_of(fed_object: Mapping[str, Any]) -> Identity:
     """Return whom a federated object stands for."""
     template = (fed_object.get("spec") or {}).get("template") or {}
     group = str(template.get("apiVersion", "")).rpartition("/")[0]
-    name = (template.get("metadata") or {}).get("name", "")
+    metadata = template.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""  # written by hand it may be anything
     return Identity(group, str(template.get("kind", "")), fed_object["metadata"].get("namespace", ""), str(name))
 
 
