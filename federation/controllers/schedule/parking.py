@@ -5,11 +5,11 @@ object. All objects of a plugin wait; while any does, one of them at a time is t
 probe, each time another one. As soon as any call of the plugin is answered all of them are worked on. An object whose
 plugin did answer, only nothing usable, is tried again after a while: nobody tells us when a plugin changes its mind.
 
-Objects that were decided without a plugin, because it may be ignored, wait here in the same way.
+Objects that were decided without plugins, because those may be ignored, wait here in the same way, for any of them.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from federation.base.clock import Clock
 from federation.client.services import Services
@@ -32,18 +32,20 @@ class Parking:
         self._clock = clock
         self._retry = Result(plugin_retry_s)
         self._parked: dict[str, dict[Key, None]] = {}
-        self._plugin_of: dict[Key, str] = {}
+        self._plugins_of: dict[Key, Sequence[str]] = {}
         self._recovered_s: dict[str, float] = {}
         self._has_parked = asyncio.Event()
         if services is not None:
             services.on_recovered(self._on_recovered)
 
-    def park(self, key: Key, plugin: str, since_s: float) -> Result:
-        """Return when the object is to be tried again, whose decision began at `since_s` and failed for the plugin."""
-        if self._services is None or self._services.probe_in_s(plugin) is None:
-            return _AT_ONCE if self._recovered_s.get(plugin, -1.0) >= since_s else self._retry
-        self._parked.setdefault(plugin, {})[key] = None
-        self._plugin_of[key] = plugin
+    def park(self, key: Key, plugins: Sequence[str], since_s: float) -> Result:
+        """Return when the object is to be tried again, whose decision, begun at `since_s`, lacked these plugins."""
+        if not all(map(self.is_silent, plugins)):
+            is_back = any(self._recovered_s.get(plugin, -1.0) >= since_s for plugin in plugins)
+            return _AT_ONCE if is_back else self._retry
+        for plugin in plugins:
+            self._parked.setdefault(plugin, {})[key] = None
+        self._plugins_of[key] = plugins
         self._has_parked.set()
         return _PARKED
 
@@ -57,9 +59,8 @@ class Parking:
 
     def leave(self, key: Key) -> None:
         """Note that the object is being worked on: it waits no longer."""
-        plugin = self._plugin_of.pop(key, None)
-        if plugin is not None:
-            self._parked[plugin].pop(key, None)
+        for plugin in self._plugins_of.pop(key, ()):
+            self._parked.get(plugin, {}).pop(key, None)
 
     async def run(self) -> None:
         """Let one object at a time try each plugin that may be probed."""
@@ -79,5 +80,5 @@ class Parking:
     def _on_recovered(self, plugin: str) -> None:
         self._recovered_s[plugin] = self._clock.monotonic()
         for key in self._parked.pop(plugin, {}):
-            self._plugin_of.pop(key, None)
+            self.leave(key)
             self._enqueue(key)

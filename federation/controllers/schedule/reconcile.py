@@ -242,11 +242,11 @@ class Reconciler:
         return DONE if hope.at is None else Result(max(0.0, (hope.at - self._clock.now()).total_seconds()))
 
     def _await_ignored(self, case: _Case, plugins: Sequence[str]) -> Result:
-        """Let an object that was decided without plugins wait for one of them, if its policy would follow that."""
+        """Let an object that was decided without plugins wait for any of them, if its policy would follow that."""
         policy = case.turn.policy
         if not plugins or policy is None or not policy.follows_content or self._caller is None:
             return DONE
-        return self._parking.park(case.key, plugins[0], case.started_s)
+        return self._parking.park(case.key, plugins, case.started_s)
 
     async def _await_plugin(
         self, case: _Case, due: Due, decision: Decision, explanation: dict[str, Any], *, has_asked: bool
@@ -259,7 +259,7 @@ class Reconciler:
             stuck = Stuck(decision.outcome, decision.reason)
             await self._fail(case, stuck, explanation, hope=NO_CLUSTER_HELPS if has_asked else _ANYTHING_HELPS)
         if has_asked and decision.failure is not None:
-            return self._parking.park(case.key, decision.failure.plugin, case.started_s)
+            return self._parking.park(case.key, (decision.failure.plugin,), case.started_s)
         return DONE
 
     def _tell_ignored(self, case: _Case, due: Due) -> None:

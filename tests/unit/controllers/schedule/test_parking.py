@@ -44,7 +44,7 @@ class Lot:
         self.parking.leave(key)
         since_s = self.clock.monotonic()
         await self.services.exchange("p", [CALL])
-        return self.parking.park(key, "p", since_s)
+        return self.parking.park(key, ["p"], since_s)
 
 
 @pytest.fixture
@@ -90,6 +90,21 @@ async def test_a_silent_plugin_may_answer_when_it_may_be_probed(lot: Lot) -> Non
     assert (alone.is_silent("p"), alone.may_answer("p")) == (False, False)
 
 
+async def test_an_object_that_was_decided_without_two_plugins_is_woken_once_by_whichever_is_back_first(
+    lot: Lot,
+) -> None:
+    for plugin in ("p", "q"):
+        await lot.services.exchange(plugin, [CALL])
+    assert lot.parking.park(KEYS[0], ["p", "q"], lot.clock.monotonic()) == Result()
+    lot.line.is_up = True
+    await lot.clock.advance(4.0)
+    lot.woken.clear()
+    await lot.services.exchange("q", [CALL])
+    assert lot.woken == [KEYS[0]]
+    await lot.services.exchange("p", [CALL])
+    assert lot.woken == [KEYS[0]]
+
+
 async def test_an_object_that_waits_no_longer_is_not_tried(lot: Lot) -> None:
     await lot.decide(KEYS[0])
     lot.parking.leave(KEYS[0])
@@ -103,10 +118,10 @@ async def test_an_object_whose_plugin_came_back_meanwhile_is_tried_at_once(lot: 
     lot.line.is_up = True
     await lot.clock.advance(5.0)
     await lot.services.exchange("p", [CALL])
-    assert lot.parking.park(KEYS[0], "p", since_s) == Result(0.0)
+    assert lot.parking.park(KEYS[0], ["p"], since_s) == Result(0.0)
 
 
 async def test_an_object_about_which_nothing_usable_was_answered_is_tried_after_a_while(lot: Lot) -> None:
     lot.line.is_up = True
     assert await lot.decide(KEYS[0]) == Result(10.0)
-    assert Parking(None, lot.woken.append, clock=lot.clock, plugin_retry_s=3.0).park(KEYS[0], "p", 0) == Result(3.0)
+    assert Parking(None, lot.woken.append, clock=lot.clock, plugin_retry_s=3.0).park(KEYS[0], ["p"], 0) == Result(3.0)
