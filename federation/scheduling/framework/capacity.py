@@ -13,6 +13,7 @@ from itertools import compress
 from operator import attrgetter, mul
 from typing import NamedTuple
 
+from federation.api.quantity import to_int64
 from federation.api.selectors import ClusterTerm
 from federation.planning.placement.room import Rooms
 from federation.scheduling.framework.promised import displaced
@@ -109,10 +110,12 @@ def _could_run(cluster: Cluster, pod: PodShape) -> bool:
 def _capacity(cluster: Cluster, pod: PodShape) -> int:
     if cluster.node_classes is None:
         return _fit_into(cluster.available, pod.request)
-    return sum(
-        _fit_on_nodes(node_class, pod.request)
-        for node_class in cluster.node_classes
-        if _suits(node_class, pod.needs, cluster.omitted_node_labels, is_sure=True)
+    return to_int64(
+        sum(
+            _fit_on_nodes(node_class, pod.request)
+            for node_class in cluster.node_classes
+            if _suits(node_class, pod.needs, cluster.omitted_node_labels, is_sure=True)
+        )
     )
 
 

@@ -133,6 +133,14 @@ def test_selections_of_many_shapes_do_not_pile_up() -> None:
     assert len(decision.scored.selected) <= 64
 
 
+def test_a_member_that_claims_room_beyond_64_bits_stops_no_decision() -> None:
+    boasting = a_cluster("east").with_nodes(3, cpu="9E", pods="9E").built()
+    unit = a_unit(mode=SchedulingMode.DIVIDE, desired_replicas=3)
+    decision = Engine(load_plugins()).decide(unit, Snapshot(1, (boasting,)), DEFAULT_PROFILE, now=NOW)
+    assert decision.placements == {"east": 3}
+    assert json.loads(to_json(decision))["division"]["room"]["replicas"] == {"east": 2**63 - 1}
+
+
 def test_whoever_does_not_tell_its_shape_has_all_filters_asked() -> None:
     asked: list[str] = []
 
