@@ -12,6 +12,7 @@ import orjson
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.paths import to_pointer
+from federation.planning.automigration.info import to_openings
 from federation.planning.placement.failback import Offers
 from federation.planning.placements import overrides_of, placement_of
 from federation.scheduling import migration
@@ -130,6 +131,7 @@ def _auto_migration(policy: Policy, annotations: Mapping[str, str], desired: int
         scheduled,
         Offers(migration.to_counts(told.get("offeredReplicas")), policy.failback.batch_of(desired or 0)),
         scheduled | migration.to_counts(told.get("readyReplicas")),
+        to_openings(told.get("openings")),
     )
 
 

@@ -28,12 +28,16 @@ STEPS = 300
 
 @dataclass
 class Loop:
-    """One workload over members with true capacities; `bias` is what the nodes seem to have beyond the truth."""
+    """One workload over members with true capacities; `bias` is what the nodes seem to have beyond the truth.
+
+    `hidden` is how much of that room is missing in what the planners are told of it.
+    """
 
     total: int
     weights: dict[str, int]
     capacity: dict[str, int]
     bias: dict[str, int]
+    hidden: dict[str, int] = field(default_factory=dict)
     batch: int = 1
     keep: bool = False
     minimum: dict[str, int] = field(default_factory=dict)
@@ -68,6 +72,7 @@ class Loop:
             info.scheduled,
             Offers({c: b.offered for c, b in info.beliefs.items() if b.offered}, self.batch),
             {**info.scheduled, **info.ready},
+            info.openings,
         )
         unit = SchedulingUnit(
             namespace="default",
@@ -80,14 +85,15 @@ class Loop:
             auto_migration=migration,
         )
         demand = demand_of(unit, [Cluster(name) for name in self.weights], self.weights if "weights" in self.by else {})
-        free = {cluster: self.room(cluster) for cluster in self.weights}
+        free = {cluster: max(0, self.room(cluster) - self.hidden.get(cluster, 0)) for cluster in self.weights}
         sizes = {cluster: max(1, n + self.bias[cluster]) for cluster, n in self.capacity.items()}
+        rooms = Rooms(free, free, sizes).with_openings(migration.openings)
         waits = not is_due(demand, believes_more=True) and not ("room" in self.by and has_other_total(demand))
         planner: Planner = partial(plan_binpack, waits=waits) if "order" in self.by else plan_replicas
         if self.by == "room":
-            planner = partial(plan_by_room, Rooms(free, free, sizes))
+            planner = partial(plan_by_room, rooms)
         elif "room" in self.by and not ("order" in self.by and waits):
-            planner = partial(plan_within, Rooms(free, free, sizes), planner)
+            planner = partial(plan_within, rooms, planner)
         self.placed = dict(divide_with(planner, unit, demand, {}, []).replicas)
         if not self.is_late:
             self.desired = self.placed
@@ -129,9 +135,9 @@ class Loop:
         terms = Terms(STEP_S if is_short else STABLE_S, 600.0, self.batch, self.text == self.written)
         sights = {cluster: self.sight(cluster) for cluster in self.weights}
         beliefs = revise(self.info.beliefs, sights, self.now_s, terms)
-        found = find_openings(beliefs, sights)
+        found = find_openings(beliefs, sights, self.total)
         self.open_since_s = {cluster: self.open_since_s.get(cluster, self.now_s) for cluster in found}
-        openings = frozenset(c for c, since_s in self.open_since_s.items() if self.now_s - since_s >= STEP_S)
+        openings = {c: found[c] for c, since_s in self.open_since_s.items() if self.now_s - since_s >= STEP_S}
         ready = {c: n for c, n in self.ready.items() if n != self.running[c]}
         self.info = Info(beliefs, self.running, openings=openings, ready=ready)
         self.looks = (*self.looks, self.running)[-self.start :]
@@ -161,7 +167,7 @@ class Loop:
     def waits(self) -> bool:
         """Whether something changes by time alone."""
         is_timed = any(belief.since_s is not None for belief in self.info.beliefs.values())
-        return is_timed or self.changed_at_s is not None or self.open_since_s.keys() != self.info.openings
+        return is_timed or self.changed_at_s is not None or self.open_since_s.keys() != self.info.openings.keys()
 
     def come_to_rest(self) -> list[dict[str, int]]:
         """Run until nothing can change any more; return the divisions, the last one first, without repetitions."""
@@ -191,8 +197,9 @@ def loops(draw: st.DrawFn, *, bias: st.SearchStrategy[int], planners: Sequence[s
     by = draw(st.sampled_from(planners))
     weights = {cluster: draw(st.integers(1, 3)) for cluster in clusters}
     capacity = {cluster: draw(each) for cluster in clusters}
-    # Room that a planner does not see it does not use.
+    # Room that nobody sees is not used.
     biases = {cluster: max(0 if "room" in by else -9, draw(bias)) for cluster in clusters}
+    hidden = draw(st.dictionaries(st.sampled_from(clusters), each)) if "room" in by else {}
     some = st.dictionaries(st.sampled_from(clusters), each)
     # Where weights want them, replicas can only come back with a batch, and as far as bounds allow.
     is_bounded = planners is PLANNERS and draw(st.booleans())
@@ -202,6 +209,7 @@ def loops(draw: st.DrawFn, *, bias: st.SearchStrategy[int], planners: Sequence[s
         weights,
         capacity,
         biases,
+        hidden,
         batch=draw(st.integers(0 if planners is PLANNERS else 1, 4)),
         keep=draw(st.booleans()),
         minimum={c: min(n, maximum.get(c, n)) for c, n in draw(some).items()} if is_bounded else {},

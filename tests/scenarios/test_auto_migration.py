@@ -257,3 +257,20 @@ async def test_a_member_that_is_cut_off_is_not_judged() -> None:
         world.members["west"].line.mend()
         await world.until_replicas("web", AWAY)
         await world.settle()
+
+
+async def test_replicas_go_where_they_fit_also_when_the_clusters_reports_do_not_show_that_room() -> None:
+    """Nodes' own names are left out of what clusters report, so the scheduler sees no room for who asks for one."""
+    async with a_world() as world:
+        deployment = with_cpu("20")
+        named = deployment["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "node-1"}
+        for cluster in WEIGHTS:
+            await world.members[cluster].merge(NODES, "node-1", {"metadata": {"labels": named}})
+        await world.create(PROPAGATION_POLICIES, a_policy({}, autoMigration=FAST))
+        await world.create(DEPLOYMENTS, deployment)
+        await world.until_available("web", 6)
+        assert await world.replicas("web") == EVEN
+
+        await lose_node(world, "west")
+        await world.until_replicas("web", AWAY)
+        await world.until_available("web", 6)

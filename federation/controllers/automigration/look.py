@@ -32,7 +32,7 @@ Shapes = dict[str, tuple[int, PodShape]]
 
 
 class Workload:
-    """The workload that is looked for, during one reconcile. `placed` has the scheduler's replicas per cluster.
+    """The workload that is looked for, during one reconcile: `total` replicas, `placed` by the scheduler per cluster.
 
     `shapes` lives as long as what is believed: the overrides of a cluster that has no copy any more are not stored.
     """
@@ -45,7 +45,7 @@ class Workload:
         self.threshold_s = threshold_s
         self.namespace: str = federated["metadata"].get("namespace", "")
         self.template: Object = federated["spec"]["template"]
-        total = type_.replicas(self.template) or 0
+        self.total = total = type_.replicas(self.template) or 0
         self.placed = {c: total if n is None else n for c, n in current_clusters(federated, type_).items()}
 
     def shape(self, cluster: str) -> PodShape | None:

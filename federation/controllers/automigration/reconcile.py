@@ -114,7 +114,7 @@ class Reconciler:
         views = self._look(workload, before)
         terms = self._terms(annotations, memory.info, views, threshold_s)
         now_s = self._clock.monotonic()
-        memory.info = after = self._revise(before, views, terms, now_s, memory)
+        memory.info = after = self._revise(before, views, terms, now_s, memory, workload.total)
         unseen = {cluster for cluster, view in views.items() if view is None}
         self._watch(key, frozenset(views if _is_short(views) else unseen | after.beliefs.keys()))
         wait_s = await self._write(key, federated, memory, before, workload.placed)
@@ -154,7 +154,13 @@ class Reconciler:
         return Terms(stable_s, self._options.trial_s, failback.batch, is_answered)
 
     def _revise(
-        self, before: Info, views: Mapping[str, View | None], terms: Terms, now_s: float, memory: _Memory
+        self,
+        before: Info,
+        views: Mapping[str, View | None],
+        terms: Terms,
+        now_s: float,
+        memory: _Memory,
+        total: int,
     ) -> Info:
         """Return what is believed now; of clusters that do not exist any more nothing is."""
         known = {cluster: belief for cluster, belief in before.beliefs.items() if self._cluster(cluster)}
@@ -168,10 +174,11 @@ class Reconciler:
                 if view.sight.ready != view.scheduled:
                     ready[cluster] = view.sight.ready
         beliefs = revise(known, sights, now_s, terms)
-        found = find_openings(beliefs, sights)
+        found = find_openings(beliefs, sights, total)
         memory.open_since_s = {cluster: memory.open_since_s.get(cluster, now_s) for cluster in found}
-        openings = {c for c, since_s in memory.open_since_s.items() if now_s - since_s >= self._options.openings_s}
-        return Info(beliefs, scheduled, before.template, frozenset(openings), ready)
+        lasting = {c for c, since_s in memory.open_since_s.items() if now_s - since_s >= self._options.openings_s}
+        openings = {cluster: found[cluster] for cluster in lasting}
+        return Info(beliefs, scheduled, before.template, openings, ready)
 
     async def _write(
         self, key: Key, federated: Object, memory: _Memory, before: Info, placed: Mapping[str, int]

@@ -99,14 +99,24 @@ def revise(beliefs: Mapping[str, Belief], sights: Mapping[str, Sight], now_s: fl
     return revised
 
 
-def find_openings(beliefs: Mapping[str, Belief], sights: Mapping[str, Sight]) -> frozenset[str]:
-    """Return the members that have room and are not believed to be full, while the workload lacks replicas elsewhere.
+def find_openings(beliefs: Mapping[str, Belief], sights: Mapping[str, Sight], total: int) -> dict[str, int]:
+    """Return the members with room that are not believed to be full, and how many of the replicas that wait fit there.
 
-    A scheduler that looks at room did not choose them when they had none; it has to look again.
+    A scheduler that looks at room did not choose them when they had none, or when it saw less than there is; it has to
+    look again. Where something is believed, it is no more than the capacity that is not used. Replicas that have been
+    placed there and have no pod yet take the room first. Those that wait although the `total` runs, because the policy
+    keeps them, need none.
     """
-    if not any(sight.unschedulable for sight in sights.values()):
-        return frozenset()
-    return frozenset(c for c, sight in sights.items() if sight.room and c not in beliefs and not sight.unschedulable)
+    lacking = total - sum(sight.running for sight in sights.values())
+    waiting = min(lacking, sum(sight.unschedulable for sight in sights.values()))
+    openings = {}
+    for cluster, sight in sights.items():
+        count = min((sight.room or 0) - max(0, sight.placed - sight.pods), waiting)
+        if cluster in beliefs:
+            count = min(count, beliefs[cluster].capacity - sight.placed)
+        if count > 0 and not sight.unschedulable:
+            openings[cluster] = count
+    return openings
 
 
 def next_look_s(belief: Belief, terms: Terms) -> float | None:

@@ -26,8 +26,8 @@ class Info:
     beliefs: Mapping[str, Belief] = field(default_factory=dict)
     scheduled: Mapping[str, int] = field(default_factory=dict)
     template: str = ""
-    openings: frozenset[str] = frozenset()
-    """Members with room that the scheduler should look at again, because replicas are lacking."""
+    openings: Mapping[str, int] = field(default_factory=dict)
+    """Replicas of those that wait that fit elsewhere: the scheduler should look again, and count on that room."""
     ready: Mapping[str, int] = field(default_factory=dict)
     """Replicas that run, where they are not as many as are scheduled."""
 
@@ -40,7 +40,7 @@ class Info:
 
     def without_counts(self) -> "Info":
         """Return the same without what changes with every pod."""
-        return replace(self, scheduled={}, ready={})
+        return replace(self, scheduled={}, ready={}, openings=dict.fromkeys(self.openings, 1))
 
 
 def to_text(info: Info) -> str:
@@ -51,10 +51,9 @@ def to_text(info: Info) -> str:
         _READY: dict(sorted(info.ready.items())),
         _OFFERED: {cluster: belief.offered for cluster, belief in beliefs if belief.offered},
         _REFUTED: {cluster: belief.refuted for cluster, belief in beliefs if belief.refuted},
+        _OPENINGS: dict(sorted(info.openings.items())),
     }
     text = {key: value for key, value in parts.items() if value}
-    if info.openings:
-        text[_OPENINGS] = sorted(info.openings)
     text[_SCHEDULED] = dict(sorted(info.scheduled.items()))
     if _REFUTED in text:
         text["template"] = info.template
@@ -74,14 +73,20 @@ def from_text(text: str | None) -> Info:
         cluster: Belief(capacity, refuted.get(cluster, 0), offered.get(cluster, 0))
         for cluster, capacity in _numbers(stored, _CAPACITY).items()
     }
-    openings = stored.get(_OPENINGS)
     return Info(
         beliefs,
         _numbers(stored, _SCHEDULED),
         str(stored.get("template") or ""),
-        frozenset(map(str, openings)) if isinstance(openings, list) else frozenset(),
+        to_openings(stored.get(_OPENINGS)),
         _numbers(stored, _READY),
     )
+
+
+def to_openings(value: Any) -> dict[str, int]:
+    """Return `openings` out of the annotation; a list of names, the form before, says that one replica fits in each."""
+    if isinstance(value, list):
+        return {name: 1 for name in value if isinstance(name, str)}
+    return _numbers({_OPENINGS: value}, _OPENINGS)
 
 
 def _numbers(stored: Mapping[str, Any], key: str) -> dict[str, int]:

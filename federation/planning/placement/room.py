@@ -45,6 +45,14 @@ class Rooms:
         tiers = (self.free,) if self.sure is self.free or self.sure == self.free else (self.sure, self.free)
         object.__setattr__(self, "tiers", tiers)
 
+    def with_openings(self, openings: Counts) -> "Rooms":
+        """Return the same with at least so much room in clusters where more was counted than their reports show."""
+        more = {name: count - self.free[name] for name, count in openings.items() if count > self.free.get(name, count)}
+        if not more:
+            return self
+        free, sure = ({name: n + more.get(name, 0) for name, n in room.items()} for room in (self.free, self.sure))
+        return replace(self, free=free, sure=sure)
+
     def explain(self) -> dict[str, Any]:
         """Return what goes into a division's explanation."""
         promised: dict[str, int] = {}

@@ -51,9 +51,11 @@ def could_run(cluster: Cluster, pod: PodShape) -> bool:
 
 
 def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Rooms | None:
-    """Return the room for the unit's replicas; None when no cluster reports its nodes."""
+    """Return the room for the unit's replicas, openings included; None when no cluster reports its nodes."""
     pod = unit.shape
     known = _rooms(tuple(clusters), pod)
+    if known is not None and unit.auto_migration is not None and unit.auto_migration.openings:
+        known = known.with_openings(unit.auto_migration.openings)
     if known is None or not unit.reserved:
         return known
     lost = displaced(unit.reserved, pod.request).get

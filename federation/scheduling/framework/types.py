@@ -224,6 +224,8 @@ class AutoMigration:
     offers: Offers = field(default_factory=Offers)
     """Room that has returned and may be tried."""
     ready_replicas: Mapping[str, int] = field(default_factory=dict)
+    openings: Mapping[str, int] = field(default_factory=dict)
+    """Replicas of those that wait that were counted to fit, exactly, where the rounded report may show less room."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Replicas go where nodes have room for them: the filter and the two Replicas plugins with `capacity: Nodes`."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -149,6 +150,20 @@ def test_with_few_clusters_allowed_a_full_one_takes_no_place() -> None:
     unit = a_divided_unit(2, request=CORE, max_clusters=1)
     assert decide(unit, busy, FEW_LARGE).placements == {"few-large": 2}
     assert decide(unit, busy).placements == {"busy": 2}
+
+
+def test_room_that_was_counted_is_used_where_the_report_shows_less() -> None:
+    def lacking(openings: dict[str, int]) -> Any:
+        migration = AutoMigration(estimated_capacity={"few-large": 4}, openings=openings)
+        return a_divided_unit(6, request=CORE, current={"few-large": 6}, auto_migration=migration)
+
+    busy = replace(FULL, node_classes=(NodeClass(largest={"cpu": 900}, nodes=(1,), free={"pods": (9,)}),))
+    none = replace(FEW_LARGE, node_classes=(NodeClass(largest={"cpu": 8000}),))
+    assert decide(lacking({}), none, busy).placements == {"few-large": 6}
+    assert decide(lacking({"full": 2}), none, busy).placements == {"few-large": 4, "full": 2}
+    rooms = rooms_of(lacking({"many-small": 7, "gone": 3}), [MANY_SMALL])
+    assert rooms is not None
+    assert rooms.free == {"many-small": 20}
 
 
 def test_duplicates_go_everywhere() -> None:

@@ -172,6 +172,10 @@ def test_feedback_counts_only_with_auto_migration() -> None:
     assert unit_of(on, {names.AUTO_MIGRATION_INFO: "[]"}).auto_migration == AutoMigration(True, {}, {}, quarter)
     odd = {names.AUTO_MIGRATION_INFO: '{"estimatedCapacity": {"east": "1", "west": 2}, "scheduledReplicas": [1]}'}
     assert unit_of(on, odd).auto_migration == AutoMigration(True, {"west": 2}, {}, quarter)
+    for openings, told in (('{"west": 2}', {"west": 2}), ('["west"]', {"west": 1})):
+        opened = unit_of(on, {names.AUTO_MIGRATION_INFO: f'{{"openings": {openings}}}'}).auto_migration
+        assert opened is not None
+        assert opened.openings == told
     assert unit_of(on).auto_migration == AutoMigration(True, {}, {}, quarter)
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from federation.planning.automigration.belief import Belief, Sight, Terms, next_look_s, revise
+from federation.planning.automigration.belief import Belief, Sight, Terms, find_openings, next_look_s, revise
 
 TERMS = Terms(stable_s=60, trial_s=600, batch=2)
 ANSWERED = Terms(stable_s=60, trial_s=600, batch=2, is_answered=True)
@@ -116,3 +116,18 @@ def test_capacity_that_is_believed_in_and_not_used_is_no_new_room() -> None:
     known = Belief(3, refuted=2)
     assert after(known, Sight(1, 1, 1, 1, 0, room=4)) == known
     assert after(replace(known, since_s=40.0), Sight(1, 1, 1, 1, 0, room=5)) == replace(known, offered=1)
+
+
+def test_as_many_are_told_to_fit_elsewhere_as_wait() -> None:
+    stuck, free = Sight(4, 4, 1, 4, 3), Sight(room=9)
+    assert find_openings({"west": Belief(1)}, {"west": stuck, "east": free, "north": Sight(room=2)}, 4) == {
+        "east": 3,
+        "north": 2,
+    }
+    # Where it was believed in, where nobody waits, and where replicas are on their way there already, there is none.
+    assert find_openings({"west": Belief(1), "east": Belief(0)}, {"west": stuck, "east": free}, 4) == {}
+    assert find_openings({}, {"west": Sight(4, 4, 4, 4), "east": free}, 4) == {}
+    assert find_openings({}, {"west": stuck, "east": replace(free, placed=9)}, 4) == {}
+    assert find_openings({"east": Belief(2)}, {"west": stuck, "east": free}, 4) == {"east": 2}
+    # What is kept besides replicas that run elsewhere needs no other place.
+    assert find_openings({}, {"west": stuck, "north": Sight(3, 3, 3, 3), "east": free}, 4) == {}

@@ -29,12 +29,20 @@ def test_the_annotation_holds_what_schedulers_read_and_what_a_restart_needs() ->
         "template": "t1",
     }
     assert from_text(to_text(info)) == info
+    assert json.loads(to_text(Info(openings={"west": 2})))["openings"] == {"west": 2}
     assert to_text(Info()) == '{"scheduledReplicas":{}}'
 
 
 def test_what_kubeadmiral_wrote_is_understood() -> None:
     info = from_text('{"estimatedCapacity":{"a":1,"b":-1},"scheduledReplicas":{"a":1,"c":3}}')
     assert info == Info({"a": Belief(1)}, {"a": 1, "c": 3})
+
+
+def test_openings_are_numbers_and_were_names() -> None:
+    assert from_text('{"openings":{"a":2,"b":"x"}}') == Info(openings={"a": 2})
+    assert from_text('{"openings":["a",3]}') == Info(openings={"a": 1})
+    assert from_text('{"openings":7}') == Info()
+    assert Info(openings={"a": 7}).without_counts() == Info(openings={"a": 1}).without_counts()
 
 
 @pytest.mark.parametrize(
