@@ -15,7 +15,7 @@ import pytest
 from tests.support.federation import Federation, eventually, start_federation
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("crash")]
-DEPLOYMENTS = 100
+DEPLOYMENTS = 200
 BATCH = 20
 WRITES = DEPLOYMENTS + (DEPLOYMENTS - BATCH) // 2
 PROBE = "probe"
