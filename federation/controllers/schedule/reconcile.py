@@ -138,13 +138,15 @@ class Reconciler:
         match finding:
             case Due() if self._is_hopeless(case, finding):
                 await self._keep(case, Stuck("", ""))
+                return self._await_time(self._facts.waiting, key)
             case Due():
                 return await self._schedule(case, finding, snapshot)
             case Stuck():
                 await self._fail(case, finding)
             case Deferred():
                 await self._defer(case, finding)
-                return self._await_ignored(case, case.turn.ignored_plugins())
+                parked = self._await_ignored(case, case.turn.ignored_plugins())
+                return self._await_time(self._facts.short, key) if parked == DONE else parked
             case Untouched():
                 self._facts.waiting.discard(key)
                 self._facts.short.discard(key)
@@ -239,7 +241,14 @@ class Reconciler:
         if helped:
             known.mark((key,))
             return Result(0.0 if any(change & ~REPORTED for change in helped) else self._reports_wait_s)
-        return DONE if hope.at is None else Result(max(0.0, (hope.at - self._clock.now()).total_seconds()))
+        return self._await_time(known, key)
+
+    def _await_time(self, known: Waiting, key: Key) -> Result:
+        """Return when time alone can help the object, each time anew: the queue keeps one moment, the next, per key."""
+        told = known.told(key)
+        if told is None or told.hope.at is None:
+            return DONE
+        return Result(max(0.0, (told.hope.at - self._clock.now()).total_seconds()))
 
     def _await_ignored(self, case: _Case, plugins: Sequence[str]) -> Result:
         """Let an object that was decided without plugins wait for any of them, if its policy would follow that."""

@@ -102,6 +102,29 @@ async def test_time_gives_missing_replicas_a_place() -> None:
         await world.becomes({"east": 3, "north": 3, "west": 3})
 
 
+async def test_time_is_not_missed_when_reports_come_before_it() -> None:
+    clock = ManualClock()
+    async with schedule_world(clock=clock) as world:
+        await world.cluster("east")
+        await world.cluster("west")
+        closed = [{"cluster": "west", "validUntil": (clock.now() + timedelta(hours=1)).isoformat()}]
+        request = {names.MIGRATION_CONFIGURATION: json.dumps({"workloadMigrations": closed})}
+        clusters = [{"cluster": "east", "preferences": {"maxReplicas": 4}}, {"cluster": "west"}]
+        await world.policy("p", schedulingMode="Divide", placement=clusters)
+        await world.deployment(policy="p", replicas=9, annotations=request)
+        await world.becomes({"east": 4})
+        await world.idle()
+        await world.cluster_status("east", cpu="50")
+        await world.idle()
+        # It is looked at for another reason before the report's turn comes, which then finds nothing new.
+        await world.patch_object("web", {"metadata": {"annotations": {"somebody": "else"}}})
+        await world.idle()
+        await clock.advance(60)
+        await world.idle()
+        await clock.advance(3600)
+        await world.becomes({"east": 4, "west": 5})
+
+
 async def test_reports_that_do_not_help_are_counted_and_do_not_displace_what_was_decided_before(world: World) -> None:
     await world.cluster_status("west", cpu="0")
     clusters = [{"cluster": "east", "preferences": {"maxReplicas": 4}}, {"cluster": "west"}]
