@@ -1,27 +1,14 @@
 """Custom resources with the real kubectl: defined, served, validated, scaled, explained, gone."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.apiserver import Parts, api_server
 from tests.support.definitions import a_large_definition, an_engine
 from tests.support.kubectl import Kubectl
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.real_time]
-
-
-@pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
-    with api_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
-
-
-@pytest.fixture
-def kubectl(parts: Parts, request: pytest.FixtureRequest) -> Kubectl:
-    return Kubectl.in_namespace_of(request.node.name, parts, parts.kubeconfig.parent)
 
 
 def test_custom_resources(kubectl: Kubectl) -> None:

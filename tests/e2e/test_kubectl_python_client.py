@@ -8,15 +8,9 @@ from typing import Any
 import pytest
 from kubernetes import client, config, dynamic, watch
 
-from tests.support.apiserver import Parts, api_server
+from tests.support.apiserver import Parts
 
 pytestmark = [pytest.mark.e2e, pytest.mark.real_time]
-
-
-@pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
-    with api_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
 
 
 @pytest.fixture

@@ -4,13 +4,11 @@ One server for the module, one namespace per test. No controllers run, so tests 
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.apiserver import Parts, api_server
 from tests.support.kubectl import DEPLOYMENT, Kubectl
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.real_time]
@@ -22,17 +20,6 @@ metadata: {name: one, labels: {app: x}}
 data: {key: value}
 """
 TWO = ONE.replace("one", "two")
-
-
-@pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
-    with api_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
-
-
-@pytest.fixture
-def kubectl(parts: Parts, request: pytest.FixtureRequest) -> Kubectl:
-    return Kubectl.in_namespace_of(request.node.name, parts, parts.kubeconfig.parent)
 
 
 def test_apply_prunes_by_label_and_by_apply_set(kubectl: Kubectl) -> None:

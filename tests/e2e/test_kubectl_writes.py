@@ -5,26 +5,13 @@ One server for the module, one namespace per test.
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.apiserver import Parts, api_server
 from tests.support.kubectl import DEPLOYMENT, Kubectl
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.real_time]
-
-
-@pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
-    with api_server(tmp_path_factory.mktemp("server")) as running:
-        yield running
-
-
-@pytest.fixture
-def kubectl(parts: Parts, request: pytest.FixtureRequest) -> Kubectl:
-    return Kubectl.in_namespace_of(request.node.name, parts, parts.kubeconfig.parent)
 
 
 def test_create_from_generators_and_files(kubectl: Kubectl, tmp_path: Path) -> None:

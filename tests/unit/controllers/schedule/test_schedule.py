@@ -1,7 +1,6 @@
 """The schedule controller against a real registry in memory."""
 
 import json
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -24,14 +23,6 @@ from federation.scheduling.clustertriggers import KINDS, ClusterSource
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.types import SUCCESS, PluginRequest, error, unschedulable
 from federation.store.journal import DecisionFilter
-
-
-@pytest.fixture
-async def world() -> AsyncIterator[World]:
-    async with schedule_world() as world:
-        for name in ("east", "north", "west"):
-            await world.cluster(name, labels={"region": name})
-        yield world
 
 
 def weights(**values: int) -> list[dict[str, Any]]:

@@ -1,24 +1,14 @@
 """Replicas without a place are given one when something helps; policies need not allow it, and nothing else moves."""
 
 import json
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
-import pytest
 from tests.support.schedule_world import World, schedule_world
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
 from federation.base.clock import ManualClock
-
-
-@pytest.fixture
-async def world() -> AsyncIterator[World]:
-    async with schedule_world() as world:
-        for name in ("east", "north", "west"):
-            await world.cluster(name, labels={"region": name})
-        yield world
 
 
 def limits(**values: int) -> list[dict[str, Any]]:
