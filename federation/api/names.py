@@ -217,3 +217,7 @@ REASON_SCHEDULED = "Scheduled"
 REASON_NO_POLICY = "NoPolicy"
 REASON_POLICY_NOT_FOUND = "PolicyNotFound"
 REASON_PROFILE_NOT_FOUND = "ProfileNotFound"
+
+# Names of resources
+KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"
+"""Of what Katalyst reclaims from pods that do not use what they requested."""

@@ -12,6 +12,8 @@ from functools import lru_cache
 from typing import Self
 
 NANOS = 10**9
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+"""Go's int64, which Kubernetes counts in."""
 _MILLI = 10**6
 
 _TEXT = re.compile(
@@ -128,7 +130,7 @@ def to_int_ceil(value: str | float | Quantity) -> int:
 
 def to_int64(amount: int) -> int:
     """Return the amount, or the nearest one that 64 bits hold: JSON that others read has no larger numbers."""
-    return max(-(2**63), min(amount, 2**63 - 1))
+    return max(INT64_MIN, min(amount, INT64_MAX))
 
 
 def add(left: str | float | Quantity, right: str | float | Quantity) -> Quantity:

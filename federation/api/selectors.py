@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from federation.api.quantity import INT64_MAX, INT64_MIN
+
 Labels = Mapping[str, str]
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
-_INT64_MAX = 2**63 - 1
 
 
 class SelectorError(ValueError):
@@ -122,7 +123,7 @@ def _to_int64(text: str | None) -> int | None:
     if text is None or not _INTEGER.fullmatch(text):
         return None
     number = int(text)
-    return number if -_INT64_MAX - 1 <= number <= _INT64_MAX else None
+    return number if INT64_MIN <= number <= INT64_MAX else None
 
 
 def _check_key(key: str) -> None:

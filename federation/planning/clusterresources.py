@@ -25,7 +25,6 @@ NodeFilter = Callable[[Mapping[str, str]], bool]
 IsSuitable = Callable[[str, Mapping[str, str], nodeclasses.Taints], bool]
 """Says for a node's name, labels and taints whether the pods that are asked about can go there."""
 
-_KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"
 _ENDED = ("Succeeded", "Failed")
 _TAINT_EFFECTS = ("NoSchedule", "NoExecute")
 _HOLDS_SPARE = 1024
@@ -309,6 +308,6 @@ def aggregate_katalyst(
     available = dict(allocatable)
     for pod in pods:
         for name, amount in pod_requests(pod).items():
-            if name.startswith(_KATALYST_PREFIX) and name in available:
+            if name.startswith(names.KATALYST_PREFIX) and name in available:
                 available[name] = available[name] - amount
     return allocatable, available

@@ -9,11 +9,10 @@ from typing import Any
 
 from federation.api.selectors import compile_cluster_terms
 from federation.base.errors import PluginError
-from federation.scheduling.framework.profile import BINPACK_PLUGIN, SPREAD_PLUGIN, Profile
+from federation.scheduling.framework.profile import BINPACK_PLUGIN, POINTS, SPREAD_PLUGIN, Profile
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import Effect, SchedulingMode
 
-_POINTS = ("filter", "score", "select", "replicas")
 _OPERATORS = ("", "Exists", "Equal")
 _EFFECTS = ("", *Effect)
 
@@ -29,7 +28,7 @@ def doubts_about_profile(source: Mapping[str, Any], profile: Profile, installed:
 
     Plugins that are not installed are no matter here: they may be services that are configured later.
     """
-    points = {point: [ref.name for ref in getattr(profile, point)] for point in _POINTS}
+    points = {point: [ref.name for ref in getattr(profile, point)] for point in POINTS}
     configs = (source.get("spec") or {}).get("pluginConfig") or ()
     return [*_about_points(points), *_about_arguments(configs, points, installed)]
 

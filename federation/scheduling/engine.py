@@ -17,7 +17,6 @@ from enum import StrEnum
 from federation.base.errors import PluginError
 from federation.scheduling.framework.cycle import (
     Cycle,
-    Exchange,
     Filtered,
     Ignored,
     PluginFailed,
@@ -30,7 +29,15 @@ from federation.scheduling.framework.instrument import Instrument
 from federation.scheduling.framework.profile import Profile
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.runner import Framework
-from federation.scheduling.framework.types import Cluster, Code, Division, SchedulingMode, SchedulingUnit, Status
+from federation.scheduling.framework.types import (
+    Cluster,
+    Code,
+    Division,
+    Exchange,
+    SchedulingMode,
+    SchedulingUnit,
+    Status,
+)
 from federation.scheduling.snapshot import Snapshot
 
 Placements = Mapping[str, int | None]

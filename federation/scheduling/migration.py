@@ -10,10 +10,9 @@ from typing import Any
 
 import orjson
 
+from federation.api.quantity import INT64_MAX
 from federation.base.clock import from_rfc3339
 from federation.scheduling.framework.types import CustomMigration
-
-_INT64_MAX = 2**63 - 1
 
 
 class MigrationError(ValueError):
@@ -109,7 +108,7 @@ def _capacity(entry: Mapping[str, Any]) -> int:
     capacity = entry.get("limitedCapacity")
     if capacity is None:
         raise MigrationError("limitedCapacity cannot be empty")
-    if type(capacity) is not int or capacity > _INT64_MAX:
+    if type(capacity) is not int or capacity > INT64_MAX:
         raise MigrationError("limitedCapacity must be a number")
     if capacity < 0:
         raise MigrationError("limitedCapacity cannot be less than zero")

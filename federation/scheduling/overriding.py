@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from federation.api import names
+from federation.api.quantity import INT64_MAX, INT64_MIN
 from federation.api.selectors import compile_cluster_terms
 from federation.scheduling.framework.types import PreferredTerm, SchedulingMode
 from federation.scheduling.policy import PREFERENCES, Preferences, to_preferences, to_tolerations
@@ -20,7 +21,6 @@ from federation.scheduling.policy import PREFERENCES, Preferences, to_preference
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
-_INT64_MAX = 2**63 - 1
 
 _EXPRESSIONS = [{"key": str, "operator": str, "values": [str]}]
 _TERM = {"matchExpressions": _EXPRESSIONS, "matchFields": _EXPRESSIONS}
@@ -127,7 +127,7 @@ def _read_tolerations(text: str) -> dict[str, Any]:
 
 def _read_max_clusters(text: str) -> dict[str, Any]:
     limit = int(text) if _INTEGER.fullmatch(text) else -1
-    if not 0 <= limit <= _INT64_MAX:
+    if not 0 <= limit <= INT64_MAX:
         raise ValueError(text)
     return {"max_clusters": limit}
 
@@ -150,7 +150,7 @@ def _typed(value: Any, shape: Any) -> Any:
             spelled = {name.lower(): name for name in shape}
             named = {spelled.get(key.lower(), key): part for key, part in value.items()}
             return {key: _typed(part, shape[key]) if key in shape else part for key, part in named.items()}
-    if type(value) is not shape or (shape is int and not -_INT64_MAX - 1 <= value <= _INT64_MAX):
+    if type(value) is not shape or (shape is int and not INT64_MIN <= value <= INT64_MAX):
         raise ValueError(f"{value!r} is not what belongs there")
     return value
 

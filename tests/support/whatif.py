@@ -16,9 +16,9 @@ from federation.api.resources import (
 )
 from federation.planning import federation
 from federation.planning.overrides.bindings import idle_controllers
-from federation.scheduling.framework.cycle import Exchange
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW
+from federation.scheduling.framework.types import Exchange
 from federation.scheduling.whatif.compute import compute
 from federation.scheduling.whatif.result import Plan
 from federation.scheduling.whatif.walk import walk

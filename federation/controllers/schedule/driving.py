@@ -7,8 +7,7 @@ call (`webhooks.py` over HTTP). Used by the reconciler for one decision, and by 
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from federation.scheduling.framework.cycle import Exchange
-from federation.scheduling.framework.types import PluginRequest, PluginResponse
+from federation.scheduling.framework.types import Exchange, PluginRequest, PluginResponse
 
 T = TypeVar("T")
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 
+from federation.api.quantity import INT64_MAX, INT64_MIN
 from federation.base.errors import cause
 from federation.registry.schema.fielditems import duplicates
 from federation.registry.schema.formats import QUANTITY_ERROR, has_format, is_quantity, is_time
@@ -27,7 +28,6 @@ from federation.registry.schema.model import (
 __all__ = ["QUANTITY_ERROR", "constraints", "has_type", "show", "time_error", "type_name"]
 
 _INT32_MAX: Final = 2**31 - 1
-_INT64_MAX: Final = 2**63 - 1
 _EXACT_FLOAT_MAX: Final = (1 << 53) - 1
 """Beyond it not every integer has a float of its own, so that such a number counts as none."""
 _TYPE_INVALID: Final = "FieldValueTypeInvalid"
@@ -46,7 +46,7 @@ Causes = list[dict[str, str]]
 
 def type_name(value: Any) -> str:
     """Return the JSON type of a value; an integer beyond 64 bits is read as a float, as Go reads it."""
-    if type(value) is int and not -_INT64_MAX - 1 <= value <= _INT64_MAX:
+    if type(value) is int and not INT64_MIN <= value <= INT64_MAX:
         return "number"
     return _TYPE_NAMES.get(type(value), "object")
 
@@ -64,7 +64,7 @@ def has_type(schema: Schema, value: Any) -> bool:
         return type_ is str and (schema.format != "byte" or not schema.native or _is_base64(value))
     if kind == INTEGER:
         if type_ is int:
-            limit = _INT32_MAX if schema.native and schema.format == "int32" else _INT64_MAX
+            limit = _INT32_MAX if schema.native and schema.format == "int32" else INT64_MAX
             return bool(-limit - 1 <= value <= limit)
         return type_ is float and not schema.native and abs(value) <= _EXACT_FLOAT_MAX and bool(value.is_integer())
     if kind == BOOLEAN:

@@ -4,24 +4,17 @@ The runner makes them, the engine and the explanation read them. What plugins th
 `cyclestate.py`. Read `runner.py` next.
 """
 
-from collections.abc import Generator, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from federation.base.errors import PluginError
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.scores import Totals
 from federation.scheduling.framework.types import (
     Cluster,
-    PluginRequest,
-    PluginResponse,
     SchedulingUnit,
     Status,
 )
-
-T = TypeVar("T")
-Exchange = Generator[Sequence[PluginRequest], Sequence[PluginResponse], T]
-"""A run that may ask remote plugins on the way to its result."""
 
 
 @dataclass(frozen=True, slots=True)

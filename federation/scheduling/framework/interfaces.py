@@ -12,7 +12,7 @@ A plugin whose answer lies elsewhere implements the `…Clusters` variant as a g
 made and is resumed with the responses; whoever drives the engine does the I/O. So the engine never waits.
 """
 
-from collections.abc import Generator, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from federation.scheduling.framework.cyclestate import CycleState
@@ -21,8 +21,7 @@ from federation.scheduling.framework.types import (
     Cluster,
     ClusterScore,
     Division,
-    PluginRequest,
-    PluginResponse,
+    Exchange,
     SchedulingUnit,
     Status,
 )
@@ -100,7 +99,7 @@ class FilterClustersPlugin(Plugin, Protocol):
 
     def filter_clusters(
         self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState
-    ) -> Generator[Sequence[PluginRequest], Sequence[PluginResponse], Sequence[Status]]:
+    ) -> Exchange[Sequence[Status]]:
         """Yield requests, get the responses in the same order, return one Status per cluster in the same order."""
         ...
 
@@ -111,7 +110,7 @@ class ScoreClustersPlugin(Plugin, Protocol):
 
     def score_clusters(
         self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState
-    ) -> Generator[Sequence[PluginRequest], Sequence[PluginResponse], Sequence[int] | Status]:
+    ) -> Exchange[Sequence[int] | Status]:
         """Yield requests, return one raw score per cluster in the same order, or why there is none."""
         ...
 
@@ -122,7 +121,7 @@ class SelectClustersPlugin(Plugin, Protocol):
 
     def select_clusters(
         self, unit: SchedulingUnit, scored: Sequence[ClusterScore], state: CycleState
-    ) -> Generator[Sequence[PluginRequest], Sequence[PluginResponse], Sequence[ClusterScore] | Status]:
+    ) -> Exchange[Sequence[ClusterScore] | Status]:
         """Yield requests, return what `select` returns."""
         ...
 
@@ -133,7 +132,7 @@ class ReplicasOfClustersPlugin(Plugin, Protocol):
 
     def replicas_of_clusters(
         self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState
-    ) -> Generator[Sequence[PluginRequest], Sequence[PluginResponse], Division | Status]:
+    ) -> Exchange[Division | Status]:
         """Yield requests, return what `replicas` returns."""
         ...
 

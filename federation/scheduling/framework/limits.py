@@ -187,6 +187,7 @@ def _ceilings(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, Bo
     limited = _limited(unit)
     ceilings: dict[str, Bound] = {}
     is_bounded = _is_bounded(unit)
+    current: Mapping[str, int] | None = None
     for cluster in clusters:
         if not is_bounded and not cluster.taints:
             continue
@@ -197,8 +198,8 @@ def _ceilings(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, Bo
             bounds.append(Bound(limited[name], "a migration limits it"))
         for taint in cluster.taints:
             if taint.effect == Effect.NO_SCHEDULE and not unit.tolerates(taint):
-                present = current_replicas(unit).get(name, 0)
-                bounds.append(Bound(present, f"its taint {taint.key}:{taint.effect} is not tolerated"))
+                current = current_replicas(unit) if current is None else current
+                bounds.append(Bound(current.get(name, 0), f"its taint {taint.key}:{taint.effect} is not tolerated"))
         if bounds:
             ceilings[name] = min(bounds)
     return ceilings

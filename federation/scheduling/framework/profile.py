@@ -13,6 +13,8 @@ from federation.base.errors import PluginError
 
 DEFAULT_NAME = "default-scheduler"
 ALL = "*"
+POINTS = ("filter", "score", "select", "replicas")
+"""The extension points, in the order in which they run."""
 
 
 @dataclass(frozen=True, slots=True)

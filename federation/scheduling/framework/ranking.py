@@ -11,7 +11,7 @@ from functools import partial
 from operator import add
 from typing import Any
 
-from federation.scheduling.framework.cycle import Cycle, Exchange, Filtered, PluginFailed, PluginScores, Scored
+from federation.scheduling.framework.cycle import Cycle, Filtered, PluginFailed, PluginScores, Scored
 from federation.scheduling.framework.enabled import (
     Enabled,
     check_count,
@@ -24,7 +24,7 @@ from federation.scheduling.framework.enabled import (
 from federation.scheduling.framework.instrument import Instrument
 from federation.scheduling.framework.memo import Memo, Result, Roster
 from federation.scheduling.framework.scores import Totals
-from federation.scheduling.framework.types import Cluster, ClusterScore
+from federation.scheduling.framework.types import Cluster, ClusterScore, Exchange
 
 _to_score = partial(tuple.__new__, ClusterScore)
 """Makes a ClusterScore of a pair without the detour through Python that its own constructor takes."""

@@ -12,7 +12,6 @@ from typing import Any
 
 from federation.scheduling.framework.cycle import (
     Cycle,
-    Exchange,
     Filtered,
     PluginFailed,
     Scored,
@@ -22,12 +21,12 @@ from federation.scheduling.framework.enabled import Enabled, enable, failure, ig
 from federation.scheduling.framework.instrument import Instrument
 from federation.scheduling.framework.limits import find_breach
 from federation.scheduling.framework.memo import Roster
-from federation.scheduling.framework.profile import Profile
+from federation.scheduling.framework.profile import POINTS, Profile
 from federation.scheduling.framework.ranking import Ranking
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.scores import BestFirst, Totals
 from federation.scheduling.framework.sieve import Sieve
-from federation.scheduling.framework.types import Change, Cluster, ClusterScore, Division, error
+from federation.scheduling.framework.types import Change, Cluster, ClusterScore, Division, Exchange, error
 
 _CLUSTER, _NAME = itemgetter(0), attrgetter("name")
 _SELECTIONS_MAX = 64
@@ -42,9 +41,7 @@ class Framework:
         self._instrument = instrument or Instrument()
         self._roster = Roster()
         made: dict[str, Any] = {}
-        filters, scores, self._selects, self._replicas = (
-            enable(profile, registry, made, point) for point in ("filter", "score", "select", "replicas")
-        )
+        filters, scores, self._selects, self._replicas = (enable(profile, registry, made, point) for point in POINTS)
         self._sieve = Sieve(filters, self._roster, self._instrument)
         self._ranking = Ranking(scores, self._roster, self._instrument)
 

@@ -6,16 +6,16 @@ already be: once for clusters that it is in, once for others. Which clusters are
 when an outcome differs, not at every decision. `runner.py` is the one that asks.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from federation.scheduling.framework.cycle import Cycle, Exchange, Filtered, PluginFailed
+from federation.scheduling.framework.cycle import Cycle, Filtered, PluginFailed
 from federation.scheduling.framework.enabled import Enabled, check_answered, check_count, ignore, shapes_of, usable
 from federation.scheduling.framework.instrument import Instrument
 from federation.scheduling.framework.memo import Memo, Result, Roster
-from federation.scheduling.framework.types import SUCCESS, Cluster, Code, SchedulingUnit, Status
+from federation.scheduling.framework.types import SUCCESS, Cluster, Code, Exchange, SchedulingUnit, Status
 
 _VARIANTS_MAX = 64
 """How many different sets of clusters are kept for units of one shape that are in different places."""
@@ -55,7 +55,6 @@ class Sieve:
         self.filters = filters
         self._instrument = instrument
         self._memo = Memo(roster, _Outcomes)
-        self._roster = roster
         self._minds_current = any(enabled.minds_current for enabled in filters)
 
     def run(self, cycle: Cycle) -> Exchange[Filtered]:
@@ -81,7 +80,7 @@ class Sieve:
             if not positions:
                 break
             try:
-                statuses = yield from self._ask(cycle, enabled, cycle.unit, positions)
+                statuses = yield from self._ask(cycle, enabled, positions)
             except PluginFailed as failed:
                 ignore(cycle, enabled, failed)
                 continue
@@ -91,17 +90,15 @@ class Sieve:
                 rejected |= {clusters[at].name: status for at, status in refusals}
         return Filtered(tuple([clusters[at] for at in positions]), rejected, tuple(positions))
 
-    def _ask(
-        self, cycle: Cycle, enabled: Enabled, unit: SchedulingUnit, positions: Sequence[int]
-    ) -> Generator[Any, Any, Sequence[Status]]:
+    def _ask(self, cycle: Cycle, enabled: Enabled, positions: Sequence[int]) -> Exchange[Sequence[Status]]:
         """Return a filter's answers about the clusters at these positions."""
         cycle.plugin, started = enabled.name, self._instrument.now()
         if enabled.remote is not None:
             clusters = tuple([cycle.clusters[at] for at in positions])
-            statuses = usable(enabled, (yield from enabled.remote(unit, clusters, cycle.state)))
+            statuses = usable(enabled, (yield from enabled.remote(cycle.unit, clusters, cycle.state)))
             check_count(enabled, statuses, clusters)
         else:
-            statuses = _ask_local(cycle, enabled, unit, positions)
+            statuses = _ask_local(cycle, enabled, cycle.unit, positions)
         check_answered(enabled, statuses)
         self._instrument.plugin(cycle.point, enabled.name, started)
         return list(statuses)

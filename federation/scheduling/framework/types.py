@@ -6,13 +6,14 @@ quantity or a label list. Quantities are integers: `cpu` in thousandths of a cor
 rounded up. Read `interfaces.py` next, then any file of `plugins/federation_plugins`.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Flag, StrEnum, auto
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
+from federation.api import names
 from federation.api.selectors import ClusterTerms
 from federation.planning.placement.failback import Offers
 from federation.planning.placement.tree import SpreadConstraint
@@ -23,8 +24,7 @@ MEMORY = "memory"
 PODS = "pods"
 EPHEMERAL_STORAGE = "ephemeral-storage"
 NVIDIA_GPU = "nvidia.com/gpu"
-KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"
-"""Of resources that Katalyst reclaims from pods that do not use what they requested."""
+KATALYST_PREFIX = names.KATALYST_PREFIX
 
 _KEPT_MAX = 1024
 """Values that are kept with one cluster: about shapes of pods, sets of labels, what plugins over HTTP are told."""
@@ -389,3 +389,7 @@ class PluginResponse:
     status: int
     body: bytes = b""
     error: str = ""
+
+
+Exchange = Generator[Sequence[PluginRequest], Sequence[PluginResponse], T]
+"""A run that may ask remote plugins on the way to its result."""

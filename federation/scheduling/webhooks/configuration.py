@@ -14,13 +14,13 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from federation.api.durations import parse_duration
 from federation.base.errors import PluginError
+from federation.scheduling.framework.profile import POINTS
 from federation.scheduling.framework.types import PluginTLS
 from federation.scheduling.policy import hash_of
 
 V1ALPHA1 = "v1alpha1"
 V1BETA1 = "v1beta1"
 PAYLOAD_VERSIONS = (V1ALPHA1, V1BETA1)
-POINTS = ("filter", "score", "select", "replicas")
 UNIT_FIELDS = frozenset({"annotations", "current", "labels", "policy", "resourceRequest", "template"})
 CLUSTER_FIELDS = frozenset({"annotations", "apiResourceTypes", "conditions", "labels", "resources", "taints"})
 TIMEOUT_S = 5.0

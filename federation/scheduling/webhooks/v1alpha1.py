@@ -6,15 +6,17 @@ last placement stays (D8); KubeAdmiral leaves out the cluster about which the ca
 bodies.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
+from federation.api.quantity import INT64_MAX, INT64_MIN
 from federation.base.errors import PluginError
 from federation.scheduling.framework.scores import normalise_to_max
 from federation.scheduling.framework.types import (
     SUCCESS,
     Cluster,
     ClusterScore,
+    Exchange,
     PluginRequest,
     PluginResponse,
     SchedulingUnit,
@@ -27,7 +29,6 @@ from federation.scheduling.webhooks.configuration import WebhookOptions
 from federation.scheduling.webhooks.v1alpha1payload import cluster_bodies, select_body
 
 T = TypeVar("T")
-Exchange = Generator[Sequence[PluginRequest], Sequence[PluginResponse], T]
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "kubeadmiral-scheduler"}
 
@@ -62,7 +63,7 @@ class Webhook:
         except PluginError as problem:
             return error(str(problem))
         for score in scores:
-            if not -(2**63) <= score < 2**63:
+            if not INT64_MIN <= score <= INT64_MAX:
                 return error(f"score {score} is not a 64 bit integer")
         return scores
 

@@ -5,8 +5,8 @@ each with optional `reasons` that end up in `fedctl why`. A failure is an ERROR 
 decision, or is ignored when the configuration says so. The protocol is documented in docs/plugins.md.
 """
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from federation.base.errors import PluginError
 from federation.scheduling.framework.cyclestate import CycleState
@@ -17,8 +17,8 @@ from federation.scheduling.framework.types import (
     Cluster,
     ClusterScore,
     Division,
+    Exchange,
     PluginRequest,
-    PluginResponse,
     SchedulingUnit,
     Status,
     error,
@@ -28,9 +28,6 @@ from federation.scheduling.webhooks import answers
 from federation.scheduling.webhooks.answers import Entry
 from federation.scheduling.webhooks.configuration import WebhookOptions
 from federation.scheduling.webhooks.v1beta1payload import Extras, Payload, request_uid, scores_of, told_limits
-
-T = TypeVar("T")
-Exchange = Generator[Sequence[PluginRequest], Sequence[PluginResponse], T]
 
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "User-Agent": "federation-scheduler"}
 RETRIES_MAX = 2

@@ -28,9 +28,8 @@ from federation.planning.overrides.errors import OverrideError
 from federation.planning.retention import is_replicas_retained
 from federation.scheduling.engine import Outcome
 from federation.scheduling.explain import to_explanation
-from federation.scheduling.framework.cycle import Exchange
 from federation.scheduling.framework.registry import PluginRegistry
-from federation.scheduling.framework.types import SchedulingMode
+from federation.scheduling.framework.types import Exchange, SchedulingMode
 from federation.scheduling.request import request_of
 from federation.scheduling.snapshot import Snapshot, to_cluster
 from federation.scheduling.turn import Due, Stuck, Untouched, copied_because

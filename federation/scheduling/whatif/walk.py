@@ -18,7 +18,7 @@ from federation.planning.overrides.bindings import subject_of_federated
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.storage import plan_turn
 from federation.scheduling.engine import Decision
-from federation.scheduling.framework.cycle import Exchange
+from federation.scheduling.framework.types import Exchange
 from federation.scheduling.shortage import with_added_only
 from federation.scheduling.triggers import describe_deferral
 from federation.scheduling.turn import Deferred, Due, Finding, Stuck, Turn, assess, kept, open_turn, placed, reserve
