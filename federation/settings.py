@@ -95,30 +95,19 @@ class Settings:
     @property
     def allows_scheduling_annotations(self) -> bool:
         """Whether annotations override policies by default; ConfigurationError for any other value."""
-        if self.scheduling_annotations not in (ENABLED, DISABLED):
-            raise ConfigurationError(
-                f"scheduling-annotations: {self.scheduling_annotations!r} is neither {ENABLED} nor {DISABLED}"
-            )
-        return self.scheduling_annotations == ENABLED
+        return _is_first("scheduling-annotations", self.scheduling_annotations, ENABLED, DISABLED)
 
     @property
     def units(self) -> UnitOptions:
         """How the scheduler looks at objects; ConfigurationError for what it does not know."""
-        if self.scheduling_requests not in (ALL_REQUESTS, GPU_REQUESTS):
-            raise ConfigurationError(
-                f"scheduling-requests: {self.scheduling_requests!r} is neither {ALL_REQUESTS} nor {GPU_REQUESTS}"
-            )
-        return UnitOptions(counts_cpu_and_memory=self.scheduling_requests == ALL_REQUESTS)
+        return UnitOptions(
+            counts_cpu_and_memory=_is_first("scheduling-requests", self.scheduling_requests, ALL_REQUESTS, GPU_REQUESTS)
+        )
 
     @property
     def writes_kubeadmiral_triggers(self) -> bool:
         """Whether triggers are written as KubeAdmiral does; ConfigurationError for a form that there is not."""
-        if self.scheduling_triggers not in (SHORT_TRIGGERS, KUBEADMIRAL_TRIGGERS):
-            raise ConfigurationError(
-                f"scheduling-triggers: {self.scheduling_triggers!r} is neither {SHORT_TRIGGERS} nor"
-                f" {KUBEADMIRAL_TRIGGERS}"
-            )
-        return self.scheduling_triggers == KUBEADMIRAL_TRIGGERS
+        return not _is_first("scheduling-triggers", self.scheduling_triggers, SHORT_TRIGGERS, KUBEADMIRAL_TRIGGERS)
 
     @property
     def oidc(self) -> OIDCOptions | None:
@@ -173,6 +162,12 @@ def from_environment(overrides: Mapping[str, object], environ: Mapping[str, str]
         elif text is not None:
             values[field.name] = _convert(field.name, field.type, text)
     return Settings(**values)  # type: ignore[arg-type]  # each value has its field's type by _convert or by the caller
+
+
+def _is_first(name: str, value: str, first: str, second: str) -> bool:
+    if value not in (first, second):
+        raise ConfigurationError(f"{name}: {value!r} is neither {first} nor {second}")
+    return value == first
 
 
 def _convert(name: str, kind: object, text: str | list[str]) -> object:

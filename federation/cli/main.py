@@ -204,7 +204,7 @@ def clusters_command(
     output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table or json.")] = "table",
 ) -> None:
     """List the members and what they have free."""
-    _check_output(output, "table or json")
+    _check_output(output, "table", "json")
     _execute(clusters.show(Session(kubeconfig, context), output))
 
 
@@ -232,7 +232,7 @@ def why_command(
     fedctl why deployment/web --at 2h         the one that was in force then
     fedctl why deployment/web --diff          what it changed
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    _check_output(output, "table, json or yaml")
+    _check_output(output, "table", "json", "yaml")
     asked = "/".join(target)  # `deployment nginx`, as kubectl takes it, too
     _execute(why.why(Session(kubeconfig, context), why.Question(asked, namespace, at, diff, output)))
 
@@ -290,7 +290,7 @@ def plan_command(
     fedctl plan --cluster-down east
     fedctl plan --taint east=maintenance=yes:NoExecute --out drain.plan
     """  # noqa: D301  # as above
-    _check_output(output, "table, json or yaml")
+    _check_output(output, "table", "json", "yaml")
     from federation.cli.plan import command, manifests, wishes  # noqa: PLC0415  # see the module's docstring
 
     try:
@@ -345,9 +345,9 @@ def version() -> None:
     print(__version__)
 
 
-def _check_output(output: str, allowed: str) -> None:
-    if output not in allowed.replace(" or ", ", ").split(", "):
-        raise typer.BadParameter(f"must be {allowed}", param_hint="--output")
+def _check_output(output: str, *allowed: str) -> None:
+    if output not in allowed:
+        raise typer.BadParameter(f"must be {', '.join(allowed[:-1])} or {allowed[-1]}", param_hint="--output")
 
 
 def main() -> None:
