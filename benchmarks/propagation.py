@@ -1,12 +1,12 @@
-"""How fast Deployments travel from a user's create to the last member, and what that costs.
+"""Measure the propagation of Deployments from a user's create request to the last member, and its cost.
 
-Starts a control plane (`fedctl serve`) and, in a process of their own, simulated members; joins them; applies one policy
-and one override; creates N Deployments; and watches every member. In the same run a bare client makes the same member
-writes without a control plane, for comparison. The last line on standard output is one JSON object.
+Starts `fedctl serve` and, in another process, simulated members; joins them; applies one policy and one override;
+creates N Deployments; and watches every member. For comparison, the same run makes the same member writes with a client
+and no control plane. The last line on standard output is one JSON object.
 
     python benchmarks/propagation.py --deployments 1000 --members 3      throughput: makespan, fan-out, status lag, cost
     python benchmarks/propagation.py --deployments 30 --rate 1           unloaded latency
-    python benchmarks/propagation.py --deployments 300 --hang 1          the others' latency beside a member that hangs
+    python benchmarks/propagation.py --deployments 300 --hang 1          latency of the others with an unresponsive member
 """
 
 import argparse
@@ -25,19 +25,14 @@ from typing import Any
 
 import psutil
 
-from federation.api.resources import (
-    DEPLOYMENTS,
-    FEDERATED_CLUSTERS,
-    NAMESPACES,
-    OVERRIDE_POLICIES,
-    PROPAGATION_POLICIES,
-    Object,
-)
-from federation.base.clock import SystemClock
+from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
 from federation.cli import joining
+from federation.client.client import PatchType, WatchEventType
 from federation.client.http import HTTPClient
-from federation.client.kubeconfig import Connection, load_kubeconfig
-from federation.client.protocol import PatchType, WatchEventType
+from federation.client.kubeconfig import load_kubeconfig
 
 NAMESPACE = "bench"
 WRITERS = 16
@@ -104,7 +99,7 @@ def to_override(value: str) -> Object:
 
 
 class HangingProxy:
-    """Forwards TCP to a member until told to hang; then connections stay open and nothing is answered."""
+    """Forwards TCP to a member until it is set to hang; then connections stay open without responses."""
 
     def __init__(self, target: tuple[str, int]) -> None:
         self._target = target
@@ -190,7 +185,7 @@ async def read_until(child: asyncio.subprocess.Process, prefix: bytes) -> list[b
 
 
 class Arrivals:
-    """When each object first satisfied a condition in each member, by one watch per member."""
+    """Records the first time at which each object satisfied a condition in each member, by one watch per member."""
 
     def __init__(self, clients: dict[str, HTTPClient]) -> None:
         self._clients = clients
@@ -243,7 +238,7 @@ async def in_parallel(count: int, work: Callable[[int], Any], *, writers: int = 
 
 
 async def bare_client_s(clients: dict[str, HTTPClient], count: int, replicas: int) -> float:
-    """Return the seconds that a client alone needs for the same member writes, against the same idle members."""
+    """Return the seconds that a client without a control plane needs for the same writes to the same idle members."""
     for client in clients.values():
         with contextlib.suppress(Exception):
             await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bare"}})
@@ -351,7 +346,7 @@ async def wait_for_namespace(clients: dict[str, HTTPClient]) -> None:
 
 
 async def revision(host: HTTPClient) -> int:
-    """Revisions are gap-free, one per write: their difference counts the host's writes."""
+    """Return the host's revision. Each write takes one revision without gaps, so differences count writes."""
     return int((await host.list(FEDERATED_CLUSTERS)).resource_version)
 
 
@@ -401,7 +396,7 @@ async def measure_create(
 
 
 async def wait_for_status(host: HTTPClient, count: int, timeout_s: float) -> float:
-    """Return the moment at which every Deployment's merged status says that all replicas are ready."""
+    """Return the time at which every Deployment's merged status had all replicas ready."""
     async with asyncio.timeout(timeout_s):
         while True:
             items = (await host.list(DEPLOYMENTS, NAMESPACE)).items
@@ -419,7 +414,7 @@ async def wait_for_status(host: HTTPClient, count: int, timeout_s: float) -> flo
 async def measure_fan_out(
     options: argparse.Namespace, host: HTTPClient, arrivals: Arrivals, members: list[str], sampler: Sampler
 ) -> dict[str, float]:
-    """Scale every Deployment, then change the one override policy: seconds until the last member has all of it."""
+    """Scale every Deployment, then change the override policy; return the seconds until the last member has it."""
     count, replicas = options.deployments, options.replicas * 2
     share = -(-replicas // len(members))
     arrivals.expect(lambda d: d["spec"]["replicas"] >= share - 1 and d["spec"]["replicas"] * len(members) >= replicas)
@@ -453,7 +448,7 @@ async def measure_hang(
     members: list[str],
     proxies: dict[str, HangingProxy],
 ) -> dict[str, float | int]:
-    """Return the other members' P99 without and with hanging members, in one run."""
+    """Return the P99 of the responsive members without and with unresponsive ones, in one run."""
     latencies: dict[str, list[float]] = {}
     for phase, start in (("without", 0), ("with", options.deployments)):
         if phase == "with":
@@ -480,11 +475,11 @@ def main() -> None:
     parser.add_argument("--deployments", type=int, default=1000)
     parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--replicas", type=int, default=3, help="replicas of each Deployment, over all members")
-    parser.add_argument("--rate", type=float, default=0, help="creates per second (0: as fast as it goes)")
-    parser.add_argument("--hang", type=int, default=0, help="members that stop answering half-way")
+    parser.add_argument("--rate", type=float, default=0, help="creates per second (0: unlimited)")
+    parser.add_argument("--hang", type=int, default=0, help="members that stop responding half-way")
     parser.add_argument("--pod-start", type=float, default=0.3, help="seconds until a simulated pod runs")
     parser.add_argument("--timeout", type=float, default=300)
-    parser.add_argument("--dir", type=Path, help="keep the state here, to look at afterwards")
+    parser.add_argument("--dir", type=Path, help="directory in which to keep the state")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="federation-bench-") as folder:
         results = asyncio.run(run(options, options.dir or Path(folder)))

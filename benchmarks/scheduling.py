@@ -1,19 +1,18 @@
-"""How many scheduling decisions one core makes: default profile, Divide with dynamic weights, explanations included.
+"""Measure scheduling decisions per second on one core: default profile, Divide with dynamic weights, explanations.
 
-`python benchmarks/scheduling.py [--clusters 10,100,500,1000] [--decisions N] [--seed N] [--profile FILE]
-[--spread]`. One decision
-is all that the schedule controller computes for one federated object: what earlier decisions have promised, the trigger
-text, the judgement whether it is due, the scheduling unit from manifest and policy, Filter → Score → Select → Replicas,
-the patch, what is promised now, the event's text, and the explanation as the JSON that goes into the journal. No I/O.
-Every object has a key of its own; pod shapes, replicas and policies are drawn from a seed; half of the objects are new,
-half run somewhere already and change their size. Time passes as at 1,000 decisions per second.
+`python benchmarks/scheduling.py [--clusters 10,100,500,1000] [--decisions N] [--seed N] [--profile FILE] [--spread]`.
+A decision is everything that the schedule controller computes for one federated object: assumed replicas of earlier
+decisions, the trigger text and its assessment, the scheduling unit from manifest and policy, Filter → Score → Select →
+Replicas, the patch, its own assumed replicas, the event text, and the explanation as JSON for the journal. No I/O. Pod
+shapes, replicas and policies are drawn from a seed; half of the objects are new, the others are placed and are scaled.
+The clock advances by 1 ms per decision.
 
-- `warm`: members report in between as they do in production (each every 10 s, at 1,000 decisions per second), so what
-  repeats across objects is computed once between two reports.
-- `cold`: every member has reported since the decision before, so nothing that depends on clusters can be used again.
+- `warm`: members report as in production (each every 10 s, at 1,000 decisions per second), so results that several
+  objects share are computed once between two reports.
+- `cold`: every member has reported since the previous decision, so cached results about clusters are invalid.
 
-The last line is one JSON line; figures without a suffix are `warm`, `algorithm_ms` is the engine alone, `report_ms` what it
-costs to take in a member's report.
+The last line is one JSON object. Figures without a suffix are `warm`; `algorithm_ms` is the engine only, `report_ms` the
+cost of processing a member's report.
 """
 
 import argparse
@@ -32,22 +31,22 @@ import orjson
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, default_type_configs, from_config
-from federation.base.memory import tune_collector
-from federation.planning import pipeline
-from federation.scheduling.annotationswitch import AnnotationSwitch
+from federation.apimachinery.memory import tune_collector
+from federation.planning.federatedobject import pendingcontrollers
+from federation.scheduling.annotationswitch import AnnotationPolicy
+from federation.scheduling.assumedreplicas import AssumeCache
+from federation.scheduling.attempt import Due, assess, assume, placement_patch, start_attempt
+from federation.scheduling.decisioninputs import inputs_of
+from federation.scheduling.decisionpatch import describe_move
 from federation.scheduling.engine import Engine
 from federation.scheduling.explain import to_json
 from federation.scheduling.framework.registry import load_plugins
-from federation.scheduling.framework.types import Change
-from federation.scheduling.inputs import inputs_of
-from federation.scheduling.matching import PolicyIndex
-from federation.scheduling.persist import describe_move
-from federation.scheduling.policy import Policy, compile_policy
+from federation.scheduling.framework.types import ClusterChange
+from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.policyspec import Policy, compile_policy
 from federation.scheduling.profiles import Profiles
-from federation.scheduling.reservations import Reservations
 from federation.scheduling.snapshot import ClusterCache, to_resources
 from federation.scheduling.triggers import TriggerSource
-from federation.scheduling.turn import Due, assess, open_turn, placed, reserve
 
 Clock = Callable[[], float]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -69,7 +68,7 @@ SPREAD = [
 
 @dataclass(frozen=True)
 class Result:
-    """Seconds per decision, in order, of that in the engine, and per report."""
+    """Sorted seconds per decision, in the engine alone, and per report."""
 
     decisions_s: list[float]
     engine_s: list[float]
@@ -112,7 +111,7 @@ def a_cluster(number: int, rng: random.Random) -> dict[str, Any]:
 
 
 def resources_of(nodes: int, rng: random.Random) -> dict[str, Any]:
-    """Return what a member with so many nodes of 16 cores reports: sums, and what is free node by node."""
+    """Return the reported resources of a member with `nodes` nodes of 16 cores: sums, and free resources by node."""
     buckets = [nodes // BUCKETS_MAX + (at < nodes % BUCKETS_MAX) for at in range(min(nodes, BUCKETS_MAX))]
     free = [(count, rng.randrange(0, 16_000, 250), rng.randrange(0, 64), rng.randrange(10, 100)) for count in buckets]
     return {
@@ -134,7 +133,7 @@ def amounts(millicores: int, gibibytes: int, pods: int) -> dict[str, str]:
 
 
 def a_policy(number: int, profile: str, *, is_spread: bool) -> Policy:
-    """Return one of a few policies as teams have them: all divide by what is free."""
+    """Return a typical policy that divides replicas by free capacity."""
     spec: dict[str, Any] = {
         "schedulingMode": "Divide",
         "schedulingProfile": profile,
@@ -151,7 +150,7 @@ def a_policy(number: int, profile: str, *, is_spread: bool) -> Policy:
 
 
 class Load:
-    """Federated Deployments, drawn from a seed, with what the controller keeps about each of them."""
+    """Federated Deployments, drawn from a seed, with the controller's state of each."""
 
     def __init__(
         self,
@@ -166,15 +165,15 @@ class Load:
         self.rng = random.Random(seed)
         self.sources = [a_cluster(number, self.rng) for number in range(clusters)]
         self.clusters = ClusterCache()
-        self.reservations = Reservations()
+        self.assume_cache = AssumeCache()
         self.now_s = 0.0
         for source in self.sources:
             self.clusters.update(source)
         self.type: FederatedType = next(
             from_config(config) for config in default_type_configs() if config["metadata"]["name"] == "deployments.apps"
         )
-        stages = pipeline.normalise(self.type.controllers)
-        self.pending = {names.PENDING_CONTROLLERS: pipeline.to_annotation(stages)}
+        stages = pendingcontrollers.normalise(self.type.controllers)
+        self.pending = {names.PENDING_CONTROLLERS: pendingcontrollers.to_annotation(stages)}
         self.profiles = Profiles()
         self.policies = PolicyIndex()
         if profile is not None:
@@ -190,7 +189,7 @@ class Load:
         ]
         self.engine = Engine(load_plugins())
         self.triggers = TriggerSource()
-        self.switch = AnnotationSwitch()
+        self.annotation_policy = AnnotationPolicy()
 
     def an_object(self, number: int) -> dict[str, Any]:
         name = f"service-{self.rng.randrange(10**6):06d}-{number}"
@@ -218,9 +217,9 @@ class Load:
             },
         }
 
-    def rescaled(self, fed_object: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-        """Return the object as it is when its decision was written, everybody has acted, and it was scaled."""
-        metadata, spec, template = fed_object["metadata"], fed_object["spec"], fed_object["spec"]["template"]
+    def rescaled(self, federated: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+        """Return the object after its decision was written, all controllers have processed it, and it was scaled."""
+        metadata, spec, template = federated["metadata"], federated["spec"], federated["spec"]["template"]
         replicas = self.rng.choice([size for size in SIZES if size != template["spec"]["replicas"]])
         scaled = {**template, "spec": {**template["spec"], "replicas": replicas}}
         annotations = patch["metadata"]["annotations"] | self.pending
@@ -230,41 +229,41 @@ class Load:
         }
 
     def report(self, member: int) -> float:
-        """Take in that a member's free resources changed; return the seconds that took."""
+        """Process a changed report of a member; return the seconds that it took."""
         source = self.sources[member]
         nodes = source["status"]["resources"]["nodeClasses"][0]["nodes"]
         resources = resources_of(nodes, self.rng)
         new = self.sources[member] = {**source, "status": {**source["status"], "resources": resources}}
         started = self.clock()
-        if self.clusters.update(new) & Change.RESOURCES:
+        if self.clusters.update(new) & ClusterChange.RESOURCES:
             before, after = (to_resources(each["status"]["resources"]["available"]) for each in (source, new))
-            self.reservations.reported(new["metadata"]["name"], before, after)
+            self.assume_cache.confirm(new["metadata"]["name"], before, after)
         return self.clock() - started
 
-    def decide(self, fed_object: dict[str, Any]) -> tuple[dict[str, Any], float, float]:
-        """Decide once; return the patch, the seconds it took, and the engine's part."""
+    def decide(self, federated: dict[str, Any]) -> tuple[dict[str, Any], float, float]:
+        """Make one decision; return the patch, its seconds, and the engine's part of them."""
         self.now_s += 1 / DECISIONS_PER_S
         started = self.clock()
         snapshot = self.clusters.snapshot()
-        turn = open_turn(fed_object, self.type, self.policies)
-        assert turn is not None
-        due = assess(turn, self, snapshot, is_waiting=False, reserved=self.reservations.promised(self.now_s))
+        attempt = start_attempt(federated, self.type, self.policies)
+        assert attempt is not None
+        due = assess(attempt, self, snapshot, is_unschedulable=False, assumed=self.assume_cache.snapshot(self.now_s))
         assert isinstance(due, Due), due
         before = self.clock()
         decision = self.engine.decide(due.unit, snapshot, due.profile, now=NOW)
         engine_s = self.clock() - before
         assert decision.is_success, decision.reason
-        inputs = inputs_of(fed_object, snapshot, policy_hash=due.policy.content_hash, reserved=due.unit.reserved)
-        patch, is_moved = placed(turn, due, decision.placements, decision.reason)
-        reserve(self.reservations, fed_object["metadata"]["name"], decision, self.now_s)
+        inputs = inputs_of(federated, snapshot, policy_hash=due.policy.content_hash, assumed=due.unit.assumed)
+        patch, is_moved = placement_patch(attempt, due, decision.placements, decision.reason)
+        assume(self.assume_cache, federated["metadata"]["name"], decision, self.now_s)
         if is_moved:
             describe_move(decision.unit.current, decision.placements)
-        to_json(decision, {"policy": due.policy.ref.name, "because": due.verdict.changed, "inputs": inputs})
+        to_json(decision, {"policy": due.policy.ref.name, "because": due.comparison.changed, "inputs": inputs})
         return patch or {}, self.clock() - started, engine_s
 
 
 def measure(load: Load, count: int, *, is_cold: bool) -> Result:
-    """Make `count` decisions, half of them about objects that run already."""
+    """Make `count` decisions, half of them about placed objects."""
     members = len(load.sources)
     decisions_s: list[float] = []
     engine_s: list[float] = []
@@ -277,19 +276,19 @@ def measure(load: Load, count: int, *, is_cold: bool) -> Result:
         reports_s += [load.report(member) for member in reporting]
         due -= int(due)
         again = number % 2 == 1
-        fed_object = running.pop() if again else load.an_object(number)
-        patch, total_s, part_s = load.decide(fed_object)
+        federated = running.pop() if again else load.an_object(number)
+        patch, total_s, part_s = load.decide(federated)
         decisions_s.append(total_s)
         engine_s.append(part_s)
         if not again:
-            running.append(load.rescaled(fed_object, patch))
+            running.append(load.rescaled(federated, patch))
     return Result(decisions_s, engine_s, reports_s)
 
 
 def run(
     size: int, seed: int, profile: Mapping[str, Any] | None, clock: str, count: int, *, is_cold: bool, is_spread: bool
 ) -> Result:
-    """Measure once, after as many decisions as it takes until every policy and pod shape has been seen."""
+    """Measure once, after enough decisions to have used every policy and pod shape."""
     load = Load(size, seed, profile, CLOCKS[clock], is_spread=is_spread)
     measure(load, WARM_UP, is_cold=False)
     tune_collector()  # as the control plane does
@@ -298,13 +297,11 @@ def run(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--clusters", default="10,100,500,1000", help="how many clusters, comma-separated")
+    parser.add_argument("--clusters", default="10,100,500,1000", help="numbers of clusters, comma-separated")
     parser.add_argument("--decisions", type=int, default=2_000, help="decisions per warm measurement")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument(
-        "--profile", type=Path, help="a SchedulingProfile as JSON to decide with instead of the default"
-    )
-    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: leave out what other processes take")
+    parser.add_argument("--profile", type=Path, help="a SchedulingProfile as JSON, used in place of the default")
+    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: exclude time used by other processes")
     parser.add_argument(
         "--spread", action="store_true", help=f"spread over {REGIONS} regions and {len(ZONES)} zones in each"
     )
@@ -313,7 +310,7 @@ def main() -> None:
     line: dict[str, float] = {}
     print(f"{'clusters':>8} {'':5} {'decisions/s':>12} {'P50 ms':>8} {'P99 ms':>8} {'engine ms':>10} {'report ms':>10}")
     sizes = [int(size) for size in options.clusters.split(",")]
-    # Each measurement in a process of its own, so that none works on the heap that another has left.
+    # Each measurement runs in a new process, so that none uses a heap fragmented by another.
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as processes:
         for size, name in product(sizes, ("warm", "cold")):
             is_cold = name == "cold"

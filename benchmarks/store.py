@@ -1,8 +1,8 @@
-"""How fast the store is: writes per second and CPU per write with 64 writers, one writer's latency, reads, fan-out.
+"""Measure the store: writes per second and CPU per write with 64 writers, latency of a single writer, reads, fan-out.
 
 `python benchmarks/store.py [--url sqlite:///PATH | postgresql://…] [--writes N]`. Without --url: SQLite in a temporary
-folder. The last line is one JSON line. `bare_sync_ms` is what the disk itself takes for one synced write: a single
-writer cannot be faster. `busy_…` is a single writer's latency while the event loop always has other work to do.
+directory. The last line is one JSON object. `bare_sync_ms` is the disk's time for one synced write, the lower bound for
+a single writer. `busy_…` is a single writer's latency while the event loop always has other work.
 """
 
 import argparse
@@ -19,8 +19,8 @@ import orjson
 import psutil
 import uvloop
 
-from federation.store.interface import Body, Store
-from federation.store.sql import SQLStore
+from federation.apiserver.store.interface import Body, Store
+from federation.apiserver.store.sql import SQLStore
 
 WRITERS = 64
 WATCHERS = 500
@@ -29,7 +29,7 @@ Results = dict[str, float]
 
 
 def cpu_s() -> float:
-    """Return the CPU time of this process and of its helper."""
+    """Return the CPU time of this process and its child processes."""
     process = psutil.Process()
     times = (each.cpu_times() for each in (process, *process.children()))
     return sum(each.user + each.system for each in times)
@@ -47,7 +47,7 @@ def bare_sync_ms(folder: Path) -> float:
 
 
 async def timed(count: int, write: Callable[[int], Awaitable[object]], writers: int) -> tuple[float, list[float]]:
-    """Do `count` writes with so many concurrent writers; return writes per second and sorted latencies in ms."""
+    """Do `count` writes with `writers` concurrent writers; return writes per second and sorted latencies in ms."""
     numbers = iter(range(count))
     latencies: list[float] = []
 

@@ -1,20 +1,20 @@
-"""How full every member gets, and what stays pending, by the way in which replicas are divided.
+"""Compare strategies of replica division by the utilisation of every member and the number of pending pods.
 
-`python benchmarks/utilisation.py [--seed N] [--events N] [--clusters 20]`. Twenty clusters of very different size get one
-seeded stream of Deployments that come, grow, shrink and go, in bursts; what is wanted in all swings between 70 % and 110 %
-of all cpu. Decisions are made by the real engine from what members report every five seconds; in each member the
-simulator's scheduler binds pods to nodes, and what fits on no node stays pending until something is freed.
+`python benchmarks/utilisation.py [--seed N] [--events N] [--clusters 20]`. Twenty clusters of very different sizes get
+one seeded stream of Deployments that are created, scaled and deleted in bursts; total demand oscillates between 70 % and
+110 % of all cpu. The real engine decides from reports that members send every five seconds. In each member the
+simulator's scheduler binds pods to nodes; pods that fit on no node stay pending until resources are freed.
 
-A cluster's deployment rate is the cpu that its bound pods request, divided by the cpu that its schedulable nodes offer.
-It counts while all Deployments together have wanted at least 98 % of all cpu for 30 seconds, as means over a minute; the
-lowest single moment, with the hole that a large Deployment leaves when it goes, is told apart. Pods request at most one
-core and nodes have at least 16: larger ones leave fragments on nodes that no division over clusters can fill.
+A cluster's utilisation rate is the cpu requested by its bound pods divided by the cpu of its schedulable nodes. It is
+averaged over one minute, while total demand has been at least 98 % of all cpu for 30 seconds. The lowest single sample,
+which includes the gap after a large Deployment is deleted, is reported separately. Pods request at most one core and
+nodes have at least 16, because larger pods cause fragmentation that no division over clusters can avoid.
 
 - `static`: weights by the number of nodes, as an operator sets them once (KubeFed; the seeds' starting point)
 - `kubeadmiral`: its formula, weights by free cpu (`capacity: Sums`), and auto-migration after a minute
-- `best`: the default of this project, room node by node (`capacity: Nodes`) and reservations, and the same auto-migration
+- `best`: this project's default, capacity by node (`capacity: Nodes`), assumed replicas, and the same auto-migration
 
-The last line is one JSON line.
+The last line is one JSON object.
 """
 
 import argparse
@@ -27,7 +27,8 @@ from typing import Any
 
 import orjson
 
-from federation.planning.clusterresources import Collector
+from federation.planning.clusters.clusterresources import Collector
+from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, apply_profile
 from federation.scheduling.framework.registry import load_plugins
@@ -37,9 +38,8 @@ from federation.scheduling.framework.types import (
     SchedulingMode,
     SchedulingUnit,
 )
-from federation.scheduling.reservations import Reservations
 from federation.scheduling.snapshot import ClusterCache
-from federation.simulator.ledger import Ledger, compute_pod_request
+from federation.simulator.podplacement import SchedulerCache, compute_pod_request
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
@@ -57,11 +57,11 @@ RATE_GOAL = 0.95
 
 
 class Member:
-    """One cluster: the simulator's ledger decides which node a pod goes to, the collector what is reported."""
+    """One cluster: the simulator's scheduler selects nodes, the product's collector computes reports."""
 
     def __init__(self, name: str, nodes: list[tuple[int, int]]) -> None:
         self.name = name
-        self.ledger = Ledger()
+        self.scheduler_cache = SchedulerCache()
         self.collector = Collector()
         self.nodes = len(nodes)
         self.cpu_m = 0
@@ -73,16 +73,16 @@ class Member:
             allocatable = {"cpu": str(cores), "memory": f"{gib}Gi", "pods": "110"}
             labels = {"kubernetes.io/hostname": f"{name}-{number}", "zone": f"{number % 3}"}
             node = {"metadata": {"name": f"{name}-{number}", "labels": labels}, "status": {"allocatable": allocatable}}
-            self.ledger.set_node(node)
+            self.scheduler_cache.set_node(node)
             self.collector.set_node(node["metadata"]["name"], node)
             self.cpu_m += cores * 1_000
 
-    def stuck(self, now_s: float) -> set[str]:
-        """Return the workloads with pods that have been pending for longer than auto-migration waits."""
+    def pending_too_long(self, now_s: float) -> set[str]:
+        """Return the workloads with pods pending for longer than auto-migration's threshold."""
         return {key for key, _, since_s in self.pending.values() if now_s - since_s >= UNSCHEDULABLE_S}
 
     def set_replicas(self, key: str, wanted: int, spec: Mapping[str, Any], now_s: float) -> None:
-        """Create or remove pods as the workload's controllers would: pending ones go first."""
+        """Create or delete pods as the workload's controllers would, pending ones first."""
         waiting = [uid for uid, (owner, _, _) in self.pending.items() if owner == key]
         running = self.bound.setdefault(key, [])
         for _ in range(wanted - len(waiting) - len(running)):
@@ -94,7 +94,7 @@ class Member:
             self.collector.set_pod(uid, None)
         for _ in range(max(0, surplus - len(waiting))):
             uid, spec_ = running.pop()
-            self.ledger.release(uid)
+            self.scheduler_cache.remove_pod(uid)
             self.collector.set_pod(uid, None)
             self.bound_m -= compute_pod_request(spec_)["cpu"]
         if not running:
@@ -102,15 +102,15 @@ class Member:
         self._bind()
 
     def _bind(self) -> None:
-        hopeless: set[int] = set()
+        unschedulable: set[int] = set()
         for uid, (key, spec, _) in tuple(self.pending.items()):
             request = compute_pod_request(spec)
-            node = "" if id(spec) in hopeless else self.ledger.choose_node(spec, request)[0]
+            node = "" if id(spec) in unschedulable else self.scheduler_cache.select_node(spec, request)[0]
             if not node:
-                hopeless.add(id(spec))
+                unschedulable.add(id(spec))
                 self.collector.set_pod(uid, {"spec": spec})
                 continue
-            self.ledger.assign(uid, node, request)
+            self.scheduler_cache.add_pod(uid, node, request)
             self.collector.set_pod(uid, {"spec": {**spec, "nodeName": node}})
             self.bound_m += request["cpu"]
             self.bound.setdefault(key, []).append((uid, spec))
@@ -130,7 +130,7 @@ class Member:
 
 @dataclass
 class Event:
-    """At a moment, a Deployment is to have so many replicas; 0 takes it away."""
+    """Sets a Deployment's replicas at a time; 0 deletes it."""
 
     at_s: float
     key: str
@@ -139,7 +139,7 @@ class Event:
 
 
 def stream(events: int, cpu_m: int, rng: random.Random) -> Iterator[Event]:
-    """Yield a stream whose demand follows a swing between the bounds, whatever becomes of the pods."""
+    """Yield a stream whose demand oscillates between the bounds, regardless of the pods' state."""
     held: dict[str, tuple[int, int]] = {}
     demand, now_s, number = 0, 0.0, 0
     for _ in range(events):
@@ -169,7 +169,7 @@ def stream(events: int, cpu_m: int, rng: random.Random) -> Iterator[Event]:
 
 @dataclass
 class Outcome:
-    """What one strategy led to: by cluster the rate at every sample and its mean in every minute; pending pods."""
+    """The result of one strategy: each cluster's rate per sample and mean per minute, and pending pods."""
 
     rates: dict[str, list[float]] = field(default_factory=dict)
     means: dict[str, list[float]] = field(default_factory=dict)
@@ -179,19 +179,19 @@ class Outcome:
     decisions: int = 0
     _closed: int = 0
 
-    def skip(self) -> None:
-        """Leave out the samples of a minute that did not end."""
+    def discard_window(self) -> None:
+        """Discard the samples of an incomplete minute."""
         self._closed = len(self.pending)
 
     def close_window(self) -> None:
-        """Take the mean of all samples since the last one."""
+        """Record the mean of all samples since the previous mean."""
         for name, rates in self.rates.items():
             self.means[name].append(_mean(rates[self._closed :]))
-        self.skip()
+        self.discard_window()
 
 
 class Strategy:
-    """A profile; whether the policy has static weights, whether replicas migrate, and whether decisions see promises."""
+    """A profile, and whether the policy has static weights, replicas migrate, and decisions see assumed replicas."""
 
     def __init__(
         self, name: str, profile: Profile, *, is_static: bool = False, migrates: bool = False, reserves: bool = False
@@ -222,7 +222,7 @@ def strategies() -> list[Strategy]:
 
 
 class Federation:
-    """Members, what is known of them, and where every Deployment is."""
+    """The members, their last reports, and the placements of all Deployments."""
 
     def __init__(self, strategy: Strategy, fleet: Mapping[str, list[tuple[int, int]]]) -> None:
         self.strategy = strategy
@@ -232,7 +232,7 @@ class Federation:
         self.decisions = 0
         self._engine = Engine(load_plugins())
         self._clusters = ClusterCache()
-        self._reservations = Reservations()
+        self._assume_cache = AssumeCache()
         self._reports = {name: REPORT_S * number / len(fleet) for number, name in enumerate(fleet)}
         self._specs = [_spec(cpu_m, mib) for cpu_m, mib in POD_SHAPES]
         self._weights = {name: member.nodes for name, member in self.members.items()} if strategy.is_static else {}
@@ -240,8 +240,8 @@ class Federation:
         self._wanted: dict[str, tuple[int, int]] = {}
         self._migrate_s = 0.0
 
-    def take_reports(self, now_s: float) -> None:
-        """Let every member report whose time has come."""
+    def process_reports(self, now_s: float) -> None:
+        """Process the reports of all members that are due."""
         for name, due_s in self._reports.items():
             if due_s > now_s:
                 continue
@@ -250,28 +250,28 @@ class Federation:
             self._clusters.update(self.members[name].report())
             if known is not None:
                 available = self._clusters.snapshot().by_name[name].available
-                self._reservations.reported(name, known.available, available)
+                self._assume_cache.confirm(name, known.available, available)
 
     def scale(self, event: Event) -> None:
-        """Let a Deployment come, change its size or go."""
+        """Create, scale or delete a Deployment."""
         replicas, shape = self._wanted.pop(event.key, (0, event.shape))
         self.wanted_m += (event.replicas - replicas) * POD_SHAPES[shape][0]
         if event.replicas:
             self._wanted[event.key] = (event.replicas, shape)
             self._place(event.key, {}, event.at_s)
         else:
-            self._reservations.release(event.key)
+            self._assume_cache.forget(event.key)
             for name in self._current.pop(event.key):
                 self.members[name].set_replicas(event.key, 0, self._specs[shape], event.at_s)
 
     def migrate(self, now_s: float) -> None:
-        """Do what auto-migration does: decide again where pods have not been scheduled for a minute."""
+        """Reschedule Deployments with pods that have been unschedulable for a minute, as auto-migration does."""
         if not self.strategy.migrates or now_s < self._migrate_s:
             return
         self._migrate_s = now_s + REPORT_S
         stuck: dict[str, dict[str, int]] = {}
         for name, member in self.members.items():
-            for key in member.stuck(now_s):
+            for key in member.pending_too_long(now_s):
                 stuck.setdefault(key, {})[name] = len(member.bound.get(key, ()))
         for key, estimated in stuck.items():
             self._place(key, estimated, now_s)
@@ -290,13 +290,13 @@ class Federation:
             current=before,
             weights=self._weights,
             auto_migration=AutoMigration(estimated_capacity=estimated) if estimated else None,
-            reserved=self._reservations.promised(now_s) if self.strategy.reserves else {},
+            assumed=self._assume_cache.snapshot(now_s) if self.strategy.reserves else {},
         )
         decision = self._engine.decide(unit, self._clusters.snapshot(), self.strategy.profile, now=NOW)
         assert decision.is_success, decision.reason
         self.decisions += 1
         after = {name: count for name, count in decision.placements.items() if count}
-        self._reservations.reserve(key, unit.shape.request, before, after, now_s)
+        self._assume_cache.assume(key, unit.shape.request, before, after, now_s)
         self._current[key] = after
         for name in sorted(before.keys() | after.keys()):
             if before.get(name) != after.get(name):
@@ -304,18 +304,18 @@ class Federation:
 
 
 def run(strategy: Strategy, fleet: Mapping[str, list[tuple[int, int]]], seed: int, events: int) -> Outcome:
-    """Play the stream against fresh clusters."""
+    """Run the stream against new clusters."""
     federation = Federation(strategy, fleet)
     outcome = Outcome({name: [] for name in fleet}, {name: [] for name in fleet})
     full_since_s: float | None = None
     started = time.process_time()
     for event in stream(events, federation.cpu_m, random.Random(seed)):
-        federation.take_reports(event.at_s)
+        federation.process_reports(event.at_s)
         federation.migrate(event.at_s)
         federation.scale(event)
         if federation.wanted_m < SAMPLED_FROM * federation.cpu_m:
             full_since_s = None
-            outcome.skip()
+            outcome.discard_window()
             continue
         full_since_s = event.at_s + SETTLED_S if full_since_s is None else full_since_s
         if event.at_s >= full_since_s:
@@ -335,7 +335,9 @@ def _sample(outcome: Outcome, members: Mapping[str, Member]) -> None:
     for member in members.values():
         for spec in {id(spec): spec for _, spec, _ in member.pending.values()}.values():
             request = compute_pod_request(spec)
-            if any(other.ledger.choose_node(spec, request)[0] for other in members.values() if other is not member):
+            if any(
+                other.scheduler_cache.select_node(spec, request)[0] for other in members.values() if other is not member
+            ):
                 stranded += sum(1 for _, held, _ in member.pending.values() if held is spec)
     outcome.pending_with_room.append(stranded)
 

@@ -9,51 +9,83 @@ returns when cancelled. Scenario tests put registries in memory under the same `
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+from federation.admission.federatedobjects import FederatedObjectAdmission
+from federation.admission.roles import HOST_RBAC
+from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import default_type_configs, from_config
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
-from federation.base.clock import Clock
-from federation.base.errors import AlreadyExists
-from federation.base.tasks import Supervisor
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import AlreadyExists, ConfigurationError
+from federation.apimachinery.resources import Resource
+from federation.apimachinery.tasks import Supervisor
+from federation.apimachinery.webhookclient import WebhookClient
+from federation.apiserver.auth.pki import has_authority
+from federation.apiserver.http.app import AppOptions
+from federation.apiserver.http.flowcontrol import FlowControlOptions
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.server import APIServer, APIServerOptions
+from federation.apiserver.store.options import StoreOptions
+from federation.apiserver.store.sql import SQLStore
+from federation.apiserver.verbs.requestoptions import SYSTEM_NAMESPACES, RegistryOptions
+from federation.client.client import Client
 from federation.client.guard import GuardOptions
-from federation.client.http import HTTPOptions
 from federation.client.local import LocalClient
-from federation.client.outcalls import Outcalls
 from federation.client.pool import ClusterPool, PoolOptions
-from federation.client.protocol import Client
-from federation.client.services import Poster, Services
-from federation.controllers.automigration import controller as automigration
-from federation.controllers.cluster import controller as cluster
-from federation.controllers.federate import controller as federate
-from federation.controllers.follower import controller as follower
-from federation.controllers.nsautoprop import controller as nsautoprop
-from federation.controllers.override import controller as override
-from federation.controllers.schedule import controller as schedule
-from federation.controllers.schedule.webhooks import RemoteCaller
-from federation.controllers.statusaggregate import controller as statusaggregate
-from federation.controllers.statuscollect import controller as statuscollect
-from federation.controllers.sync import controller as sync
-from federation.planning.clusterresources import Collectors
+from federation.client.retryingwebhookclient import RetryingWebhookClient, WebhookTransport
+from federation.client.session import HTTPOptions
+from federation.controllers.automigration.controller import AutoMigrationController
+from federation.controllers.cluster.controller import ClusterController, ClusterOptions
+from federation.controllers.federate.controller import FederateController, first_finalizers
+from federation.controllers.follower.controller import FollowerController
+from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
+from federation.controllers.override.controller import OverrideController
+from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
+from federation.controllers.schedule.remoteplugins import RemoteCaller
+from federation.controllers.statusaggregate.controller import StatusAggregateController
+from federation.controllers.statuscollect.controller import StatusCollectController
+from federation.controllers.sync.controller import SyncController
+from federation.journal.decisions import Journal, JournalOptions
+from federation.journal.sqljournal import SQLJournal
+from federation.planning.clusters.clusterresources import Collectors
+from federation.planning.federatedobject.naming import federated_object_name
 from federation.runtime.events import EventRecorder
+from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
-from federation.runtime.members import Members
-from federation.runtime.slim import drop_managed_fields
+from federation.runtime.members import MemberOptions, Members
+from federation.runtime.transforms import drop_managed_fields
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
-from federation.server.apiserver import APIServer, APIServerOptions
-from federation.server.app import AppOptions
-from federation.server.limits import LimitOptions
 from federation.settings import Settings
-from federation.store.journal import Journal
-from federation.store.options import JournalOptions
-from federation.store.sql import SQLStore
-from federation.store.sqljournal import SQLJournal
+from federation.web import decisions
 
 Run = Callable[[], Awaitable[None]]
+HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYSTEM_NAMESPACE))
+"""The host has one namespace more than a cluster: that of the federation's own Secrets and Leases."""
+
+
+def protect_federated_objects(registry: Registry) -> None:
+    """Register the admission of the kinds that the control plane writes."""
+
+    def find(api_version: str, kind: str) -> Resource | None:
+        group, _, version = api_version.rpartition("/")
+        info = registry.kinds.served(group, version, kind)
+        return info.resource if info is not None else None
+
+    registry.add_admission_plugin(FederatedObjectAdmission(find))
+
+
+class _Controller(Protocol):
+    """A controller that works until cancelled."""
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        ...
 
 
 class Wiring:
@@ -68,16 +100,19 @@ class Wiring:
         clock: Clock,
         *,
         plugins: PluginRegistry | None = None,
-        poster: Poster | None = None,
+        webhook_transport: WebhookTransport | None = None,
     ) -> None:
         self.client = client
         self.pool = pool
         self.informers = Informers(client, clock=clock, transform=drop_managed_fields)
         self.types = FederatedTypes(self.informers, from_config)
-        self.members = Members(pool, clock=clock)
+        self.objects = FederatedObjects(client, self.informers, self.types, name_of=federated_object_name, clock=clock)
+        self.members = Members(
+            pool, clock=clock, options=MemberOptions(cache_bytes_max=settings.member_cache_bytes_max)
+        )
         self.recorder = EventRecorder(client, clock=clock)
-        self.outcalls = Outcalls()
-        self._poster = poster or self.outcalls
+        self.webhook_client = WebhookClient()
+        self._webhook_transport = webhook_transport or self.webhook_client
         self.engine = Engine(plugins or load_plugins(), monotonic=time.perf_counter)
         self.loops: list[tuple[str, Run]] = [
             ("informers", self.informers.run),
@@ -88,44 +123,60 @@ class Wiring:
         ]
 
     def _controllers(self, journal: Journal, settings: Settings, clock: Clock) -> list[tuple[str, Run]]:
-        client, informers, types, members = self.client, self.informers, self.types, self.members
+        client, objects, informers, members = self.client, self.objects, self.informers, self.members
         recorder, engine, collectors = self.recorder, self.engine, Collectors()
-        caller = RemoteCaller(Services(self._poster, clock=clock))
-        namespaces = nsautoprop.NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp)
-        health = cluster.ClusterOptions(
-            health_period_s=settings.health_period_s, health_threshold_s=settings.health_threshold_s
-        )
-        scheduling = schedule.ScheduleOptions(
-            allows_annotations=settings.allows_scheduling_annotations,
-            writes_kubeadmiral_triggers=settings.writes_kubeadmiral_triggers,
-            units=settings.units,
-        )
-        return [
-            ("cluster", cluster.build(client, informers, self.pool, members, collectors, recorder, clock, health).run),
-            ("nsautoprop", nsautoprop.build(client, informers, types, clock=clock, options=namespaces).run),
-            ("federate", federate.build(client, informers, types, recorder, clock=clock).run),
-            (
-                "schedule",
-                schedule.build(
-                    client, informers, types, recorder, journal, engine, clock=clock, options=scheduling, caller=caller
-                ).run,
+        caller = RemoteCaller(RetryingWebhookClient(self._webhook_transport, clock=clock))
+        controllers: dict[str, _Controller] = {
+            "cluster": ClusterController(
+                client,
+                informers,
+                self.pool,
+                members,
+                collectors,
+                recorder,
+                clock=clock,
+                options=ClusterOptions(
+                    health_period_s=settings.health_period_s, health_threshold_s=settings.health_threshold_s
+                ),
             ),
-            ("override", override.build(client, informers, types, recorder, clock=clock).run),
-            ("follower", follower.build(client, informers, types, recorder, clock=clock).run),
-            ("sync", sync.build(client, informers, types, members, recorder, clock).run),
-            ("statuscollect", statuscollect.build(client, informers, types, members, clock).run),
-            ("statusaggregate", statusaggregate.build(client, informers, types, members, clock).run),
-            ("automigration", automigration.build(client, informers, types, members, collectors, recorder, clock).run),
-        ]
+            "nsautoprop": NamespaceController(
+                objects,
+                informers,
+                clock=clock,
+                options=NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp),
+            ),
+            "federate": FederateController(client, objects, informers, recorder, clock=clock),
+            "schedule": ScheduleController(
+                objects,
+                informers,
+                recorder,
+                journal,
+                engine,
+                clock=clock,
+                options=ScheduleOptions(
+                    allows_annotations=settings.allows_scheduling_annotations,
+                    writes_kubeadmiral_triggers=settings.writes_kubeadmiral_triggers,
+                    units=settings.units,
+                ),
+                caller=caller,
+            ),
+            "override": OverrideController(objects, informers, recorder, clock=clock),
+            "follower": FollowerController(objects, recorder, clock=clock),
+            "sync": SyncController(client, objects, informers, members, recorder, clock=clock),
+            "statuscollect": StatusCollectController(client, objects, members, clock=clock),
+            "statusaggregate": StatusAggregateController(client, objects, informers, members, clock=clock),
+            "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
+        }
+        return [(name, controller.run) for name, controller in controllers.items()]
 
     async def unsynced(self) -> str:
-        """Say which informers of the host lack their first list, "" when none does: a readiness check."""
+        """Return which informers of the host lack their first list, "" when none does: a readiness check."""
         waiting = [i.resource.group_resource for i in self.informers.all() if not i.has_synced]
         return f"not synced yet: {', '.join(waiting)}" if waiting else ""
 
 
 async def ensure_types(client: Client) -> None:
-    """Create the federated types that we ship; what an administrator changed or deleted later stays as it is."""
+    """Create the shipped federated types on a new host; later changes and deletions by an administrator stay."""
     existing = (await client.list(FEDERATED_TYPE_CONFIGS, limit=1)).items
     if existing:
         return
@@ -142,7 +193,10 @@ class ControlPlane:
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._clock = clock
         self.kubeconfig: Path = settings.directory.expanduser().absolute() / "kubeconfig"
-        self._store = SQLStore(settings.database_url, clock=clock)
+        self._pki = self.kubeconfig.parent / "pki"
+        self._is_new = settings.new
+        store_options = StoreOptions(encryption=settings.encryption, bytes_max=settings.store_bytes_max)
+        self._store = SQLStore(settings.database_url, store_options, clock=clock)
         self._journal = SQLJournal(
             self._store.database,
             JournalOptions(
@@ -151,27 +205,35 @@ class ControlPlane:
                 rows_max=settings.decisions_max,
             ),
             clock=clock,
+            cipher=self._store.cipher,
         )
         self._server = APIServer(
             self._store,
-            self._journal,
             options=APIServerOptions(
                 self.kubeconfig.parent,
                 self.kubeconfig,
                 host=settings.host,
                 port=settings.port,
+                registry=replace(HOST_REGISTRY, namespace_bytes_max=settings.namespace_bytes_max),
+                rbac=HOST_RBAC,
                 app=AppOptions(
-                    limits=LimitOptions(requests_max=settings.requests_in_flight_max, watches_max=settings.watches_max)
+                    flow_control=FlowControlOptions(
+                        requests_max=settings.requests_in_flight_max,
+                        watches_max=settings.watches_max,
+                        system_namespaces=("kube-system", names.SYSTEM_NAMESPACE),
+                    )
                 ),
                 oidc=settings.oidc,
                 audit=settings.audit,
             ),
             clock=clock,
         )
+        protect_federated_objects(self._server.registry)
+        self._server.mount("federation", decisions.mount(self._journal, self._server.registry.kinds))
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
         self._pool = ClusterPool(clock=clock, options=_pool_options(settings))
         self._wiring = Wiring(self.client, self._pool, self._journal, settings, clock)
-        self._server.registry.hold_with(federate.first_finalizers(self._wiring.types))
+        self._server.registry.set_creation_finalizers(first_finalizers(self._wiring.types), manager=names.FIELD_MANAGER)
 
     async def run(self, on_started: Callable[[str], Any]) -> None:
         """Serve and reconcile until cancelled; `on_started` gets the API's URL when it accepts connections.
@@ -179,10 +241,15 @@ class ControlPlane:
         ConfigurationError when keys, store or port are unusable; nothing was started then.
         """
         try:
+            await self._open_store()
             await self._server.prepare(crd_manifests())
             await ensure_types(self.client)
             loops = Supervisor(self._clock)
-            for name, run in (("journal", self._journal.run), *self._wiring.loops):
+            for name, run in (
+                ("journal", self._journal.run),
+                ("journal-encryption", self._journal.reencrypt),
+                *self._wiring.loops,
+            ):
                 loops.add(name, run)
             async with asyncio.TaskGroup() as group:
                 background = group.create_task(loops.run(), name="control-plane-loops")
@@ -192,13 +259,39 @@ class ControlPlane:
                     background.cancel()
         finally:
             await self._journal.flush()
-            await self._wiring.outcalls.close()
+            await self._wiring.webhook_client.close()
             await self._pool.close()
             await self._store.close()
+
+    async def _open_store(self) -> None:
+        """Open the database; ConfigurationError when it or the keys are lost, which must not look like a new start."""
+        has_keys = has_authority(self._pki)
+        lost = self._store.database.missing_file() if has_keys and not self._is_new else None
+        if lost is not None:
+            raise ConfigurationError(
+                f"{lost} is missing or empty, but {self._pki} holds the keys of an earlier start; restore the database"
+                f" from a backup, or start empty with --new"
+            )
+        await self._store.ready()
+        # Processes that share a database have their keys in directories of their own.
+        if has_keys or self._is_new or self._store.database.is_shared:
+            return
+        if await self._store.revision():
+            raise ConfigurationError(
+                f"{self._pki} holds no CA, but {self._store.database.name} holds objects; restore the folder from a"
+                f" backup, or make new keys with --new: existing kubeconfigs and tokens become invalid"
+            )
+
+    @property
+    def encrypts(self) -> bool:
+        """Whether stored Secrets are encrypted; known once `run` has opened the store."""
+        return self._store.cipher.is_enabled
 
 
 def _pool_options(settings: Settings) -> PoolOptions:
     return PoolOptions(
-        http=HTTPOptions(request_timeout_s=settings.member_request_timeout_s),
+        http=HTTPOptions(
+            request_timeout_s=settings.member_request_timeout_s, response_bytes_max=settings.member_response_bytes_max
+        ),
         guard=GuardOptions(in_flight_max=settings.member_requests_in_flight_max),
     )

@@ -1,7 +1,7 @@
-"""Every layer's options composed, and the one reader of environment and files that hold settings.
+"""The settings of a control plane, from flags, environment variables and defaults.
 
-`Settings` is made by the command line (flags win), from `FEDERATION_*` environment variables, and from defaults, in
-that order. Only `assembly` and `cli` know it; each layer knows its own options dataclass.
+Flags win over `FEDERATION_*` variables, variables over defaults. Only `assembly` and `cli` import this module; every
+layer has its own options dataclass, which the properties of `Settings` build.
 """
 
 import os
@@ -9,83 +9,107 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from federation.base.errors import ConfigurationError
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
+from federation.apimachinery.errors import ConfigurationError
+from federation.apiserver.audit.auditoptions import AuditOptions, to_mode
+from federation.apiserver.auth.oidcclaims import OIDCOptions, to_required_claims
+from federation.apiserver.store.encryptionkeys import EncryptionOptions
+from federation.journal.decisions import ENCRYPTION_PREFIX
 from federation.scheduling.annotationswitch import DISABLED, ENABLED
-from federation.scheduling.turn import UnitOptions
-from federation.server.audit.options import AuditOptions, to_mode
-from federation.server.oidcclaims import OIDCOptions, to_required_claims
+from federation.scheduling.attempt import UnitOptions
 
 ALL_REQUESTS, GPU_REQUESTS = "all", "gpus"
 SHORT_TRIGGERS, KUBEADMIRAL_TRIGGERS = "short", "kubeadmiral"
+ENCRYPTED_PREFIXES = (
+    "/core/secrets/",
+    *(f"/{kind.group}/{kind.plural}/" for kind in (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)),
+    ENCRYPTION_PREFIX,
+)
+"""Names of stored values that can hold Secrets: Secrets (member credentials are Secrets), federated objects, whose
+templates and overrides are copies of them, and the explanations of decisions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How one control plane runs."""
+    """Settings of one control plane."""
 
     directory: Path
-    """Where state, keys and kubeconfigs live."""
+    """Folder of the database, the keys and the kubeconfigs."""
     host: str = "127.0.0.1"
-    """Address to listen on; other than loopback only when told."""
+    """Address to listen on; loopback by default."""
     port: int = 7443
     """TCP port; 0 picks a free one."""
     store_url: str = ""
-    """SQLAlchemy URL of the store; empty: SQLite in `directory`."""
+    """SQLAlchemy URL of the store; empty for SQLite in `directory`."""
+    store_bytes_max: int = 0
+    """Size of the database above which creates and updates are refused, deletions not; 0 for no quota."""
+    new: bool = False
+    """Start although the database or the keys are missing beside the other one; both are missing in a new directory."""
+    encryption_key_file: str = ""
+    """File with the keys that encrypt Secrets in the store; empty for none. `fedctl encryption-key` creates it."""
+    encryption_key_command: str = ""
+    """Command that prints these keys instead, for a key management service; run once at the start."""
     requests_in_flight_max: int = 600
-    """Requests to this API at the same time, watches and those of system:masters left out."""
+    """Concurrent requests to this API, except watches and requests of system:masters."""
     watches_max: int = 10_000
-    """Watches of this API at the same time."""
+    """Concurrent watches of this API."""
+    namespace_bytes_max: int = 256 * 1024 * 1024
+    """Stored bytes of one namespace, with the federated copies of its objects; 0 for no limit."""
     member_requests_in_flight_max: int = 16
-    """Requests to one member at the same time."""
+    """Concurrent requests to one member."""
     member_request_timeout_s: float = 10.0
     """Deadline of one request to a member."""
+    member_response_bytes_max: int = 32 * 1024 * 1024
+    """Longest answer of a member after decompression; larger pages of lists are requested again with fewer objects."""
+    member_cache_bytes_max: int = 1024 * 1024 * 1024
+    """Estimated memory of the cached objects of one member; 150,000 pods need about 0.7 GB."""
     health_period_s: float = 10.0
-    """Between two health probes of a member."""
+    """Interval of health probes of a member."""
     health_threshold_s: float = 30.0
-    """How long a changed observation must last before it is published."""
+    """How long a health change must last before it is published."""
     namespace_exclude_regexp: str = ""
-    """Namespaces that are not propagated automatically, besides the built-in ones."""
+    """Further namespaces, besides the built-in ones, that are not propagated automatically."""
 
     scheduling_annotations: str = "enabled"
-    """Whether annotations on objects override their policies where the namespace does not say: enabled or disabled."""
+    """Whether annotations on objects override their policies, unless the namespace decides: enabled or disabled."""
 
     scheduling_requests: str = ALL_REQUESTS
-    """Which requests of pods count for scheduling: all, or gpus only, as in KubeAdmiral."""
+    """Pod requests that count for scheduling: all, or gpus only, as in KubeAdmiral."""
     scheduling_triggers: str = SHORT_TRIGGERS
-    """How objects note what they were decided by: short, or kubeadmiral for its form; both are understood."""
+    """Format of the scheduling triggers on objects: short, or kubeadmiral; both are read."""
 
     decisions_age_days_max: float = 14.0
-    """How long a scheduling decision can be asked for (`fedctl why`); the newest of an object is kept longer."""
+    """How long scheduling decisions are kept for `fedctl why`; the newest of an object is kept longer."""
     decisions_per_object_max: int = 20
-    """How many decisions of one object are kept."""
+    """Decisions kept per object."""
     decisions_max: int = 50_000
-    """How many decisions are kept altogether, about 200 MB at 4 kB of explanation each."""
+    """Decisions kept in total: about 200 MB at 4 kB each."""
 
     oidc_issuer_url: str = ""
-    """OIDC issuer whose ID tokens are accepted as bearer tokens; empty: none. The names are kube-apiserver's flags."""
+    """OIDC issuer whose ID tokens are accepted as bearer tokens; empty for none. Names are kube-apiserver's flags."""
     oidc_client_id: str = ""
-    """The audience that ID tokens must have."""
+    """Required audience of ID tokens."""
     oidc_username_claim: str = "sub"
     oidc_username_prefix: str = ""
-    """Empty: the issuer's URL and `#`, unless the claim is `email`; `-`: none."""
+    """Empty for the issuer's URL and `#`, unless the claim is `email`; `-` for no prefix."""
     oidc_groups_claim: str = ""
     oidc_groups_prefix: str = ""
     oidc_required_claim: tuple[str, ...] = ()
-    """key=value entries that ID tokens must hold."""
+    """key=value claims that ID tokens must have."""
     oidc_ca_file: str = ""
-    """PEM file to verify the issuer's certificate with; empty: the system's authorities."""
+    """PEM file of the issuer's certificate authority; empty for the system's authorities."""
     oidc_signing_algs: tuple[str, ...] = ("RS256",)
 
     audit_policy_file: str = ""
-    """audit.k8s.io/v1 Policy that says what is recorded of requests; empty: nothing is."""
+    """audit.k8s.io/v1 Policy file; empty for no audit log."""
     audit_log_path: str = ""
-    """Where audit events go, one line of JSON each; `-` is standard output, empty is `audit.log` in `directory`."""
+    """File for audit events, one line of JSON each; `-` for standard output, empty for `audit.log` in `directory`."""
     audit_log_maxsize: int = 100
-    """MiB after which the file is rotated."""
+    """Size in MiB at which the file is rotated."""
     audit_log_maxbackup: int = 10
-    """How many rotated files are kept."""
+    """Rotated files that are kept."""
     audit_log_mode: str = "batch"
-    """batch: what cannot be written in time is dropped and counted; blocking: requests wait instead."""
+    """batch drops and counts events that cannot be written in time; blocking lets requests wait."""
 
     @property
     def database_url(self) -> str:
@@ -93,25 +117,34 @@ class Settings:
         return self.store_url or f"sqlite:///{self.directory / 'state.db'}"
 
     @property
+    def encryption(self) -> EncryptionOptions:
+        """Which stored values are encrypted, and the source of the keys."""
+        return EncryptionOptions(
+            Path(self.encryption_key_file).expanduser() if self.encryption_key_file else None,
+            self.encryption_key_command,
+            prefixes=ENCRYPTED_PREFIXES,
+        )
+
+    @property
     def allows_scheduling_annotations(self) -> bool:
-        """Whether annotations override policies by default; ConfigurationError for any other value."""
+        """Whether annotations override policies by default; ConfigurationError for an unknown value."""
         return _is_first("scheduling-annotations", self.scheduling_annotations, ENABLED, DISABLED)
 
     @property
     def units(self) -> UnitOptions:
-        """How the scheduler looks at objects; ConfigurationError for what it does not know."""
+        """Options of scheduling units; ConfigurationError for an unknown value."""
         return UnitOptions(
             counts_cpu_and_memory=_is_first("scheduling-requests", self.scheduling_requests, ALL_REQUESTS, GPU_REQUESTS)
         )
 
     @property
     def writes_kubeadmiral_triggers(self) -> bool:
-        """Whether triggers are written as KubeAdmiral does; ConfigurationError for a form that there is not."""
+        """Whether triggers are written in KubeAdmiral's format; ConfigurationError for an unknown value."""
         return not _is_first("scheduling-triggers", self.scheduling_triggers, SHORT_TRIGGERS, KUBEADMIRAL_TRIGGERS)
 
     @property
     def oidc(self) -> OIDCOptions | None:
-        """The trusted OIDC issuer; ConfigurationError names what is wrong with it."""
+        """The trusted OIDC issuer, None without one; ConfigurationError names the wrong setting."""
         if not self.oidc_issuer_url:
             if self.oidc_client_id:
                 raise ConfigurationError("oidc-client-id is set without oidc-issuer-url")
@@ -130,7 +163,7 @@ class Settings:
 
     @property
     def audit(self) -> AuditOptions | None:
-        """What to record of requests; ConfigurationError names what is wrong with it."""
+        """The audit log's options, None without one; ConfigurationError names the wrong setting."""
         if not self.audit_policy_file:
             if self.audit_log_path:
                 raise ConfigurationError(
@@ -143,14 +176,16 @@ class Settings:
             file_bytes_max=self.audit_log_maxsize * 1024 * 1024,
             backups_max=self.audit_log_maxbackup,
             mode=to_mode(self.audit_log_mode),
+            redacted_resources=tuple(
+                (kind.group, kind.plural) for kind in (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
+            ),
         )
 
 
 def from_environment(overrides: Mapping[str, object], environ: Mapping[str, str] | None = None) -> Settings:
-    """Return settings: `overrides` (None or an empty list means not given), then FEDERATION_<FIELD>, then the default.
+    """Return the settings: `overrides` (None and [] mean not given), then FEDERATION_<FIELD>, then the default.
 
-    A list as one text, in a variable or an override, separates its entries by commas.
-    ConfigurationError names the variable when its value is not of the field's type.
+    A list in one text has its entries separated by commas. ConfigurationError names the variable of a malformed value.
     """
     environ = os.environ if environ is None else environ
     values: dict[str, object] = {}
@@ -173,6 +208,10 @@ def _is_first(name: str, value: str, first: str, second: str) -> bool:
 def _convert(name: str, kind: object, text: str | list[str]) -> object:
     if isinstance(text, list):
         return tuple(text)
+    if kind is bool:
+        if text not in ("true", "false"):
+            raise ConfigurationError(f"FEDERATION_{name.upper()}={text!r} is neither true nor false")
+        return text == "true"
     try:
         if kind is int:
             return int(text)

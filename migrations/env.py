@@ -1,14 +1,14 @@
-"""How Alembic reaches the database.
+"""Alembic's environment.
 
-The control plane calls it with an open connection inside one transaction (federation/store/migrate.py), which holds
-the migration lock and the timeouts. From the command line it is for developers: `alembic -x url=sqlite:///state.db
-upgrade head`.
+The control plane (federation/apiserver/store/migrate.py) passes an open connection, in a transaction that holds the
+migration lock. Developers run it from the command line: `alembic -x url=sqlite:///state.db upgrade head`.
 """
 
 from alembic import context
 from sqlalchemy import Connection, create_engine
 
-from federation.store.schema import metadata
+from federation.apiserver.store.schema import metadata
+from federation.journal import sqljournal  # noqa: F401  # adds the journal's table to `metadata`
 
 
 def run(connection: Connection) -> None:

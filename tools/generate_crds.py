@@ -1,7 +1,7 @@
-"""Write the CustomResourceDefinitions of our kinds to where they are read from.
+"""Generate the CustomResourceDefinitions of the federation's kinds.
 
 `python tools/generate_crds.py` writes `federation/api/crds.json` (for the control plane) and
-`charts/federation/crds/*.yaml` (for Helm); `--check` writes nothing and exits 1 when something would change.
+`charts/federation/crds/*.yaml` (for Helm). `--check` writes nothing and exits 1 if a file is out of date.
 """
 
 import sys
@@ -20,7 +20,7 @@ _HEADER = "# Generated from federation/api/v1alpha1 by tools/generate_crds.py. D
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes repeated values again instead of YAML aliases, which read badly and some tools reject."""
+    """Writes no YAML aliases, which are hard to read and which some tools reject."""
 
     def ignore_aliases(self, data: Any) -> bool:
         del data
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     extra = [path for path in CHART.glob("*.yaml") if path not in rendered]
     if "--check" in arguments:
         for path in stale + extra:
-            sys.stdout.write(f"{path.relative_to(ROOT)} is not what the models say; run tools/generate_crds.py\n")
+            sys.stdout.write(f"{path.relative_to(ROOT)} is out of date; run tools/generate_crds.py\n")
         return 1 if stale or extra else 0
     CHART.mkdir(parents=True, exist_ok=True)
     for path in stale:

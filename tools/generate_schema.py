@@ -1,8 +1,8 @@
-"""Write the schemas of the built-in kinds from the official client's models: `python -m tools.generate_schema`.
+"""Generate the schemas of built-in kinds from the official client's models: `python -m tools.generate_schema`.
 
-The result, `federation/registry/schema/builtin.json`, holds one OpenAPI definition per line, `"name": {…}`, sorted by
-name, only those that a served kind reaches. It is committed, so that the product needs neither the client nor this
-tool at run time; a test generates it again and compares. What the models lose is added from `kubernetes_facts.py`.
+The result, `federation/apiserver/semantics/schema/builtin.json`, has one OpenAPI definition per line, sorted by name,
+with the definitions that served kinds refer to. It is committed, so that the product needs neither the client nor this
+tool at run time; a test compares it with a new one. `kubernetes_markers.py` has the markers that the models lack.
 """
 
 import inspect
@@ -15,9 +15,9 @@ from typing import Any
 
 from kubernetes.client import models
 
-from tools import kubernetes_facts as facts
+from tools import kubernetes_markers as markers
 
-TARGET = Path(__file__).resolve().parents[1] / "federation" / "registry" / "schema" / "builtin.json"
+TARGET = Path(__file__).resolve().parents[1] / "federation" / "apiserver" / "semantics" / "schema" / "builtin.json"
 REF = "#/definitions/"
 
 _CLASS = re.compile(r"^(?P<prefix>[A-Z][a-z]+)?V(?P<version>\d+)(?P<name>[A-Z].*)$")
@@ -27,11 +27,11 @@ _SCALARS = {
     "float": {"type": "number", "format": "double"},
     "bytes": {"type": "string", "format": "byte"},
 }
-_BY_FIELD = {field: scalar for scalar, fields in facts.FIELD_TYPES.items() for field in fields.split()}
+_BY_FIELD = {field: scalar for scalar, fields in markers.FIELD_TYPES.items() for field in fields.split()}
 
 
 def generate() -> str:
-    """Return the whole file's text."""
+    """Return the text of the file."""
     builder = _Builder()
     for (group, version), kinds in _roots():
         for kind in kinds:
@@ -44,12 +44,12 @@ def generate() -> str:
 
 
 def _roots() -> Iterator[tuple[tuple[str, str], list[str]]]:
-    for package in facts.PACKAGES:
-        kinds = facts.LISTED.get(package, "").split()
+    for package in markers.PACKAGES:
+        kinds = markers.LISTED.get(package, "").split()
         kinds += [f"{kind}List" for kind in kinds]
-        kinds += facts.SINGLE.get(package, "").split()
+        kinds += markers.SINGLE.get(package, "").split()
         yield package, kinds
-    yield ("meta", "v1"), list(facts.META_KINDS)
+    yield ("meta", "v1"), list(markers.META_KINDS)
 
 
 class _Builder:
@@ -58,8 +58,8 @@ class _Builder:
         self._names: dict[str, str] = {}
 
     def add_kind(self, group: str, version: str, kind: str) -> None:
-        """Add a kind and everything that it reaches; types without a group in their name go to the first package."""
-        package = facts.META if group == "meta" else facts.PACKAGES[group, version]
+        """Add a kind and all types it refers to; a type without a group in its name is in the first package."""
+        package = markers.META if group == "meta" else markers.PACKAGES[group, version]
         name = self._define(_class_of(group, version, kind), package)
         kind_group = "" if group == "meta" else group
         self.definitions[name]["x-kubernetes-group-version-kind"] = [
@@ -71,14 +71,14 @@ class _Builder:
             return self._names[class_name]
         match = _CLASS.match(class_name)
         if match is None:
-            raise SystemExit(f"the client has a model of an unknown form: {class_name}")
+            raise SystemExit(f"the client has a model with an unexpected name: {class_name}")
         bare = match["name"]
-        if bare in facts.META_TYPES:
-            package = facts.META
-        elif bare in facts.CORE_TYPES:
-            package = facts.CORE
+        if bare in markers.META_TYPES:
+            package = markers.META
+        elif bare in markers.CORE_TYPES:
+            package = markers.CORE
         elif match["prefix"]:
-            package = facts.PACKAGES[facts.PREFIXES[match["prefix"]], f"v{match['version']}"]
+            package = markers.PACKAGES[markers.PREFIXES[match["prefix"]], f"v{match['version']}"]
         name = f"{package}.{bare}"
         self._names[class_name] = name
         model = getattr(models, class_name)
@@ -90,7 +90,7 @@ class _Builder:
     def _fill(self, definition: dict[str, Any], model: Any, name: str) -> None:
         definition["description"] = (inspect.getdoc(model) or "").split("\n\nAttributes:")[0].strip()
         package, bare = name.rsplit(".", 1)
-        if bare in facts.STRUCTS_ATOMIC or _qualified(name) in facts.STRUCTS_ATOMIC:
+        if bare in markers.STRUCTS_ATOMIC or _qualified(name) in markers.STRUCTS_ATOMIC:
             definition["x-kubernetes-map-type"] = "atomic"
         properties: dict[str, Any] = {}
         required = []
@@ -100,11 +100,11 @@ class _Builder:
         }
         for attribute, python_type in model.openapi_types.items():
             json_name = model.attribute_map[attribute]
-            if f"{bare}.{json_name}" in facts.UNRELEASED:
+            if f"{bare}.{json_name}" in markers.UNRELEASED:
                 continue
             field = fields[json_name]
             properties[json_name] = self._property(name, json_name, python_type, field.description, package)
-            if field.is_required() and f"{bare}.{json_name}" not in facts.NOT_ENFORCED:
+            if field.is_required() and f"{bare}.{json_name}" not in markers.NOT_ENFORCED:
                 required.append(json_name)
         definition["properties"] = properties
         if required:
@@ -117,28 +117,28 @@ class _Builder:
         if text:
             schema["description"] = text
         elif "$ref" in schema:
-            # The client lost the text of fields that refer to a type: what the type is says more than nothing.
+            # The models have no description for fields that refer to a type: use that of the type.
             schema["description"] = self.definitions[schema["$ref"].removeprefix(REF)].get("description", "")
         if "$ref" in schema and python_type not in ("object", "datetime", "str"):
-            is_value = json_name in facts.BY_VALUE and field not in facts.POINTERS
+            is_value = json_name in markers.BY_VALUE and field not in markers.POINTERS
             if is_value:
                 schema["default"] = {}
         if schema.get("type") == "array":
-            keys = facts.LISTS.get(field)
+            keys = markers.LISTS.get(field)
             schema["x-kubernetes-list-type"] = "atomic" if keys is None else "map" if keys else "set"
             if keys:
                 schema["x-kubernetes-list-map-keys"] = keys.split()
-        if field in facts.MAPS_ATOMIC:
+        if field in markers.MAPS_ATOMIC:
             schema["x-kubernetes-map-type"] = "atomic"
-        if field in facts.PATCHES:
-            strategy, _, key = facts.PATCHES[field].partition(" ")
+        if field in markers.PATCHES:
+            strategy, _, key = markers.PATCHES[field].partition(" ")
             schema["x-kubernetes-patch-strategy"] = strategy
             if key:
                 schema["x-kubernetes-patch-merge-key"] = key
-        if field in facts.DEFAULTS:
-            schema["default"] = facts.DEFAULTS[field]
-        if field in facts.ENUMS:
-            schema["enum"] = facts.ENUMS[field].split()
+        if field in markers.DEFAULTS:
+            schema["default"] = markers.DEFAULTS[field]
+        if field in markers.ENUMS:
+            schema["enum"] = markers.ENUMS[field].split()
         return schema
 
     def _type(self, python_type: str, field: str, qualified: str, package: str) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class _Builder:
             return {"type": "array", "items": scalar} if python_type.startswith("List[") else scalar
         if python_type == "int":
             name = field.rsplit(".", 1)[1]
-            is_wide = name in facts.WIDE or field in facts.WIDE_FIELDS or qualified in facts.WIDE_FIELDS
+            is_wide = name in markers.WIDE or field in markers.WIDE_FIELDS or qualified in markers.WIDE_FIELDS
             return {"type": "integer", "format": "int64" if is_wide else "int32"}
         if python_type == "datetime":
             return self._scalar("Time")
@@ -156,25 +156,25 @@ class _Builder:
         if python_type.startswith("List["):
             return {"type": "array", "items": self._type(python_type[5:-1], field, qualified, package)}
         if python_type.startswith("Dict[str, "):
-            if field in facts.QUANTITY_MAPS:
+            if field in markers.QUANTITY_MAPS:
                 return {"type": "object", "additionalProperties": self._scalar("Quantity")}
             return {
                 "type": "object",
                 "additionalProperties": self._type(python_type[10:-1], field, qualified, package),
             }
         if python_type == "object":
-            raise SystemExit(f"kubernetes_facts.FIELD_TYPES does not say what {field} is")
+            raise SystemExit(f"kubernetes_markers.FIELD_TYPES has no type for {field}")
         return {"$ref": REF + self._define(python_type, package)}
 
     def _scalar(self, scalar: str) -> dict[str, Any]:
-        name, schema = facts.SCALARS[scalar]
-        self.definitions[name] = {**schema, "description": facts.SCALAR_DESCRIPTIONS[scalar]}
+        name, schema = markers.SCALARS[scalar]
+        self.definitions[name] = {**schema, "description": markers.SCALAR_DESCRIPTIONS[scalar]}
         return {"$ref": REF + name}
 
 
 def _class_of(group: str, version: str, kind: str) -> str:
     bare = f"V{version[1:]}{kind}"
-    for prefix, prefixed in facts.PREFIXES.items():
+    for prefix, prefixed in markers.PREFIXES.items():
         if prefixed == group and hasattr(models, prefix + bare):
             return prefix + bare
     if not hasattr(models, bare):
@@ -187,7 +187,7 @@ def _qualified(name: str, parts: int = 3) -> str:
 
 
 def main() -> int:
-    """Write the file; `--check` only tells whether it is up to date."""
+    """Write the file; with `--check` only return 1 if it is out of date."""
     text = generate()
     if "--check" in sys.argv[1:]:
         return 0 if TARGET.read_text() == text else 1

@@ -1,7 +1,7 @@
-"""A federated type: one FederatedTypeConfig, parsed once, and the set of them that ships (spec §1.7).
+"""Federated types: parsed FederatedTypeConfigs, and the default ones (docs/reference/kinds.md).
 
-Controllers ask a `FederatedType` where replicas are, which pipeline an object walks through and what to collect; they
-never read the raw configuration. `runtime/federatedtypes.py` keeps the live map of them.
+A `FederatedType` has the paths of replicas, the pipeline and the fields to collect of a kind. Controllers use it
+instead of the raw configuration; `runtime/federatedtypes.py` keeps the live set.
 """
 
 from collections.abc import Mapping
@@ -9,15 +9,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from federation.api import names
-from federation.api import paths as dotpaths
-from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, CORE_GROUP, FEDERATED_OBJECTS, Object, Resource
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, CORE_GROUP, FEDERATED_OBJECTS
+from federation.apimachinery import dotpaths
+from federation.apimachinery.resources import Object, Resource
 
 Stages = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PathDefinition:
-    """Where the type keeps what the scheduler and the status need; () where it has no such field."""
+    """The paths of fields for the scheduler and the status; () without such a field."""
 
     label_selector: dotpaths.Path = ()
     replicas_spec: dotpaths.Path = ()
@@ -28,7 +29,7 @@ class PathDefinition:
 
 @dataclass(frozen=True, slots=True)
 class FederatedType:
-    """What the federation knows about one kind of source object. `name` is the FederatedTypeConfig's, part of names."""
+    """The configuration of one kind of source object; `name` is the FederatedTypeConfig's."""
 
     name: str
     resource: Resource
@@ -52,7 +53,7 @@ class FederatedType:
         return self.resource.group, self.resource.version, self.resource.kind
 
     def replicas(self, template: Mapping[str, Any]) -> int | None:
-        """Return the wanted replicas of an object, None when the type has none or the object does not say."""
+        """Return the desired replicas of an object, None when the type or the object has none."""
         if not self.paths.replicas_spec:
             return None
         value = dotpaths.get(template, self.paths.replicas_spec)
@@ -168,7 +169,7 @@ def default_type_configs() -> list[Object]:
     """Return the FederatedTypeConfigs that ship, as manifests; each call builds new ones.
 
     Differences from KubeAdmiral's sample are noted in docs/decisions/0002: HPAs have no federatedhpa stage until that
-    controller exists, because a stage that nobody serves would hold every object back for ever.
+    controller exists, because a stage without a controller would block every object for ever.
     """
     return [_config(row) for row in _SHIPPED]
 
@@ -209,10 +210,16 @@ def _config(row: tuple[str, str, str, str, bool, tuple[str, ...] | None]) -> Obj
     }
 
 
-def template_problem(federated: Mapping[str, Any]) -> str:
-    """Return what is wrong with the metadata of a federated object's template, "" when nothing is.
+def template_kind(federated: Mapping[str, Any]) -> str:
+    """Return `apiVersion/kind` of a federated object's template: an index value."""
+    template = (federated.get("spec") or {}).get("template") or {}
+    return f"{template.get('apiVersion', '')}/{template.get('kind', '')}"
 
-    Only one that was not made from a source can have such, and nobody could say what its copies are called.
+
+def template_problem(federated: Mapping[str, Any]) -> str:
+    """Return the error in the metadata of a federated object's template, "" when it is valid.
+
+    Only a federated object without a source can have one, and the name of its member objects would be undefined.
     """
     metadata = ((federated.get("spec") or {}).get("template") or {}).get("metadata")
     if not isinstance(metadata, Mapping):

@@ -1,12 +1,12 @@
 """Every label, annotation, finalizer, condition type, event reason and well-known name, once.
 
 The `kubeadmiral.io` names are those of KubeAdmiral, so that manifests and tools written for it keep their meaning.
-Names under `federation.kubeadmiral.io/` are ours. Nothing else in the product spells such a name (STYLE 14).
+Names under `federation.kubeadmiral.io/` are ours. Nothing else in the product spells such a name.
 """
 
 SYSTEM_NAMESPACE = "kube-admiral-system"
 FIELD_MANAGER = "federation"
-"""The field manager with which members are written by server-side apply (D7)."""
+"""The field manager of server-side apply to member clusters."""
 
 _A = "kubeadmiral.io/"
 _I = "internal.kubeadmiral.io/"
@@ -19,9 +19,6 @@ CLUSTER_PROPAGATION_POLICY_LABEL = _A + "cluster-propagation-policy-name"
 OVERRIDE_POLICY_LABEL = _A + "override-policy-name"
 CLUSTER_OVERRIDE_POLICY_LABEL = _A + "cluster-override-policy-name"
 MANAGED_LABEL = _A + "managed"
-HPA_MODE_LABEL = _A + "hpa-mode"
-CENTRALIZED_HPA_ENABLED_LABEL = _A + "centralized-hpa-enabled"
-SOURCE_CLUSTER_LABEL = _A + "source-cluster"
 
 # Annotations on source, federated and member objects
 SOURCE_GENERATION = _A + "source-generation"
@@ -37,8 +34,6 @@ APPLIED_MIGRATION_CONFIGURATION = _A + "applied-migration-configuration"
 DRY_RUN = _A + "dry-run"
 SCALE_TARGET_REF_PATH = _A + "scale-target-ref-path"
 DERIVED_SERVICE = _A + "derived-service"
-PROPAGATED_ANNOTATION_KEYS = _A + "propagated-annotation-keys"
-PROPAGATED_LABEL_KEYS = _A + "propagated-label-keys"
 SCHEDULING_MODE = _A + "scheduling-mode"
 STICKY_CLUSTER = _A + "sticky-cluster"
 TOLERATIONS = _A + "tolerations"
@@ -58,56 +53,53 @@ CONFLICT_RESOLUTION = _A + "conflict-resolution"
 CLUSTERS_TO_ADOPT = _A + "clusters-to-adopt"
 ADOPTED = _A + "adopted"
 CASCADING_DELETE = _A + "cascading-delete"
-CLUSTER = _A + "cluster"
-RAW_NAME = _A + "raw-name"
 FEDERATED_CLUSTER_UID = _A + "federated-cluster-uid"
+HOST_CLUSTER_UIDS = _OURS + "host-cluster-uids"
+"""On a member's system namespace: the host's uid and those of the host's own hosts, separated by commas."""
 CLUSTER_RESOURCE_PLUGINS = _A + "cluster-resource-plugins"
 ENABLE_FOLLOWER_SCHEDULING = _I + "enable-follower-scheduling"
 POD_UNSCHEDULABLE_THRESHOLD = _I + "pod-unschedulable-threshold"
 INTERNAL_ORPHAN = _I + "orphan"
 ORPHAN_FINALIZER = "orphan"
-"""Kubernetes' own, on what is deleted with --cascade=orphan."""
+"""Kubernetes' own, on objects that are deleted with --cascade=orphan."""
 INTERNAL_CONFLICT_RESOLUTION = _I + "conflict-resolution"
 INTERNAL_CLUSTERS_TO_ADOPT = _I + "clusters-to-adopt"
 OBSERVED_ANNOTATIONS = _F + "observed-annotations"
 OBSERVED_LABELS = _F + "observed-labels"
 TEMPLATE_GENERATOR_MERGE_PATCH = _F + "template-generator-merge-patch"
-LAST_APPLIED_CONFIGURATION = "kubectl.kubernetes.io/last-applied-configuration"
-DEPLOYMENT_REVISION = "deployment.kubernetes.io/revision"
 
 # Ours
 DEPARTED_CLUSTERS = _OURS + "departed-clusters"
-"""On a federated object: JSON list of clusters that left the placement, until sync has seen the object gone there."""
+"""On a federated object: JSON list of clusters that left the placement, until sync observes that the object is gone."""
 TEMPLATE_HASH = _OURS + "template-hash"
-"""On a member object: hash of what was applied last, so that a restart can skip a write that would change nothing."""
+"""On a member object: hash of the last applied configuration, so that a restart skips writes without effect."""
 IDLE_CONTROLLERS = _OURS + "idle-controllers"
-"""On a federated object: comma list of pipeline controllers with nothing to do for it; nobody waits for them."""
+"""On a federated object: comma list of pipeline controllers with nothing to do for it; the pipeline skips them."""
 KEPT_FOR = _OURS + "kept-for"
-"""On a follower's federated object: JSON list of {group, kind, name, clusters}: deleted leaders whose copies stay."""
+"""On a follower's federated object: JSON list of {group, kind, name, clusters} of leaders whose member objects stay."""
 FAILBACK = _OURS + "failback"
-"""On a federated object: JSON {stableFor, batchSize}, how its policy wants replicas to come back after a migration."""
+"""On a federated object: JSON {stableFor, batchSize}, its policy's rules for replicas that return after a migration."""
 SCHEDULING_ANNOTATIONS = _OURS + "scheduling-annotations"
-"""Label of a Namespace: "disabled" when annotations on its objects may not override their policies, or "enabled"."""
+"""Label of a Namespace: "disabled" if annotations on its objects must not override their policies, else "enabled"."""
 SCHEDULING_SUMMARY = _OURS + "scheduling-summary"
-"""On a federated object: one line about its last decision, for the condition Scheduled of the user's own object."""
+"""On a federated object: one line about its last decision, for the condition Scheduled of the source object."""
 IGNORED_PLUGINS = _OURS + "ignored-plugins"
-"""On a federated object: comma list of remote plugins that did not answer and that its last decision ignored."""
-STORE_IDENTITY = _OURS + "store-identity"
+"""On a federated object: comma list of the webhook plugins that failed and that its last decision ignored."""
+HAND_WRITTEN = _OURS + "hand-written"
+"""On a federated object: "true" if a user with permission wrote it, so that it need not follow from a source object.
+Admission sets it (federation/admission); nobody else can."""
 
 # Finalizers
 FEDERATE_FINALIZER = _A + "federate-controller"
 SYNC_FINALIZER = _A + "sync-controller"
 CASCADING_DELETE_FINALIZER = _A + "cascading-delete"
 FEDERATED_CLUSTER_FINALIZER = _A + "federated-cluster-controller"
-RETAIN_TERMINATING_OBJECT_FINALIZER = _A + "retain-terminating-object"
 
 # Pipeline controllers (FederatedTypeConfig.spec.controllers, placements[].controller, overrides[].controller)
 GLOBAL_SCHEDULER = _A + "global-scheduler"
 OVERRIDE_CONTROLLER = _A + "overridepolicy-controller"
 NSAUTOPROP_CONTROLLER = _A + "nsautoprop-controller"
 FOLLOWER_CONTROLLER = _A + "follower-controller"
-FEDERATED_HPA_CONTROLLER = _A + "federatedhpa-controller"
-SERVICE_IMPORT_CONTROLLER = _A + "serviceimport-controller"
 
 # Condition types
 CLUSTER_JOINED = "Joined"
@@ -138,6 +130,8 @@ REASON_CLUSTER_REACHABLE = "ClusterReachable"
 REASON_CLUSTER_NOT_REACHABLE = "ClusterNotReachable"
 REASON_HEALTHZ_NOT_OK = "HealthzNotOK"
 REASON_CLUSTER_RESOURCE_COLLECTION_FAILED = "ClusterResourceCollectionFailed"
+REASON_IDENTITY_MISMATCH = "ClusterIdentityMismatch"
+REASON_CLUSTER_LIMIT_EXCEEDED = "ClusterLimitExceeded"
 REASON_CLUSTER_API_DISCOVERY_FAILED = "ClusterAPIDiscoveryFailed"
 
 # Event reasons of the cluster controller
@@ -145,30 +139,26 @@ EVENT_JOIN_CLUSTER_SUCCESS = "JoinClusterSuccess"
 EVENT_JOIN_CLUSTER_ERROR = "JoinClusterError"
 EVENT_JOIN_CLUSTER_TIMEOUT = "JoinClusterTimeoutExceeded"
 EVENT_CLUSTER_UNJOINABLE = "ClusterUnjoinable"
+EVENT_IDENTITY_MISMATCH = "ClusterIdentityMismatch"
 EVENT_TERMINATING_CLUSTER_FAILED = "HandleTerminatingClusterFailed"
 EVENT_TERMINATING_CLUSTER_BLOCKED = "HandleTerminatingClusterBlocked"
 
 # Event reasons of sync; dispatch events are "<Operation>InCluster" and "<Operation>InClusterFailed"
 EVENT_ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
-EVENT_ENSURE_FINALIZER_ERROR = "EnsureFinalizerError"
 EVENT_DRY_RUN_WORKED = "DryRunWorked"
 EVENT_DRY_RUN_SKIPPED = "DryRunSkipped"
 EVENT_WAIT_FOR_CASCADING_DELETE = "WaitForCascadingDelete"
 EVENT_WAIT_FOR_CASCADING_DELETE_ERROR = "WaitForCascadingDeleteError"
 EVENT_INVALID_TEMPLATE = "InvalidTemplate"
-EVENT_GET_OBJECT_STATUS_ERROR = "GetObjectStatusError"
-EVENT_OPERATION_IN_CLUSTER = "{operation}InCluster"
+EVENT_NO_SOURCE = "NoSource"
 EVENT_OPERATION_IN_CLUSTER_FAILED = "{operation}InClusterFailed"
-
-# Reasons of Events that the embedded API writes as Kubernetes' own controllers do
-REASON_OWNER_REF_INVALID_NAMESPACE = "OwnerRefInvalidNamespace"
 
 # Reasons of the Propagated condition
 REASON_CHECK_CLUSTERS = "CheckClusters"
-REASON_CLUSTER_RETRIEVAL_FAILED = "ClusterRetrievalFailed"
 REASON_ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
+REASON_NO_SOURCE = "NoSource"
 
-# Conditions of workloads that the merged status speaks of, in Kubernetes' own words
+# Condition types of Deployments in the aggregated status
 DEPLOYMENT_AVAILABLE = "Available"
 DEPLOYMENT_PROGRESSING = "Progressing"
 DEPLOYMENT_REPLICA_FAILURE = "ReplicaFailure"
@@ -178,24 +168,21 @@ EVENT_CREATE_FEDERATED_OBJECT = "CreateFederatedObject"
 EVENT_UPDATE_FEDERATED_OBJECT = "UpdateFederatedObject"
 EVENT_MATCH_OVERRIDE_POLICY_FAILED = "MatchOverridePolicyFailed"
 EVENT_PARSE_OVERRIDE_POLICY_FAILED = "ParseOverridePolicyFailed"
-EVENT_OVERRIDE_POLICY_APPLIED = "OverridePolicyApplied"
-EVENT_NAMESPACE_AUTO_PROPAGATION = "NamespaceAutoPropagation"
 
 # Reasons of the OverridesApplied condition
 REASON_OVERRIDES_APPLIED = "OverridesApplied"
 REASON_OVERRIDE_POLICY_NOT_FOUND = "OverridePolicyNotFound"
 REASON_OVERRIDE_POLICY_INVALID = "OverridePolicyInvalid"
 
-# Event reasons of followers: two of the follower controller, and one of sync, which waited for one in vain
+# Event reasons of the follower controller, and of sync when a follower is missing
 EVENT_FAILED_INFER_FOLLOWERS = "FailedInferFollowers"
 EVENT_FAILED_UPDATE_FOLLOWER = "FailedUpdateFollower"
 EVENT_FOLLOWER_MISSING = "FollowerMissing"
 
-# What Kubernetes itself creates and what the federation therefore leaves alone
+# Objects that every Kubernetes cluster creates itself; they are not federated
 BOOTSTRAPPING_LABEL = "kubernetes.io/bootstrapping"
 ROOT_CA_CONFIGMAP = "kube-root-ca.crt"
 DEFAULT_SERVICE_ACCOUNT = "default"
-SERVICE_ACCOUNT_TOKEN_TYPE = "kubernetes.io/service-account-token"  # noqa: S105  # a type, not a token
 
 # Event reasons of the schedule controller
 EVENT_SCHEDULED = "Scheduled"
@@ -220,4 +207,4 @@ REASON_PROFILE_NOT_FOUND = "ProfileNotFound"
 
 # Names of resources
 KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"
-"""Of what Katalyst reclaims from pods that do not use what they requested."""
+"""Prefix of the resources that Katalyst reclaims from requested but unused capacity."""

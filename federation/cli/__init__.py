@@ -1,4 +1,4 @@
-"""fedctl: exit codes and printing only; decisions and actions live in the layers below.
+"""fedctl: parse the command line, print results, set exit codes. Decisions and actions live in the layers below.
 
-`main.py` is the entry point and turns every expected error into one line and a non-zero exit code.
+`main.py` defines the commands and turns every expected error into one line and a non-zero exit code.
 """

@@ -1,8 +1,8 @@
-"""`fedctl demo`: what a newcomer sees first.
+"""`fedctl demo`: a federation with simulated members, for a first try.
 
-Starts `fedctl up` as a process of its own, applies the quickstart's manifests with server-side apply, and shows live
-how replicas arrive in each member and how the merged status comes back on the user's Deployment. It watches through
-the same APIs that a user has: the host's kubeconfig and the members' kubeconfigs.
+Starts `fedctl up` as a separate process, applies the quickstart's manifests with server-side apply, and shows progress
+until the replicas run in the members and the merged status is on the user's Deployment. It uses only the APIs that
+users have: the kubeconfigs of the host and the members.
 """
 
 import asyncio
@@ -22,21 +22,23 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, Object, Resource
-from federation.base.clock import SystemClock
-from federation.base.errors import ClusterError, ConfigurationError, FederationError, NotFound
-from federation.cli.printing import to_console
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.conditions import is_true
+from federation.apimachinery.errors import ClusterError, ConfigurationError, FederationError, NotFound
+from federation.apimachinery.resources import DEPLOYMENTS, Object, Resource
+from federation.cli.terminal.printing import make_console
+from federation.client.client import PatchType
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
-from federation.client.protocol import PatchType
 
 _MEMBERS = 3
 _DEPLOYMENT = "nginx"
 _NAMESPACE = "default"
 
 
-def quickstart_folder() -> Path:
-    """Return the folder of the quickstart's manifests, in a checkout or in an installed package."""
+def quickstart_directory() -> Path:
+    """Return the directory of the quickstart's manifests, in a checkout or in an installed package."""
     root = Path(__file__).resolve().parents[2]
     for folder in (root / "examples" / "quickstart", root / "federation" / "_examples" / "quickstart"):
         if folder.is_dir():
@@ -45,8 +47,8 @@ def quickstart_folder() -> Path:
 
 
 @dataclass(slots=True)
-class _View:
-    """What the demo has seen last."""
+class _Observed:
+    """The Deployment as last read from the host and from each member."""
 
     host: Object = field(default_factory=dict)
     members: dict[str, Object] = field(default_factory=dict)
@@ -68,8 +70,8 @@ class _View:
 
 
 async def demo(directory: Path, *, port: int, once: bool, timeout_s: float) -> int:
-    """Run the demo; returns the exit code."""
-    console = to_console()
+    """Run the demo; return the exit code."""
+    console = make_console()
     console.print(f"[bold]federation[/bold]: a control plane and {_MEMBERS} simulated clusters under {directory}")
     async with _running_federation(directory, port, console) as process:
         kubeconfig = directory.absolute() / "kubeconfig"
@@ -80,17 +82,17 @@ async def demo(directory: Path, *, port: int, once: bool, timeout_s: float) -> i
         }
         try:
             await _apply_quickstart(host, console)
-            view = await _watch_convergence(host, members, console, timeout_s)
-            console.print(_summary(view))
+            observed = await _wait_for_convergence(host, members, console, timeout_s)
+            console.print(_summary(observed))
         finally:
             for client in (host, *members.values()):
                 await client.close()
-        _print_next(console, kubeconfig, once=once)
+        _print_next_steps(console, kubeconfig, once=once)
         return 0 if once else await _until_interrupted(process)
 
 
 async def _until_interrupted(process: asyncio.subprocess.Process) -> int:
-    """Return 0 after Ctrl-C, and the exit code of the federation when it ends by itself."""
+    """Wait for Ctrl-C and return 0, or return the federation's exit code when it ends first."""
     interrupted = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -117,9 +119,9 @@ async def _running_federation(
             while not line.startswith(b"ready"):
                 line = await process.stdout.readline()
                 if not line:
-                    raise typer.Exit(await process.wait() or 1)  # it has said why on standard error, which is ours too
+                    raise typer.Exit(await process.wait() or 1)  # it shares our stderr and has printed the error there
         address = line.decode().split(";")[0].removeprefix("ready ")
-        console.print(f"[green]✓[/green] the host API serves at {address}, all of them Ready")
+        console.print(f"[green]✓[/green] the host API serves at {address}; all members are Ready")
         yield process
     finally:
         if process.returncode is None:
@@ -129,9 +131,9 @@ async def _running_federation(
 
 
 async def _apply_quickstart(host: HTTPClient, console: Console) -> None:
-    for file in sorted(quickstart_folder().glob("*.yaml")):
+    for file in sorted(quickstart_directory().glob("*.yaml")):
         for manifest in yaml.safe_load_all(file.read_text()):
-            resource = await _resource_of(host, manifest)
+            resource = await _discover_resource(host, manifest)
             name = manifest["metadata"]["name"]
             await host.patch(
                 resource,
@@ -145,7 +147,7 @@ async def _apply_quickstart(host: HTTPClient, console: Console) -> None:
             console.print(f"[green]✓[/green] applied {manifest['kind']} [bold]{name}[/bold]  [dim]{file.name}[/dim]")
 
 
-async def _resource_of(host: HTTPClient, manifest: Object) -> Resource:
+async def _discover_resource(host: HTTPClient, manifest: Object) -> Resource:
     group, _, version = manifest["apiVersion"].rpartition("/")
     path = f"/apis/{group}/{version}" if group else f"/api/{version}"
     code, body = await host.raw("GET", path)
@@ -157,75 +159,73 @@ async def _resource_of(host: HTTPClient, manifest: Object) -> Resource:
     raise FederationError(f"the host does not serve {manifest['kind']} in {manifest['apiVersion']}")
 
 
-async def _watch_convergence(
+async def _wait_for_convergence(
     host: HTTPClient, members: dict[str, HTTPClient], console: Console, timeout_s: float
-) -> _View:
+) -> _Observed:
     clock = SystemClock()
     deadline = clock.monotonic() + timeout_s
-    view = _View()
+    observed = _Observed()
     progress = to_progress(console)
     rows: dict[str, TaskID] = {name: add_row(progress, f"  {name}") for name in members}
     rows[""] = add_row(progress, "[bold]host[/bold]: merged status")
     with Live(progress, console=console, refresh_per_second=12, transient=True):
         while True:
-            await _look(host, members, view)
-            for name, member in view.members.items():
+            await _read_deployments(host, members, observed)
+            for name, member in observed.members.items():
                 ready = int((member.get("status") or {}).get("readyReplicas", 0))
-                tell(progress, rows[name], ready, int(member["spec"].get("replicas", 0)))
-            if view.desired:
-                ready = int((view.host.get("status") or {}).get("readyReplicas", 0))
-                tell(progress, rows[""], ready, view.desired)
-            if view.converged:
-                return view
+                update_row(progress, rows[name], ready, int(member["spec"].get("replicas", 0)))
+            if observed.desired:
+                ready = int((observed.host.get("status") or {}).get("readyReplicas", 0))
+                update_row(progress, rows[""], ready, observed.desired)
+            if observed.converged:
+                return observed
             if clock.monotonic() > deadline:
-                raise FederationError(await _explain_stall(host, view, timeout_s))
+                raise FederationError(await _describe_stall(host, observed, timeout_s))
             await clock.sleep(0.1)
 
 
 def to_progress(console: Console) -> Progress:
-    """Return what shows replicas arriving: a row per member, and one for the host."""
+    """Return the progress display; `add_row` adds a row per member and one for the host."""
     return Progress(
         TextColumn("{task.description}", justify="left"),
         BarColumn(bar_width=30),
-        TextColumn("{task.fields[said]}"),
+        TextColumn("{task.fields[state]}"),
         TimeElapsedColumn(),
         console=console,
     )
 
 
 def add_row(progress: Progress, description: str) -> TaskID:
-    """Add a row of which nothing is known yet."""
-    return progress.add_task(description, total=None, said="waiting")
+    """Add a row without data."""
+    return progress.add_task(description, total=None, state="waiting")
 
 
-def tell(progress: Progress, row: TaskID, ready: int, wanted: int) -> None:
-    """Show how many replicas of a row are ready."""
-    progress.update(row, total=wanted, completed=ready, said=f"{ready}/{wanted} ready")
+def update_row(progress: Progress, row: TaskID, ready: int, wanted: int) -> None:
+    """Show the row's number of ready replicas."""
+    progress.update(row, total=wanted, completed=ready, state=f"{ready}/{wanted} ready")
 
 
-async def _look(host: HTTPClient, members: dict[str, HTTPClient], view: _View) -> None:
-    view.host = await host.get(DEPLOYMENTS, _DEPLOYMENT, _NAMESPACE)
+async def _read_deployments(host: HTTPClient, members: dict[str, HTTPClient], observed: _Observed) -> None:
+    observed.host = await host.get(DEPLOYMENTS, _DEPLOYMENT, _NAMESPACE)
     for name, member in members.items():
         try:
-            view.members[name] = await member.get(DEPLOYMENTS, _DEPLOYMENT, _NAMESPACE)
+            observed.members[name] = await member.get(DEPLOYMENTS, _DEPLOYMENT, _NAMESPACE)
         except (NotFound, ClusterError):
-            view.members.pop(name, None)
+            observed.members.pop(name, None)
 
 
-async def _explain_stall(host: HTTPClient, view: _View, timeout_s: float) -> str:
+async def _describe_stall(host: HTTPClient, observed: _Observed, timeout_s: float) -> str:
     clusters = (await host.list(FEDERATED_CLUSTERS)).items
     unready = [
         c["metadata"]["name"]
         for c in clusters
-        if not any(
-            k["type"] == "Ready" and k["status"] == "True" for k in (c.get("status") or {}).get("conditions", ())
-        )
+        if not is_true((c.get("status") or {}).get("conditions"), names.CLUSTER_READY)
     ]
-    status = view.host.get("status") or {}
-    placed = ", ".join(f"{n}: {m['spec'].get('replicas')}" for n, m in sorted(view.members.items())) or "nowhere"
+    status = observed.host.get("status") or {}
+    placed = ", ".join(f"{n}: {m['spec'].get('replicas')}" for n, m in sorted(observed.members.items())) or "nowhere"
     text = (
         f"deployment/{_DEPLOYMENT} did not converge in {timeout_s:g} s:"
-        f" {status.get('readyReplicas', 0)} of {view.desired} replicas ready, placed {placed}"
+        f" {status.get('readyReplicas', 0)} of {observed.desired} replicas ready, placed {placed}"
     )
     for condition in status.get("conditions", ()):
         if condition["type"] == names.SCHEDULED and condition["status"] != "True":
@@ -233,24 +233,24 @@ async def _explain_stall(host: HTTPClient, view: _View, timeout_s: float) -> str
     return text + (f"; not ready: {', '.join(unready)}" if unready else "")
 
 
-def _summary(view: _View) -> Table:
+def _summary(observed: _Observed) -> Table:
     table = Table(title="deployment/nginx", title_justify="left", header_style="bold", title_style="bold")
     for heading, justify in (("CLUSTER", "left"), ("REPLICAS", "right"), ("READY", "right"), ("IMAGE", "left")):
         table.add_column(heading, justify=justify)  # type: ignore[arg-type]  # literals of rich's own type
-    for name, member in sorted(view.members.items()):
-        table.add_row(name, *_numbers(member))
+    for name, member in sorted(observed.members.items()):
+        table.add_row(name, *_replica_cells(member))
     table.add_section()
-    table.add_row("host (merged)", *_numbers(view.host), style="bold")
+    table.add_row("host (merged)", *_replica_cells(observed.host), style="bold")
     return table
 
 
-def _numbers(deployment: Object) -> tuple[str, str, str]:
+def _replica_cells(deployment: Object) -> tuple[str, str, str]:
     status: dict[str, Any] = deployment.get("status") or {}
     image = deployment["spec"]["template"]["spec"]["containers"][0]["image"]
     return str(deployment["spec"].get("replicas", 0)), str(status.get("readyReplicas", 0)), image
 
 
-def _print_next(console: Console, kubeconfig: Path, *, once: bool) -> None:
+def _print_next_steps(console: Console, kubeconfig: Path, *, once: bool) -> None:
     bin_folder = Path(sys.executable).parent
     console.print(
         "\n[bold]Type next[/bold]" + (" (after `make demo` without ONCE=1)" if once else " in another terminal")

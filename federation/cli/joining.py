@@ -1,8 +1,8 @@
-"""Joining and leaving: what `fedctl join`, `fedctl unjoin` and `fedctl up` write on the host, and the checks before it.
+"""Join and unjoin member clusters: the checks before, and the objects that `fedctl join`, `unjoin` and `up` write.
 
-A join is a Secret with the member's credentials and a FederatedCluster that points to it; the cluster controller does
-the rest. Before anything is written the member is asked who it is, so that a wrong kubeconfig, a cluster that is
-already here, or one that belongs to another federation is refused with one line.
+A join creates a Secret with the member's credentials and a FederatedCluster that refers to it; the cluster controller
+does the rest. The member is queried before anything is written, so that a wrong kubeconfig, a cluster that already
+joined, and a member of another federation are rejected with one line.
 """
 
 import asyncio
@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from federation.api import names
-from federation.api.resources import FEDERATED_CLUSTERS, NAMESPACES, SECRETS, Object
-from federation.base.clock import Clock
-from federation.base.errors import (
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.conditions import find
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.errors import (
     AlreadyExists,
     ApiError,
     ClusterError,
@@ -26,19 +28,20 @@ from federation.base.errors import (
     RequestTimeout,
     Unauthorized,
 )
-from federation.client.connection import Connection, connection_from_secret
+from federation.apimachinery.resources import NAMESPACES, SECRETS, Object
+from federation.client.client import Client, PatchType
+from federation.client.clustersecret import connection_from_secret
 from federation.client.http import HTTPClient
-from federation.client.kubeconfig import ask_plugin
-from federation.client.protocol import Client, PatchType
+from federation.client.identity import cluster_uid
+from federation.client.kubeconfig import fetch_credentials
+from federation.scheduling.framework.types import Effect
 
 _PROBE_TIMEOUT_S = 10.0
-EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-"""Of taints."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinRequest:
-    """A cluster that should become a member."""
+    """A cluster to join, and the options of its FederatedCluster."""
 
     name: str
     connection: Connection
@@ -64,19 +67,19 @@ def parse_taints(text: str) -> tuple[dict[str, str], ...]:
     for part in filter(None, (p.strip() for p in text.split(","))):
         rest, _, effect = part.rpartition(":")
         key, _, value = rest.partition("=")
-        if not key or effect not in EFFECTS:
+        if not key or effect not in tuple(Effect):
             raise ConfigurationError(
-                f"--taints {part!r}: write key=value:Effect with Effect one of {', '.join(EFFECTS)}"
+                f"--taints {part!r}: write key=value:Effect with Effect one of {', '.join(Effect)}"
             )
         taints.append({"key": key, "value": value, "effect": effect})
     return tuple(taints)
 
 
 async def join(host: Client, request: JoinRequest) -> None:
-    """Check the member and write its Secret and FederatedCluster; ConfigurationError when it must not join."""
-    await _refuse_duplicates(host, request)
-    request = await _to_storable(request)
-    await _probe(host, request)
+    """Check the member and write its Secret and FederatedCluster; ConfigurationError when it cannot join."""
+    await _reject_duplicates(host, request)
+    request = await _with_storable_credentials(request)
+    await _check_member(host, request)
     await _write_secret(host, request)
     try:
         await host.create(FEDERATED_CLUSTERS, _to_cluster(request), field_manager="fedctl")
@@ -87,7 +90,7 @@ async def join(host: Client, request: JoinRequest) -> None:
 
 
 async def ensure_joined(host: Client, request: JoinRequest) -> None:
-    """Join, or bring an earlier join's endpoint and credentials up to date; labels given by users stay."""
+    """Join, or update endpoint and credentials of a cluster that joined earlier; its labels stay as users set them."""
     try:
         cluster = await host.get(FEDERATED_CLUSTERS, request.name)
     except NotFound:
@@ -99,7 +102,7 @@ async def ensure_joined(host: Client, request: JoinRequest) -> None:
         await host.patch(FEDERATED_CLUSTERS, request.name, patch, patch_type=PatchType.MERGE, field_manager="fedctl")
 
 
-async def _refuse_duplicates(host: Client, request: JoinRequest) -> None:
+async def _reject_duplicates(host: Client, request: JoinRequest) -> None:
     for cluster in (await host.list(FEDERATED_CLUSTERS)).items:
         name = cluster["metadata"]["name"]
         if name == request.name:
@@ -112,29 +115,28 @@ async def _refuse_duplicates(host: Client, request: JoinRequest) -> None:
             )
 
 
-async def _to_storable(request: JoinRequest) -> JoinRequest:
-    """Return the request with credentials that a Secret can hold; ConfigurationError names the field that it cannot.
+async def _with_storable_credentials(request: JoinRequest) -> JoinRequest:
+    """Return the request with credentials that a Secret can hold; ConfigurationError names a field that it cannot.
 
-    Credentials that a program gives out end soon and the control plane cannot run the program. They are enough to make
-    a service account of our own with them, so with `use_service_account` the program is run here, once.
+    Credentials from an exec plugin expire soon, and the control plane cannot run the plugin. They are sufficient to
+    create a service account in the member, so with `use_service_account` the plugin is run here, once.
     """
     connection = request.connection
     if connection.plugin is not None:
         if not request.use_service_account:
             raise ConfigurationError(
-                f"users[].user.{connection.plugin.kind}: the control plane cannot run the program that gives out these"
-                " credentials; add --use-service-account to swap them for a service account's in the member"
+                f"users[].user.{connection.plugin.kind}: the control plane cannot run this credential plugin;"
+                " add --use-service-account to create a service account in the member and use its token"
             )
-        connection = (await ask_plugin(connection)).connection
+        connection = (await fetch_credentials(connection)).connection
     for value, field_name, remedy in (
         (connection.username, "users[].user.username", "use a client certificate or a token"),
         (connection.impersonate_user, "users[].user.as", "use the credentials of the account itself"),
-        (connection.tls_server_name, "clusters[].cluster.tls-server-name", "use an address that the certificate names"),
-        (connection.proxy_url, "clusters[].cluster.proxy-url", "the control plane has to reach the member directly"),
+        (connection.tls_server_name, "clusters[].cluster.tls-server-name", "use an address in the certificate"),
+        (connection.proxy_url, "clusters[].cluster.proxy-url", "the control plane must reach the member directly"),
     ):
         if value:
             raise ConfigurationError(f"{field_name} is not supported for a member; {remedy}")
-    storable = replace(request, connection=connection)
     if connection.server.startswith("https://") and not connection.ca_data and not connection.insecure:
         raise ConfigurationError(
             f"the kubeconfig for {connection.server} has no certificate-authority; add the CA of its certificate"
@@ -143,20 +145,25 @@ async def _to_storable(request: JoinRequest) -> JoinRequest:
         raise ConfigurationError(
             f"the kubeconfig's user for {connection.server} has no credentials; use a client certificate or a token"
         )
-    connection_from_secret(_to_cluster(storable), _to_secret(storable), bootstrap=True)
-    return storable
+    request = replace(request, connection=connection)
+    connection_from_secret(_to_cluster(request), _to_secret(request), bootstrap=True)  # raises when a key is malformed
+    return request
 
 
-async def _probe(host: Client, request: JoinRequest) -> None:
+async def _check_member(host: Client, request: JoinRequest) -> None:
+    """Raise ConfigurationError unless the member responds, accepts the credentials and is in no federation."""
     server = request.connection.server
     member = HTTPClient(request.connection)
     try:
         code, _ = await member.raw("GET", "/version", timeout_s=_PROBE_TIMEOUT_S)
         if code in (401, 403):
-            raise ConfigurationError(f"{server} refuses the kubeconfig's credentials (it answers {code})")
+            raise ConfigurationError(f"{server} refuses the kubeconfig's credentials (status code {code})")
         if code != 200:
-            raise ConfigurationError(f"{server} answers {code} to GET /version; is it a Kubernetes API server?")
+            raise ConfigurationError(f"{server} returns {code} for GET /version; is it a Kubernetes API server?")
         async with asyncio.timeout(_PROBE_TIMEOUT_S):
+            found = await cluster_uid(member.transport)
+            if found and found == await cluster_uid(host.transport):
+                raise ConfigurationError(f"{server} is the host of this federation; a federation cannot join itself")
             namespace = await member.get(NAMESPACES, names.SYSTEM_NAMESPACE)
     except NotFound:
         return
@@ -167,11 +174,11 @@ async def _probe(host: Client, request: JoinRequest) -> None:
     except ClusterUnreachable as error:
         raise ConfigurationError(f"{server} cannot be reached: {error}") from None
     except (ApiError, ClusterError) as error:
-        raise ConfigurationError(f"{server} gives no usable answer: {error}") from None
+        raise ConfigurationError(f"{server} does not respond as a Kubernetes API server: {error}") from None
     finally:
         await member.close()
     if namespace["metadata"].get("deletionTimestamp"):
-        return  # An earlier membership is being cleaned up; the controller waits for that.
+        return  # The previous membership is being cleaned up; the cluster controller waits for that.
     uid = (namespace["metadata"].get("annotations") or {}).get(names.FEDERATED_CLUSTER_UID)
     if uid is None:
         return
@@ -180,8 +187,9 @@ async def _probe(host: Client, request: JoinRequest) -> None:
         name = owner["metadata"]["name"]
         raise ConfigurationError(f'{server} is already joined as "{name}"; run `fedctl unjoin {name}` first')
     raise ConfigurationError(
-        f"{server} belongs to another federation (namespace {names.SYSTEM_NAMESPACE} carries its uid {uid});"
-        " unjoin it there, or delete that namespace if that federation no longer exists"
+        f"{server} belongs to another federation (its namespace {names.SYSTEM_NAMESPACE} has the annotation"
+        f" {names.FEDERATED_CLUSTER_UID}: {uid});"
+        " unjoin it there, or delete the namespace if that federation no longer exists"
     )
 
 
@@ -238,30 +246,33 @@ async def _write_secret(host: Client, request: JoinRequest) -> None:
 
 
 async def wait_ready(host: Client, cluster: str, clock: Clock, timeout_s: float) -> None:
-    """Return when the cluster is joined and Ready; FederationError with the last condition when it takes too long."""
+    """Wait until the cluster is joined and Ready; FederationError with the last condition after `timeout_s`.
+
+    ConfigurationError when the control plane refuses the cluster: waiting longer is of no use.
+    """
     deadline = clock.monotonic() + timeout_s
     while True:
         state = await host.get(FEDERATED_CLUSTERS, cluster)
-        conditions = {c["type"]: c for c in (state.get("status") or {}).get("conditions", ())}
-        joined, ready = conditions.get(names.CLUSTER_JOINED, {}), conditions.get(names.CLUSTER_READY, {})
+        conditions = (state.get("status") or {}).get("conditions")
+        joined, ready = (find(conditions, type_) or {} for type_ in (names.CLUSTER_JOINED, names.CLUSTER_READY))
         if joined.get("status") == "True" and ready.get("status") == "True":
             return
         if joined.get("reason") in ("ClusterUnjoinable", "JoinTimeoutExceeded"):
             raise ConfigurationError(f'cluster "{cluster}" cannot join: {joined.get("message") or joined["reason"]}')
         if clock.monotonic() >= deadline:
             last = ready if joined.get("status") == "True" else joined
-            why = last.get("message") or last.get("reason") or "the control plane has not looked at it yet"
+            why = last.get("message") or last.get("reason") or "the control plane has not processed it yet"
             raise FederationError(f'cluster "{cluster}" is not ready after {timeout_s:g} s: {why}')
         await clock.sleep(0.1)
 
 
 async def unjoin(host: Client, cluster: str, clock: Clock, timeout_s: float) -> None:
-    """Delete the FederatedCluster and its Secret, waiting until the member has been cleaned."""
+    """Delete the FederatedCluster, wait until the member is cleaned up, and delete its Secret."""
     try:
         uid = (await host.get(FEDERATED_CLUSTERS, cluster))["metadata"]["uid"]
         await host.delete(FEDERATED_CLUSTERS, cluster, uid=uid)
     except NotFound:
-        raise ConfigurationError(f'cluster "{cluster}" is not joined; `fedctl clusters` lists those that are') from None
+        raise ConfigurationError(f'cluster "{cluster}" is not joined; see `fedctl clusters`') from None
     deadline = clock.monotonic() + timeout_s
     while True:
         try:
@@ -269,12 +280,12 @@ async def unjoin(host: Client, cluster: str, clock: Clock, timeout_s: float) -> 
         except NotFound:
             break
         if state["metadata"]["uid"] != uid:
-            return
+            return  # A new cluster of that name has joined meanwhile; the Secret is its own.
         if clock.monotonic() >= deadline:
-            held = ", ".join(state["metadata"].get("finalizers", ()))
+            finalizers = ", ".join(state["metadata"].get("finalizers", ()))
             raise FederationError(
-                f'cluster "{cluster}" is still leaving after {timeout_s:g} s (waits for: {held});'
-                " it goes on in the background"
+                f'cluster "{cluster}" is still leaving after {timeout_s:g} s (finalizers: {finalizers});'
+                " it continues in the background"
             )
         await clock.sleep(0.2)
     try:

@@ -1,8 +1,8 @@
-"""The entry point of `fedctl` (also installed as `kubectl-fed`): commands, and errors as one line.
+"""The commands of `fedctl` (also installed as `kubectl-fed`) and their exit codes.
 
-Every error of `FederationError`'s tree becomes `fedctl: …` on standard error and exit code 1 (2 for wrong usage, which
-typer prints itself). Each command's work is in a module of its own; those that run a control plane
-are imported when they are called, because that takes a second which the others need not wait for.
+Every `FederationError` becomes one line, `fedctl: …`, on standard error and exit code 1; typer reports wrong usage
+itself, with exit code 2. The work of each command is in a module of its own. The modules that run a control plane or a
+plan are imported inside their commands: they take about a second, which the other commands need not wait for.
 """
 
 import asyncio
@@ -11,22 +11,23 @@ import signal
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 import uvloop
 
 from federation import __version__
-from federation.base import logs, memory
-from federation.base.errors import ApiError, ConfigurationError, FederationError
-from federation.cli import apioptions, clusters, demo, why
-from federation.cli.session import Session
+from federation.apimachinery import logs, memory
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.errors import ApiError, FederationError
+from federation.cli import clusters, demo, flags, why
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.settings import from_environment
 
 app = typer.Typer(
     help=(
         "One Kubernetes API in front of many clusters.\n\n"
-        "First minutes: `fedctl demo`. A federation of your own: `fedctl serve --dir DIR`, then `fedctl join`."
+        "To try it out: `fedctl demo`. For your own clusters: `fedctl serve --dir DIR`, then `fedctl join`."
     ),
     no_args_is_help=True,
     add_completion=False,
@@ -34,37 +35,14 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-Dir = Annotated[Path, typer.Option("--dir", metavar="DIR", help="Directory that holds state, keys and kubeconfigs.")]
-Port = Annotated[
-    int | None,
-    typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port of the API; 0 picks a free one [7443]."),
-]
-Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on [127.0.0.1].")]
-LogFormat = Annotated[str, typer.Option("--log-format", metavar="FORMAT", help="text or json.")]
-LogLevel = Annotated[str, typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error.")]
-Kubeconfig = Annotated[
-    Path | None,
-    typer.Option("--kubeconfig", metavar="FILE", help="The federation's kubeconfig [$KUBECONFIG, ~/.kube/config]."),
-]
-Context = Annotated[str, typer.Option("--context", metavar="NAME", help="Context in the kubeconfig [its current one].")]
-WaitS = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=1, help="How long to wait.")]
 
-
-def _execute(work: Coroutine[Any, Any, int | None]) -> None:
-    """Run the command; expected errors become one line and exit code 1."""
+def _execute(command: Coroutine[Any, Any, int | None]) -> None:
+    """Run the command and exit with the code that it returns."""
     memory.tune_collector()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        code = runner.run(work)
+        code = runner.run(command)
     if code:
         raise typer.Exit(code)
-
-
-def _configure_logs(log_format: str, log_level: str) -> None:
-    if log_format not in ("text", "json"):
-        raise typer.BadParameter("must be text or json", param_hint="--log-format")
-    if log_level not in ("debug", "info", "warning", "error"):
-        raise typer.BadParameter("must be debug, info, warning or error", param_hint="--log-level")
-    logs.configure("json" if log_format == "json" else "text", log_level)
 
 
 @app.command("demo")
@@ -72,77 +50,84 @@ def demo_command(
     directory: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Directory for the demo's state.")] = Path(
         ".demo"
     ),
-    once: Annotated[bool, typer.Option("--once", help="Exit after convergence (non-zero when there is none).")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Exit after convergence; non-zero on a timeout.")] = False,
     port: Annotated[
         int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port of the API; 0 picks a free one.")
     ] = 0,
-    timeout: WaitS = 60,
+    timeout: flags.Timeout = 60,
 ) -> None:
-    """Show a federation at work.
+    """Show a running federation.
 
-    Starts a control plane with three simulated members, applies the quickstart and shows replicas arriving in every
-    member and the merged status coming back.
+    Starts a control plane with three simulated members, applies the quickstart, and shows the replicas in each member
+    and the merged status.
     """
     _execute(demo.demo(directory, port=port, once=once, timeout_s=timeout))
 
 
 @app.command()
 def up(
-    directory: Dir,
+    directory: flags.Dir,
     members: Annotated[
-        int, typer.Option("--members", metavar="N", min=0, max=100, help="Simulated members to start.")
+        int, typer.Option("--members", metavar="N", min=0, max=100, help="Number of simulated members.")
     ] = 3,
-    port: Port = None,
-    host: Host = None,
+    port: flags.Port = None,
+    host: flags.Host = None,
     pod_start: Annotated[
         float,
-        typer.Option("--pod-start", metavar="SECONDS", min=0, help="How long a pod takes from binding to Running."),
+        typer.Option("--pod-start", metavar="SECONDS", min=0, help="Time from a pod's binding to Running."),
     ] = 0.3,
-    log_format: LogFormat = "text",
-    log_level: LogLevel = "warning",
+    store_bytes_max: flags.StoreBytesMax = None,
+    new: flags.New = None,
+    log_format: flags.LogFormat = "text",
+    log_level: flags.LogLevel = "warning",
 ) -> None:
     """Run a control plane with simulated members.
 
-    Runs in the foreground until Ctrl-C. State is kept under DIR: a second start continues where the first stopped.
+    Runs in the foreground until Ctrl-C. State is kept in DIR; the next start continues from it.
     """
     from federation.cli import run  # noqa: PLC0415  # see the module's docstring
 
-    _configure_logs(log_format, log_level)
-    settings = from_environment({"directory": directory, "port": port, "host": host})
+    logs.configure(log_format, log_level)
+    given = {"directory": directory, "port": port, "host": host, "store_bytes_max": store_bytes_max, "new": new}
+    settings = from_environment(given)
     fleet = run.FleetOptions(members, pod_start_s=pod_start, log_format=log_format, log_level=log_level)
     _execute(run.up(settings, fleet))
 
 
 @app.command()
 def serve(
-    directory: Dir,
-    port: Port = None,
-    host: Host = None,
-    oidc_issuer_url: apioptions.IssuerURL = None,
-    oidc_client_id: apioptions.ClientID = None,
-    oidc_username_claim: apioptions.UsernameClaim = None,
-    oidc_username_prefix: apioptions.UsernamePrefix = None,
-    oidc_groups_claim: apioptions.GroupsClaim = None,
-    oidc_groups_prefix: apioptions.GroupsPrefix = None,
-    oidc_required_claim: apioptions.RequiredClaim = None,
-    oidc_ca_file: apioptions.CAFile = None,
-    oidc_signing_algs: apioptions.SigningAlgs = None,
-    audit_policy_file: apioptions.AuditPolicyFile = None,
-    audit_log_path: apioptions.AuditLogPath = None,
-    audit_log_maxsize: apioptions.AuditLogMaxsize = None,
-    audit_log_maxbackup: apioptions.AuditLogMaxbackup = None,
-    audit_log_mode: apioptions.AuditLogMode = None,
-    log_format: LogFormat = "text",
-    log_level: LogLevel = "info",
+    directory: flags.Dir,
+    port: flags.Port = None,
+    host: flags.Host = None,
+    store_bytes_max: flags.StoreBytesMax = None,
+    new: flags.New = None,
+    encryption_key_file: flags.EncryptionKeyFile = None,
+    encryption_key_command: flags.EncryptionKeyCommand = None,
+    oidc_issuer_url: flags.IssuerURL = None,
+    oidc_client_id: flags.ClientID = None,
+    oidc_username_claim: flags.UsernameClaim = None,
+    oidc_username_prefix: flags.UsernamePrefix = None,
+    oidc_groups_claim: flags.GroupsClaim = None,
+    oidc_groups_prefix: flags.GroupsPrefix = None,
+    oidc_required_claim: flags.RequiredClaim = None,
+    oidc_ca_file: flags.CAFile = None,
+    oidc_signing_algs: flags.SigningAlgs = None,
+    audit_policy_file: flags.AuditPolicyFile = None,
+    audit_log_path: flags.AuditLogPath = None,
+    audit_log_maxsize: flags.AuditLogMaxsize = None,
+    audit_log_maxbackup: flags.AuditLogMaxbackup = None,
+    audit_log_mode: flags.AuditLogMode = None,
+    log_format: flags.LogFormat = "text",
+    log_level: flags.LogLevel = "info",
 ) -> None:
     """Run a control plane for your own clusters.
 
-    Runs in the foreground until Ctrl-C. Clusters are added with `fedctl join`.
+    Runs in the foreground until Ctrl-C. `fedctl join` adds clusters.
     """
-    given = dict(locals())
+    given = dict(locals())  # every parameter has the name of its field in Settings
     from federation.cli import run  # noqa: PLC0415  # see the module's docstring
 
-    _configure_logs(log_format, log_level)
+    logs.configure(log_format, log_level)
     _execute(run.serve(from_environment(given)))
 
 
@@ -159,82 +144,79 @@ def join(
         str, typer.Option("--context", metavar="NAME", help="Context in the member's kubeconfig.")
     ] = "",
     labels: Annotated[
-        str, typer.Option("--labels", metavar="LABELS", help="key=value,… for policies to select by.")
+        str, typer.Option("--labels", metavar="LABELS", help="key=value,… for the selectors of policies.")
     ] = "",
     taints: Annotated[str, typer.Option("--taints", metavar="TAINTS", help="key=value:Effect,…")] = "",
     use_service_account: Annotated[
-        bool, typer.Option("--use-service-account", help="Swap the kubeconfig's credentials for a service account's.")
+        bool,
+        typer.Option("--use-service-account", help="Create a service account in the member and store its token."),
     ] = False,
     host_kubeconfig: Annotated[
         Path | None,
         typer.Option("--host-kubeconfig", metavar="FILE", help="The federation's kubeconfig [$KUBECONFIG]."),
     ] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the member is Ready.")] = True,
-    timeout: WaitS = 60,
+    timeout: flags.Timeout = 60,
 ) -> None:
     """Add a cluster to the federation.
 
-    Works with any Kubernetes API server whose kubeconfig holds a client certificate or a token.
+    The member's kubeconfig must hold a client certificate or a token; see also --use-service-account.
     """
     request = clusters.to_join_request(
         name, member_kubeconfig, member_context, labels, taints, use_service_account=use_service_account
     )
-    with_session = Session(host_kubeconfig, "")
-    _execute(clusters.join(with_session, request, wait=wait, timeout_s=timeout))
+    _execute(clusters.join(KubeconfigContext(host_kubeconfig, ""), request, wait=wait, timeout_s=timeout))
 
 
 @app.command()
 def unjoin(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the member.")],
-    kubeconfig: Kubeconfig = None,
-    context: Context = "",
-    timeout: WaitS = 60,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: flags.Timeout = 60,
 ) -> None:
     """Remove a cluster from the federation.
 
-    Its workloads stay where they are, unless the FederatedCluster is annotated for cascading deletion.
+    Its workloads keep running, unless the FederatedCluster is annotated for cascading deletion.
     """
-    _execute(clusters.unjoin(Session(kubeconfig, context), name, timeout_s=timeout))
+    _execute(clusters.unjoin(KubeconfigContext(kubeconfig, context), name, timeout_s=timeout))
 
 
 @app.command("clusters")
 def clusters_command(
-    kubeconfig: Kubeconfig = None,
-    context: Context = "",
-    output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table or json.")] = "table",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.TableOrJSON = "table",
 ) -> None:
-    """List the members and what they have free."""
-    _check_output(output, "table", "json")
-    _execute(clusters.show(Session(kubeconfig, context), output))
+    """List the members and their free resources."""
+    _execute(clusters.show(KubeconfigContext(kubeconfig, context), output))
 
 
 @app.command("why")
 def why_command(
     target: Annotated[list[str], typer.Argument(metavar="KIND/NAME", help="For example deployment/nginx.")],
-    namespace: Annotated[
-        str, typer.Option("-n", "--namespace", metavar="NAMESPACE", help="Namespace of the object.")
-    ] = "default",
-    kubeconfig: Kubeconfig = None,
-    context: Context = "",
+    namespace: flags.Namespace = "default",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
     at: Annotated[
-        str, typer.Option("--at", metavar="TIME", help="The decision in force then: 2026-01-01T12:00:00Z, 10m, 3d.")
+        str,
+        typer.Option("--at", metavar="TIME", help="Decision in force at 2026-01-01T12:00:00Z, or 10m or 3d ago."),
     ] = "",
-    diff: Annotated[bool, typer.Option("--diff", help="Compare it with the one before.")] = False,
-    output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, json or yaml.")] = "table",
+    diff: Annotated[bool, typer.Option("--diff", help="Compare with the previous decision.")] = False,
+    output: flags.OutputFormat = "table",
 ) -> None:
     """Explain where an object runs, and why.
 
-    For every cluster: how many replicas and by which scores, or which plugin rejected it and the reason; then the
-    division step by step.
+    Shows for every cluster its replicas and scores, or the plugin that rejected it and the reason; then each step of
+    the division.
 
     \b
     fedctl why deployment/web                 the newest decision
-    fedctl why deployment/web --at 2h         the one that was in force then
-    fedctl why deployment/web --diff          what it changed
+    fedctl why deployment/web --at 2h         the decision in force two hours ago
+    fedctl why deployment/web --diff          what the newest decision changed
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    _check_output(output, "table", "json", "yaml")
-    asked = "/".join(target)  # `deployment nginx`, as kubectl takes it, too
-    _execute(why.why(Session(kubeconfig, context), why.Question(asked, namespace, at, diff, output)))
+    written = "/".join(target)  # accepts `deployment nginx` too, as kubectl does
+    _execute(why.why(KubeconfigContext(kubeconfig, context), why.Query(written, namespace, at, diff, output)))
 
 
 @app.command("plan")
@@ -246,7 +228,8 @@ def plan_command(
         ),
     ] = None,
     cluster_down: Annotated[
-        list[str] | None, typer.Option("--cluster-down", metavar="CLUSTER", help="What if it does not answer?")
+        list[str] | None,
+        typer.Option("--cluster-down", metavar="CLUSTER", help="Assume that the cluster does not respond."),
     ] = None,
     taint: Annotated[
         list[str] | None,
@@ -258,31 +241,29 @@ def plan_command(
     ] = None,
     replicas: Annotated[
         list[str] | None,
-        typer.Option("--replicas", metavar="COUNT", help="KIND/NAME[.NAMESPACE]=N: what if it is scaled?"),
+        typer.Option("--replicas", metavar="COUNT", help="KIND/NAME[.NAMESPACE]=N: scale the object to N."),
     ] = None,
     delete: Annotated[
         list[str] | None,
-        typer.Option("--delete", metavar="OBJECT", help="KIND/NAME[.NAMESPACE]: what if it is deleted?"),
+        typer.Option("--delete", metavar="OBJECT", help="KIND/NAME[.NAMESPACE]: delete the object."),
     ] = None,
-    namespace: Annotated[
-        str, typer.Option("-n", "--namespace", metavar="NAMESPACE", help="Of what is named without one.")
-    ] = "default",
-    diff: Annotated[bool, typer.Option("--diff", help="Show the manifests' differences per cluster.")] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Show why, as `fedctl why` does.")] = False,
+    namespace: flags.Namespace = "default",
+    diff: Annotated[bool, typer.Option("--diff", help="Show how the manifests change per cluster.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show scores and division, as `fedctl why` does.")] = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Objects to print; 0 is all.")] = 50,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="File to keep the plan in, for apply-plan.")
+        Path | None, typer.Option("--out", metavar="FILE", help="Save the plan in this file, for apply-plan.")
     ] = None,
-    kubeconfig: Kubeconfig = None,
-    context: Context = "",
-    output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, json or yaml.")] = "table",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.OutputFormat = "table",
 ) -> None:
-    """Show what a change would do, and change nothing.
+    """Show what a change would do, without changing anything.
 
-    For every object that it concerns: which clusters get how many replicas and what else changes there; replicas
-    without a place; what clusters have free afterwards. What is wished for can be given several times.
+    For every affected object: replicas and manifest changes per cluster, and unplaced replicas; then the resources
+    that clusters would have free. Changes can be combined, and options repeated.
 
-    Exit code: 0 nothing changes, 1 something does, 2 an error.
+    Exit code: 0 nothing changes, 1 something changes, 2 an error.
 
     \b
     fedctl plan -f policy.yaml --diff
@@ -290,11 +271,12 @@ def plan_command(
     fedctl plan --cluster-down east
     fedctl plan --taint east=maintenance=yes:NoExecute --out drain.plan
     """  # noqa: D301  # as above
-    _check_output(output, "table", "json", "yaml")
-    from federation.cli.plan import command, manifests, wishes  # noqa: PLC0415  # see the module's docstring
+    from federation.cli.plan import command, manifests, requestedchanges  # noqa: PLC0415  # see the module's docstring
 
+    if not (files or cluster_down or taint or label_cluster or replicas or delete):
+        _fail("nothing to plan; give -f FILE, --replicas, --taint, --cluster-down, … (see --help)", code=2)
     try:
-        wished = wishes.Wishes(
+        changes = requestedchanges.RequestedChanges(
             manifests.read_manifests(files or ()),
             cluster_down or (),
             taint or (),
@@ -303,10 +285,8 @@ def plan_command(
             delete or (),
             namespace,
         )
-        if wished == wishes.Wishes(namespace=namespace, documents=[]):
-            raise ConfigurationError("plan what? give -f FILE, --replicas, --taint, --cluster-down, … (see --help)")
-        shown = command.Output(output, diff, explain, limit, out)
-        _execute(command.plan(Session(kubeconfig, context), wished, shown))
+        form = command.OutputOptions(output, diff, explain, limit, out)
+        _execute(command.plan(KubeconfigContext(kubeconfig, context), changes, form))
     except FederationError as error:
         _fail(str(error), code=2)
     except OSError as error:
@@ -315,28 +295,43 @@ def plan_command(
 
 @app.command("apply-plan")
 def apply_plan_command(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="Made by `fedctl plan … --out FILE`.")],
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until all is as planned.")] = True,
-    kubeconfig: Kubeconfig = None,
-    context: Context = "",
-    timeout: WaitS = 60,
+    path: Annotated[Path, typer.Argument(metavar="FILE", help="File written by `fedctl plan … --out FILE`.")],
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the members match the plan.")] = True,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: flags.Timeout = 60,
 ) -> None:
-    """Apply a plan, if all that it saw still holds.
+    """Apply a saved plan if it is still valid.
 
-    Otherwise one line per difference, and nothing is applied. Exit code: 0 applied and as planned, 1 not.
+    Otherwise print one line per difference and apply nothing. Exit code: 0 applied and as planned, 1 not.
     """
     from federation.cli.plan import command  # noqa: PLC0415  # see the module's docstring
 
-    _execute(command.apply_plan(Session(kubeconfig, context), path, wait=wait, timeout_s=timeout))
+    _execute(command.apply_plan(KubeconfigContext(kubeconfig, context), path, wait=wait, timeout_s=timeout))
 
 
 @app.command("kubeconfig")
-def kubeconfig_command(directory: Dir) -> None:
+def kubeconfig_command(directory: flags.Dir) -> None:
     """Print the kubeconfig's path.
 
     For: export KUBECONFIG=$(fedctl kubeconfig --dir DIR)
     """
     clusters.print_kubeconfig(directory)
+
+
+@app.command("encryption-key")
+def encryption_key_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The key file of `fedctl serve`.")],
+    rotate: Annotated[bool, typer.Option("--rotate", help="Put a new key first in an existing file.")] = False,
+) -> None:
+    """Create the key that encrypts stored Secrets.
+
+    After --rotate, restart `fedctl serve`. It encrypts all stored values again; remove old keys from the file when the
+    metric federation_store_reencryption_pending is 0. Keep a copy of the file: without it, the values are lost.
+    """
+    from federation.cli import encryptionkey  # noqa: PLC0415  # see the module's docstring
+
+    encryptionkey.create(file, SystemClock().now(), is_rotation=rotate)
 
 
 @app.command()
@@ -345,15 +340,10 @@ def version() -> None:
     print(__version__)
 
 
-def _check_output(output: str, *allowed: str) -> None:
-    if output not in allowed:
-        raise typer.BadParameter(f"must be {', '.join(allowed[:-1])} or {allowed[-1]}", param_hint="--output")
-
-
 def main() -> None:
     """Run fedctl and exit."""
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # `entry.py` had its own for the time of imports
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # replaces the handler that `entry.py` installed
         app()
     except ApiError as error:
         _fail(f"{error.message} ({error.reason})")
@@ -367,21 +357,24 @@ def main() -> None:
         sys.exit(130)
 
 
-def _fail_output(error: OSError, code: int = 1) -> None:
-    """Report output that cannot be written, and let go of what the interpreter would try to write at its end."""
+def _fail_output(error: OSError, code: int = 1) -> NoReturn:
+    """Report output that cannot be written.
+
+    Standard output is redirected first: the interpreter flushes it at exit and would print the same error again.
+    """
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123  # a descriptor, not a file
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
     _fail(f"{error.filename or 'output'}: {error.strerror or error}", code)
 
 
-def _fail(message: str, code: int = 1) -> None:
+def _fail(message: str, code: int = 1) -> NoReturn:
     line = " ".join(message.split())
     print(f"fedctl: {line}", file=sys.stderr)
     sys.exit(code)
 
 
 def _fail_group(group: BaseExceptionGroup[BaseException]) -> None:
-    """Report the expected error inside a task group's failure; anything else keeps its traceback."""
+    """Report the expected error in a task group's failure; re-raise the group when it holds an unexpected one."""
     expected, rest = group.split(FederationError)
     if rest is not None or expected is None:
         raise group

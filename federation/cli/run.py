@@ -1,8 +1,8 @@
-"""`fedctl up` and `fedctl serve`: a control plane in the foreground, with or without simulated members.
+"""`fedctl up` and `fedctl serve`: run a control plane in the foreground, with or without simulated members.
 
-One line that starts with `ready` goes to standard output when the API serves (and, for `up`, when all members are
-Ready); everything else is a log on standard error. SIGINT and SIGTERM stop in order and exit 0. The members run in a
-process of their own that ends with this one, also after kill -9, because it watches its standard input.
+A line that starts with `ready` goes to standard output when the API serves and, for `up`, when all members are Ready.
+Everything else is logged to standard error. SIGINT and SIGTERM cause an orderly shutdown with exit code 0. The members
+run in a separate process, which ends with this one even after kill -9: it exits when its standard input is closed.
 """
 
 import asyncio
@@ -16,14 +16,14 @@ from pathlib import Path
 
 import structlog
 
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.errors import FederationError
 from federation.assembly import ControlPlane
-from federation.base.clock import SystemClock
-from federation.base.errors import FederationError
 from federation.cli import joining
-from federation.cli.directory import StateDirectory
 from federation.cli.joining import JoinRequest
+from federation.cli.statedirectory import StateDirectory
+from federation.client.client import Client
 from federation.client.kubeconfig import load_kubeconfig
-from federation.client.protocol import Client
 from federation.settings import Settings
 
 _READY_S = 60.0
@@ -36,23 +36,23 @@ class FleetOptions:
 
     members: int
     pod_start_s: float
-    """From binding to Running."""
+    """Time from a pod's binding to Running."""
     log_format: str = "text"
     log_level: str = "warning"
 
 
 async def serve(settings: Settings) -> int:
-    """Run a control plane until a signal; returns the exit code."""
+    """Run a control plane until a signal; return the exit code."""
     return await _until_signal(_serve(settings))
 
 
 async def up(settings: Settings, fleet: FleetOptions) -> int:
-    """Run a control plane and simulated members until a signal; returns the exit code."""
+    """Run a control plane and simulated members until a signal; return the exit code."""
     return await _until_signal(_up(settings, fleet))
 
 
 async def _until_signal(work: Coroutine[None, None, None]) -> int:
-    """Run the work; SIGINT and SIGTERM cancel it, at whatever point it is, and that is a success."""
+    """Run the coroutine until it ends, or until SIGINT or SIGTERM cancels it, which counts as success."""
     task = asyncio.ensure_future(work)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -66,6 +66,11 @@ async def _until_signal(work: Coroutine[None, None, None]) -> int:
 
 async def _serve(settings: Settings) -> None:
     async with _control_plane(settings) as (plane, url, task):
+        if not plane.encrypts:
+            _log.warning(
+                "Secrets are stored as plain text; create a key with `fedctl encryption-key FILE` and give it as "
+                "--encryption-key-file"
+            )
         _announce(url, plane.kubeconfig, "")
         await task
 
@@ -92,7 +97,7 @@ async def _up(settings: Settings, fleet: FleetOptions) -> None:
 
 @contextlib.asynccontextmanager
 async def _control_plane(settings: Settings) -> AsyncIterator[tuple[ControlPlane, str, asyncio.Task[None]]]:
-    """Run a control plane beside the block; the block starts when the API serves."""
+    """Run a control plane as a task while the caller's block runs; the block starts when the API serves."""
     directory = StateDirectory.open(settings.directory)
     started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     plane = ControlPlane(settings, SystemClock())
@@ -123,7 +128,7 @@ async def _fleet(
         *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C in the terminal is ours to handle; the pipe ends the members
+        start_new_session=True,  # keeps Ctrl-C of the terminal from it; we end it by closing its standard input
     )
     assert process.stdout is not None
     assert process.stdin is not None

@@ -1,4 +1,4 @@
-"""`fedctl why --diff`: what changed from one decision about an object to the next, on the terminal."""
+"""`fedctl why --diff`: print the difference between two decisions about an object."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,21 +6,21 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
-from federation.base.clock import SystemClock, from_rfc3339
-from federation.cli.decisions import print_title
-from federation.cli.printing import a_table, print_field, print_table, to_age, to_console, to_count
-from federation.scheduling.comparison import ClusterChange, Comparison, compare
+from federation.apimachinery.clock import SystemClock, from_rfc3339
+from federation.cli.terminal.decisionview import print_title
+from federation.cli.terminal.printing import make_console, make_table, print_field, print_table, to_age, to_count
+from federation.scheduling.decisiondiff import ClusterDifference, DecisionDiff, compare
 from federation.scheduling.explain import ClusterRow, is_decided, kept_placement
 from federation.scheduling.triggers import describe_triggers
 
 
 def print_difference(after: Mapping[str, Any], before: Mapping[str, Any]) -> None:
-    """Print two records of the journal, compared."""
-    console, now = to_console(), SystemClock().now()
+    """Print the difference between two records of the journal."""
+    console, now = make_console(), SystemClock().now()
     difference = compare(before["explanation"], after["explanation"])
     print_title(console, f"{after['kind'].lower()}/{after['name']}", after["namespace"], after["outcome"])
     ages = [to_age(now, from_rfc3339(record["at"])) for record in (after, before)]
-    console.print(f"  decided   {ages[0]} ago; the one before {ages[1]} ago")
+    console.print(f"  decided   {ages[0]} ago; the previous one {ages[1]} ago")
     if because := after["explanation"].get("because"):
         print_field(console, "changed", describe_triggers(because))
     if difference.changed_inputs or difference.same_inputs:
@@ -35,23 +35,23 @@ def print_difference(after: Mapping[str, Any], before: Mapping[str, Any]) -> Non
     if difference.clusters:
         print_table(console, _table(difference))
     if difference.unchanged:
-        text = f"{to_count(difference.unchanged, 'cluster')} fared the same"
+        text = f"{to_count(difference.unchanged, 'cluster')} unchanged"
         console.print(f"\n{text}" if difference.clusters else text)
     elif not difference.clusters and not difference.facts:
         console.print("nothing differs")
 
 
-def _inputs(difference: Comparison) -> str:
+def _inputs(difference: DecisionDiff) -> str:
     parts = []
     if difference.changed_inputs:
         parts.append(f"{', '.join(difference.changed_inputs)} changed")
     if difference.same_inputs:
-        parts.append(f"{', '.join(difference.same_inputs)} the same")
+        parts.append(f"{', '.join(difference.same_inputs)} unchanged")
     return "; ".join(parts)
 
 
-def _table(difference: Comparison) -> Table:
-    table = a_table()
+def _table(difference: DecisionDiff) -> Table:
+    table = make_table()
     table.add_column("CLUSTER", no_wrap=True)
     table.add_column("REPLICAS", justify="right", no_wrap=True)
     table.add_column("SCORE", justify="right", no_wrap=True)
@@ -61,7 +61,7 @@ def _table(difference: Comparison) -> Table:
     return table
 
 
-def _is_moved(change: ClusterChange) -> bool:
+def _is_moved(change: ClusterDifference) -> bool:
     return _placed(change.before) != _placed(change.after)
 
 
@@ -71,11 +71,11 @@ def _placed(row: ClusterRow | None) -> str:
     return "all" if row.replicas is None else str(row.replicas)
 
 
-def _replicas(change: ClusterChange) -> str:
+def _replicas(change: ClusterDifference) -> str:
     return _arrow(_placed(change.before), _placed(change.after))
 
 
-def _scores(change: ClusterChange) -> str:
+def _scores(change: ClusterDifference) -> str:
     totals = ("-" if row is None or row.total is None else str(row.total) for row in (change.before, change.after))
     return _arrow(*totals)
 

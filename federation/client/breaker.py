@@ -1,8 +1,8 @@
-"""A circuit breaker: after some failures in a row nobody waits for a dead server; one probe at a time finds it alive.
+"""A circuit breaker: after several failures in a row, calls fail at once instead of waiting for a dead server.
 
-Closed lets everything through. Open refuses until its pause ends, then becomes half-open, which lets one call through:
-its answer closes the circuit, its failure opens it again for twice as long. Any Kubernetes answer counts as alive, also
-an error; only no answer counts as failure. Pure but for the clock; `guard.py` uses it and reads next.
+A closed circuit admits every call. An open circuit refuses calls until its pause ends; it then becomes half-open and
+admits one probe. A successful probe closes the circuit; a failed one opens it again for twice as long. Any response is
+a success, errors included; only a missing response is a failure. It does no I/O; `guard.py` uses it for members.
 """
 
 import random
@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from federation.base.clock import Clock
+from federation.apimachinery.clock import Clock
 
 
 class Circuit(StrEnum):
-    """The three states."""
+    """States of a circuit breaker."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -23,7 +23,7 @@ class Circuit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BreakerOptions:
-    """When to open and for how long."""
+    """Thresholds of a circuit breaker."""
 
     failures_max: int = 5
     """Failures in a row that open the circuit."""
@@ -32,7 +32,7 @@ class BreakerOptions:
 
 
 class Breaker:
-    """The circuit of one server."""
+    """The circuit breaker of one server."""
 
     def __init__(
         self, clock: Clock, options: BreakerOptions | None = None, jitter: Callable[[], float] = random.random
@@ -45,25 +45,25 @@ class Breaker:
         self._pause_s = self._options.pause_s_min
         self._until_s = 0.0
 
-    def wait_s(self) -> float:
-        """Return 0 when a call may pass now, as the probe if the circuit was open; else seconds until one may."""
-        if self.state is Circuit.CLOSED:
-            return 0.0
-        now = self._clock.monotonic()
-        if now < self._until_s:
-            return self._until_s - now
-        # The probe's own deadline is unknown here; if its caller vanishes, another probe passes after one more pause.
-        self.state = Circuit.HALF_OPEN
-        self._until_s = now + self._pause_s
-        return 0.0
-
     @property
     def retry_in_s(self) -> float:
-        """Seconds until `wait_s` would let a call pass, without asking for it."""
+        """Seconds until `try_acquire` can succeed; 0 when it would succeed now."""
         return 0.0 if self.state is Circuit.CLOSED else max(0.0, self._until_s - self._clock.monotonic())
 
-    def succeed(self) -> bool:
-        """Note an answer; True when it closed the circuit."""
+    def try_acquire(self) -> bool:
+        """Admit a call and return True, or return False; after a pause the admitted call is the probe."""
+        if self.state is Circuit.CLOSED:
+            return True
+        now = self._clock.monotonic()
+        if now < self._until_s:
+            return False
+        # The probe may be cancelled and never report. Another probe is therefore admitted after one more pause.
+        self.state = Circuit.HALF_OPEN
+        self._until_s = now + self._pause_s
+        return True
+
+    def record_success(self) -> bool:
+        """Record a response; return True when it closed the circuit."""
         self._failures = 0
         if self.state is Circuit.CLOSED:
             return False
@@ -71,8 +71,8 @@ class Breaker:
         self._pause_s = self._options.pause_s_min
         return True
 
-    def fail(self) -> None:
-        """Note that no answer came."""
+    def record_failure(self) -> None:
+        """Record that no response came."""
         self._failures += 1
         if self.state is Circuit.HALF_OPEN:
             self._pause_s = min(self._pause_s * 2, self._options.pause_s_max)

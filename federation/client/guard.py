@@ -1,32 +1,40 @@
-"""A client with limits: calls in flight, a circuit breaker and metrics per cluster, around any other client.
+"""A transport with limits: concurrent calls, a circuit breaker and metrics for one cluster, around another transport.
 
-One slow member may hold its own slots, never another's. The client inside can be replaced while callers keep this one,
-which is how credentials rotate under running informers. Probes by `raw` pass an open circuit and close it when
-answered.
+A slow member can block its own slots only. The inner transport can be replaced while callers keep this one, so
+credentials rotate under running informers. `raw` bypasses the slots and an open circuit: health probes use it, and a
+successful probe closes the circuit.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from federation.api.resources import Object, Resource
-from federation.base.clock import Clock, SystemClock
-from federation.base.errors import ApiError, ClusterError, ClusterUnreachable, RequestTimeout
-from federation.base.metrics import LATENCY_BUCKETS_S
+from federation.apimachinery.clock import Clock, SystemClock
+from federation.apimachinery.errors import (
+    ApiError,
+    ClusterError,
+    ClusterIdentityMismatch,
+    ClusterLimitExceeded,
+    ClusterUnreachable,
+    RequestTimeout,
+)
+from federation.apimachinery.metrics import LATENCY_BUCKETS_S
+from federation.apimachinery.resources import Object
 from federation.client.breaker import Breaker, BreakerOptions, Circuit
-from federation.client.protocol import Client, ObjectList, Objects, PatchType, WatchBatch
+from federation.client.client import Request, Transport, Watch
+from federation.client.identity import Identity, check_identity, is_checking
 
 _requests = Counter("federation_client_requests_total", "Calls by how they ended", ["cluster", "verb", "code"])
 _durations = Histogram(
     "federation_client_request_seconds", "Time of one call", ["cluster", "verb"], buckets=LATENCY_BUCKETS_S
 )
 _in_flight = Gauge("federation_client_in_flight", "Calls that wait for their answer", ["cluster"])
+_mismatches = Counter(
+    "federation_client_identity_mismatches_total", "Checks that found another cluster than the member", ["cluster"]
+)
 _circuit = Gauge("federation_client_circuit_open", "1 while the circuit is not closed", ["cluster"])
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,217 +42,163 @@ class GuardOptions:
     """Limits of one cluster."""
 
     in_flight_max: int = 32
-    """Calls at a time; watches and raw requests are not counted."""
+    """Concurrent calls; watches and raw requests are not counted."""
     slot_timeout_s: float = 30.0
     """How long a call waits for a slot."""
+    identity_retry_s: float = 1.0
+    """How long calls fail without another check after the server proved to be another cluster."""
     breaker: BreakerOptions = field(default_factory=BreakerOptions)
 
 
-class GuardedClient:
-    """A `Client` for one named cluster."""
+class GuardedTransport:
+    """A transport to one named cluster. `breaker` is the only circuit breaker of that cluster."""
 
     def __init__(
-        self, cluster: str, client: Client, *, clock: Clock | None = None, options: GuardOptions | None = None
+        self, cluster: str, transport: Transport, *, clock: Clock | None = None, options: GuardOptions | None = None
     ) -> None:
         self.cluster = cluster
-        self._client = client
+        self._transport = transport
         self._clock = clock or SystemClock()
         self._options = options or GuardOptions()
         self.breaker = Breaker(self._clock, self._options.breaker)
         self._slots = asyncio.Semaphore(self._options.in_flight_max)
         self._gauge = _in_flight.labels(cluster)
-        self._circuit = _circuit.labels(cluster)
+        _circuit.labels(cluster).set_function(lambda: self.breaker.state is not Circuit.CLOSED)
         self._requests: dict[tuple[str, str], Counter] = {}
         self._durations: dict[str, Histogram] = {}
         self._recovered: list[Callable[[str], None]] = []
+        self._identity: Identity | None = None
+        self._checking = asyncio.Lock()
+        # The connection set-up that was checked last, and the newest one; equal while no check is due.
+        self._checked, self._epoch = 0, 0
+        self._mismatch, self._mismatch_until_s = "", 0.0
+        self.cluster_uid = ""
+        """The uid that the last identity check found, "" before."""
 
-    def replace(self, client: Client) -> Client:
-        """Use another client from now on and return the one before, which the caller closes."""
-        before, self._client = self._client, client
+    def expect(self, identity: Identity | None) -> None:
+        """Check this identity before the next call; None for a cluster that has not joined."""
+        if identity != self._identity:
+            self._identity = identity
+            self._recheck()
+
+    def uses(self, transport: Transport) -> bool:
+        """Return True if this is the inner transport, False for one that was replaced."""
+        return transport is self._transport
+
+    async def check_identity(self) -> None:
+        """Check the identity if a check is due; ClusterIdentityMismatch, or what the check's requests raise."""
+        due = self._epoch
+        if is_checking.get():
+            return
+        while self._checked < due and self._identity is not None:
+            async with self._checking:
+                if self._checked < due:
+                    await self._check(self._identity)
+
+    async def connected(self) -> None:
+        """Check the identity of the server behind a new connection."""
+        self._epoch += 1
+        await self.check_identity()
+
+    async def _check(self, identity: Identity) -> None:
+        if self._clock.monotonic() < self._mismatch_until_s:
+            raise ClusterIdentityMismatch(self._mismatch)
+        epoch, token = self._epoch, is_checking.set(True)
+        try:
+            uid = await check_identity(self.cluster, self._transport, identity)
+        except ClusterIdentityMismatch as mismatch:
+            _mismatches.labels(self.cluster).inc()
+            self._mismatch = str(mismatch)
+            self._mismatch_until_s = self._clock.monotonic() + self._options.identity_retry_s
+            raise
+        finally:
+            is_checking.reset(token)
+        self.cluster_uid, self._checked = uid, epoch
+        was_wrong, self._mismatch = bool(self._mismatch), ""
+        if was_wrong:
+            for listener in self._recovered:
+                listener(self.cluster)
+        if self._identity == identity and not identity.cluster_uid:
+            self._identity = replace(identity, cluster_uid=uid)
+
+    def _recheck(self) -> None:
+        self._epoch += 1
+        self._mismatch_until_s = 0.0
+
+    def replace(self, transport: Transport) -> Transport:
+        """Use another inner transport, with a closed circuit, and return the old one; the caller closes it."""
+        before, self._transport = self._transport, transport
         self.breaker = Breaker(self._clock, self._options.breaker)
-        self._circuit.set(0)
+        self._recheck()
         return before
 
     def on_recovered(self, listener: Callable[[str], None]) -> None:
-        """Call the listener with the cluster's name when its circuit closes again."""
+        """Call the listener with the cluster's name whenever its circuit closes again."""
         self._recovered.append(listener)
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
-        """As `Client.get`."""
-        return await self._call("get", lambda: self._client.get(resource, name, namespace))
-
-    async def list(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        limit: int = 0,
-        continue_token: str = "",
-    ) -> ObjectList:
-        """As `Client.list`."""
-        return await self._call(
-            "list",
-            lambda: self._client.list(
-                resource,
-                namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                limit=limit,
-                continue_token=continue_token,
-            ),
-        )
-
-    async def create(self, resource: Resource, obj: Object, *, field_manager: str = "") -> Object:
-        """As `Client.create`."""
-        return await self._call("create", lambda: self._client.create(resource, obj, field_manager=field_manager))
-
-    async def update(
-        self, resource: Resource, obj: Object, *, subresource: str = "", field_manager: str = ""
-    ) -> Object:
-        """As `Client.update`."""
-        return await self._call(
-            "update",
-            lambda: self._client.update(resource, obj, subresource=subresource, field_manager=field_manager),
-        )
-
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: bytes | Object | Objects,
-        *,
-        patch_type: PatchType,
-        namespace: str = "",
-        subresource: str = "",
-        field_manager: str = "",
-        force: bool = False,
-        dry_run: bool = False,
-    ) -> Object:
-        """As `Client.patch`."""
-        return await self._call(
-            "apply" if patch_type is PatchType.APPLY else "patch",
-            lambda: self._client.patch(
-                resource,
-                name,
-                body,
-                patch_type=patch_type,
-                namespace=namespace,
-                subresource=subresource,
-                field_manager=field_manager,
-                force=force,
-                dry_run=dry_run,
-            ),
-        )
-
-    async def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str = "",
-        *,
-        propagation_policy: str = "",
-        uid: str = "",
-        resource_version: str = "",
-        grace_period_s: int | None = None,
-    ) -> None:
-        """As `Client.delete`."""
-        await self._call(
-            "delete",
-            lambda: self._client.delete(
-                resource,
-                name,
-                namespace,
-                propagation_policy=propagation_policy,
-                uid=uid,
-                resource_version=resource_version,
-                grace_period_s=grace_period_s,
-            ),
-        )
-
-    async def watch(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        resource_version: str,
-        label_selector: str = "",
-        field_selector: str = "",
-        timeout_s: int = 0,
-    ) -> AsyncIterator[WatchBatch]:
-        """As `Client.watch`; needs no slot, because watches stay."""
-        self._check()
-        batches = self._client.watch(
-            resource,
-            namespace,
-            resource_version=resource_version,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            timeout_s=timeout_s,
-        )
-        is_told = False
-        breaker = self.breaker
-        try:
-            async for batch in batches:
-                if not is_told:
-                    is_told = True
-                    self._end("watch", "200", breaker)
-                yield batch
-        except (ApiError, ClusterError) as failure:
-            self._end("watch", _code(failure), breaker, failure)
-            raise
-        finally:
-            if isinstance(batches, AsyncGenerator):
-                await batches.aclose()
-
-    async def raw(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,
-        timeout_s: float = 30.0,
-    ) -> tuple[int, bytes]:
-        """As `Client.raw`; passes an open circuit and needs no slot: it is how a cluster's health is asked."""
-        breaker = self.breaker
-        try:
-            answer = await self._client.raw(method, path, query=query, body=body, timeout_s=timeout_s)
-        except (ApiError, ClusterError) as failure:
-            self._end("raw", _code(failure), breaker, failure)
-            raise
-        self._end("raw", str(answer[0]), breaker)
-        return answer
-
-    async def close(self) -> None:
-        """Close the client inside."""
-        await self._client.close()
-
-    async def _call(self, verb: str, send: Callable[[], Awaitable[T]]) -> T:
-        self._check()
+    async def request(self, request: Request) -> Object:
+        """Carry out the request within the limits; ClusterUnreachable at once while the circuit is open."""
+        self._check_circuit()
         if self._slots.locked():
             await self._wait_for_slot()
         else:
             await self._slots.acquire()
-        breaker, started_s = self.breaker, self._clock.monotonic()
+        # A call that outlives `replace` reports to the breaker of the transport that it used.
+        verb, breaker, started_s = request.verb, self.breaker, self._clock.monotonic()
         self._gauge.inc()
         try:
-            answer = await send()
+            if self._checked != self._epoch:
+                await self.check_identity()
+            answer = await self._transport.request(request)
         except (ApiError, ClusterError) as failure:
-            self._end(verb, _code(failure), breaker, failure)
+            self._record(verb, _code(failure), breaker, failure)
             raise
         else:
-            self._end(verb, "200", breaker)
+            self._record(verb, "200", breaker)
             return answer
         finally:
             self._gauge.dec()
             self._slots.release()
             self._duration(verb).observe(self._clock.monotonic() - started_s)
 
-    def _check(self) -> None:
-        if self.breaker.wait_s() > 0:
-            # The same words every time: they become conditions, and a number that runs would be a write each time.
+    async def stream(self, request: Request) -> Watch:
+        """Pass a watch through; it needs no slot, because watches last."""
+        self._check_circuit()
+        batches = self._transport.stream(request)
+        is_recorded = False
+        breaker = self.breaker
+        try:
+            if self._checked != self._epoch:
+                await self.check_identity()
+            async for batch in batches:
+                if not is_recorded:
+                    is_recorded = True
+                    self._record("watch", "200", breaker)
+                yield batch
+        except (ApiError, ClusterError) as failure:
+            self._record("watch", _code(failure), breaker, failure)
+            raise
+        finally:
+            await batches.aclose()
+
+    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
+        """Send any request, even while the circuit is open, without a slot."""
+        breaker = self.breaker
+        try:
+            answer = await self._transport.raw(method, path, body, timeout_s)
+        except (ApiError, ClusterError) as failure:
+            self._record("raw", _code(failure), breaker, failure)
+            raise
+        self._record("raw", str(answer[0]), breaker)
+        return answer
+
+    async def close(self) -> None:
+        """Close the inner transport."""
+        await self._transport.close()
+
+    def _check_circuit(self) -> None:
+        if not self.breaker.try_acquire():
+            # The text becomes a condition's message: a changing number in it would cause a write each time.
             raise ClusterUnreachable(f"cluster {self.cluster} does not answer; it is left alone for a while")
 
     async def _wait_for_slot(self) -> None:
@@ -258,6 +212,7 @@ class GuardedClient:
                     f" {self._options.slot_timeout_s:g} s"
                 )
         except BaseException:
+            # The slot was acquired at the same moment and would never be released.
             if acquiring.done() and not acquiring.cancelled():
                 self._slots.release()
             raise
@@ -267,23 +222,22 @@ class GuardedClient:
         if self.breaker.state is not Circuit.OPEN:
             return
         try:
-            self._check()  # the circuit opened while we waited
+            self._check_circuit()  # it opened while this call waited
         except ClusterUnreachable:
             self._slots.release()
             raise
 
-    def _end(self, verb: str, code: str, breaker: Breaker, failure: Exception | None = None) -> None:
+    def _record(self, verb: str, code: str, breaker: Breaker, failure: Exception | None = None) -> None:
         counter = self._requests.get((verb, code))
         if counter is None:
             counter = self._requests[verb, code] = _requests.labels(self.cluster, verb, code)
         counter.inc()
         if isinstance(failure, ClusterUnreachable | RequestTimeout):
-            breaker.fail()
-        elif breaker.succeed():
+            breaker.record_failure()
+            self._epoch += 1  # what answers next may be another cluster
+        elif breaker.record_success():
             for listener in self._recovered:
                 listener(self.cluster)
-        if breaker is self.breaker:
-            self._circuit.set(0 if breaker.state is Circuit.CLOSED else 1)
 
     def _duration(self, verb: str) -> Histogram:
         found = self._durations.get(verb)
@@ -297,4 +251,8 @@ def _code(failure: Exception) -> str:
         return str(failure.code)
     if isinstance(failure, RequestTimeout):
         return "timeout"
+    if isinstance(failure, ClusterLimitExceeded):
+        return "limit"
+    if isinstance(failure, ClusterIdentityMismatch):
+        return "identity"
     return "unreachable" if isinstance(failure, ClusterUnreachable) else "unusable"

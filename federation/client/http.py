@@ -1,154 +1,96 @@
-"""Any Kubernetes API server over HTTP(S): raw JSON bytes on aiohttp, one session per server (D5).
+"""A transport to any Kubernetes API server over HTTP(S): paths, queries and bodies; JSON in and out.
 
-The one seam where aiohttp's errors become ours: no answer is a ClusterError, a `Status` is the ApiError that it stands
-for. Each call has a deadline, its wait for a free connection included; nothing is retried here (`pool.py` and the loops
-above decide that). `watchlines.py` splits watch streams. Sessions are made at the first call; `close` releases them.
+`session.py` owns the sockets and translates their errors; `watchdecoder.py` decodes watch streams. A `Status` answer is
+raised as the ApiError that it stands for. Each call has a deadline; nothing is retried here.
 """
 
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import orjson
 
-from federation.api.resources import Object, Resource
-from federation.base.clock import Clock
-from federation.base.errors import ApiError, ClusterError, ClusterForbidden, ServiceUnavailable, from_status
-from federation.client.connection import Connection
-from federation.client.protocol import ObjectList, Objects, PatchType, WatchBatch
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.errors import ApiError, ClusterError, ClusterForbidden, ServiceUnavailable, from_status
+from federation.apimachinery.resources import Object, Resource
+from federation.client.client import Client, Request, Watch, WatchBatch
 from federation.client.session import HTTPOptions, Session
-from federation.client.watchlines import LineSplitter, to_event
+from federation.client.watchdecoder import LineSplitter, to_event
 
-__all__ = ["HTTPClient", "HTTPOptions"]
-
+_METHODS = {
+    "get": "GET",
+    "list": "GET",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "apply": "PATCH",
+    "delete": "DELETE",
+}
 _JSON = "application/json"
 _is_plain = re.compile(r"[A-Za-z0-9._:-]*").fullmatch
-"""Names that need no encoding in a path: nearly all."""
+"""Matches names that need no encoding in a path: nearly all."""
 
 
-class HTTPClient:
-    """A `Client` for one API server with one identity."""
+class HTTPTransport:
+    """One API server, one identity."""
 
     def __init__(
         self, connection: Connection, options: HTTPOptions | None = None, *, clock: Clock | None = None
     ) -> None:
-        self.connection = connection
+        self._server = connection.server
         self._options = options or HTTPOptions()
         self._session = Session(connection, self._options, clock)
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
-        """Return the object; NotFound when there is none."""
-        return await self._object("GET", _path(resource, namespace, name))
+    def on_connected(self, listener: Callable[[], Awaitable[None]]) -> None:
+        """Await the listener after each new connection, before a request is sent on it; it may raise."""
+        self._session.on_connected = listener
 
-    async def list(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        limit: int = 0,
-        continue_token: str = "",
-    ) -> ObjectList:
-        """Return one page of the collection, its items with apiVersion and kind, which servers leave out."""
-        query = _query(
-            labelSelector=label_selector,
-            fieldSelector=field_selector,
-            limit=str(limit) if limit else "",
-            **{"continue": continue_token},
+    async def request(self, request: Request) -> Object:
+        """Send the request and return the parsed answer; list items get apiVersion and kind, which servers omit."""
+        verb, method = request.verb, _METHODS[request.verb]
+        body: bytes | None = None
+        if method != "GET":
+            body = _delete_body(request) if verb == "delete" else request.body
+        status, answer = await self._session.request(
+            method,
+            _path(request.resource, request.namespace, request.name, request.subresource) + _query_of(request),
+            body,
+            content_type=request.content_type if body is not None else "",
+            compressed=verb == "list",
         )
-        answer = await self._object("GET", _path(resource, namespace) + query, compressed=True)
-        items: list[Object] = answer.get("items") or []
-        api_version, kind = resource.api_version, resource.kind
-        for item in items:
-            item.setdefault("apiVersion", api_version)
-            item.setdefault("kind", kind)
-        metadata = answer.get("metadata") or {}
-        return ObjectList(items, str(metadata.get("resourceVersion", "")), metadata.get("continue") or "")
-
-    async def create(self, resource: Resource, obj: Object, *, field_manager: str = "") -> Object:
-        """Create the object in its metadata.namespace and return it as stored."""
-        path = _path(resource, obj["metadata"].get("namespace", "")) + _query(fieldManager=field_manager)
-        return await self._object("POST", path, orjson.dumps(obj))
-
-    async def update(
-        self, resource: Resource, obj: Object, *, subresource: str = "", field_manager: str = ""
-    ) -> Object:
-        """Replace the object, or its subresource."""
-        metadata = obj["metadata"]
-        path = _path(resource, metadata.get("namespace", ""), metadata["name"], subresource)
-        return await self._object("PUT", path + _query(fieldManager=field_manager), orjson.dumps(obj))
-
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: bytes | Object | Objects,
-        *,
-        patch_type: PatchType,
-        namespace: str = "",
-        subresource: str = "",
-        field_manager: str = "",
-        force: bool = False,
-        dry_run: bool = False,
-    ) -> Object:
-        """Patch the object, or its subresource, and return it."""
-        path = _path(resource, namespace, name, subresource)
-        query = _query(fieldManager=field_manager, force="true" if force else "", dryRun="All" if dry_run else "")
-        data = body if isinstance(body, bytes) else orjson.dumps(body)
-        return await self._object("PATCH", path + query, data, content_type=patch_type.value)
-
-    async def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str = "",
-        *,
-        propagation_policy: str = "",
-        uid: str = "",
-        resource_version: str = "",
-        grace_period_s: int | None = None,
-    ) -> None:
-        """Ask for deletion, with preconditions."""
-        preconditions = {key: value for key, value in (("uid", uid), ("resourceVersion", resource_version)) if value}
-        body: Object = {"kind": "DeleteOptions", "apiVersion": "v1"}
-        if preconditions:
-            body["preconditions"] = preconditions
-        if propagation_policy:
-            body["propagationPolicy"] = propagation_policy
-        if grace_period_s is not None:
-            body["gracePeriodSeconds"] = grace_period_s
-        path = _path(resource, namespace, name)
-        status, answer = await self._session.request("DELETE", path, orjson.dumps(body), content_type=_JSON)
         if status >= 300:
             raise self._error(status, answer)
+        if verb == "delete":
+            return {}
+        found = _parse(answer)
+        if found is None:
+            raise ClusterError(f"{self._server} answered {status} without a JSON object")
+        if verb == "list":
+            api_version, kind = request.resource.api_version, request.resource.kind
+            for item in self._items_of(found):
+                if isinstance(item, dict):
+                    item.setdefault("apiVersion", api_version)
+                    item.setdefault("kind", kind)
+        return found
 
-    async def watch(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        resource_version: str,
-        label_selector: str = "",
-        field_selector: str = "",
-        timeout_s: int = 0,
-    ) -> AsyncIterator[WatchBatch]:
-        """Yield an empty batch once the server accepted the watch, then changes; Expired when the start is too old.
+    async def stream(self, request: Request) -> Watch:
+        """Yield an empty batch when the server accepts the watch, then changes; Expired when the start is too old.
 
-        Ends when the server ends it, and when it was silent for `watch_idle_timeout_s`: bookmarks should have come.
+        It ends when the server ends it, or after `watch_idle_timeout_s` without a byte: bookmarks should have come.
         """
         query = _query(
             watch="true",
             allowWatchBookmarks="true",
-            resourceVersion=resource_version,
-            labelSelector=label_selector,
-            fieldSelector=field_selector,
-            timeoutSeconds=str(timeout_s) if timeout_s else "",
+            resourceVersion=request.resource_version,
+            labelSelector=request.label_selector,
+            fieldSelector=request.field_selector,
+            timeoutSeconds=str(request.timeout_s or ""),
         )
         splitter = LineSplitter(self._options.watch_line_bytes_max)
-        async with self._session.stream(_path(resource, namespace) + query) as stream:
+        async with self._session.stream(_path(request.resource, request.namespace) + query) as stream:
             if stream.status != 200:
                 raise self._error(stream.status, await stream.read())
             yield []
@@ -166,60 +108,56 @@ class HTTPClient:
                 if failure is not None:
                     raise failure
 
-    async def raw(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,
-        timeout_s: float = 30.0,
-    ) -> tuple[int, bytes]:
+    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
         """Send any request and return status code and body."""
-        if query:
-            path += ("&" if "?" in path else "?") + urlencode(query)
-        data = body if isinstance(body, bytes) or body is None else orjson.dumps(body)
         return await self._session.request(
-            method, path, data, content_type=_JSON if data is not None else "", timeout_s=timeout_s
+            method, path, body, content_type=_JSON if body is not None else "", timeout_s=timeout_s
         )
 
     async def close(self) -> None:
-        """Release connections; calls after it fail."""
+        """Release connections; later calls fail."""
         await self._session.close()
 
-    async def _object(
-        self, method: str, path: str, body: bytes | None = None, *, content_type: str = _JSON, compressed: bool = False
-    ) -> Object:
-        status, answer = await self._session.request(
-            method, path, body, content_type=content_type if body is not None else "", compressed=compressed
-        )
-        if status >= 300:
-            raise self._error(status, answer)
-        try:
-            found = orjson.loads(answer)
-        except orjson.JSONDecodeError:
-            found = None
-        if not isinstance(found, dict):
-            raise ClusterError(f"{self.connection.server} answered {status} without a JSON object")
-        return found
+    def _items_of(self, found: Object) -> list[Any]:
+        """Return the items of a list, which can be anything; ClusterError when the answer is no list."""
+        items, metadata = found.get("items"), found.get("metadata")
+        if not isinstance(items, list | None) or not isinstance(metadata, dict | None):
+            raise ClusterError(f"{self._server} answered a list request without a list")
+        if metadata and not isinstance(metadata.get("continue"), str | None):
+            raise ClusterError(f"{self._server} answered a list request with an invalid continue token")
+        return items or []
 
     def _error(self, status: int, answer: bytes) -> ApiError | ClusterError:
-        """Return the error that an answer which is not success stands for."""
-        try:
-            found = orjson.loads(answer)
-        except orjson.JSONDecodeError:
-            found = None
-        if isinstance(found, dict) and found.get("kind") == "Status":
+        """Return the error that an answer without success stands for."""
+        found = _parse(answer)
+        if found is not None and found.get("kind") == "Status":
             return from_status(found, status)
-        server = self.connection.server
-        # A body that is no Status comes from something before the API server; it may hold anything, and is not told.
+        # A body that is no Status comes from a proxy in front of the API server. It may hold anything and is not shown.
         if status in {401, 403}:
-            return ClusterForbidden(f"{server} rejects our credentials ({status})")
+            return ClusterForbidden(f"{self._server} rejects our credentials ({status})")
         if status in {502, 503, 504}:
-            return ServiceUnavailable(f"{server} answered {status}", code=status)
+            return ServiceUnavailable(f"{self._server} answered {status}", code=status)
         if 300 <= status < 400:
-            return ClusterError(f"{server} redirects ({status}); give the API server's own address")
+            return ClusterError(f"{self._server} redirects ({status}); give the API server's own address")
         return from_status({}, status)
+
+
+class HTTPClient(Client):
+    """A client of any API server over HTTP(S)."""
+
+    def __init__(
+        self, connection: Connection, options: HTTPOptions | None = None, *, clock: Clock | None = None
+    ) -> None:
+        super().__init__(HTTPTransport(connection, options, clock=clock))
+
+
+def _parse(answer: bytes) -> Object | None:
+    """Return the JSON object of an answer, None when it is anything else."""
+    try:
+        found = orjson.loads(answer)
+    except orjson.JSONDecodeError:
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _path(resource: Resource, namespace: str, name: str = "", subresource: str = "") -> str:
@@ -228,8 +166,40 @@ def _path(resource: Resource, namespace: str, name: str = "", subresource: str =
     return resource.path(namespace, name, subresource)
 
 
+def _query_of(request: Request) -> str:
+    match request.verb:
+        case "get" | "delete":
+            return ""
+        case "list":
+            return _query(
+                labelSelector=request.label_selector,
+                fieldSelector=request.field_selector,
+                limit=str(request.limit or ""),
+                **{"continue": request.continue_token},
+            )
+        case _:
+            return _query(
+                fieldManager=request.field_manager,
+                force="true" if request.force else "",
+                dryRun="All" if request.dry_run else "",
+            )
+
+
 @lru_cache(maxsize=512)
 def _query(**parameters: str) -> str:
-    """Return the query string of what is not empty; most calls of a control plane repeat a few of them."""
+    """Return the query string of the parameters that are set; a control plane repeats a few of them."""
     given = {key: value for key, value in parameters.items() if value}
     return "?" + urlencode(given) if given else ""
+
+
+def _delete_body(request: Request) -> bytes:
+    """Return the DeleteOptions of a request."""
+    body: Object = {"kind": "DeleteOptions", "apiVersion": "v1"}
+    preconditions = {"uid": request.uid, "resourceVersion": request.resource_version}
+    if given := {key: value for key, value in preconditions.items() if value}:
+        body["preconditions"] = given
+    if request.propagation_policy:
+        body["propagationPolicy"] = request.propagation_policy
+    if request.grace_period_s is not None:
+        body["gracePeriodSeconds"] = request.grace_period_s
+    return orjson.dumps(body)

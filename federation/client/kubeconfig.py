@@ -1,8 +1,8 @@
-"""Kubeconfig files: file and context in, `Connection` out; every problem is one line that names file, field and remedy.
+"""Kubeconfig files and in-cluster configuration: file and context in, `Connection` out.
 
-The only module that imports `kubernetes`, and only when a user's credentials come from a program or an identity
-provider: that package's models cost a second and 60 MB. Credentials that are read from files are read here, once; a
-token file is read again by the client, because tokens are replaced on disk. In-cluster configuration is here too.
+Every problem is a one-line ConfigurationError with file, field and remedy. This is the only module that imports
+`kubernetes`, and only for users whose credentials come from a program or an identity provider: that package costs a
+second and 60 MB. Credential files are read once, here; the session reads token files again, because tokens rotate.
 """
 
 import base64
@@ -17,30 +17,20 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from federation.base.clock import from_rfc3339
-from federation.base.errors import ConfigurationError
-from federation.client.connection import Connection, CredentialPlugin, connection_from_secret
-
-__all__ = [
-    "Connection",
-    "CredentialPlugin",
-    "Credentials",
-    "ask_plugin",
-    "connection_from_secret",
-    "in_cluster",
-    "load_kubeconfig",
-]
+from federation.apimachinery.clock import from_rfc3339
+from federation.apimachinery.connection import Connection, CredentialPlugin
+from federation.apimachinery.errors import ConfigurationError
 
 SERVICE_ACCOUNT_FOLDER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def load_kubeconfig(path: Path | str, context: str = "") -> Connection:
-    """Return how the kubeconfig's context ("" is its current one) reaches its cluster; ConfigurationError otherwise."""
+    """Return the connection of a context, "" for the current one; ConfigurationError if it is unusable."""
     return _Kubeconfig(Path(path)).to_connection(context)
 
 
 def in_cluster(environ: Mapping[str, str] | None = None, folder: Path = SERVICE_ACCOUNT_FOLDER) -> Connection:
-    """Return how a pod reaches its own cluster, with its service account; ConfigurationError outside of a cluster."""
+    """Return a pod's connection to its own cluster, as its service account; ConfigurationError outside a cluster."""
     environ = os.environ if environ is None else environ
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
@@ -61,14 +51,14 @@ def in_cluster(environ: Mapping[str, str] | None = None, folder: Path = SERVICE_
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a credential plugin gave: the connection with them, and when they end (None: not said)."""
+    """Credentials from a plugin: the connection that uses them, and their expiry (None if unknown)."""
 
     connection: Connection
     expires: datetime | None
 
 
-async def ask_plugin(connection: Connection) -> Credentials:
-    """Run the connection's credential plugin and return a connection with what it gave; ConfigurationError."""
+async def fetch_credentials(connection: Connection) -> Credentials:
+    """Run the connection's credential plugin and return a connection with its credentials; ConfigurationError."""
     plugin = connection.plugin
     if plugin is None:
         return Credentials(connection, None)
@@ -77,7 +67,7 @@ async def ask_plugin(connection: Connection) -> Credentials:
     try:
         if plugin.kind == "exec":
             return await _run_exec(connection, plugin)
-        return await _ask_provider(connection, plugin)
+        return await _run_auth_provider(connection, plugin)
     except (ConfigException, OSError, ValueError, KeyError, TypeError) as problem:
         raise ConfigurationError(f"credentials for {connection.server}: {plugin.kind}: {problem}") from problem
 
@@ -104,7 +94,7 @@ async def _run_exec(connection: Connection, plugin: CredentialPlugin) -> Credent
     return Credentials(found, from_rfc3339(stamp) if stamp else None)
 
 
-async def _ask_provider(connection: Connection, plugin: CredentialPlugin) -> Credentials:
+async def _run_auth_provider(connection: Connection, plugin: CredentialPlugin) -> Credentials:
     from kubernetes.aio.client import Configuration  # noqa: PLC0415  # see the module's docstring
     from kubernetes.aio.config.kube_config import KubeConfigLoader  # noqa: PLC0415
 
@@ -118,7 +108,7 @@ async def _ask_provider(connection: Connection, plugin: CredentialPlugin) -> Cre
 
 
 class _Kubeconfig:
-    """One parsed file, and messages that begin with its path."""
+    """One parsed file; its error messages start with the path."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -169,7 +159,7 @@ class _Kubeconfig:
             raise self._wrong(f"{field}.{lacking}", "is not set; a client certificate needs its key, and a key its one")
         token, token_file = str(user.get("token") or ""), str(user.get("tokenFile") or "")
         if token_file:
-            # As in client-go, the file wins; it is read now so that its absence is told now.
+            # As in client-go, the file wins. It is read now to report a missing file now.
             path = self._resolve(token_file)
             token = self._read(path, f"{field}.tokenFile").decode("utf-8", errors="replace").strip()
             token_file = str(path)
@@ -225,7 +215,7 @@ class _Kubeconfig:
         return ", ".join(sorted(found)) or "none"
 
     def _data(self, section: dict[str, Any], name: str, field: str) -> bytes:
-        """Return inline data, or what the file that `name` refers to holds; inline wins, as in client-go."""
+        """Return the inline data, or the content of the file in field `name`; inline data wins, as in client-go."""
         inline = section.get(f"{name}-data")
         if inline:
             try:
@@ -249,18 +239,18 @@ class _Kubeconfig:
 
 
 def _read(path: Path, file: Path, field: str) -> bytes:
-    """Read a file; ConfigurationError says which, where it was named, and what to do."""
-    told = str(path) if path == file else f"{file}: {field}: {path}"
+    """Return a file's content; ConfigurationError names the file, the field that refers to it, and the remedy."""
+    title = str(path) if path == file else f"{file}: {field}: {path}"
     try:
         return path.expanduser().read_bytes()
     except FileNotFoundError as problem:
-        raise ConfigurationError(f"{told} does not exist; give the path of {_of(path, file, field)}") from problem
+        raise ConfigurationError(f"{title} does not exist; give the path of {_of(path, file, field)}") from problem
     except IsADirectoryError as problem:
-        raise ConfigurationError(f"{told} is a folder; give the path of {_of(path, file, field)}") from problem
+        raise ConfigurationError(f"{title} is a folder; give the path of {_of(path, file, field)}") from problem
     except PermissionError as problem:
-        raise ConfigurationError(f"{told} is not readable; change its owner or mode") from problem
+        raise ConfigurationError(f"{title} is not readable; change its owner or mode") from problem
     except OSError as problem:
-        raise ConfigurationError(f"{told} cannot be read: {problem.strerror}") from problem
+        raise ConfigurationError(f"{title} cannot be read: {problem.strerror}") from problem
 
 
 def _of(path: Path, file: Path, field: str) -> str:

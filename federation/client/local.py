@@ -1,34 +1,27 @@
-"""A `Client` in the same process as the registry: the verbs of the API without sockets, HTTP and TLS.
+"""A transport to a registry in the same process, without sockets, HTTP and TLS.
 
-Callers get plain objects of their own, parsed from the stored bytes, exactly as over the network; what they pass in is
-serialised, so the registry never holds a caller's object. Watch events are parsed when they are handed out. It passes
-the same conformance suite as `HTTPClient` and lives as long as the registry.
+Callers receive objects of their own, parsed from the stored bytes, as over the network; the registry never holds a
+caller's object. It passes the same conformance suite as `HTTPTransport` and lives as long as the registry.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from typing import Any
+from typing import assert_never
 from urllib.parse import parse_qsl, urlsplit
 
 import orjson
 
-from federation.api.resources import Object, Resource
-from federation.base.errors import ApiError, ClusterUnreachable, Expired, ServiceUnavailable, StoreError
-from federation.client.discovery import answer_raw
-from federation.client.protocol import ObjectList, Objects, PatchType, WatchBatch, WatchEvent, WatchEventType
-from federation.registry.kinds import KindInfo
-from federation.registry.options import DeleteOptions, ListOptions, WriteOptions
-from federation.registry.registry import Registry
+from federation.apimachinery.errors import ApiError, Bug, ClusterUnreachable
+from federation.apimachinery.resources import Object, Resource
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.semantics.kinds.kinds import KindInfo
+from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions, WriteOptions, own_user
+from federation.client.client import Client, Request, Watch, WatchEvent, WatchEventType
+from federation.client.localraw import get_raw
 
 _TYPES = {type_.value: type_ for type_ in WatchEventType}
 
 
-def _user() -> dict[str, Any]:
-    """Return whom admission is told about: this process itself, with every right."""
-    return {"username": "system:apiserver", "groups": ["system:masters", "system:authenticated"]}
-
-
-class LocalClient:
-    """The registry as a Kubernetes API. `user_agent` names the writer where no field manager is given."""
+class LocalTransport:
+    """The registry as a transport. `user_agent` names the field manager of writes that give none."""
 
     def __init__(self, registry: Registry, *, user_agent: str = "federation") -> None:
         self._registry = registry
@@ -37,168 +30,81 @@ class LocalClient:
         self._infos: dict[Resource, KindInfo] = {}
         self._generation = -1
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
-        """Return the object; NotFound when there is none."""
-        try:
-            return _parse(await self._registry.get(self._info(resource), namespace, name))
-        except StoreError as problem:
-            raise _unavailable(problem) from problem
-
-    async def list(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        limit: int = 0,
-        continue_token: str = "",
-    ) -> ObjectList:
-        """Return one page of the collection."""
-        options = ListOptions(
-            label_selector=label_selector, field_selector=field_selector, limit=limit, continue_token=continue_token
-        )
-        try:
-            page = await self._registry.list(self._info(resource), namespace, options)
-        except StoreError as problem:
-            raise _unavailable(problem) from problem
-        return ObjectList([_parse(item) for item in page.items], str(page.resource_version), page.continue_token)
-
-    async def create(self, resource: Resource, obj: Object, *, field_manager: str = "") -> Object:
-        """Create the object in its metadata.namespace and return it as stored."""
-        namespace = obj["metadata"].get("namespace", "") if resource.namespaced else ""
-        try:
-            return _parse(
-                await self._registry.create(self._info(resource), namespace, _copy(obj), self._writing(field_manager))
-            )
-        except StoreError as problem:
-            raise _unavailable(problem) from problem
-
-    async def update(
-        self, resource: Resource, obj: Object, *, subresource: str = "", field_manager: str = ""
-    ) -> Object:
-        """Replace the object, or its subresource."""
-        metadata = obj["metadata"]
-        namespace = metadata.get("namespace", "") if resource.namespaced else ""
-        try:
-            written, _ = await self._registry.update(
-                self._info(resource),
-                namespace,
-                metadata["name"],
-                _copy(obj),
-                self._writing(field_manager),
-                subresource=subresource,
-            )
-        except StoreError as problem:
-            raise _unavailable(problem) from problem
+    async def request(self, request: Request) -> Object:
+        """Call the registry's verb and return the parsed result."""
+        verb, resource, namespace, name, subresource = request[:5]
+        info, registry = self._info(resource), self._registry
+        if verb == "get":  # the most frequent verb, and the only one for which the dispatch is measurable
+            return _parse(await registry.get(info, namespace, name))
+        match verb:
+            case "patch" | "apply":
+                options = self._write_options(request)
+                written, _ = await registry.patch(
+                    info, namespace, name, request.content_type, request.body, options, subresource=subresource
+                )
+            case "list":
+                return await self._list(info, request)
+            case "create":
+                scope = namespace if resource.namespaced else ""
+                written = await registry.create(info, scope, _parse(request.body), self._write_options(request))
+            case "update":
+                scope = namespace if resource.namespaced else ""
+                obj, options = _parse(request.body), self._write_options(request)
+                written, _ = await registry.update(info, scope, name, obj, options, subresource=subresource)
+            case "delete":
+                await registry.delete(info, namespace, name, _delete_options(request))
+                return {}
+            case "watch":
+                raise Bug("a watch is a stream, not a request")
+            case _:
+                assert_never(verb)
         return _parse(written)
 
-    async def patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: bytes | Object | Objects,
-        *,
-        patch_type: PatchType,
-        namespace: str = "",
-        subresource: str = "",
-        field_manager: str = "",
-        force: bool = False,
-        dry_run: bool = False,
-    ) -> Object:
-        """Patch the object, or its subresource, and return it."""
-        data = body if isinstance(body, bytes) else orjson.dumps(body)
-        try:
-            written, _ = await self._registry.patch(
-                self._info(resource),
-                namespace,
-                name,
-                patch_type.value,
-                data,
-                self._writing(field_manager, force=force, dry_run=dry_run),
-                subresource=subresource,
-            )
-        except StoreError as problem:
-            raise _unavailable(problem) from problem
-        return _parse(written)
-
-    async def delete(
-        self,
-        resource: Resource,
-        name: str,
-        namespace: str = "",
-        *,
-        propagation_policy: str = "",
-        uid: str = "",
-        resource_version: str = "",
-        grace_period_s: int | None = None,
-    ) -> None:
-        """Ask for deletion, with preconditions."""
-        options = DeleteOptions(
-            user=_user,
-            propagation_policy=propagation_policy,
-            grace_period_s=grace_period_s,
-            uid=uid,
-            resource_version=resource_version,
-        )
-        try:
-            await self._registry.delete(self._info(resource), namespace, name, options)
-        except StoreError as problem:
-            raise _unavailable(problem) from problem
-
-    async def watch(
-        self,
-        resource: Resource,
-        namespace: str = "",
-        *,
-        resource_version: str,
-        label_selector: str = "",
-        field_selector: str = "",
-        timeout_s: int = 0,
-    ) -> AsyncIterator[WatchBatch]:
-        """Yield an empty batch, then batches of changes; Expired when the start is too old or we are too slow."""
+    async def stream(self, request: Request) -> Watch:
+        """Yield an empty batch, then batches of changes; Expired when the start is too old or the reader too slow."""
         options = ListOptions(
-            label_selector=label_selector,
-            field_selector=field_selector,
-            resource_version=resource_version,
+            label_selector=request.label_selector,
+            field_selector=request.field_selector,
+            resource_version=request.resource_version,
             allow_watch_bookmarks=True,
-            timeout_s=timeout_s,
+            timeout_s=request.timeout_s,
         )
-        batches = self._registry.watch(self._info(resource), namespace, options)
+        batches = self._registry.watch(self._info(request.resource), request.namespace, options)
         yield []
         try:
             async for batch in batches:
                 yield [WatchEvent(_TYPES[type_], _parse(value)) for type_, value in batch]
-        except StoreError as problem:
-            # As the server does: whatever happened to the stream, listing again is right.
-            raise Expired(f"the watch was ended by the store: {problem}") from problem
         finally:
-            if isinstance(batches, AsyncGenerator):
-                await batches.aclose()
+            await batches.aclose()
 
     async def raw(
         self,
         method: str,
         path: str,
-        *,
-        query: Mapping[str, str] | None = None,
-        body: Any = None,  # noqa: ARG002  # the protocol's; only GET is answered
-        timeout_s: float = 30.0,  # noqa: ARG002  # nothing here can hang
+        body: bytes | None,  # noqa: ARG002  # only GET is served
+        timeout_s: float,  # noqa: ARG002  # nothing here can hang
     ) -> tuple[int, bytes]:
-        """Answer health, version and discovery, and GET of objects; anything else is a 404 or 405 Status."""
+        """Serve health, version and discovery, and GET of objects; anything else is a 404 or 405 Status."""
         parts = urlsplit(path)
-        parameters = {**dict(parse_qsl(parts.query)), **(query or {})}
         try:
-            return 200, await answer_raw(self._registry, method, parts.path, parameters)
+            return 200, await get_raw(self._registry, method, parts.path, dict(parse_qsl(parts.query)))
         except ApiError as problem:
             return problem.code, orjson.dumps(problem.to_status())
-        except StoreError as problem:
-            failure = _unavailable(problem)
-            return failure.code, orjson.dumps(failure.to_status())
 
     async def close(self) -> None:
         """Refuse further calls."""
         self._is_closed = True
+
+    async def _list(self, info: KindInfo, request: Request) -> Object:
+        options = ListOptions(
+            label_selector=request.label_selector,
+            field_selector=request.field_selector,
+            limit=request.limit,
+            continue_token=request.continue_token,
+        )
+        page = await self._registry.list(info, request.namespace, options)
+        metadata = {"resourceVersion": str(page.resource_version), "continue": page.continue_token}
+        return {"metadata": metadata, "items": [_parse(item) for item in page.items]}
 
     def _info(self, resource: Resource) -> KindInfo:
         if self._is_closed:
@@ -212,22 +118,33 @@ class LocalClient:
             info = self._infos[resource] = kinds.lookup(resource.group, resource.version, resource.plural)
         return info
 
-    def _writing(self, field_manager: str, *, force: bool = False, dry_run: bool = False) -> WriteOptions:
+    def _write_options(self, request: Request) -> WriteOptions:
         return WriteOptions(
-            field_manager=field_manager, force=force, dry_run=dry_run, user_agent=self._user_agent, user=_user
+            field_manager=request.field_manager,
+            force=request.force,
+            dry_run=request.dry_run,
+            user_agent=self._user_agent,
+            user=own_user,
         )
+
+
+class LocalClient(Client):
+    """A client of a registry in the same process."""
+
+    def __init__(self, registry: Registry, *, user_agent: str = "federation") -> None:
+        super().__init__(LocalTransport(registry, user_agent=user_agent))
+
+
+def _delete_options(request: Request) -> DeleteOptions:
+    return DeleteOptions(
+        user=own_user,
+        propagation_policy=request.propagation_policy,
+        grace_period_s=request.grace_period_s,
+        uid=request.uid,
+        resource_version=request.resource_version,
+    )
 
 
 def _parse(value: bytes) -> Object:
     found: Object = orjson.loads(value)
     return found
-
-
-def _copy(obj: Object) -> Object:
-    """Return an object that the registry may keep and change."""
-    found: Object = orjson.loads(orjson.dumps(obj))
-    return found
-
-
-def _unavailable(problem: StoreError) -> ServiceUnavailable:
-    return ServiceUnavailable(f"the store does not answer: {problem}")

@@ -1,23 +1,28 @@
-"""The members' clients: one per joined cluster, made from its FederatedCluster and Secret, renewed when those change.
+"""Clients of the joined members: one per cluster, built from its FederatedCluster and Secret.
 
-`update` is told every state of both objects and compares connections: a changed endpoint, insecure flag or credential,
-inside the Secret too, replaces the connection behind the same client, so that nobody has to ask again. Old connections
-are closed by `run`. It watches nothing and does not decide who is joined: the cluster controller does both.
+`update` receives every state of both objects. When the endpoint, the insecure flag or a credential changed, it replaces
+the transport below the same client, so callers keep their client. `run` closes replaced transports. The pool watches
+nothing and does not decide membership: the cluster controller does.
 """
 
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
-from federation.api.resources import Object
-from federation.base.clock import Clock, SystemClock
-from federation.base.errors import ConfigurationError, NotFound
-from federation.client.connection import Connection, connection_from_secret
-from federation.client.guard import GuardedClient, GuardOptions
-from federation.client.http import HTTPClient, HTTPOptions
-from federation.client.protocol import Client
+from federation.apimachinery.clock import Clock, SystemClock
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.errors import ConfigurationError, NotFound
+from federation.apimachinery.resources import Object
+from federation.client.breaker import Breaker
+from federation.client.client import Client, Transport
+from federation.client.clustersecret import connection_from_secret
+from federation.client.guard import GuardedTransport, GuardOptions
+from federation.client.http import HTTPTransport
+from federation.client.identity import Identity, identity_of
+from federation.client.session import HTTPOptions
 
-Connect = Callable[[Connection], Client]
+Connect = Callable[[Connection], Transport]
 Listener = Callable[[str], None]
 
 
@@ -30,20 +35,22 @@ class PoolOptions:
 
 
 class ClusterPool:
-    """Clients by cluster name. `connect` makes the inner client of a connection; HTTP by default."""
+    """Clients by cluster name. `connect` makes the transport of a connection; HTTP by default."""
 
     def __init__(
         self, *, connect: Connect | None = None, clock: Clock | None = None, options: PoolOptions | None = None
     ) -> None:
         self._options = options or PoolOptions()
         self._clock = clock or SystemClock()
-        self._connect = connect or (lambda connection: HTTPClient(connection, self._options.http, clock=self._clock))
-        self._clients: dict[str, GuardedClient] = {}
+        self._connect = connect or (lambda connection: HTTPTransport(connection, self._options.http, clock=self._clock))
+        self._guards: dict[str, GuardedTransport] = {}
+        self._clients: dict[str, Client] = {}
         self._connections: dict[str, Connection] = {}
         self._problems: dict[str, str] = {}
+        self._identities: dict[str, Identity | None] = {}
         self._rebuilt: list[Listener] = []
         self._recovered: list[Listener] = []
-        self._retired: asyncio.Queue[Client] = asyncio.Queue()
+        self._retired: asyncio.Queue[Transport] = asyncio.Queue()
 
     @property
     def clusters(self) -> list[str]:
@@ -58,18 +65,31 @@ class ClusterPool:
             raise NotFound(problem or f'cluster "{cluster}" has no client')
         return client
 
+    def breaker(self, cluster: str) -> Breaker | None:
+        """Return the cluster's circuit breaker, a new one after its connection changed; None without a client."""
+        guard = self._guards.get(cluster)
+        return guard.breaker if guard is not None else None
+
+    async def check_identity(self, cluster: str) -> str:
+        """Check the cluster's identity if that is due, and return its uid; ClusterIdentityMismatch."""
+        guard = self._guards.get(cluster)
+        if guard is None:
+            return ""
+        await guard.check_identity()
+        return guard.cluster_uid
+
     def problem(self, cluster: str) -> str:
-        """Return why the newest endpoint and credentials cannot be used, "" when they can."""
+        """Return the reason why the newest endpoint or credentials cannot be used, "" when they can."""
         return self._problems.get(cluster, "")
 
     def connection(self, cluster: str) -> Connection | None:
-        """Return how the cluster is reached now."""
+        """Return the connection in use."""
         return self._connections.get(cluster)
 
     def update(self, cluster: Object, secret: Object | None, *, bootstrap: bool | None = None) -> bool:
-        """Bring the client of a FederatedCluster up to date and return whether it is new or changed.
+        """Update the client of a FederatedCluster and return whether its connection is new or changed.
 
-        When the new data is unusable the old client stays, and the ConfigurationError is raised and kept as `problem`.
+        When the new data is unusable, the old connection stays; the ConfigurationError is raised and kept as `problem`.
         """
         name = cluster["metadata"]["name"]
         try:
@@ -77,6 +97,9 @@ class ClusterPool:
                 wanted = ((cluster.get("spec") or {}).get("secretRef") or {}).get("name", "")
                 raise ConfigurationError(f'cluster {name}: spec.secretRef.name: Secret "{wanted}" does not exist')
             connection = connection_from_secret(cluster, secret, bootstrap=bootstrap)
+            self._identities[name] = identity_of(cluster)
+            if (guard := self._guards.get(name)) is not None:
+                guard.expect(self._identities[name])
             if self._connections.get(name) == connection:
                 self._problems.pop(name, None)
                 return False
@@ -88,42 +111,48 @@ class ClusterPool:
         return True
 
     def set_connection(self, cluster: str, connection: Connection) -> None:
-        """Make or renew the cluster's client."""
+        """Create the cluster's client, or replace its transport."""
         self._problems.pop(cluster, None)
         self._connections[cluster] = connection
-        self.set_client(cluster, self._connect(connection))
+        self.set_transport(cluster, self._connect(connection))
 
-    def set_client(self, cluster: str, inner: Client) -> None:
-        """Use `inner` for the cluster: limits, breaker and metrics are put around it."""
-        known = self._clients.get(cluster)
+    def set_transport(self, cluster: str, transport: Transport) -> None:
+        """Use the transport for the cluster, with limits, circuit breaker and metrics around it."""
+        known = self._guards.get(cluster)
+        if isinstance(transport, HTTPTransport):
+            transport.on_connected(partial(self._connected, cluster, transport))
         if known is None:
-            guarded = GuardedClient(cluster, inner, clock=self._clock, options=self._options.guard)
-            guarded.on_recovered(self._tell_recovered)
-            self._clients[cluster] = guarded
+            guard = GuardedTransport(cluster, transport, clock=self._clock, options=self._options.guard)
+            guard.on_recovered(self._notify_recovered)
+            guard.expect(self._identities.get(cluster))
+            self._guards[cluster] = guard
+            self._clients[cluster] = Client(guard)
             return
-        self._retired.put_nowait(known.replace(inner))
+        self._retired.put_nowait(known.replace(transport))
         for listener in list(self._rebuilt):
             listener(cluster)
 
     def remove(self, cluster: str) -> None:
-        """Forget the cluster; its connections are closed by `run`."""
+        """Remove the cluster; `run` closes its connections."""
         self._connections.pop(cluster, None)
         self._problems.pop(cluster, None)
-        client = self._clients.pop(cluster, None)
-        if client is not None:
-            self._retired.put_nowait(client)
+        self._clients.pop(cluster, None)
+        self._identities.pop(cluster, None)
+        guard = self._guards.pop(cluster, None)
+        if guard is not None:
+            self._retired.put_nowait(guard)
 
     def add_listener(self, on_rebuilt: Listener) -> Callable[[], None]:
-        """Call `on_rebuilt` with the name of each cluster whose connection was replaced. Returns how to end that."""
+        """Call `on_rebuilt` with the name of each cluster whose connection was replaced; the result ends that."""
         self._rebuilt.append(on_rebuilt)
         return lambda: self._rebuilt.remove(on_rebuilt) if on_rebuilt in self._rebuilt else None
 
     def add_recovery_listener(self, on_recovered: Listener) -> None:
-        """Call `on_recovered` with the name of each cluster that answers again after its circuit was open."""
+        """Call `on_recovered` with the name of each cluster whose circuit closes again."""
         self._recovered.append(on_recovered)
 
     async def run(self) -> None:
-        """Close replaced and removed clients until cancelled, and then all of them."""
+        """Close replaced and removed transports until cancelled, then all of them."""
         try:
             while True:
                 await (await self._retired.get()).close()
@@ -131,15 +160,21 @@ class ClusterPool:
             await self.close()
 
     async def close(self) -> None:
-        """Close every client; the pool is empty afterwards."""
-        clients: list[Client] = [*self._clients.values()]
+        """Close every transport and empty the pool."""
+        transports: list[Transport] = [*self._guards.values()]
         while not self._retired.empty():
-            clients.append(self._retired.get_nowait())
+            transports.append(self._retired.get_nowait())
+        self._guards.clear()
         self._clients.clear()
         self._connections.clear()
-        for client in clients:
-            await client.close()
+        for transport in transports:
+            await transport.close()
 
-    def _tell_recovered(self, cluster: str) -> None:
+    async def _connected(self, cluster: str, transport: Transport) -> None:
+        guard = self._guards.get(cluster)
+        if guard is not None and guard.uses(transport):
+            await guard.connected()
+
+    def _notify_recovered(self, cluster: str) -> None:
         for listener in list(self._recovered):
             listener(cluster)

@@ -1,35 +1,39 @@
-"""The transport below `HTTPClient`: one aiohttp session, credentials that expire, deadlines, errors translated.
+"""The HTTP session of one server: an aiohttp session, expiring credentials, deadlines and translated errors.
 
-Owns sockets and headers and nothing of Kubernetes' paths. A session is made at the first request and again when a
-credential plugin gives another client certificate. Deadlines are real time, because networks are.
+It owns sockets and headers and does not know Kubernetes' paths. It opens at the first request, and again when a
+credential plugin returns another client certificate. Deadlines use real time, as networks do. This is the only module
+of the client that sees aiohttp's exceptions.
 """
 
 import asyncio
 import io
 import ssl
 from base64 import b64encode
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from federation.base.clock import Clock, SystemClock
-from federation.base.errors import ClusterError, ClusterUnreachable, ConfigurationError, RequestTimeout
-from federation.client.connection import Connection
-from federation.client.kubeconfig import ask_plugin
+from federation.apimachinery.clock import Clock, SystemClock
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.errors import ClusterError, ClusterUnreachable, ConfigurationError, RequestTimeout
+from federation.client.body import read_body
+from federation.client.identity import is_checking
+from federation.client.kubeconfig import fetch_credentials
 
 _TOKEN_FILE_S = 60.0
-"""How long a token that was read from a file is used; Kubernetes replaces them long before they end."""
+"""How long a token from a file is used. Kubernetes replaces the file long before the token expires."""
 _EARLY_S = 30.0
-"""Credentials are renewed this long before their end."""
+"""Credentials are renewed this long before they expire."""
 _LARGE_BYTES = 1024 * 1024
-"""Bodies from this size on are sent in pieces, so that other tasks get a turn."""
+"""Bodies of this size and above are sent in chunks, so that they do not block the event loop."""
 _PLUGIN_S = 600.0
-"""How long a plugin's credentials are used when it does not say."""
+"""How long credentials of a plugin are used when it gives no expiry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,36 +41,39 @@ class HTTPOptions:
     """Limits of one client."""
 
     request_timeout_s: float = 30.0
-    """From the call to the last byte of the answer, waiting for a connection included; for watches, to their start."""
+    """From the call to the last byte of the answer, or to the start of a watch; includes the wait for a connection."""
     connections_max: int = 64
-    """Requests in flight, watches not counted."""
+    """Concurrent requests; watches are not counted."""
     keep_alive_s: float = 90.0
-    """How long an unused connection is kept: as Go's clients, below what servers keep."""
+    """How long an idle connection is kept: as in Go's clients, shorter than servers keep theirs."""
     watch_idle_timeout_s: float = 180.0
-    """A watch without a byte for this long is ended; servers send bookmarks about once a minute."""
-    watch_line_bytes_max: int = 64 * 1024 * 1024
-    """The longest event of a watch."""
+    """A watch ends after this long without a byte; servers send bookmarks about once a minute."""
+    response_bytes_max: int = 32 * 1024 * 1024
+    """The longest answer after decompression; a page of a list above it is requested again with fewer objects."""
+    watch_line_bytes_max: int = 8 * 1024 * 1024
+    """The longest event of a watch; servers store objects up to 1.5 MiB."""
     read_buffer_bytes: int = 256 * 1024
-    """Bytes of an answer that are buffered before the reader catches up."""
+    """Bytes of an answer that are buffered for a slow reader."""
     user_agent: str = "federation"
 
 
 class Stream:
-    """An answer that is still coming."""
+    """A response whose body is still arriving."""
 
-    def __init__(self, server: str, response: aiohttp.ClientResponse, timeout_s: float) -> None:
+    def __init__(self, server: str, response: aiohttp.ClientResponse, timeout_s: float, bytes_max: int) -> None:
         self.status = response.status
         self._server = server
         self._response = response
         self._timeout_s = timeout_s
+        self._bytes_max = bytes_max
 
     async def read(self) -> bytes:
         """Return the whole body."""
         async with asyncio.timeout(self._timeout_s):
-            return await self._response.read()
+            return await read_body(self._response, self._server, self._bytes_max)
 
     async def chunks(self, idle_timeout_s: float) -> AsyncIterator[bytes]:
-        """Yield bytes as they come until the end or until none came for `idle_timeout_s`."""
+        """Yield bytes as they arrive, until the end or until none arrived for `idle_timeout_s`."""
         loop = asyncio.get_running_loop()
         content = self._response.content
         while True:
@@ -84,7 +91,7 @@ class Stream:
 
 
 class Session:
-    """One server, one identity."""
+    """One server and one identity."""
 
     def __init__(self, connection: Connection, options: HTTPOptions, clock: Clock | None = None) -> None:
         self._connection = connection
@@ -99,6 +106,8 @@ class Session:
         self._renewing = asyncio.Lock()
         self._slots = asyncio.Semaphore(options.connections_max)
         self._base = connection.server.rstrip("/")
+        self.on_connected: Callable[[], Awaitable[None]] | None = None
+        """Called after each new connection, before a request is sent on it; an exception fails the request."""
 
     async def request(
         self,
@@ -113,7 +122,7 @@ class Session:
         """Send a request and return status code and body; ClusterUnreachable, RequestTimeout. `path` is encoded."""
         limit_s = timeout_s or self._options.request_timeout_s
         try:
-            async with asyncio.timeout(limit_s), self._slots:
+            async with asyncio.timeout(limit_s), nullcontext() if is_checking.get() else self._slots:
                 session = await self._ready()
                 headers = self._headers.copy()
                 if content_type:
@@ -128,7 +137,7 @@ class Session:
                     server_hostname=self._connection.tls_server_name or None,
                     proxy=self._connection.proxy_url or None,
                 ) as response:
-                    return response.status, await response.read()
+                    return response.status, await read_body(response, self._base, self._options.response_bytes_max)
         except TimeoutError as problem:
             raise RequestTimeout(f"{self._base} did not answer {method} within {limit_s:g} s") from problem
         except (aiohttp.ClientError, OSError, ValueError) as problem:
@@ -136,7 +145,7 @@ class Session:
 
     @asynccontextmanager
     async def stream(self, path: str) -> AsyncIterator[Stream]:
-        """Send a GET whose answer has no end, and give it out; errors of reading are translated too."""
+        """Send a GET with an endless response and yield the response; errors while reading are translated too."""
         limit_s = self._options.request_timeout_s
         response: aiohttp.ClientResponse | None = None
         try:
@@ -149,7 +158,7 @@ class Session:
                     server_hostname=self._connection.tls_server_name or None,
                     proxy=self._connection.proxy_url or None,
                 )
-            yield Stream(self._base, response, limit_s)
+            yield Stream(self._base, response, limit_s, self._options.response_bytes_max)
         except TimeoutError as problem:
             raise RequestTimeout(f"{self._base} did not begin a watch within {limit_s:g} s") from problem
         except (aiohttp.ClientError, OSError, ValueError) as problem:
@@ -178,9 +187,9 @@ class Session:
         return self._session
 
     async def _renew(self) -> None:
-        """Read or ask for credentials as needed, and make the session when there is none for them."""
+        """Read or fetch credentials, and open a session for them if there is none."""
         try:
-            credentials = await ask_plugin(self._connection)
+            credentials = await fetch_credentials(self._connection)
             found = credentials.connection
             token = found.token
             expires_s: float | None = None
@@ -207,17 +216,22 @@ class Session:
         ):
             return
         if self._session is not None:
-            self._retired.append(self._session)  # its watches go on until they end
+            self._retired.append(self._session)  # its watches continue until they end
         tls: ssl.SSLContext | bool = found.to_tls() or True
-        connector = aiohttp.TCPConnector(limit=0, ssl=tls, keepalive_timeout=self._options.keep_alive_s)
+        connector = _CheckedConnector(self._connected, limit=0, ssl=tls, keepalive_timeout=self._options.keep_alive_s)
         self._session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._options.request_timeout_s),
             skip_auto_headers=("User-Agent", "Content-Type"),
             read_bufsize=self._options.read_buffer_bytes,
+            auto_decompress=False,  # aiohttp decompresses without a limit; `read_body` has one
         )
         self._tls_for = found
+
+    async def _connected(self) -> None:
+        if self.on_connected is not None and not is_checking.get():
+            await self.on_connected()
 
     def _to_headers(self, found: Connection, token: str) -> CIMultiDict[str]:
         headers = CIMultiDict({"Accept": "application/json", "User-Agent": self._options.user_agent})
@@ -236,8 +250,26 @@ class Session:
         return ClusterUnreachable(f"{self._base}: {_describe(problem)}")
 
 
+class _CheckedConnector(aiohttp.TCPConnector):
+    """Awaits `check` after each new connection, and closes the connection if that raises."""
+
+    def __init__(self, check: Callable[[], Awaitable[None]], **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._check = check
+
+    async def _create_connection(self, *args: Any, **kwargs: Any) -> Any:
+        # A hook of aiohttp's trace configuration would leak the connection when it raises.
+        protocol = await super()._create_connection(*args, **kwargs)
+        try:
+            await self._check()
+        except BaseException:
+            protocol.close()
+            raise
+        return protocol
+
+
 def _describe(problem: Exception) -> str:
-    """Say what went wrong without the request, which may hold secrets."""
+    """Return the problem without the request, which can contain secrets."""
     if isinstance(problem, aiohttp.ClientConnectorCertificateError):
         inner = problem.certificate_error
         return f"its certificate is not trusted ({getattr(inner, 'verify_message', '') or inner})"

@@ -1,8 +1,7 @@
-"""May an object that was in a member before the federation came be taken over? (spec §10.4)
+"""Whether an object that existed in a member before the federation may be adopted (docs/reference/sync.md).
 
-Only when the user says so twice: conflict-resolution "adopt", and the cluster named by clusters-to-adopt. The internal
-variants of both annotations, which controllers set, win over the public ones. Pure; `executor.py` asks when a create
-finds something there.
+Adoption needs two annotations: conflict-resolution "adopt", and clusters-to-adopt that names the cluster. The internal
+variants, which controllers set, win over the public ones. Pure; `operations.py` calls it when a create finds an object.
 """
 
 import re
@@ -13,20 +12,21 @@ from typing import Any
 import orjson
 
 from federation.api import names
+from federation.apimachinery.errors import InvalidInput
 
 
-class AdoptionError(ValueError):
-    """The clusters-to-adopt annotation is no JSON object, or its regexp does not compile."""
+class AdoptionError(InvalidInput):
+    """The clusters-to-adopt annotation is not a JSON object, or its regexp does not compile."""
 
 
 def is_adoption_allowed(annotations: Mapping[str, str], cluster: str) -> bool:
-    """Say whether an existing object may be taken over in this cluster; AdoptionError when the annotation is bad."""
+    """Return True if an existing object in this cluster may be adopted; AdoptionError for a malformed annotation."""
     resolution = annotations.get(names.INTERNAL_CONFLICT_RESOLUTION) or annotations.get(names.CONFLICT_RESOLUTION)
     return resolution == "adopt" and is_cluster_to_adopt(annotations, cluster)
 
 
 def is_cluster_to_adopt(annotations: Mapping[str, str], cluster: str) -> bool:
-    """Say whether clusters-to-adopt names the cluster: in its list, or by its (unanchored) regexp."""
+    """Return True if clusters-to-adopt names the cluster, in its list or by its unanchored regexp."""
     text = annotations.get(names.INTERNAL_CLUSTERS_TO_ADOPT) or annotations.get(names.CLUSTERS_TO_ADOPT)
     if not text:
         return False

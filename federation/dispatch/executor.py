@@ -1,10 +1,9 @@
-"""Carries operations out, each member in its own lane, so that one that hangs costs the others nothing (D7, D9).
+"""Runs operations on members, with one bounded queue per member, so that a hanging member delays no other.
 
-A lane has a bounded queue, a limit of operations in flight, a deadline per operation and a circuit: after several
-operations in a row without any answer it opens, refuses everything at once, and asks the member for a sign of life in
-growing intervals; when one comes, the owners of what was refused are told. Operations of one object never overlap. The
-executor knows nothing of what an operation does (`operations.py`) or why (`plan.py`). It lives as long as the control
-plane.
+Each member has a limit of operations in flight and a deadline per operation. An operation that passes its deadline
+counts as a failure of the member's circuit breaker (`client/guard.py`); while that circuit is open, operations fail at
+once, and their owners are notified when it closes. Operations on one object never overlap. The content of an operation
+is in `operations.py`, the decision for it in `plan.py`.
 """
 
 import asyncio
@@ -12,17 +11,18 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
-from federation.base.clock import Clock
-from federation.base.errors import ApiError, ClusterError
-from federation.base.metrics import LATENCY_BUCKETS_S
-from federation.client.protocol import Client
-from federation.dispatch.ledger import MemberKey
-from federation.dispatch.operations import Outcome
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import NotFound
+from federation.apimachinery.metrics import LATENCY_BUCKETS_S
+from federation.client.breaker import Breaker
+from federation.client.client import Client
+from federation.dispatch.expectations import MemberKey
+from federation.dispatch.operations import Outcome, unanswered
 from federation.dispatch.status import ClusterStatus
 
 _log = structlog.get_logger(__name__)
@@ -32,34 +32,41 @@ _operations = Counter(
 _durations = Histogram(
     "federation_dispatch_operation_seconds", "Time in flight of an operation", ["cluster"], buckets=LATENCY_BUCKETS_S
 )
-_queued = Gauge("federation_dispatch_queue_length", "Operations that wait for their lane", ["cluster"])
-_circuits = Gauge("federation_dispatch_circuit_open", "1 while nothing is sent to the member", ["cluster"])
+_queued = Gauge("federation_dispatch_queue_length", "Operations that wait to be started", ["cluster"])
 
 Action = Callable[[Client], Awaitable[Outcome]]
 _ROUNDING_S = 1e-6
-"""Sums of floats may miss a deadline by their last digit."""
+"""Tolerance for sums of floats, which can miss a deadline by their last digit."""
 
-Clients = Callable[[str], Client | None]
-"""The client of a cluster, None when it is not (or no longer) a member."""
+
+class Connections(Protocol):
+    """Clients and circuit breakers of the members: a `ClusterPool` or `Members`."""
+
+    def client(self, cluster: str) -> Client:
+        """Return the cluster's client; NotFound when it is not a member."""
+        ...
+
+    def breaker(self, cluster: str) -> Breaker | None:
+        """Return the cluster's circuit breaker, None without a client."""
+        ...
+
+    def add_recovery_listener(self, on_recovered: Callable[[str], None]) -> None:
+        """Call the listener with the name of each cluster whose circuit closes again."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorOptions:
-    """Limits of each member's lane."""
+    """Limits per member."""
 
     in_flight_max: int = 12
-    """Operations on one member at the same time."""
+    """Concurrent operations on one member."""
     queue_length_max: int = 50_000
-    """Operations that wait for one member; more are refused and tried again later."""
+    """Operations that wait for one member; further ones fail and are retried later."""
     deadline_s: float = 10.0
-    """The longest one operation may be in flight; then it is cancelled and counts as unanswered."""
-    unanswered_max: int = 3
-    """Unanswered operations in a row that open the circuit."""
-    pause_s_min: float = 1.0
-    """Pause before the first sign of life is asked for; it doubles."""
-    pause_s_max: float = 15.0
+    """Longest time in flight; then the operation is cancelled and counts as unanswered."""
     slow_after_s: float = 0.7
-    """A lane whose oldest operation is in flight for longer is not waited for."""
+    """Reconciles stop waiting for a member whose oldest operation is in flight for longer."""
 
 
 class _Entry:
@@ -74,115 +81,108 @@ class _Entry:
         self.task: asyncio.Task[Outcome] | None = None
 
 
-class _Lane:
-    """One member's queue and what is in flight there."""
+class _Queue:
+    """Operations of one member: waiting and in flight."""
 
     def __init__(self, cluster: str) -> None:
         self.cluster = cluster
         self.waiting: deque[_Entry] = deque()
         self.entries: dict[MemberKey, _Entry] = {}
         self.in_flight: dict[MemberKey, _Entry] = {}
-        self.unanswered = 0
-        self.prober: asyncio.Task[None] | None = None
         self.refused: set[Hashable] = set()
+        """Owners to notify when the circuit closes."""
         self.results = {result: _operations.labels(cluster, result) for result in ("ok", "failed", "unanswered")}
         self.durations = _durations.labels(cluster)
         _queued.labels(cluster).set_function(lambda: len(self.waiting))
-        _circuits.labels(cluster).set_function(lambda: self.is_open)
-
-    @property
-    def is_open(self) -> bool:
-        """Whether nothing is sent to the member but the question whether it lives."""
-        return self.prober is not None
 
     @property
     def oldest_start_s(self) -> float | None:
-        """When the operation that is in flight longest was started."""
-        # In flight keeps the order of starting.
+        """Start time of the oldest operation in flight."""
+        # The dict keeps the order in which operations were started.
         return next((entry.started_s for entry in self.in_flight.values()), None)
 
 
 class Executor:
-    """Runs actions per member. `on_recovered` is told the owner of everything that failed for want of an answer, once
-    the member answers again.
+    """Runs operations per member.
+
+    `on_recovered` receives the owner of each operation that an open circuit refused, once the circuit closes.
     """
 
     def __init__(
         self,
-        clients: Clients,
+        connections: Connections,
         *,
         clock: Clock,
         options: ExecutorOptions | None = None,
         on_recovered: Callable[[Hashable], None] = lambda _: None,
     ) -> None:
         self.on_recovered = on_recovered
-        self._clients = clients
+        self._connections = connections
         self._clock = clock
         self._options = options or ExecutorOptions()
-        self._lanes: dict[str, _Lane] = {}
+        self._queues: dict[str, _Queue] = {}
         self._is_running = False
         self._busy = asyncio.Event()
+        connections.add_recovery_listener(self._recover)
 
-    def is_under_way(self, key: MemberKey) -> bool:
-        """Say whether an operation on this object waits or is in flight."""
-        lane = self._lanes.get(key.cluster)
-        return lane is not None and key in lane.entries
+    def is_pending(self, key: MemberKey) -> bool:
+        """Return True while an operation on this object waits or is in flight."""
+        queue = self._queues.get(key.cluster)
+        return queue is not None and key in queue.entries
 
     def is_slow(self, cluster: str) -> bool:
-        """Say whether waiting for this member is no use now: its circuit is open or its oldest operation hangs."""
-        lane = self._lanes.get(cluster)
-        if lane is None:
+        """Return True while waiting for this member is useless: its circuit is open or its oldest operation hangs."""
+        queue = self._queues.get(cluster)
+        if queue is None:
             return False
-        oldest_s = lane.oldest_start_s
-        return lane.is_open or (
+        oldest_s = queue.oldest_start_s
+        return self._is_open(cluster) or (
             oldest_s is not None and self._clock.monotonic() - oldest_s > self._options.slow_after_s
         )
 
     def submit(self, key: MemberKey, action: Action, *, owner: Hashable) -> "asyncio.Future[Outcome]":
-        """Queue an operation and return its outcome as a future; an operation under way on the object is returned
-        instead, so that two never overlap.
+        """Queue an operation and return the future of its outcome.
+
+        While an operation on the same object is pending, return that operation's future instead.
         """
-        lane = self._lanes.get(key.cluster)
-        if lane is None:
-            lane = self._lanes[key.cluster] = _Lane(key.cluster)
-        if (present := lane.entries.get(key)) is not None:
+        queue = self._queues.get(key.cluster)
+        if queue is None:
+            queue = self._queues[key.cluster] = _Queue(key.cluster)
+        if (present := queue.entries.get(key)) is not None:
             return present.future
         future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
-        if lane.is_open:
-            lane.refused.add(owner)
-            future.set_result(_unanswered("it has not answered lately"))
-        elif len(lane.waiting) >= self._options.queue_length_max:
-            future.set_result(_unanswered("too many operations wait for it"))
+        if self._is_open(key.cluster):
+            queue.refused.add(owner)
+            future.set_result(_no_answer("it has not answered lately"))
+        elif len(queue.waiting) >= self._options.queue_length_max:
+            future.set_result(_no_answer("too many operations wait for it"))
         else:
             entry = _Entry(key, action, owner, future)
-            lane.entries[key] = entry
-            # It counts as under way until its callbacks run, this one right before those that take the result down:
-            # whoever looked in between would see neither the operation nor what it did.
-            future.add_done_callback(partial(_leave, lane, entry))
-            lane.waiting.append(entry)
-            self._advance(lane)
+            queue.entries[key] = entry
+            # The operation stays pending until its callbacks run, this one first. Otherwise a reconcile in between
+            # would find neither a pending operation nor its recorded result, and would repeat it.
+            future.add_done_callback(partial(_remove, queue, entry))
+            queue.waiting.append(entry)
+            self._start_waiting(queue)
         return future
 
     def forget_cluster(self, cluster: str) -> None:
-        """Give up everything for a cluster that left, or whose client changed."""
-        lane = self._lanes.pop(cluster, None)
-        if lane is None:
+        """Fail all operations of a cluster that left or whose connection changed."""
+        queue = self._queues.pop(cluster, None)
+        if queue is None:
             return
-        for entry in list(lane.entries.values()):
-            self._settle(lane, entry, _unanswered("its connection was replaced"))
+        for entry in list(queue.entries.values()):
+            self._settle(queue, entry, _no_answer("its connection was replaced"))
             if entry.task is not None:
                 entry.task.cancel()
-        if lane.prober is not None:
-            lane.prober.cancel()
-        for owner in lane.refused:
-            self.on_recovered(owner)
+        self._notify(queue)
 
     async def run(self) -> None:
-        """Serve until cancelled; what was submitted before has waited until now."""
+        """Run operations until cancelled; those submitted earlier start now."""
         self._is_running = True
         try:
-            for lane in self._lanes.values():
-                self._advance(lane)
+            for queue in self._queues.values():
+                self._start_waiting(queue)
             await self._watch_deadlines()
         finally:
             self._is_running = False
@@ -190,97 +190,84 @@ class Executor:
 
     async def _stop(self) -> None:
         tasks: list[asyncio.Task[Any]] = []
-        for lane in self._lanes.values():
-            tasks += [entry.task for entry in lane.in_flight.values() if entry.task is not None]
-            if lane.prober is not None:
-                tasks.append(lane.prober)
-            for entry in lane.entries.values():
+        for queue in self._queues.values():
+            tasks += [entry.task for entry in queue.in_flight.values() if entry.task is not None]
+            for entry in queue.entries.values():
                 entry.future.cancel()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._lanes.clear()
+        self._queues.clear()
 
-    def _advance(self, lane: _Lane) -> None:
-        """Start what may start."""
-        while self._is_running and lane.waiting and len(lane.in_flight) < self._options.in_flight_max:
-            entry = lane.waiting.popleft()
+    def _start_waiting(self, queue: _Queue) -> None:
+        """Start waiting operations up to the limit, or fail all of them while the circuit is open."""
+        while self._is_running and queue.waiting and len(queue.in_flight) < self._options.in_flight_max:
+            entry = queue.waiting.popleft()
             if entry.future.done():
                 continue
-            client = self._clients(lane.cluster)
-            if client is None:
-                self._settle(lane, entry, Outcome(ClusterStatus.CLIENT_RETRIEVAL_FAILED, message="it is not a member"))
+            if self._is_open(queue.cluster):
+                self._settle(queue, entry, _no_answer("it has not answered lately"))
+                continue
+            try:
+                client = self._connections.client(queue.cluster)
+            except NotFound:
+                outcome = Outcome(ClusterStatus.CLIENT_RETRIEVAL_FAILED, message="it is not a member")
+                self._settle(queue, entry, outcome)
                 continue
             entry.started_s = self._clock.monotonic()
-            lane.in_flight[entry.key] = entry
+            queue.in_flight[entry.key] = entry
             entry.task = asyncio.ensure_future(_call(entry.action, client))
-            entry.task.add_done_callback(partial(self._finish, lane, entry))
+            entry.task.add_done_callback(partial(self._finish, queue, entry))
             self._busy.set()
 
-    def _finish(self, lane: _Lane, entry: _Entry, task: "asyncio.Task[Outcome]") -> None:
-        """End what a task did, unless its deadline ended it before."""
+    def _finish(self, queue: _Queue, entry: _Entry, task: "asyncio.Task[Outcome]") -> None:
+        """Settle an operation with its task's result; nothing changes if its deadline settled it first."""
         if task.cancelled():
             entry.future.cancel()
         elif (error := task.exception()) is not None:
-            # Not judged here: the reconcile that waits for the future gets it, and its loop logs it.
-            self._settle(lane, entry, error)
+            # Not logged here: the reconcile that awaits the future raises it, and the controller logs it.
+            self._settle(queue, entry, error)
         else:
-            self._settle(lane, entry, task.result())
-        self._advance(lane)
+            self._settle(queue, entry, task.result())
+        self._start_waiting(queue)
 
-    def _settle(self, lane: _Lane, entry: _Entry, result: Outcome | BaseException) -> None:
-        """End an operation and draw the conclusions for the lane; the first end counts."""
-        if lane.in_flight.pop(entry.key, None) is not None:
-            lane.durations.observe(self._clock.monotonic() - entry.started_s)
+    def _settle(self, queue: _Queue, entry: _Entry, result: Outcome | BaseException) -> None:
+        """Set an operation's result, unless it has one, and count it."""
+        if queue.in_flight.pop(entry.key, None) is not None:
+            queue.durations.observe(self._clock.monotonic() - entry.started_s)
         if entry.future.done():
             return
         if isinstance(result, BaseException):
-            lane.results["failed"].inc()
+            queue.results["failed"].inc()
             entry.future.set_exception(result)
             return
-        lane.results["unanswered" if result.is_unanswered else "ok" if result.is_ok else "failed"].inc()
+        queue.results["unanswered" if result.is_unanswered else "ok" if result.is_ok else "failed"].inc()
         entry.future.set_result(result)
-        if not result.is_unanswered:
-            lane.unanswered = 0
-            return
-        lane.unanswered += 1
-        if lane.unanswered >= self._options.unanswered_max:
-            self._open(lane)
-        if lane.is_open:
-            lane.refused.add(entry.owner)
+        if result.is_unanswered and self._is_open(queue.cluster):
+            queue.refused.add(entry.owner)
 
-    def _open(self, lane: _Lane) -> None:
-        """Stop sending, refuse what waits, and ask for signs of life."""
-        if lane.is_open or not self._is_running or self._lanes.get(lane.cluster) is not lane:
-            return
-        _log.info("member does not answer", cluster=lane.cluster, unanswered=lane.unanswered)
-        lane.prober = asyncio.ensure_future(self._probe(lane))
-        waiting, lane.waiting = lane.waiting, deque()
-        for entry in waiting:
-            self._settle(lane, entry, _unanswered("it has not answered lately"))
+    def _is_open(self, cluster: str) -> bool:
+        """Return True while the cluster's circuit refuses calls; once its pause is over, a probe may start."""
+        breaker = self._connections.breaker(cluster)
+        return breaker is not None and breaker.retry_in_s > 0
 
-    async def _probe(self, lane: _Lane) -> None:
-        """Ask for a sign of life in growing intervals until one comes, then close the circuit."""
-        pause_s = self._options.pause_s_min
-        while True:
-            await self._clock.sleep(pause_s)
-            pause_s = min(pause_s * 2, self._options.pause_s_max)
-            client = self._clients(lane.cluster)
-            if client is not None and await _is_alive(client, self._options.deadline_s):
-                break
-        lane.prober = None
-        lane.unanswered = 0
-        refused, lane.refused = lane.refused, set()
-        _log.info("member answers again", cluster=lane.cluster, waiting=len(refused))
+    def _recover(self, cluster: str) -> None:
+        queue = self._queues.get(cluster)
+        if queue is not None:
+            _log.info("member answers again", cluster=cluster, waiting=len(queue.refused))
+            self._notify(queue)
+
+    def _notify(self, queue: _Queue) -> None:
+        refused, queue.refused = queue.refused, set()
         for owner in refused:
             self.on_recovered(owner)
 
     async def _watch_deadlines(self) -> None:
-        """Give up operations that take too long. One sleeper for all: a timer per operation would cost more."""
+        """Cancel operations that pass their deadline. One sleeper serves all: a timer per operation costs more."""
         deadline_s = self._options.deadline_s
         while True:
             now_s = self._clock.monotonic()
-            starts = [start for lane in self._lanes.values() if (start := lane.oldest_start_s) is not None]
+            starts = [start for queue in self._queues.values() if (start := queue.oldest_start_s) is not None]
             if not starts:
                 self._busy.clear()
                 await self._busy.wait()
@@ -288,36 +275,29 @@ class Executor:
             if (left_s := min(starts) + deadline_s - now_s) > _ROUNDING_S:
                 await self._clock.sleep(left_s)
                 continue
-            for lane in list(self._lanes.values()):
-                self._expire(lane, now_s - deadline_s + _ROUNDING_S)
+            for queue in list(self._queues.values()):
+                self._expire(queue, now_s - deadline_s + _ROUNDING_S)
 
-    def _expire(self, lane: _Lane, started_before_s: float) -> None:
-        for entry in [entry for entry in lane.in_flight.values() if entry.started_s <= started_before_s]:
-            self._settle(lane, entry, _unanswered(f"it did not answer within {self._options.deadline_s:g} s"))
+    def _expire(self, queue: _Queue, started_before_s: float) -> None:
+        breaker = self._connections.breaker(queue.cluster)
+        for entry in [entry for entry in queue.in_flight.values() if entry.started_s <= started_before_s]:
+            if breaker is not None:
+                # The client sees only a cancellation, which says nothing about the member.
+                breaker.record_failure()
+            self._settle(queue, entry, _no_answer(f"it did not answer within {self._options.deadline_s:g} s"))
             if entry.task is not None:
                 entry.task.cancel()
-        self._advance(lane)
+        self._start_waiting(queue)
 
 
-def _leave(lane: _Lane, entry: _Entry, _: "asyncio.Future[Outcome]") -> None:
-    if lane.entries.get(entry.key) is entry:
-        del lane.entries[entry.key]
+def _remove(queue: _Queue, entry: _Entry, _: "asyncio.Future[Outcome]") -> None:
+    if queue.entries.get(entry.key) is entry:
+        del queue.entries[entry.key]
 
 
 async def _call(action: Action, client: Client) -> Outcome:
     return await action(client)
 
 
-async def _is_alive(client: Client, timeout_s: float) -> bool:
-    """Say whether the member gives any answer at all, be it a refusal."""
-    try:
-        await client.raw("GET", "/version", timeout_s=timeout_s)
-    except ApiError:
-        return True
-    except ClusterError:
-        return False
-    return True
-
-
-def _unanswered(why: str) -> Outcome:
-    return Outcome(ClusterStatus.UPDATE_TIMED_OUT, message=f"no answer from the cluster: {why}", is_unanswered=True)
+def _no_answer(reason: str) -> Outcome:
+    return unanswered(f"no answer from the cluster: {reason}")

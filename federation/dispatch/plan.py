@@ -1,10 +1,9 @@
-"""What to do in one cluster: a decision table over desired and observed state (spec §10.2 step 6).
+"""The operation for one object in one cluster: a decision table over desired and observed state.
 
-Pure, one cluster at a time: nothing here knows of other clusters, so a dead one can never change what happens in the
-others. `decide` chooses the operation, `is_converged` whether an update would change anything. The rows are
-KubeAdmiral's in their order, with one deliberate difference (D8): a cluster that is not ready and not selected any
-more, but may still hold the object, keeps its entry until it was seen without the object, where they forget it.
-Read `executor.py` next for who carries the operations out.
+Pure, one cluster at a time, so a dead cluster cannot change decisions for the others. `decide` chooses the operation;
+`is_converged` is True if an update would change nothing. The rows and their order are KubeAdmiral's, with one
+deliberate difference: a cluster that is not ready and no longer selected, but may still hold the object, keeps its
+status entry until it was observed without the object (docs/reference/sync.md). `executor.py` runs the operations.
 """
 
 from collections.abc import Mapping
@@ -14,12 +13,12 @@ from typing import Any
 
 from federation.api import names
 from federation.dispatch.status import ClusterStatus
-from federation.planning.drift import is_subset
-from federation.planning.memberobject import Rendered
+from federation.planning.rendering.drift import is_subset
+from federation.planning.rendering.memberobject import Rendered
 
 
 class Operation(StrEnum):
-    """What may be done to one object in one cluster; the value is the operation's part of event reasons."""
+    """Operations on one object in one cluster; the value is part of event reasons."""
 
     CREATE = "Create"
     UPDATE = "Update"
@@ -27,9 +26,25 @@ class Operation(StrEnum):
     RELEASE = "RemoveManagedLabelFrom"
 
 
+PENDING_STATUS = {
+    Operation.CREATE: ClusterStatus.PENDING_CREATE,
+    Operation.UPDATE: ClusterStatus.UPDATE_TIMED_OUT,
+    Operation.DELETE: ClusterStatus.WAITING_FOR_REMOVAL,
+    Operation.RELEASE: ClusterStatus.WAITING_FOR_REMOVAL,
+}
+"""The status of a cluster while an operation waits or is in flight."""
+TIMED_OUT_STATUS = {
+    Operation.CREATE: ClusterStatus.CREATION_TIMED_OUT,
+    Operation.UPDATE: ClusterStatus.UPDATE_TIMED_OUT,
+    Operation.DELETE: ClusterStatus.DELETION_TIMED_OUT,
+    Operation.RELEASE: ClusterStatus.LABEL_REMOVAL_TIMED_OUT,
+}
+"""The status of a cluster that did not answer an operation."""
+
+
 @dataclass(frozen=True, slots=True)
-class ClusterFacts:
-    """What a decision needs to know of a cluster. `joined`: it may hold objects of ours; `ready` implies it."""
+class ClusterState:
+    """A cluster's state. `joined` means that it may hold objects of ours; `ready` implies `joined`."""
 
     name: str
     ready: bool = True
@@ -40,8 +55,8 @@ class ClusterFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectFacts:
-    """What is known of the object in the cluster; `lookup_failed`: nothing, because there is no cache yet."""
+class ObservedObject:
+    """The object as observed in the cluster; `lookup_failed` means that there is no cache yet."""
 
     exists: bool = False
     terminating: bool = False
@@ -49,13 +64,13 @@ class ObjectFacts:
     lookup_failed: bool = False
 
 
-ABSENT = ObjectFacts()
-UNKNOWN = ObjectFacts(lookup_failed=True)
+ABSENT_OBJECT = ObservedObject()
+UNKNOWN_OBJECT = ObservedObject(lookup_failed=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An operation (None: nothing to do) and the status to record if it succeeds (None: no entry for the cluster)."""
+    """The operation (None for none) and the status to record if it succeeds (None for no entry of the cluster)."""
 
     operation: Operation | None
     status: ClusterStatus | None
@@ -66,10 +81,10 @@ _NOTHING = Decision(None, None)
 _FINALIZER_RECHECK_S = 10.0
 
 
-def decide(cluster: ClusterFacts, *, is_selected: bool, is_recorded: bool, observed: ObjectFacts) -> Decision:
-    """Return what to do in one cluster.
+def decide(cluster: ClusterState, *, is_selected: bool, is_recorded: bool, observed: ObservedObject) -> Decision:
+    """Return the decision for one cluster.
 
-    `is_recorded`: status or the departed-clusters annotation says that the cluster may hold the object.
+    `is_recorded` means that the status or the departed-clusters annotation names the cluster as a possible holder.
     """
     if not cluster.ready:
         return Decision(None, ClusterStatus.CLUSTER_NOT_READY) if is_selected or is_recorded else _NOTHING
@@ -88,7 +103,7 @@ def decide(cluster: ClusterFacts, *, is_selected: bool, is_recorded: bool, obser
     return Decision(Operation.UPDATE if exists else Operation.CREATE, ClusterStatus.OK)
 
 
-def _decide_unselected(cluster: ClusterFacts, *, exists: bool, terminating: bool) -> Decision:
+def _decide_unselected(cluster: ClusterState, *, exists: bool, terminating: bool) -> Decision:
     if not exists:
         return _NOTHING
     if terminating:
@@ -99,37 +114,37 @@ def _decide_unselected(cluster: ClusterFacts, *, exists: bool, terminating: bool
 
 
 class Removal(StrEnum):
-    """What happens to a member object when its federated object is deleted."""
+    """Treatment of a member object when its federated object is deleted."""
 
     DELETE = "delete"
     ORPHAN = "orphan"
 
 
 def decide_removal(federated_annotations: Mapping[str, str], member_annotations: Mapping[str, str]) -> Removal:
-    """Return whether the object is deleted, or stays without our label (annotation orphan, spec §10.8)."""
+    """Return DELETE, or ORPHAN to leave the object without our label (docs/reference/sync.md)."""
     orphan = federated_annotations.get(names.INTERNAL_ORPHAN) or federated_annotations.get(names.ORPHAN)
     if orphan == "all" or (orphan == "adopted" and member_annotations.get(names.ADOPTED) == "true"):
         return Removal.ORPHAN
     return Removal.DELETE
 
 
-def is_managed_refused(live: Mapping[str, Any]) -> bool:
-    """Say whether the member's administrator refuses management of this object (managed label "false")."""
+def is_management_disabled(live: Mapping[str, Any]) -> bool:
+    """Return True if the member's administrator set the managed label to "false"."""
     return bool((live["metadata"].get("labels") or {}).get(names.MANAGED_LABEL) == "false")
 
 
 def is_converged(desired: Rendered, wanted: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
-    """Say whether an apply would change nothing: made from the same content, and still holding all of it.
+    """Return True if an apply would change nothing.
 
-    `wanted` is `desired.object` after retention. The hash alone would miss edits made in the member, the comparison
-    alone would miss fields that left the template.
+    `wanted` is `desired.object` after retention. The hash alone misses edits made in the member; the comparison alone
+    misses fields that left the template.
     """
     annotations = live["metadata"].get("annotations") or {}
     return annotations.get(names.TEMPLATE_HASH) == desired.hash and is_subset(wanted, live)
 
 
-def is_other_derived_service(federated: Mapping[str, str], live: Mapping[str, Any]) -> bool:
-    """Say whether exactly one of the two is a Service derived from a ServiceImport: then they only share a name.
+def is_name_collision(federated: Mapping[str, str], live: Mapping[str, Any]) -> bool:
+    """Return True if exactly one of the two is a Service derived from a ServiceImport; they only share a name then.
 
     `federated` are the annotations of the federated object.
     """

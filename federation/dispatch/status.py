@@ -1,9 +1,8 @@
-"""The status of a federated object: what each cluster holds, and whether everything is propagated (spec §10.7).
+"""The status of a federated object: its state per cluster, and the Propagated condition.
 
-`ClusterStatus` is the closed set of words; `plan_status` computes the next status and says whether it has to be
-written. Pure. Two words differ from KubeAdmiral in when they are used: a cluster that is not ready and not selected any
-more keeps its entry (they forget it and leak the object), and an operation that is still under way is PendingCreate or
-UpdateTimedOut and not OK. Read `plan.py` for who chooses the word.
+`ClusterStatus` is the closed set of values; `plan_status` computes the next status and returns None when nothing
+changes. Pure. Two values are used differently than in KubeAdmiral: a cluster that is not ready and no longer selected
+keeps its entry, and a pending operation is PendingCreate or UpdateTimedOut instead of OK (docs/reference/sync.md).
 """
 
 from collections.abc import Mapping
@@ -11,8 +10,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from federation.api import conditions, names
-from federation.base.clock import to_rfc3339
+from federation.api import names
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import to_rfc3339
+from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.federatedobject.placements import effective_placement
 
 
 class ClusterStatus(StrEnum):
@@ -48,8 +50,35 @@ def clusters_of(federated: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     return {entry["cluster"]: entry for entry in (federated.get("status") or {}).get("clusters") or ()}
 
 
+def is_fully_observed(
+    source: Mapping[str, Any], federated: Mapping[str, Any], members: Mapping[str, Mapping[str, Any]]
+) -> bool:
+    """Return True if all clusters have the source's newest generation and their controllers have observed it.
+
+    `members` are the member objects by cluster.
+    """
+    metadata, status = federated["metadata"], federated.get("status") or {}
+    template_generation = (federated["spec"]["template"].get("metadata") or {}).get("generation")
+    if template_generation != source["metadata"].get("generation"):
+        return False
+    if status.get("syncedGeneration") != metadata.get("generation"):
+        return False
+    if not pendingcontrollers.is_ready_for_dispatch(federated):
+        return False
+    clusters = clusters_of(federated)
+    return effective_placement(federated) <= clusters.keys() and all(
+        entry.get("status") == ClusterStatus.OK
+        and _observed_generation(members.get(name)) >= int(entry.get("lastObservedGeneration") or 0)
+        for name, entry in clusters.items()
+    )
+
+
+def _observed_generation(member: Mapping[str, Any] | None) -> int:
+    return int(((member or {}).get("status") or {}).get("observedGeneration") or 0)
+
+
 def reason_of(statuses: Mapping[str, str], reason: str = "") -> str:
-    """Return the Propagated condition's reason: the given one, else CheckClusters unless every cluster is OK."""
+    """Return the reason of the Propagated condition: the given one, else CheckClusters unless every cluster is OK."""
     if reason:
         return reason
     return "" if all(status == ClusterStatus.OK for status in statuses.values()) else names.REASON_CHECK_CLUSTERS
@@ -66,10 +95,10 @@ def plan_status(
     message: str = "",
     resources_updated: bool = False,
 ) -> dict[str, Any] | None:
-    """Return the fields of the next status, None when the present one says it all already.
+    """Return the fields of the next status, None when the current status is equal.
 
-    `statuses` and `generations` (a member object's generation, 0 when unknown) are by cluster. The result holds
-    syncedGeneration, clusters and the complete list of conditions: a merge patch replaces lists as a whole.
+    `statuses` and `generations` (of the member objects, 0 when unknown) are by cluster. The result contains
+    syncedGeneration, clusters and all conditions, because a merge patch replaces lists.
     """
     clusters = [
         {"cluster": name, "status": str(statuses[name]), "lastObservedGeneration": generations.get(name, 0)}
@@ -108,7 +137,7 @@ def _normalised(clusters: Any) -> list[dict[str, Any]]:
 def _next_condition(
     old: Mapping[str, Any] | None, reason: str, message: str, *, stamp: str, is_refreshed: bool
 ) -> dict[str, Any] | None:
-    """Return the new Propagated condition, None when the old one stays; a new reason is a transition too."""
+    """Return the new Propagated condition, None when the old one stays. A changed reason counts as a transition."""
     status = "False" if reason else "True"
     is_transition = old is None or old.get("status") != status or old.get("reason", "") != reason
     if old is not None and not is_transition and not is_refreshed and old.get("message", "") == message:

@@ -1,9 +1,8 @@
 """The reconcile loop: the one place that owns retry, back-off, deadlines, outcome metrics and the line in the log.
 
-A controller is a queue, some workers and a function `reconcile(key) -> Result`. What to do is the function's business;
-what an outcome *means* is decided here: a conflict is tried again soon and silently, a retryable error backs off,
-anything else is logged with its trace, counted and backs off too. Constructors start nothing; `run()` works until
-cancelled.
+A controller is a queue, some workers and a function `reconcile(key) -> Result`. The outcome decides the retry: a
+conflict is retried soon and silently, a retryable error backs off, any other error is logged with its trace and backs
+off too. Constructors start nothing; `run()` runs until cancelled.
 """
 
 import asyncio
@@ -17,9 +16,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
-from federation.base.clock import Clock, SystemClock
-from federation.base.errors import AlreadyExists, ApiError, Conflict, FederationError
-from federation.base.metrics import LATENCY_BUCKETS_S
+from federation.apimachinery.clock import Clock, SystemClock
+from federation.apimachinery.errors import AlreadyExists, ApiError, Conflict, FederationError
+from federation.apimachinery.metrics import LATENCY_BUCKETS_S
 from federation.runtime.workqueue import Jitter, QueueOptions, WorkQueue
 
 _log = structlog.get_logger(__name__)
@@ -50,7 +49,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a reconcile ended well. `requeue_after_s` asks for another run in that many seconds, whatever happens."""
+    """The result of a successful reconcile. `requeue_after_s` requeues the key after that time."""
 
     requeue_after_s: float | None = None
 
@@ -69,18 +68,18 @@ class ControllerOptions:
     """Limits of one controller."""
 
     reconcile_timeout_s: float = 30.0
-    """The longest a reconcile may take; then it is cancelled and counts as a failure."""
+    """Deadline of a reconcile; then it is cancelled and counts as a failure."""
     conflict_backoff_s_max: float = 1.0
-    """Conflicts are cured by reading again: they never wait longer than this."""
+    """Longest back-off after a conflict: a new read resolves it."""
     slice_s: float = 0.005
-    """Workers give way to the rest of the process at least this often, also when no reconcile awaits anything."""
+    """Workers yield to the event loop at least this often, even if no reconcile awaits anything."""
     slice_items_max: int = 64
     """The same, counted in reconciles."""
     queue: QueueOptions = field(default_factory=QueueOptions)
 
 
 class _Worker:
-    """One loop's current work, as the watchdog sees it."""
+    """The current reconcile of one worker, for the deadline watcher."""
 
     __slots__ = ("is_expired", "started_s", "task")
 
@@ -93,8 +92,8 @@ class _Worker:
 class Controller(Generic[K]):
     """Runs `reconcile` for queued keys with `workers` tasks at a time, never twice at once for the same key.
 
-    `resync` names every key that exists; it is asked after the queue had to refuse keys, so that none is lost.
-    `priority_of` says how urgent a key is that is queued again because of how its reconcile ended.
+    `resync` returns every existing key; it is called after the queue refused keys, so that none is lost.
+    `priority_of` returns the priority of a key that its own reconcile requeues.
     """
 
     def __init__(
@@ -126,22 +125,22 @@ class Controller(Generic[K]):
 
     @property
     def active(self) -> int:
-        """How many workers run a reconcile now."""
+        """The number of running reconciles."""
         return sum(worker.started_s is not None for worker in self._workers)
 
     def enqueue(self, key: K, *, after_s: float = 0.0, priority: int = 0) -> None:
-        """Ask for a reconcile of the key now, or in `after_s` seconds."""
+        """Queue the key now, or in `after_s` seconds."""
         if after_s > 0:
             self.queue.add_after(key, after_s, priority)
         else:
             self.queue.add(key, priority)
 
     async def wait_idle(self) -> None:
-        """Return as soon as no key waits and none runs; delayed keys do not count."""
+        """Wait until no key is queued or running; delayed keys do not count."""
         await self.queue.wait_idle()
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Run until cancelled."""
         self._log = _log.bind(controller=self.name)
         async with asyncio.TaskGroup() as group:
             group.create_task(self.queue.run(), name=f"{self.name}-timers")
@@ -181,7 +180,7 @@ class Controller(Generic[K]):
                 raise
             delay_s = self.queue.add_rate_limited(key, priority=self._priority_of(key))
             outcome, error = "timeout", f"took longer than {self._options.reconcile_timeout_s:g} s"
-        except Exception as failure:  # noqa: BLE001  # one of the two places that may (STYLE 22): logs, counts, decides
+        except Exception as failure:  # noqa: BLE001  # one of the two places that may: logs, counts, decides
             outcome, delay_s = self._fail(key, failure)
             error = "" if outcome == "failed" else str(failure)
         else:
@@ -190,8 +189,8 @@ class Controller(Generic[K]):
         self._counts[outcome].inc()
         self._durations.observe(self._clock.monotonic() - started_s)
         if error:
-            say = self._log.debug if outcome == "conflict" else self._log.info
-            say("reconcile failed", key=str(key), outcome=outcome, error=error, retry_in_s=round(delay_s, 3))
+            log = self._log.debug if outcome == "conflict" else self._log.info
+            log("reconcile failed", key=str(key), outcome=outcome, error=error, retry_in_s=round(delay_s, 3))
 
     def _succeed(self, key: K, result: Result, started_s: float) -> None:
         self.queue.forget(key)
@@ -244,12 +243,12 @@ class Controller(Generic[K]):
             if oldest is None:
                 self._busy.clear()
                 await self._busy.wait()
-                oldest, now = 0.0, 0.0  # what has just begun, and whatever follows it, has the whole time
+                oldest, now = 0.0, 0.0  # no reconcile runs; any that starts now has the whole timeout
             await self._clock.sleep(oldest + timeout_s - now)
 
 
 def _retry_after_s(failure: FederationError) -> float:
-    """Return how long a server asked us to stay away, 0 when it did not."""
+    """Return the retry delay that the server requested, 0 for none."""
     if isinstance(failure, ApiError):
         with contextlib.suppress(TypeError, ValueError):
             return min(float(failure.details.get("retryAfterSeconds") or 0), 60.0)

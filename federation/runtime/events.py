@@ -1,10 +1,9 @@
-"""Kubernetes Events: what the product tells users about their objects.
+"""Kubernetes Events: reports to users about their objects.
 
-`event` never blocks and never raises: it puts a report into a bounded queue that `run` writes to the host. The same
-report (object, type, reason, message) seen again raises the count of the Event that is there instead of adding one, and
-reports of an object that differ in nothing but their message become one Event after the tenth, as with client-go. A
-report about a federated object is written for its source object too, which is the one that the user looks at (spec
-§2.3). Metrics and logs tell operators; nothing here does.
+`event` never blocks and never raises: it puts a report into a bounded queue that `run` writes to the host. A repeated
+report (same object, type, reason and message) raises the count of the existing Event. From the eleventh message on,
+reports that differ only in their message share one Event, as in client-go. A report about a federated object is
+written for its source object too, which the user knows (docs/reference/federation.md).
 """
 
 import asyncio
@@ -18,10 +17,12 @@ from typing import Any, NamedTuple, Protocol
 import structlog
 from prometheus_client import Counter
 
-from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, EVENTS, FEDERATED_OBJECTS, Object
-from federation.base.clock import Clock, SystemClock, to_rfc3339
-from federation.base.errors import ApiError, ClusterError, NotFound
-from federation.client.protocol import Client, PatchType
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
+from federation.apimachinery.clock import Clock, SystemClock, to_rfc3339
+from federation.apimachinery.errors import ApiError, ClusterError, NotFound
+from federation.apimachinery.ownerreferences import owner_references
+from federation.apimachinery.resources import EVENTS, Object
+from federation.client.client import Client, PatchType
 
 _log = structlog.get_logger(__name__)
 _written = Counter("federation_runtime_events_written_total", "Events created or counted up", ["type"])
@@ -29,7 +30,7 @@ _dropped = Counter("federation_runtime_events_dropped_total", "Events lost: queu
 
 NORMAL, WARNING = "Normal", "Warning"
 MESSAGE_LENGTH_MAX = 1024
-"""Kubernetes refuses longer messages."""
+"""Kubernetes rejects longer messages."""
 _COMBINED = "(combined from similar events): "
 _FEDERATED_KINDS = frozenset((FEDERATED_OBJECTS.kind, CLUSTER_FEDERATED_OBJECTS.kind))
 
@@ -41,17 +42,17 @@ class EventOptions:
     queue_max: int = 4096
     """Distinct reports that wait to be written; more are dropped and counted."""
     writes_max: int = 16
-    """Reports that are written at the same time: one commit of the store takes all of them."""
+    """Concurrent writes: one commit of the store takes all of them."""
     remembered_max: int = 4096
     """Written Events that can still be counted up."""
     remembered_s: float = 600.0
     """After this long without a repetition a report becomes a new Event."""
     similar_max: int = 10
-    """Messages that an object may have under one reason before further ones share one Event, as in client-go."""
+    """Distinct messages per object and reason before further ones share one Event, as in client-go."""
 
 
 class Recorder(Protocol):
-    """What a controller needs to report."""
+    """Records events; the part of `EventRecorder` that controllers use."""
 
     def event(self, obj: Object, type_: str, reason: str, message: str) -> None:
         """Report about the object: type_ is Normal or Warning, reason CamelCase. Never blocks, never raises."""
@@ -59,7 +60,7 @@ class Recorder(Protocol):
 
 
 class _Report(NamedTuple):
-    """What makes two reports the same."""
+    """The identity of a report; equal reports share an Event."""
 
     api_version: str
     kind: str
@@ -73,7 +74,7 @@ class _Report(NamedTuple):
 
 @dataclass(slots=True)
 class _Waiting:
-    """A report in the queue: how often, and when first and last."""
+    """A queued report: its count, and its first and last time."""
 
     count: int
     first: datetime
@@ -95,7 +96,7 @@ class _Written:
 
 @dataclass(slots=True)
 class _Similar:
-    """The messages of reports that are otherwise the same, no more than tell whether they are too many."""
+    """Messages of reports that are otherwise equal, up to one more than the limit."""
 
     messages: set[str]
     last: datetime
@@ -125,9 +126,10 @@ class EventRecorder:
         self._sequence = itertools.count()
 
     def event(self, obj: Object, type_: str, reason: str, message: str) -> None:
-        """Report about the object; what is said of a federated object is said of its source.
+        """Report about the object, or about its source if it is a federated object.
 
-        Warnings stand on both. What went well is told to users only: it is the common case, and every event is a write.
+        Warnings are written for both. Normal events are written for the source only: they are frequent, and each is a
+        write.
         """
         text = message if len(message) <= MESSAGE_LENGTH_MAX else message[: MESSAGE_LENGTH_MAX - 1] + "…"
         namespace = str((obj.get("metadata") or {}).get("namespace", ""))
@@ -169,7 +171,7 @@ class EventRecorder:
     def _put(self, report: _Report, resource_version: str) -> None:
         now = self._clock.now()
         message = report.message
-        if self._are_too_many(report, now):
+        if self._exceeds_similar(report, now):
             report, message = report._replace(message=_COMBINED), (_COMBINED + message)[:MESSAGE_LENGTH_MAX]
         waiting = self._queue.get(report)
         if waiting is not None:
@@ -184,8 +186,8 @@ class EventRecorder:
         self._idle.clear()
         self._arrived.set()
 
-    def _are_too_many(self, report: _Report, now: datetime) -> bool:
-        """Tell whether a report differs from too many others in nothing but its message."""
+    def _exceeds_similar(self, report: _Report, now: datetime) -> bool:
+        """Record the message; return whether too many reports differ only in their message."""
         key = report._replace(message="")
         similar = self._similar.get(key)
         if similar is None or (now - similar.last).total_seconds() > self._options.remembered_s:
@@ -236,7 +238,7 @@ class EventRecorder:
             "namespace": report.namespace,
         }
         # client-go's form: the object's name and a hexadecimal time in nanoseconds, here with a sequence number so that
-        # two events of one moment differ also on a clock that stands still.
+        # two events at the same time differ, also on a virtual clock.
         nanoseconds = int(waiting.first.timestamp() * 1_000_000) * 1_000 + next(self._sequence) % 1_000
         return {
             "apiVersion": EVENTS.api_version,
@@ -258,7 +260,7 @@ class EventRecorder:
 def source_of(federated: Object) -> Mapping[str, Any] | None:
     """Return the owner reference to the source of a federated object: the controller one of the template's kind."""
     template = (federated.get("spec") or {}).get("template") or {}
-    for reference in (federated.get("metadata") or {}).get("ownerReferences") or ():
+    for reference in owner_references(federated.get("metadata") or {}):
         same_kind = not template or (reference.get("apiVersion"), reference.get("kind")) == (
             template.get("apiVersion"),
             template.get("kind"),

@@ -1,8 +1,9 @@
 """The live map of federated types: which kinds are federated now, and how.
 
-It follows the FederatedTypeConfigs of the host through an informer and an injected `parse` function, and tells
-listeners about types that come, change and go. One type per group, version and kind: of several configurations the one
-whose name sorts first holds, and the others take over when it goes. Lives as long as the control plane.
+It follows the FederatedTypeConfigs of the host through an informer and an injected `parse` function, and notifies
+listeners of types that are added, changed and removed. One type per group, version and kind: of several configurations
+the one whose name sorts first is in force, and the next one replaces it when it is deleted. Lives as long as the
+control plane.
 """
 
 from collections.abc import Callable
@@ -10,7 +11,8 @@ from collections.abc import Callable
 import structlog
 
 from federation.api.federatedtype import FederatedType, template_problem
-from federation.api.resources import FEDERATED_TYPE_CONFIGS, Object, Resource
+from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.apimachinery.resources import Object, Resource
 from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
 
@@ -46,7 +48,7 @@ class FederatedTypes:
         return self._in_force.get((group, version, kind))
 
     def for_federated(self, federated: Object) -> FederatedType | None:
-        """Return the type of a federated object's template; None when it has none, or nobody could say what it is."""
+        """Return the type of a federated object's template; None if not federated or the template is malformed."""
         if template_problem(federated):
             return None
         return self.for_object((federated.get("spec") or {}).get("template") or {})
@@ -109,10 +111,10 @@ class FederatedTypes:
                 self._invalid[name] = str(problem)
                 _log.info("federated type ignored", name=name, error=str(problem))
         for key in {type_.key for type_ in (before, after) if type_ is not None}:
-            self._settle(key)
+            self._choose(key)
 
-    def _settle(self, key: GVK) -> None:
-        """Put in force what holds for the kind now, and tell the listeners when that changed."""
+    def _choose(self, key: GVK) -> None:
+        """Choose the configuration in force for the kind, and notify the listeners when it changes."""
         candidates = [type_ for type_ in self._parsed.values() if type_.key == key]
         current, wanted = self._in_force.get(key), min(candidates, key=lambda type_: type_.name, default=None)
         if current == wanted:

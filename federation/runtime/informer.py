@@ -17,11 +17,21 @@ from dataclasses import dataclass
 import structlog
 from prometheus_client import Counter, Gauge
 
-from federation.api.resources import Object, Resource
-from federation.base.clock import Clock, SystemClock
-from federation.base.errors import ApiError, BadRequest, ClusterError, Expired, Timeout
-from federation.client.protocol import Client, Objects, WatchBatch, WatchEventType
-from federation.runtime.cache import Cache, CacheKey, cache_key
+from federation.apimachinery.clock import Clock, SystemClock
+from federation.apimachinery.errors import (
+    ApiError,
+    BadRequest,
+    ClusterError,
+    ClusterLimitExceeded,
+    ClusterUnreachable,
+    Expired,
+    RequestTimeout,
+    Timeout,
+)
+from federation.apimachinery.resources import Object, Resource
+from federation.client.client import Client, Objects, WatchBatch, WatchEventType
+from federation.runtime.admittance import Admittance, CacheBudget, Transform, is_storable
+from federation.runtime.indexer import Cache, CacheKey, cache_key
 from federation.runtime.workqueue import Jitter
 
 _log = structlog.get_logger(__name__)
@@ -37,12 +47,12 @@ _handler_failures = Counter(
 _objects = Gauge("federation_runtime_informer_objects", "Objects in the cache", ["cluster", "resource"])
 
 Handler = Callable[[Object | None, Object | None], None]
-"""Told `(None, new)` for an add, `(old, new)` for an update, `(old, None)` for a delete with the last state."""
-Transform = Callable[[Object], Object]
-"""Returns what to keep of an object: at least metadata's name, namespace, resourceVersion. May change its argument."""
+"""Called with `(None, new)` for an add, `(old, new)` for an update, `(old, None)` for a delete with the last state."""
 
 _HEALTHY_S = 1.0
 """A watch that lasted this long ended well, also when nothing happened in it."""
+_DIGITS_MAX = 100
+"""A resourceVersion with more digits is none."""
 _SLICE = 256
 """Events applied before other tasks get a turn."""
 
@@ -53,6 +63,10 @@ class InformerOptions:
 
     page_size: int = 500
     """Objects per list request."""
+    list_pages_max: int = 0
+    """Pages of one list; 0 for no limit, as for the host."""
+    list_objects_max: int = 0
+    """Objects of one list, and in the cache; 0 for no limit, as for the host."""
     backoff_s_min: float = 0.1
     """The first pause after a failed list or watch; it doubles with each further failure."""
     backoff_s_max: float = 30.0
@@ -76,6 +90,7 @@ class Informer:
         cluster: str = "",
         options: InformerOptions | None = None,
         jitter: Jitter = random.random,
+        budget: CacheBudget | None = None,
     ) -> None:
         self.resource = resource
         self.namespace = namespace
@@ -87,11 +102,18 @@ class Informer:
         """The last list or watch is healthy: what the cache holds is current."""
         self._client = client
         self._field_selector = field_selector
-        self._transform = transform
         self._clock = clock or SystemClock()
         self._options = options or InformerOptions()
         self._jitter = jitter
         self._cache = Cache()
+        self._admittance = Admittance(
+            cluster,
+            resource,
+            transform,
+            budget,
+            pages_max=(options or InformerOptions()).list_pages_max,
+            objects_max=(options or InformerOptions()).list_objects_max,
+        )
         self._handlers: list[Handler] = []
         self._revision = ""
         self._must_list = True
@@ -107,6 +129,15 @@ class Informer:
         self._failed, self._handler_failed = _failures.labels(*labels), _handler_failures.labels(*labels)
         cache = weakref.ref(self._cache)
         _objects.labels(*labels).set_function(lambda: len(cache() or ()))
+
+    @property
+    def limit_exceeded(self) -> str:
+        """The limit that the last list or watch exceeded, as a message; "" after a complete list."""
+        return self._admittance.exceeded
+
+    def release(self) -> None:
+        """Return the memory of the cache to the budget; the informer must not run any more."""
+        self._admittance.forget_all()
 
     # -- reading
 
@@ -135,7 +166,7 @@ class Informer:
         return self._revision
 
     def has_seen(self, resource_version: str) -> bool:
-        """Say whether the cache has reached the revision, which a write of this collection returned."""
+        """Return whether the cache has reached the revision that a write of this collection returned."""
         return _number(self._revision) >= _number(resource_version)
 
     async def wait_for(self, resource_version: str, timeout_s: float = 5.0) -> bool:
@@ -191,7 +222,11 @@ class Informer:
         while True:
             progress, started_s = self._progress, self._clock.monotonic()
             failure = await self._follow()
-            if self._progress != progress or self._clock.monotonic() - started_s >= _HEALTHY_S:
+            # A server that answers nonsense may have sent much of it: only a lost connection is retried soon.
+            is_usable = not isinstance(failure, ClusterError) or isinstance(
+                failure, ClusterUnreachable | RequestTimeout
+            )
+            if is_usable and (self._progress != progress or self._clock.monotonic() - started_s >= _HEALTHY_S):
                 pause_s = self._options.backoff_s_min
                 if failure is None:
                     continue
@@ -215,7 +250,10 @@ class Informer:
             await self._watch()
         except (ApiError, ClusterError) as failure:
             self.is_connected = False
-            if _needs_list(failure):
+            if isinstance(failure, ClusterLimitExceeded):
+                self._must_list = True
+                self._admittance.record(failure)
+            elif _needs_list(failure):
                 self._must_list = True
             else:
                 self._failed.inc()
@@ -233,7 +271,10 @@ class Informer:
         seen: set[CacheKey] = set()
         token, limit, revision = "", self._options.page_size, ""
         self._must_list, epoch = True, self._epoch
-        while True:
+        self._admittance.begin_list()
+        is_complete = True
+        for requested in itertools.count(1):
+            self._admittance.check_pages(requested)
             try:
                 page = await self._client.list(
                     self.resource,
@@ -250,16 +291,28 @@ class Informer:
                 token, limit, revision = "", 0, ""
                 seen.clear()
                 continue
+            except ClusterLimitExceeded:
+                if limit == 1:
+                    raise
+                limit = max(1, (limit or self._options.page_size) // 2)
+                continue
             revision = revision or page.resource_version
+            self._admittance.check_objects(len(seen) + len(page.items))
             for obj in page.items:
-                seen.add(self._take(obj))
+                if (key := self._take(obj)) is not None:
+                    seen.add(key)
+                else:
+                    is_complete = False
             token = page.continue_token
             if not token:
                 break
-        for key in [key for key in self._cache.keys() if key not in seen]:  # noqa: SIM118  # the cache is no mapping
+        # A malformed item can be any object of the cache, so nothing is known to be deleted.
+        gone = [key for key in self._cache.keys() if key not in seen] if is_complete else []  # noqa: SIM118  # no mapping
+        for key in gone:
             self._drop(key, None)
         self._must_list = epoch != self._epoch  # `invalidate` may have been called meanwhile
         self._lists.inc()
+        self._admittance.exceeded = ""
         self.is_connected = True
         self._reach(revision)
         if not self.has_synced:
@@ -299,8 +352,11 @@ class Informer:
 
     def _apply(self, batch: WatchBatch) -> None:
         for type_, obj in ((event.type, event.object) for event in batch):
-            revision = obj["metadata"]["resourceVersion"]
             if type_ is not WatchEventType.BOOKMARK:
+                if not is_storable(obj):
+                    self._admittance.reject(obj)
+                    continue
+                revision = obj["metadata"]["resourceVersion"]
                 self._events.inc()
                 self._progress += 1
                 key = cache_key(obj)
@@ -311,18 +367,28 @@ class Informer:
                     if known is not None and age >= 0:
                         self._drop(key, obj)
                 elif age > 0:
+                    if known is None:
+                        self._admittance.check_objects(len(self._cache) + 1)
                     self._take(obj)
+            elif (revision := _bookmark(obj)) == "":
+                self._admittance.reject(obj)
+                continue
             self._revision = revision
         if batch:
             self._reach(self._revision)
 
-    def _take(self, obj: Object) -> CacheKey:
-        """Store a state from the server and tell the handlers, unless it is known already."""
+    def _take(self, obj: Object) -> CacheKey | None:
+        """Store a state from the server and tell the handlers, unless it is known; None for a malformed item."""
+        if not is_storable(obj):
+            self._admittance.reject(obj)
+            return None
         key = cache_key(obj)
         known = self._cache.get(*key)
         if known is None or known["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:
-            if self._transform is not None:
-                obj = self._transform(obj)
+            kept = self._admittance.admit(key, obj)
+            if kept is None:
+                return key
+            obj = kept
             self._cache.put(key, obj)
             for handler in self._handlers:
                 self._call(handler, known, obj)
@@ -330,8 +396,9 @@ class Informer:
 
     def _drop(self, key: CacheKey, last: Object | None) -> None:
         known = self._cache.get(*key)
-        if last is not None and self._transform is not None:
-            last = self._transform(last)
+        if last is not None:
+            last = self._admittance.shrink(last)
+        self._admittance.forget(key)
         self._cache.remove(key)
         for handler in self._handlers:
             self._call(handler, last or known, None)
@@ -341,7 +408,8 @@ class Informer:
             handler(old, new)
         except Exception:  # noqa: BLE001  # one broken handler must not keep the others from hearing of changes
             self._handler_failed.inc()
-            _log.exception("handler failed", cluster=self.cluster, resource=self.resource.group_resource)
+            if self._admittance.may_log():
+                _log.exception("handler failed", cluster=self.cluster, resource=self.resource.group_resource)
 
     def _reach(self, revision: str) -> None:
         self._revision = revision
@@ -355,11 +423,18 @@ class Informer:
 
 def _number(resource_version: str) -> int:
     """Return a revision as a number. Kubernetes guarantees its order since 1.35, and every server before kept to it."""
-    return int(resource_version) if resource_version.isdecimal() else 0
+    return int(resource_version) if resource_version.isdecimal() and len(resource_version) < _DIGITS_MAX else 0
+
+
+def _bookmark(obj: object) -> str:
+    """Return the revision of a bookmark, "" when it has none."""
+    metadata = obj.get("metadata") if isinstance(obj, dict) else None
+    revision = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    return revision if isinstance(revision, str) else ""
 
 
 def _needs_list(failure: Exception) -> bool:
-    """Say whether the failure means that watching from our revision cannot work: too old, or from another server."""
+    """Return whether the server cannot watch from our revision: it is too old, or from another server."""
     if isinstance(failure, Expired | BadRequest):
         return True
     if isinstance(failure, Timeout):

@@ -1,18 +1,19 @@
-"""Informers of one client, shared by everybody who needs the same collection.
+"""Informers of one client, shared by all users of the same collection.
 
-`for_resource` counts users; the informer starts when the first one comes (and `run()` works) and stops when the last
-one `release`s it. Controllers ask for what they read and never start anything themselves. Lives as long as the client.
+`for_resource` counts users; the informer starts with the first one (once `run()` runs) and stops when the last one
+calls `release`. Controllers never start informers themselves. Lives as long as the client.
 """
 
 import asyncio
 import random
 from collections.abc import Callable, Hashable
 
-from federation.api.resources import Object, Resource
-from federation.base.clock import Clock, SystemClock
-from federation.base.tasks import Supervisor
-from federation.client.protocol import Client
-from federation.runtime.informer import Informer, InformerOptions, Transform
+from federation.apimachinery.clock import Clock, SystemClock
+from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.tasks import Supervisor
+from federation.client.client import Client
+from federation.runtime.admittance import CacheBudget, Transform
+from federation.runtime.informer import Informer, InformerOptions
 from federation.runtime.workqueue import Jitter
 
 
@@ -30,7 +31,7 @@ class _Shared:
 class Informers:
     """The shared informers of one client; `cluster` names it in metrics and logs ("" is the host).
 
-    `transform` is for everybody who asks for a resource without one of their own.
+    `transform` is the default for users without a transform of their own.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Informers:
         options: InformerOptions | None = None,
         transform: Transform | None = None,
         jitter: Jitter = random.random,
+        budget: CacheBudget | None = None,
     ) -> None:
         self.client = client
         self._transform = transform
@@ -49,6 +51,7 @@ class Informers:
         self._clock = clock or SystemClock()
         self._options = options
         self._jitter = jitter
+        self._budget = budget
         self._shared: dict[Hashable, _Shared] = {}
         self._group: asyncio.TaskGroup | None = None
 
@@ -61,7 +64,7 @@ class Informers:
         field_selector: str = "",
         transform: Transform | None = None,
     ) -> Informer:
-        """Return the informer of the collection and become one of its users.
+        """Return the informer of the collection and count one more user.
 
         The first user's `transform` holds; users with different transforms (compared by identity) get different
         informers.
@@ -81,6 +84,7 @@ class Informers:
                 cluster=self.cluster,
                 options=self._options,
                 jitter=self._jitter,
+                budget=self._budget,
             )
             shared = self._shared[key] = _Shared(informer)
             self._start(shared)
@@ -88,7 +92,7 @@ class Informers:
         return shared.informer
 
     def release(self, informer: Informer) -> None:
-        """Stop using the informer; without users it stops and forgets its cache."""
+        """Count one user less; without users the informer stops and discards its cache."""
         for key, shared in self._shared.items():
             if shared.informer is informer:
                 shared.users -= 1
@@ -96,6 +100,7 @@ class Informers:
                     del self._shared[key]
                     if shared.task is not None:
                         shared.task.cancel()
+                    informer.release()
                 return
 
     def all(self) -> list[Informer]:
@@ -103,7 +108,7 @@ class Informers:
         return [shared.informer for shared in self._shared.values()]
 
     async def wait_synced(self) -> None:
-        """Return once every informer in use has its first complete list."""
+        """Wait until every informer in use has its first complete list."""
         for informer in self.all():
             await informer.wait_synced()
 
@@ -118,7 +123,7 @@ class Informers:
             informer.retry()
 
     async def run(self) -> None:
-        """Run the informers, also those that are asked for later, until cancelled."""
+        """Run the informers, also later ones, until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
@@ -140,7 +145,7 @@ class Informers:
 
 
 def handler_of(enqueue: Callable[[Object], None]) -> Callable[[Object | None, Object | None], None]:
-    """Return a handler that calls `enqueue` with the newest state, the last one when the object is gone."""
+    """Return a handler that calls `enqueue` with the newest state, the last one of a deleted object."""
 
     def handle(old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old

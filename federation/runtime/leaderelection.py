@@ -1,4 +1,4 @@
-"""Leader election on a Lease: of several control planes exactly one works, and another takes over when it stops.
+"""Leader election on a Lease: one of several control planes is active, and another takes over when it stops.
 
 The rules are those of client-go: the holder renews before `renew_deadline_s`, others take the Lease only after they
 have watched it unchanged for its duration *by their own clock*, and every write carries the resourceVersion that was
@@ -14,10 +14,10 @@ from typing import Any
 import structlog
 from prometheus_client import Gauge
 
-from federation.api.resources import LEASES, Object
-from federation.base.clock import Clock, SystemClock, to_rfc3339_micro
-from federation.base.errors import AlreadyExists, ApiError, ClusterError, Conflict, NotFound
-from federation.client.protocol import Client
+from federation.apimachinery.clock import Clock, SystemClock, to_rfc3339_micro
+from federation.apimachinery.errors import AlreadyExists, ApiError, ClusterError, Conflict, NotFound
+from federation.apimachinery.resources import LEASES, Object
+from federation.client.client import Client
 from federation.runtime.workqueue import Jitter
 
 _log = structlog.get_logger(__name__)
@@ -29,9 +29,9 @@ class LeaderOptions:
     """client-go's usual times; duration > renew deadline > retry period."""
 
     lease_duration_s: float = 15.0
-    """How long others wait after the last renewal that they saw."""
+    """How long other candidates wait after the last renewal that they observed."""
     renew_deadline_s: float = 10.0
-    """How long the holder may fail to renew before it stops working."""
+    """How long the holder may fail to renew before it stops."""
     retry_period_s: float = 2.0
     """Pause between attempts, holder or not."""
 
@@ -64,7 +64,7 @@ class LeaderElector:
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
         """Wait for leadership, run `lead`, cancel it when leadership is lost; again until cancelled or `lead` ends.
 
-        The Lease is given up at the end, so that the next candidate need not wait.
+        The Lease is released at the end, so that the next candidate need not wait.
         """
         while True:
             while not await self._attempt():
@@ -78,14 +78,14 @@ class LeaderElector:
                     work.result()
                     return
             finally:
-                # The work ends before the Lease does: nobody else may lead while it still runs.
+                # End the work before the Lease is released: no other candidate may lead while it runs.
                 await _end(work)
                 await _end(renewal)
                 self._set_leader(leader=False)
                 await self._within(self._release(), self._options.retry_period_s)
 
     async def _keep_renewing(self) -> None:
-        """Renew until that failed for the whole renew deadline."""
+        """Renew until renewals failed for the whole renew deadline."""
         renewed_at_s = self._clock.monotonic()
         while True:
             await self._clock.sleep(self._options.retry_period_s)
@@ -99,7 +99,7 @@ class LeaderElector:
                 return
 
     async def _attempt(self) -> bool:
-        """Take or renew the Lease; False when another one holds it or the server does not answer."""
+        """Acquire or renew the Lease; return False if another candidate holds it or the server does not answer."""
         try:
             lease = await self._client.get(LEASES, self._name, self._namespace)
         except NotFound:
@@ -149,7 +149,7 @@ class LeaderElector:
         return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
 
     async def _within(self, attempt: Coroutine[Any, Any, bool], limit_s: float) -> bool | None:
-        """Return what the attempt returns, None when it takes longer than `limit_s`; then it is cancelled."""
+        """Return the attempt's result; cancel it and return None when it takes longer than `limit_s`."""
         task, deadline = asyncio.ensure_future(attempt), asyncio.ensure_future(self._clock.sleep(limit_s))
         try:
             await asyncio.wait((task, deadline), return_when=asyncio.FIRST_COMPLETED)
@@ -159,7 +159,7 @@ class LeaderElector:
             deadline.cancel()
 
     async def _release(self) -> bool:
-        """Give the Lease up, so that the next candidate need not wait."""
+        """Release the Lease, so that the next candidate need not wait."""
         try:
             lease = await self._client.get(LEASES, self._name, self._namespace)
             spec = lease.get("spec") or {}
@@ -182,6 +182,6 @@ class LeaderElector:
 
 
 async def _end(task: asyncio.Future[None]) -> None:
-    """Cancel the task and wait until it has ended, whatever it ends with."""
+    """Cancel the task and wait until it has ended, with any result."""
     task.cancel()
     await asyncio.wait((task,))

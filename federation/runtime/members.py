@@ -1,9 +1,9 @@
-"""What the federation sees of its members: per joined cluster a client and informers for the resources in use.
+"""Caches of the members: per joined cluster a client and informers for the resources in use.
 
-Every cluster has its own informers and tasks, so a member that hangs or is gone costs the others nothing, and its
-caches stay as they were (D8); `is_synced` says whether a cluster's cache may be believed at all. Only managed objects
-are cached. Nodes and pods are followed apart, in a slim form, and only where capacity is asked for. Clusters come and
-go by `add_cluster` and `remove_cluster`, which the cluster controller calls; `client/pool.py` owns the connections.
+Every cluster has its own informers and tasks, so a member that hangs does not affect the others, and its caches keep
+their content; `is_synced` tells complete caches from incomplete ones. Only managed objects are cached. Nodes and pods
+have separate informers with slim objects, only where capacity is needed. The cluster controller calls `add_cluster` and
+`remove_cluster`; `client/pool.py` owns the connections.
 """
 
 import asyncio
@@ -13,15 +13,18 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from federation.api import names
-from federation.api.resources import NODES, PODS, Object, Resource
-from federation.base.clock import Clock, SystemClock
-from federation.client.protocol import Client
-from federation.runtime.informer import Handler, Informer, InformerOptions, Transform
+from federation.apimachinery.clock import Clock, SystemClock
+from federation.apimachinery.ownerreferences import controller_uids
+from federation.apimachinery.resources import NODES, PODS, Object, Resource
+from federation.client.breaker import Breaker
+from federation.client.client import Client
+from federation.runtime.admittance import CacheBudget, Transform
+from federation.runtime.informer import Handler, Informer, InformerOptions
 from federation.runtime.informers import Informers
-from federation.runtime.slim import controller_uids, drop_managed_fields, slim_node, slim_pod
+from federation.runtime.transforms import drop_managed_fields, slim_node, slim_pod
 
 MemberHandler = Callable[[str, Resource, Object | None, Object | None], None]
-"""Told cluster, resource, old and new, as an informer's handler is."""
+"""Called with cluster, resource, old and new object, like an informer's handler."""
 BY_CONTROLLER = "controller"
 """Index of pods and ReplicaSets by the uid of the object that controls them."""
 SyncListener = Callable[[str, Resource], None]
@@ -29,10 +32,18 @@ ClusterListener = Callable[[str], None]
 
 
 class Clients(Protocol):
-    """Where the members' clients come from: a `ClusterPool`."""
+    """The source of members' clients: a `ClusterPool`."""
 
     def client(self, cluster: str) -> Client:
         """Return the cluster's client, the same object for as long as the cluster is joined; NotFound when unknown."""
+        ...
+
+    def breaker(self, cluster: str) -> Breaker | None:
+        """Return the cluster's circuit breaker, None without a client."""
+        ...
+
+    async def check_identity(self, cluster: str) -> str:
+        """Check the cluster's identity if that is due, and return its uid; ClusterIdentityMismatch."""
         ...
 
     def add_listener(self, on_rebuilt: ClusterListener) -> Callable[[], None]:
@@ -40,17 +51,22 @@ class Clients(Protocol):
         ...
 
     def add_recovery_listener(self, on_recovered: ClusterListener) -> None:
-        """Call `on_recovered` with the name of each cluster that answers again after a while."""
+        """Call `on_recovered` with the name of each cluster whose circuit closes again."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class MemberOptions:
-    """How members are followed."""
+    """Options of the members' informers."""
 
     label_selector: str = f"{names.MANAGED_LABEL}=true"
-    """Only what the federation manages is cached."""
-    informer: InformerOptions = field(default_factory=InformerOptions)
+    """Selects the objects to cache: managed ones."""
+    informer: InformerOptions = field(
+        default_factory=lambda: InformerOptions(list_pages_max=2_000, list_objects_max=200_000)
+    )
+    """Kubernetes is tested with up to 150,000 pods per cluster."""
+    cache_bytes_max: int = 1024 * 1024 * 1024
+    """Estimated memory of all caches of one cluster; 150,000 pods need about 0.7 GB."""
     transform: Transform = drop_managed_fields
 
 
@@ -80,8 +96,8 @@ class Members:
         self._capacity_handlers: list[MemberHandler] = []
         self._sync_listeners: list[SyncListener] = []
         self._group: asyncio.TaskGroup | None = None
-        clients.add_listener(self._rebuilt)
-        clients.add_recovery_listener(self._recovered)
+        clients.add_listener(self._on_rebuilt)
+        clients.add_recovery_listener(self._on_recovered)
 
     # -- clusters
 
@@ -97,21 +113,37 @@ class Members:
         """Return the cluster's client; NotFound when the pool does not know it."""
         return self._clients.client(cluster)
 
+    async def check_identity(self, cluster: str) -> str:
+        """Check the cluster's identity if that is due, and return its uid; ClusterIdentityMismatch."""
+        return await self._clients.check_identity(cluster)
+
+    def breaker(self, cluster: str) -> Breaker | None:
+        """Return the cluster's circuit breaker, None when the pool does not know it."""
+        return self._clients.breaker(cluster)
+
+    def add_recovery_listener(self, on_recovered: ClusterListener) -> None:
+        """Call `on_recovered` with the name of each cluster whose circuit closes again."""
+        self._clients.add_recovery_listener(on_recovered)
+
     def add_cluster(self, cluster: str) -> None:
-        """Start to follow the cluster; nothing happens when it is followed already."""
+        """Start the cluster's informers, unless they run already."""
         if cluster in self._members:
             return
         informers = Informers(
-            self._clients.client(cluster), clock=self._clock, cluster=cluster, options=self._options.informer
+            self._clients.client(cluster),
+            clock=self._clock,
+            cluster=cluster,
+            options=self._options.informer,
+            budget=CacheBudget(cluster, self._options.cache_bytes_max),
         )
         member = self._members[cluster] = _Member(cluster, informers)
         if self._group is not None:
             self._start(member)
         for resource in self._in_use:
-            self._follow(member, resource)
+            self._watch(member, resource)
 
     def remove_cluster(self, cluster: str) -> None:
-        """Forget the cluster and its caches; handlers are not told of deletions, because there were none."""
+        """Discard the cluster's caches. Handlers get no delete events, because nothing was deleted."""
         member = self._members.pop(cluster, None)
         if member is not None:
             for task in member.tasks:
@@ -120,14 +152,14 @@ class Members:
     # -- resources
 
     def ensure_informer(self, resource: Resource) -> None:
-        """Follow the resource in every cluster, those that join later included; counted, see `release_informer`."""
+        """Watch the resource in every cluster, now and later; each call needs a `release_informer`."""
         self._in_use[resource] += 1
         if self._in_use[resource] == 1:
             for member in self._members.values():
-                self._follow(member, resource)
+                self._watch(member, resource)
 
     def release_informer(self, resource: Resource) -> None:
-        """Take back one `ensure_informer`; the last one ends the informers."""
+        """Undo one `ensure_informer`; the last call stops the informers."""
         self._in_use[resource] -= 1
         if self._in_use[resource] > 0:
             return
@@ -138,17 +170,17 @@ class Members:
                 member.informers.release(informer)
 
     def informer(self, cluster: str, resource: Resource) -> Informer | None:
-        """Return the cluster's informer of the resource, None when either is not followed."""
+        """Return the cluster's informer of the resource, None without one."""
         member = self._members.get(cluster)
         return member.by_resource.get(resource) if member is not None else None
 
     def is_synced(self, cluster: str, resource: Resource) -> bool:
-        """Say whether the cache held the whole collection once: only then does absence in it mean anything."""
+        """Return whether the cache is complete; only then is an object that it lacks absent from the cluster."""
         informer = self.informer(cluster, resource)
         return informer is not None and informer.has_synced
 
     def get_cached(self, cluster: str, resource: Resource, namespace: str, name: str) -> Object | None:
-        """Return the cached managed object; None also when the cache is not synced (ask `is_synced`)."""
+        """Return the cached managed object; None also while the cache is incomplete (see `is_synced`)."""
         informer = self.informer(cluster, resource)
         return informer.get(namespace, name) if informer is not None else None
 
@@ -158,7 +190,7 @@ class Members:
         return informer.list(namespace) if informer is not None else []
 
     def add_handler(self, handler: MemberHandler) -> None:
-        """Call the handler for every change of every followed resource in every cluster; cached objects are adds."""
+        """Call the handler for every change of every watched resource; cached objects are added first."""
         self._handlers.append(handler)
         for member in self._members.values():
             for resource, informer in member.by_resource.items():
@@ -166,7 +198,7 @@ class Members:
                     handler(member.name, resource, None, obj)
 
     def add_sync_listener(self, listener: SyncListener) -> None:
-        """Call the listener when a cluster's cache of a resource is complete for the first time, or is already."""
+        """Call the listener when a cluster's cache of a resource becomes complete, and now for complete caches."""
         self._sync_listeners.append(listener)
         for member in self._members.values():
             for resource, informer in member.by_resource.items():
@@ -176,14 +208,14 @@ class Members:
     # -- capacity
 
     def ensure_capacity_informers(self, cluster: str) -> None:
-        """Follow the cluster's nodes and all its pods, in a slim form; nothing happens when it is done or unknown."""
+        """Watch the cluster's nodes and pods with slim objects; an unknown cluster is ignored."""
         member = self._members.get(cluster)
         if member is None or member.nodes is not None:
             return
         member.nodes = member.informers.for_resource(NODES, transform=slim_node)
         member.pods = member.informers.for_resource(PODS, transform=slim_pod)
-        member.nodes.add_handler(self._teller(cluster, NODES, self._capacity_handlers))
-        member.pods.add_handler(self._teller(cluster, PODS, self._capacity_handlers))
+        member.nodes.add_handler(self._forwarder(cluster, NODES, self._capacity_handlers))
+        member.pods.add_handler(self._forwarder(cluster, PODS, self._capacity_handlers))
 
     def capacity_informers(self, cluster: str) -> tuple[Informer, Informer] | None:
         """Return the slim informers of nodes and pods, None when the cluster has none."""
@@ -193,10 +225,10 @@ class Members:
         return member.nodes, member.pods
 
     def ensure_owned_informer(self, cluster: str, resource: Resource, transform: Transform) -> Informer | None:
-        """Follow what the cluster's own controllers make, in the form that `transform` leaves; None if it is unknown.
+        """Watch objects that the cluster's own controllers create, reduced by `transform`; None for unknown clusters.
 
-        These objects and the cluster's pods are indexed `BY_CONTROLLER` from then on. Sync listeners hear of the first
-        complete list; handlers do not hear of changes.
+        These objects and the cluster's pods are indexed `BY_CONTROLLER`. Sync listeners are called for the first
+        complete list; handlers are not called for changes.
         """
         member = self._members.get(cluster)
         if member is None:
@@ -208,17 +240,23 @@ class Members:
             assert member.pods is not None
             for indexed in (informer, member.pods):
                 indexed.add_index(BY_CONTROLLER, controller_uids)
-            self._tell_when_synced(member, resource, informer)
+            self._notify_when_synced(member, resource, informer)
         return informer
 
     def add_capacity_handler(self, handler: MemberHandler) -> None:
-        """Call the handler for every later change of a followed node or pod."""
+        """Call the handler for every later change of a watched node or pod."""
         self._capacity_handlers.append(handler)
+
+    def limit_exceeded(self, cluster: str) -> str:
+        """Return the limit that one of the cluster's lists or watches exceeds, as a message; "" if none does."""
+        member = self._members.get(cluster)
+        informers = member.informers.all() if member is not None else []
+        return next((informer.limit_exceeded for informer in informers if informer.limit_exceeded), "")
 
     # -- running
 
     async def run(self) -> None:
-        """Follow all clusters, also those that join later, until cancelled."""
+        """Run the informers of all clusters, also of later ones, until cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
@@ -233,18 +271,18 @@ class Members:
             return
         member.tasks.append(self._group.create_task(member.informers.run(), name=f"member {member.name}"))
         for resource, informer in (*member.by_resource.items(), *member.owned.items()):
-            self._tell_when_synced(member, resource, informer)
+            self._notify_when_synced(member, resource, informer)
 
-    def _follow(self, member: _Member, resource: Resource) -> None:
+    def _watch(self, member: _Member, resource: Resource) -> None:
         informer = member.informers.for_resource(
             resource, label_selector=self._options.label_selector, transform=self._options.transform
         )
         member.by_resource[resource] = informer
-        informer.add_handler(self._teller(member.name, resource, self._handlers))
-        self._tell_when_synced(member, resource, informer)
+        informer.add_handler(self._forwarder(member.name, resource, self._handlers))
+        self._notify_when_synced(member, resource, informer)
 
-    def _tell_when_synced(self, member: _Member, resource: Resource, informer: Informer) -> None:
-        async def tell() -> None:
+    def _notify_when_synced(self, member: _Member, resource: Resource, informer: Informer) -> None:
+        async def notify() -> None:
             await informer.wait_synced()
             if informer in (member.by_resource.get(resource), member.owned.get(resource)):
                 for listener in self._sync_listeners:
@@ -252,22 +290,22 @@ class Members:
 
         if self._group is not None:
             member.tasks = [task for task in member.tasks if not task.done()]
-            member.tasks.append(self._group.create_task(tell(), name=f"sync of {resource.plural} in {member.name}"))
+            member.tasks.append(self._group.create_task(notify(), name=f"sync of {resource.plural} in {member.name}"))
 
-    def _rebuilt(self, cluster: str) -> None:
+    def _on_rebuilt(self, cluster: str) -> None:
         member = self._members.get(cluster)
         if member is not None:
             member.informers.invalidate()
 
-    def _recovered(self, cluster: str) -> None:
+    def _on_recovered(self, cluster: str) -> None:
         member = self._members.get(cluster)
         if member is not None:
             member.informers.retry()
 
     @staticmethod
-    def _teller(cluster: str, resource: Resource, handlers: list[MemberHandler]) -> Handler:
-        def tell(old: Object | None, new: Object | None) -> None:
+    def _forwarder(cluster: str, resource: Resource, handlers: list[MemberHandler]) -> Handler:
+        def forward(old: Object | None, new: Object | None) -> None:
             for handler in handlers:
                 handler(cluster, resource, old, new)
 
-        return tell
+        return forward

@@ -1,9 +1,8 @@
-"""The queue between "something changed" and "reconcile it": deduplicated keys with priorities, delays and back-off.
+"""The queue of a controller: deduplicated keys with priorities, delays and back-off.
 
-Owns three promises: a key waits at most once, a key is never handed to two workers at a time (a change that arrives
-meanwhile makes it wait again), and a delayed key comes back once, at its earliest deadline. It knows nothing about
-objects or errors: what a failure means is decided in `controller.py`, to read next. One queue lives as long as its
-controller; `run()` serves the delays.
+It guarantees that a key is queued at most once, that no two workers process a key at the same time (a key that is added
+meanwhile is queued again afterwards), and that a delayed key is queued once, at its earliest deadline. `controller.py`,
+to read next, decides what a failure means. A queue lives as long as its controller; `run()` serves the delays.
 """
 
 import asyncio
@@ -19,8 +18,8 @@ from typing import Generic, TypeVar
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from federation.base.clock import Clock, SystemClock
-from federation.base.metrics import LATENCY_BUCKETS_S
+from federation.apimachinery.clock import Clock, SystemClock
+from federation.apimachinery.metrics import LATENCY_BUCKETS_S
 
 K = TypeVar("K", bound=Hashable)
 Jitter = Callable[[], float]
@@ -46,16 +45,16 @@ class QueueOptions:
     backoff_s_min: float = 0.005
     """The first delay after a failure; it doubles with each further one."""
     backoff_s_max: float = 60.0
-    """The longest delay after a failure, so that a cured cause is noticed within a minute."""
+    """The longest delay after a failure: a repaired cause takes effect within a minute."""
     depth_max: int = 1_000_000
-    """Distinct waiting keys; more than this many objects do not fit one process, and `overflowed` tells."""
+    """Distinct waiting keys. A full queue refuses keys and sets `overflowed`."""
     fair_every: int = 8
-    """Each n-th hand-out goes to the key that waited longest, whatever its priority: low priority is never starved, a
-    key waits for at most n times as many hand-outs as keys waited when it came."""
+    """Each n-th `get` returns the key that waited longest, whatever its priority, so that low priorities do not starve:
+    a key waits for at most n times as many gets as keys were queued before it."""
 
 
 _Entry = tuple[float, K, int, int]
-"""When a key came, the key, its priority, and the number of its arrival: moments may be equal, numbers are not."""
+"""Arrival time, key, priority and sequence number; arrival times may be equal, sequence numbers are not."""
 
 
 class WorkQueue(Generic[K]):
@@ -71,7 +70,7 @@ class WorkQueue(Generic[K]):
     ) -> None:
         self.name = name
         self.overflowed = False
-        """A key was refused since the owner last cleared this: it must list everything again."""
+        """Whether a key was refused since the owner last cleared this; the owner must enqueue all keys again."""
         self._clock = clock or SystemClock()
         self._options = options or QueueOptions()
         self._jitter = jitter
@@ -96,17 +95,17 @@ class WorkQueue(Generic[K]):
         _delayed.labels(name).set_function(lambda: alive.delayed if (alive := queue()) is not None else 0)
 
     def __len__(self) -> int:
-        """Return how many keys wait for a worker (delayed and running ones are not counted)."""
+        """Return the number of keys that wait for a worker, without delayed and running ones."""
         return len(self._waiting)
 
     @property
     def is_idle(self) -> bool:
-        """Nothing waits and nothing runs; delayed keys may exist."""
+        """Whether no key is queued or running; delayed keys may exist."""
         return not self._waiting and not self._processing
 
     @property
     def delayed(self) -> int:
-        """How many keys wait for a deadline."""
+        """The number of keys that wait for a deadline."""
         return len(self._deadlines)
 
     def add(self, key: K, priority: int = 0) -> None:
@@ -179,12 +178,12 @@ class WorkQueue(Generic[K]):
                 await getter
             except asyncio.CancelledError:
                 if getter.done() and not getter.cancelled():
-                    self._wake_one()  # this wake-up was meant for a key that nobody has taken
+                    self._wake_one()  # pass the wake-up on: its key is still queued
                 raise
         return self._pop()
 
     def done(self, key: K) -> None:
-        """Say that the worker finished the key; it waits again when it was added meanwhile."""
+        """Mark the key as finished; it is queued again if it was added meanwhile."""
         self._processing.discard(key)
         if self._again and (priority := self._again.pop(key, None)) is not None:
             self.add(key, priority)
@@ -195,7 +194,7 @@ class WorkQueue(Generic[K]):
             self._idle.clear()
 
     async def wait_idle(self) -> None:
-        """Return as soon as nothing waits and nothing runs; delayed keys do not count."""
+        """Wait until no key is queued or running; delayed keys do not count."""
         while not self.is_idle:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._idle.append(waiter)
@@ -226,7 +225,7 @@ class WorkQueue(Generic[K]):
         return level
 
     def _drop_empty(self, priority: int) -> None:
-        """Forget a level without entries: there may be as many priorities as there are policies."""
+        """Remove an empty level: there may be as many priorities as policies."""
         if not self._levels[priority]:
             del self._levels[priority]
             del self._order[bisect.bisect_left(self._order, priority)]
@@ -253,7 +252,7 @@ class WorkQueue(Generic[K]):
         return self._take(min(heads, key=lambda entry: entry[3]))
 
     def _head(self, priority: int) -> _Entry[K] | None:
-        """Return the first entry of a level that is still the one in `_waiting`, None (and no level) without any."""
+        """Return the first valid entry of a level; without one, remove the level and return None."""
         level = self._levels[priority]
         while level and self._waiting.get(level[0][1]) is not level[0]:
             level.popleft()
@@ -275,7 +274,7 @@ class WorkQueue(Generic[K]):
                 return
 
     def _release_due(self) -> float | None:
-        """Queue what is due and return the seconds until the next deadline, None when there is none."""
+        """Queue due keys and return the seconds until the next deadline, None without one."""
         now = self._clock.monotonic()
         while self._timers:
             deadline, _, key = self._timers[0]

@@ -1,8 +1,8 @@
-"""Whether annotations on an object may override its policy, namespace by namespace (spec §5.4).
+"""Whether annotations on an object may override its policy, by namespace (docs/reference/scheduling.md).
 
-KubeAdmiral lets whoever may write an object choose its clusters, tolerations and mode, whatever its policy says. An
-administrator can forbid that with a label on the namespace, which its tenants may not edit; what holds without one is a
-setting. Objects without a namespace follow the setting. Pure: whoever watches namespaces calls `put` and `remove`.
+In KubeAdmiral everyone who can write an object can choose its clusters, tolerations and mode, whatever its policy says.
+An administrator can forbid that with a label on the namespace, which tenants cannot edit. Without the label, and for
+objects without a namespace, a setting decides. Pure: the caller watches namespaces and calls `put` and `remove`.
 """
 
 from collections.abc import Mapping
@@ -14,26 +14,26 @@ ENABLED, DISABLED = "enabled", "disabled"
 _MEANING = {ENABLED: True, DISABLED: False}
 
 
-class AnnotationSwitch:
-    """Which namespaces differ from the default."""
+class AnnotationPolicy:
+    """The default, and the namespaces with a label."""
 
     def __init__(self, *, is_allowed: bool = True) -> None:
         self._default = is_allowed
         self._labelled: dict[str, bool] = {}
 
     def put(self, namespace: Mapping[str, Any]) -> bool:
-        """Take in a Namespace; say whether what holds in it changes."""
+        """Add or update a Namespace; return whether the rule for it changes."""
         return self._set(namespace["metadata"]["name"], _MEANING.get(_label_of(namespace) or ""))
 
     def remove(self, name: str) -> bool:
-        """Forget a Namespace that is gone; say whether what holds in it changes."""
+        """Remove a deleted Namespace; return whether the rule for it changes."""
         return self._set(name, None)
 
     def allows(self, namespace: str) -> bool:
-        """Say whether annotations of objects there ("" for those without a namespace) count."""
+        """Return whether annotations may override policies in a namespace ("" for cluster-scoped objects)."""
         return self._labelled.get(namespace, self._default)
 
-    def _set(self, name: str, is_allowed: bool | None) -> bool:  # None: as the setting says
+    def _set(self, name: str, is_allowed: bool | None) -> bool:  # None: the default
         before = self.allows(name)
         if is_allowed is None:
             self._labelled.pop(name, None)
@@ -43,7 +43,7 @@ class AnnotationSwitch:
 
 
 def problem_of(namespace: Mapping[str, Any]) -> str:
-    """Return what is wrong with the label of a Namespace, "" when nothing is."""
+    """Return the problem of an invalid label, "" for none."""
     value = _label_of(namespace)
     if value is None or value in _MEANING:
         return ""

@@ -1,9 +1,9 @@
-"""What of all clusters a decision was based on, in few bytes, and which of it has changed since.
+"""The clusters' part of scheduling triggers.
 
-The triggers of each object say which clusters there were, and for labels, taints and API types one hash over all of
-them: some kilobytes with hundreds of clusters. KubeAdmiral writes a hash per cluster and kind of change, ten times as
-much; that form is understood, and written on request. A cluster that is new changes nothing of those that are known:
-hashes are compared over the clusters that were there at the last decision. Pure. Read `triggers.py` next.
+An object's triggers have the names of the clusters, and one hash each over all their labels, taints and API types: some
+kilobytes with hundreds of clusters. KubeAdmiral writes a hash per cluster and kind of change, ten times as much; that
+form is read, and written on request. Hashes are compared over the clusters of the last decision, so that a new cluster
+does not change them. Pure. Read `triggers.py` next.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,26 +14,26 @@ from typing import Any
 import orjson
 
 from federation.scheduling.framework.types import Cluster
-from federation.scheduling.policy import hash_of
+from federation.scheduling.policyspec import hash_of
 from federation.scheduling.snapshot import Snapshot
 
 API_TYPES, LABELS, TAINTS = KINDS = ("clusterAPIResourceTypesHashes", "clusterLabelsHashes", "clusterTaintsHashes")
-"""What of a cluster counts, by KubeAdmiral's fields: in each a map of clusters to hashes."""
+"""The parts of a cluster that count, by KubeAdmiral's fields: each is a map of clusters to hashes."""
 CLUSTERS = "clusters"
-"""The field with the names of the clusters that a decision could use: joined and, but in KubeAdmiral, ready."""
+"""The field with the usable clusters: joined and (except in KubeAdmiral) ready."""
 _UNREADY = "clustersUnready"
 _SHORT = tuple(kind.removesuffix("es") for kind in KINDS)
-"""Our fields: in each one hash over all clusters."""
+"""Our fields: each is one hash over all clusters."""
 
 Hashes = tuple[str, str, str]
-"""Of one cluster, or over several, in the order of KINDS."""
+"""Hashes of one cluster or of several, in the order of KINDS."""
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterState:
-    """All joined clusters at one moment: their hashes by name, in order, and which of them a decision can use.
+class ClusterTriggers:
+    """The joined clusters of a snapshot: hashes by name, in order, and the usable ones.
 
-    `text` has the members of the triggers' JSON object about them, without braces.
+    `text` is their part of the triggers' JSON object, without braces.
     """
 
     hashes: Mapping[str, Hashes]
@@ -41,7 +41,7 @@ class ClusterState:
     text: str = ""
 
     def changes_since(self, old: Mapping[str, Any]) -> set[str]:
-        """Return which of KINDS changed or lost a cluster, and CLUSTERS when there are new ones to use.
+        """Return the KINDS that changed or lost a cluster, and CLUSTERS when there are new usable ones.
 
         `old` are triggers in any form that `is_readable`.
         """
@@ -58,14 +58,14 @@ class ClusterState:
         return changed.union(kind for kind, short, each in zip(KINDS, _SHORT, now, strict=True) if old[short] != each)
 
     def as_if_unchanged_since(self, names: Iterable[str]) -> dict[str, Any]:
-        """Return our fields for a decision that could use these clusters, if nothing of them has changed since."""
+        """Return our fields for a decision with these clusters, as if they were unchanged."""
         known = sorted(names)
         hashes = _over(self.hashes[name] for name in known if name in self.hashes)
         return {**dict(zip(_SHORT, hashes, strict=True)), CLUSTERS: known}
 
 
 def is_readable(old: Mapping[str, Any]) -> bool:
-    """Say whether triggers that somebody wrote have a form that can be compared."""
+    """Return whether stored triggers have a known form."""
     names = (old.get(field) or [] for field in (CLUSTERS, _UNREADY))
     if not all(isinstance(each, list) and all(isinstance(name, str) for name in each) for each in names):
         return False
@@ -75,29 +75,29 @@ def is_readable(old: Mapping[str, Any]) -> bool:
 
 
 def cluster_trigger_changed(new: Mapping[str, str], old: Mapping[str, str] | None) -> bool:
-    """Say whether a known cluster changed or vanished; new clusters do not count."""
+    """Return whether a known cluster changed or was removed; new clusters do not count."""
     return any(new.get(cluster) != value for cluster, value in (old or {}).items())
 
 
-class ClusterSource:
-    """Keeps the state of the clusters of the newest snapshot; hashes again only what changed.
+class ClusterTriggerSource:
+    """Caches the triggers of the newest snapshot; only changed clusters are hashed again.
 
-    `as_kubeadmiral`: write its form, in which a cluster can be used as soon as it has joined.
+    `as_kubeadmiral`: write its form, in which a cluster is usable as soon as it has joined.
     """
 
     def __init__(self, *, as_kubeadmiral: bool = False) -> None:
         self._as_kubeadmiral = as_kubeadmiral
         self._hashes: dict[str, tuple[Cluster, Hashes]] = {}
         self._generation = -1
-        self._state = ClusterState({}, [], self._text({}, []))
+        self._state = ClusterTriggers({}, [], self._text({}, []))
 
-    def state(self, snapshot: Snapshot) -> ClusterState:
-        """Return the state; the same object as long as nothing of it changes."""
+    def state(self, snapshot: Snapshot) -> ClusterTriggers:
+        """Return the triggers; the same object until they change."""
         if snapshot.generation != self._generation:
             hashes = {cluster.name: self._hashes_of(cluster) for cluster in snapshot.clusters}
             usable = [c.name for c in snapshot.clusters if c.is_ready or self._as_kubeadmiral]
             if hashes != self._state.hashes or usable != self._state.usable:
-                self._state = ClusterState(hashes, usable, self._text(hashes, usable))
+                self._state = ClusterTriggers(hashes, usable, self._text(hashes, usable))
             self._generation = snapshot.generation
             self._hashes = {name: entry for name, entry in self._hashes.items() if name in hashes}
         return self._state
@@ -128,7 +128,7 @@ class ClusterSource:
 
 
 def _over(hashes: Iterable[Hashes]) -> Hashes:
-    """Return one hash per kind over those of several clusters, which are in the order of their names."""
+    """Return one hash per kind over several clusters, which are sorted by name."""
     types, labels, taints = zip(*hashes, strict=True) if (hashes := tuple(hashes)) else ((), (), ())
     return _digest(types), _digest(labels), _digest(taints)
 

@@ -1,9 +1,8 @@
-"""Say why: a decision as JSON for the journal, and that JSON as a table for people.
+"""Explanations: a decision as JSON for the journal, and as a table for people.
 
-The explanation holds everything that `fedctl why` prints: per cluster which plugin rejected it and the reason, every
-plugin's raw and normalised scores, the order of selection, the division step by step. Scores are lists in the order of
-`scores.clusters`, to stay small with many clusters. `rows` turns it around, one row per cluster. Keys are stable: they
-are stored and read again by later versions; add, do not rename.
+An explanation has everything that `fedctl why` prints: rejections with plugin and reasons, raw and normalized scores,
+selections, and the steps of the division. Scores are lists in the order of `scores.clusters`, to stay small with many
+clusters; `rows` returns one row per cluster. Keys are stable, because later versions read them: add, do not rename.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +34,7 @@ class ClusterRow:
 
 
 def to_json(decision: Decision, context: Mapping[str, Any] | None = None) -> bytes:
-    """Return the explanation as a JSON object; `context` (policy, triggers, …) is put in front of it."""
+    """Return the explanation as a JSON object; the fields of `context` (policy, triggers, …) come first."""
     return orjson.dumps({**(context or {}), **to_explanation(decision)})
 
 
@@ -94,38 +93,38 @@ def to_explanation(decision: Decision) -> dict[str, Any]:
 
 
 def in_force(explanation: Mapping[str, Any]) -> Mapping[str, int | None]:
-    """Return where the object is after a decision: an unsuccessful one leaves it where it was."""
+    """Return the placement after a decision: an unsuccessful one keeps the previous placement."""
     placed: Mapping[str, int | None] = explanation.get("placements") or explanation.get("previous") or {}
     return placed
 
 
 def is_decided(explanation: Mapping[str, Any]) -> bool:
-    """Say whether the scheduler ran; otherwise something was left aside, or kept it from deciding."""
+    """Return whether there was a decision; otherwise it was deferred or impossible."""
     return "unit" in explanation
 
 
 def is_in_force(explanation: Mapping[str, Any]) -> bool:
-    """Say whether the decision says where the object belongs."""
+    """Return whether the decision was successful."""
     return is_decided(explanation) and bool(explanation.get("placements"))
 
 
 def kept_placement(explanation: Mapping[str, Any]) -> str:
-    """Return the placement that stays after no or an unsuccessful decision, in one line, "" when there is none."""
+    """Return, in one line, the placement kept without a successful decision, "" for none."""
     if is_in_force(explanation):
         return ""
     return ", ".join(name if count is None else f"{name} {count}" for name, count in in_force(explanation).items())
 
 
 def digest_of_failure(explanation: Mapping[str, Any]) -> bytes:
-    """Return what makes two unsuccessful decisions the same: object, policy, outcome and reasons, not scores."""
-    said = [explanation.get(key) for key in ("outcome", "reason", "policy", "rejected", "failed")]
+    """Return a hash that is equal for repeated failures: of object, policy, outcome and reasons, not scores."""
+    fields = [explanation.get(key) for key in ("outcome", "reason", "policy", "rejected", "failed")]
     inputs = explanation.get("inputs") or {}
-    said += [inputs.get(key) for key in ("object", "policy", "profile")]
-    return blake2b(orjson.dumps(said), digest_size=16).digest()
+    fields += [inputs.get(key) for key in ("object", "policy", "profile")]
+    return blake2b(orjson.dumps(fields), digest_size=16).digest()
 
 
 def _candidates(decision: Decision) -> Sequence[Cluster]:
-    """Return the clusters that could have got a replica, or a copy."""
+    """Return the clusters that could have been assigned the object or replicas."""
     if decision.unit.mode is SchedulingMode.DUPLICATE:
         return () if decision.filtered is None else decision.filtered.feasible
     return decision.selected or [decision.snapshot.by_name[name] for name in decision.selections[-1].clusters]

@@ -1,9 +1,8 @@
-"""The scheduling profiles in force: the default one, and one per SchedulingProfile object.
+"""The scheduling profiles: the default one, and one per SchedulingProfile object.
 
-A profile is merged once and handed out as the same object until it changes, because the engine keeps the plugins that
-it made for it. Its hash covers the configurations of the webhooks that it runs: a plugin that is asked at another
-address or for other things is a reason to decide again, like an edit of the profile. Pure; the schedule controller
-feeds it.
+A profile is merged once and stays the same object until it changes, because the engine keeps its plugin instances. Its
+hash covers the configurations of its webhooks: a plugin with another address or other fields counts like an edit of the
+profile. Pure; the schedule controller updates it.
 """
 
 from collections.abc import Mapping
@@ -11,7 +10,7 @@ from typing import Any
 
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, apply_profile, with_strategy
 from federation.scheduling.framework.types import ReplicasStrategy
-from federation.scheduling.policy import hash_of
+from federation.scheduling.policyspec import hash_of
 
 
 class Profiles:
@@ -21,7 +20,7 @@ class Profiles:
         self._default = default
         self._sources: dict[str, str] = {}
         self._plugins: dict[str, tuple[str, frozenset[str]]] = {}
-        self._told: dict[str, frozenset[str]] = {}
+        self._plugin_fields: dict[str, frozenset[str]] = {}
         self._hashes: dict[str, str] = {}
         self._variants: dict[tuple[str, ReplicasStrategy], Profile] = {}
         self._store("", default)
@@ -31,15 +30,15 @@ class Profiles:
         return self._variants.get((name, strategy))
 
     def hash(self, name: str) -> str:
-        """Return the hash of what the profile object and its webhooks' configurations say.
+        """Return the hash of the profile object and its webhooks' configurations.
 
         It is "" for the default profile and for one that does not exist.
         """
         return self._hashes.get(name, "")
 
-    def told(self, name: str) -> frozenset[str]:
-        """Return which fields of the object the profile's webhooks asked to be told (`fields.unit`)."""
-        return self._told.get(name, frozenset())
+    def plugin_fields(self, name: str) -> frozenset[str]:
+        """Return the fields of the object that the profile's webhooks declare (`fields.unit`)."""
+        return self._plugin_fields.get(name, frozenset())
 
     def put(self, source: Mapping[str, Any]) -> None:
         """Add or replace the profile of a SchedulingProfile object."""
@@ -49,36 +48,36 @@ class Profiles:
         self._hash(name)
 
     def remove(self, name: str) -> None:
-        """Forget a profile."""
+        """Remove a profile."""
         self._hashes.pop(name, None)
         self._sources.pop(name, None)
-        self._told.pop(name, None)
+        self._plugin_fields.pop(name, None)
         for strategy in ReplicasStrategy:
             self._variants.pop((name, strategy), None)
 
-    def put_plugin(self, name: str, decisive_hash: str, told: frozenset[str] = frozenset()) -> None:
-        """Note what a webhook's configuration says, by its hash, "" when it is gone, and what it asks to be told."""
+    def put_plugin(self, name: str, decisive_hash: str, fields: frozenset[str] = frozenset()) -> None:
+        """Record the hash of a webhook's configuration, "" when it is removed, and the fields it declares."""
         self._plugins.pop(name, None)
         if decisive_hash:
-            self._plugins[name] = (decisive_hash, told)
-        for profile in self.with_plugin(name):
+            self._plugins[name] = (decisive_hash, fields)
+        for profile in self.names_with_plugin(name):
             self._hash(profile)
 
-    def with_plugin(self, name: str) -> list[str]:
-        """Return the names of the profile objects that run the plugin."""
-        return [profile for profile in self._sources if name in self._runs(profile)]
+    def names_with_plugin(self, name: str) -> list[str]:
+        """Return the names of the profiles that enable the plugin."""
+        return [profile for profile in self._sources if name in self._plugin_names(profile)]
 
-    def _runs(self, name: str) -> frozenset[str]:
+    def _plugin_names(self, name: str) -> frozenset[str]:
         profile = self._variants[name, ReplicasStrategy.SPREAD]
         every = (profile.filter, profile.score, profile.select, profile.replicas)
         return frozenset(ref.name for refs in every for ref in refs)
 
     def _hash(self, name: str) -> None:
-        plugins = sorted(self._runs(name) & self._plugins.keys())
+        plugins = sorted(self._plugin_names(name) & self._plugins.keys())
         hashes = [[plugin, self._plugins[plugin][0]] for plugin in plugins]
         source = self._sources[name]
         self._hashes[name] = hash_of([source, *hashes]) if plugins else source
-        self._told[name] = frozenset().union(*(self._plugins[plugin][1] for plugin in plugins))
+        self._plugin_fields[name] = frozenset().union(*(self._plugins[plugin][1] for plugin in plugins))
 
     def _store(self, name: str, profile: Profile) -> None:
         for strategy in ReplicasStrategy:

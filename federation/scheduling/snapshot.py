@@ -1,8 +1,8 @@
-"""All clusters at one moment, as scheduling sees them.
+"""Snapshots of all clusters for scheduling.
 
-A FederatedCluster changes every few seconds (heartbeats), what scheduling looks at hardly ever. `ClusterCache` keeps a
-`Cluster` until something relevant changes, so that what was found out about it can be used again until then. Pure:
-whoever watches FederatedClusters calls `update` and `remove`. Read `engine.py` next.
+A FederatedCluster changes every few seconds (heartbeats), its fields that matter for scheduling hardly ever.
+`ClusterCache` keeps a `Cluster` until such a field changes, so that values computed from it stay valid until then.
+Pure: the caller watches FederatedClusters and calls `update` and `remove`. Read `engine.py` next.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,26 +14,24 @@ from typing import Any
 
 import orjson
 
-from federation.api import conditions, names, quantity
+from federation.api import names
+from federation.apimachinery import conditions, quantity
 from federation.scheduling.framework.capacity import carry_over
-from federation.scheduling.framework.types import CPU, Change, Cluster, GroupVersionKind, NodeClass, Taint
+from federation.scheduling.framework.types import CPU, Cluster, ClusterChange, GroupVersionKind, NodeClass, Taint
 
 _NAME = attrgetter("name")
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Joined clusters in the order of their names.
-
-    `generation` differs whenever anything of them but their resources does, which change all the time.
-    """
+    """Joined clusters by name. `generation` changes with every change except of resources, which change constantly."""
 
     generation: int
     clusters: tuple[Cluster, ...]
 
     @cached_property
     def content_hash(self) -> str:
-        """What decisions can depend on of all clusters, as a hash; only clusters that changed are read for it."""
+        """The hash of all clusters' relevant fields; only changed clusters are hashed again."""
         return blake2b(b"".join(map(digest_of, self.clusters)), digest_size=8).hexdigest()
 
     @cached_property
@@ -49,8 +47,8 @@ class Snapshot:
     def resolve(self, name: str) -> str:
         """Return the cluster's real name for a name that a user wrote.
 
-        Kubernetes names are lower case, yet manifests circulate that say `Cluster-01` (seed 003 prints one). A name
-        that does not exist as written but does in lower case means that cluster; any other is returned as it is.
+        Kubernetes names are lower case, but published KubeAdmiral manifests contain names like `Cluster-01`. A name
+        that exists only in lower case is resolved to that cluster; any other is unchanged.
         """
         if name in self.by_name:
             return name
@@ -59,7 +57,7 @@ class Snapshot:
 
 
 class ClusterCache:
-    """Every FederatedCluster, converted once per relevant change."""
+    """All FederatedClusters, converted once per relevant change."""
 
     def __init__(self) -> None:
         self._clusters: dict[str, Cluster] = {}
@@ -67,14 +65,14 @@ class ClusterCache:
         self._joined: list[str] | None = None
         self._generation = 0
 
-    def update(self, source: Mapping[str, Any]) -> Change:
-        """Take in a FederatedCluster; return what of it changed."""
+    def update(self, source: Mapping[str, Any]) -> ClusterChange:
+        """Add or update a FederatedCluster; return its changes."""
         cluster = to_cluster(source)
         old = self._clusters.get(cluster.name)
         change = compare(old, cluster)
         if old is None or change:
             if cluster.is_joined:
-                # Paid once per report, and not by the decision that comes next.
+                # Computed with the report, to keep the cost out of the next decision.
                 digest_of(cluster)
                 if old is not None:
                     carry_over(old, cluster)
@@ -82,16 +80,16 @@ class ClusterCache:
             self._forget(change)
         return change
 
-    def remove(self, name: str) -> Change:
-        """Forget a FederatedCluster that is gone."""
+    def remove(self, name: str) -> ClusterChange:
+        """Remove a deleted FederatedCluster."""
         cluster = self._clusters.pop(name, None)
         if cluster is None:
-            return Change.NOTHING
-        self._forget(Change.MEMBERSHIP)
-        return Change.MEMBERSHIP if cluster.is_joined else Change.NOTHING
+            return ClusterChange.NOTHING
+        self._forget(ClusterChange.MEMBERSHIP)
+        return ClusterChange.MEMBERSHIP if cluster.is_joined else ClusterChange.NOTHING
 
     def is_ready(self, name: str) -> bool:
-        """Say whether the cluster is there, joined and ready."""
+        """Return whether the cluster exists, has joined and is ready."""
         cluster = self._clusters.get(name)
         return cluster is not None and cluster.is_joined and cluster.is_ready
 
@@ -103,50 +101,50 @@ class ClusterCache:
             self._snapshot = Snapshot(self._generation, tuple(map(self._clusters.__getitem__, self._joined)))
         return self._snapshot
 
-    def _forget(self, change: Change) -> None:
+    def _forget(self, change: ClusterChange) -> None:
         self._snapshot = None
-        if change is not Change.RESOURCES:
+        if change is not ClusterChange.RESOURCES:
             self._generation += 1
             self._joined = None
 
 
-def compare(old: Cluster | None, new: Cluster) -> Change:
-    """Return what differs between two views of one cluster; only membership counts for one that is not joined."""
+def compare(old: Cluster | None, new: Cluster) -> ClusterChange:
+    """Return the changes between two versions of a cluster; only membership counts unless it has joined."""
     if old is None or old.is_joined != new.is_joined:
         was_joined = old is not None and old.is_joined
-        return Change.MEMBERSHIP if was_joined or new.is_joined else Change.NOTHING
-    change = Change.NOTHING
+        return ClusterChange.MEMBERSHIP if was_joined or new.is_joined else ClusterChange.NOTHING
+    change = ClusterChange.NOTHING
     if old.labels != new.labels:
-        change |= Change.LABELS
+        change |= ClusterChange.LABELS
     if old.taints != new.taints:
-        change |= Change.TAINTS
+        change |= ClusterChange.TAINTS
     if old.api_types != new.api_types:
-        change |= Change.API_TYPES
+        change |= ClusterChange.API_TYPES
     if old.is_ready != new.is_ready:
-        change |= Change.READINESS
+        change |= ClusterChange.READINESS
     if old.is_terminating != new.is_terminating:
-        change |= Change.TERMINATION
+        change |= ClusterChange.TERMINATION
     if _resources(old) != _resources(new) or old.omitted_node_labels != new.omitted_node_labels:
-        change |= Change.RESOURCES
+        change |= ClusterChange.RESOURCES
     if _annotations(old) != _annotations(new):
-        change |= Change.ANNOTATIONS
+        change |= ClusterChange.ANNOTATIONS
     return change
 
 
-def changes(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, Change]]:
-    """Return the clusters that differ between two snapshots, and what of each."""
+def changes(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, ClusterChange]]:
+    """Yield the clusters that differ between two snapshots, with their changes."""
     if before is after:
         return
     for name in before.by_name.keys() | after.by_name.keys():
         old, new = before.by_name.get(name), after.by_name.get(name)
         if new is None or old is None:
-            yield name, Change.MEMBERSHIP
+            yield name, ClusterChange.MEMBERSHIP
         elif old is not new:
             yield name, compare(old, new)
 
 
 def digest_of(cluster: Cluster) -> bytes:
-    """Return the hash of what decisions can depend on of the cluster."""
+    """Return the hash of the cluster's relevant fields, memoized."""
     known: bytes | None = cluster.memo.get(digest_of)
     if known is None:
         content = (
@@ -160,7 +158,7 @@ def digest_of(cluster: Cluster) -> bytes:
             sorted(cluster.omitted_node_labels),
         )
         digest = blake2b(orjson.dumps(content, default=list, option=orjson.OPT_SORT_KEYS), digest_size=8).digest()
-        known = cluster.keep(digest_of, digest)
+        known = cluster.memoize(digest_of, digest)
     return known
 
 
@@ -194,7 +192,7 @@ def to_cluster(source: Mapping[str, Any]) -> Cluster:
 
 
 def to_taint(taint: Mapping[str, Any]) -> Taint:
-    """Return a taint as scheduling compares it: without the time when it was added."""
+    """Return a taint without `timeAdded`."""
     return Taint(str(taint.get("key") or ""), str(taint.get("value") or ""), str(taint.get("effect") or ""))
 
 
@@ -214,9 +212,9 @@ def to_resources(quantities: Mapping[str, Any] | None) -> dict[str, int]:
 
 
 def _at_least_0(quantities: Mapping[str, Any] | None) -> dict[str, int]:
-    """Return a ResourceList of which nothing can be negative: only what is free can, where too much is in use.
+    """Return a ResourceList without negative amounts; only available resources can be negative.
 
-    Weights are computed from it, and a negative one would keep the planner from ever coming to an end.
+    Weights are computed from it, and with a negative weight the planner would not terminate.
     """
     return {name: max(0, amount) for name, amount in to_resources(quantities).items()}
 

@@ -1,12 +1,13 @@
-"""When is an object scheduled again? What a decision was based on, and whether a change of it matters (spec §5.3).
+"""Scheduling triggers: the inputs of an object's last decision, and whether a change of them reschedules the object.
 
-After each decision the object carries a snapshot of what it was based on, in an annotation. The next time the new
-snapshot is compared: equal text means nothing to do (the common case, one string comparison); otherwise the policy's
-`reschedulePolicy` decides what counts, and what does not count is noted as a deferred reason. The text is
-deterministic: sorted keys, sorted clusters. Pure; the schedule controller calls it.
+Each decision stores its triggers in an annotation of the object. The next attempt compares them with the current ones:
+equal texts mean nothing to do (the common case, one string comparison); otherwise the policy's `reschedulePolicy`
+decides which changes count, and the others become deferred reasons. Texts have sorted keys and clusters. Pure.
 
-A cluster has joined, for `clusterJoined`, when it is ready for the first time since the object's last decision: before
-that no decision could use it, and its kinds are not known.
+For `clusterJoined` a cluster has joined when it is ready for the first time since the object's last decision: before
+that, no decision could use it and its API types are unknown.
+
+Reference: docs/reference/scheduling.md.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,12 +22,12 @@ from federation.scheduling.clustertriggers import (
     CLUSTERS,
     LABELS,
     TAINTS,
-    ClusterSource,
-    ClusterState,
+    ClusterTriggers,
+    ClusterTriggerSource,
     is_readable,
 )
 from federation.scheduling.framework.types import Resources
-from federation.scheduling.policy import Policy, RescheduleWhen, hash_of
+from federation.scheduling.policyspec import Policy, RescheduleWhen, hash_of
 from federation.scheduling.snapshot import Snapshot
 
 HASHED_ANNOTATIONS = (
@@ -44,11 +45,11 @@ HASHED_ANNOTATIONS = (
 """Annotations on a federated object that decisions depend on."""
 _STABLE = frozenset(("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash"))
 _POLICY = "policyContentHash"
-_TOLD = "pluginFieldsHash"
-"""Only a difference between two of them counts: that a plugin begins or ceases to ask is the profile's change."""
+_PLUGIN_FIELDS = "pluginFieldsHash"
+"""Counts only when both decisions have it; a plugin that starts or stops to declare fields changes the profile."""
 IGNORED_PLUGINS = "ignoredPlugins"
-"""What changed when a plugin that the last decision ignored may answer again; no part of the text."""
-_OF_OBJECT = (*_STABLE, "autoMigrationInfo", _TOLD, _POLICY, "profileHash")
+"""The change when a plugin that the last decision ignored may be available again; not part of the text."""
+_OF_OBJECT = (*_STABLE, "autoMigrationInfo", _PLUGIN_FIELDS, _POLICY, "profileHash")
 _CONTENT = frozenset((_POLICY, "profileHash", IGNORED_PLUGINS))
 _NO_ANNOTATIONS_HASH = hash_of({})
 _BEGINNING = 40
@@ -56,11 +57,11 @@ _BEGINNING = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """Whether to schedule now, and otherwise which changes were left aside ("" when there were none).
+class TriggerComparison:
+    """Whether to schedule now, or the deferred changes ("" for none).
 
-    `changed` names the triggers that differ from the last decision's; () when there was none to compare with.
-    `adopted` is what KubeAdmiral's last decision was based on, in our form, to be written if it stays in force.
+    `changed` names the triggers that differ from the last decision's; () without one. `adopted` is the text of
+    KubeAdmiral's triggers in our form, to be written if its decision stays in force.
     """
 
     is_due: bool
@@ -71,15 +72,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class ObjectTriggers:
-    """What of the object and its policy a decision depends on."""
+    """The parts of the object and its policy that a decision depends on."""
 
     annotations: Mapping[str, str]
     replicas: int | None
     request: Resources
     policy: Policy | None
     profile_hash: str = ""
-    told_hash: str = ""
-    """Of the labels and annotations that plugins asked to be told, "" when none did."""
+    plugin_fields_hash: str = ""
+    """Hash of the labels and annotations that plugins declare, "" when none does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +89,14 @@ class Triggers:
 
     text: str
     of_object: Mapping[str, Any]
-    clusters: ClusterState
+    clusters: ClusterTriggers
 
 
 class TriggerSource:
-    """Makes triggers. `as_kubeadmiral`: in its form, and with clusters that joined counted before they are ready."""
+    """Creates triggers. `as_kubeadmiral`: in its form, in which clusters count before they are ready."""
 
     def __init__(self, *, as_kubeadmiral: bool = False) -> None:
-        self._clusters = ClusterSource(as_kubeadmiral=as_kubeadmiral)
+        self._clusters = ClusterTriggerSource(as_kubeadmiral=as_kubeadmiral)
 
     def triggers(self, triggers: ObjectTriggers, snapshot: Snapshot) -> Triggers:
         """Return the triggers of an object."""
@@ -103,7 +104,7 @@ class TriggerSource:
         before: dict[str, Any] = {}
         if policy is not None and policy.has_auto_migration:
             before["autoMigrationInfo"] = triggers.annotations.get(names.AUTO_MIGRATION_INFO, "")
-        after: dict[str, Any] = {_TOLD: triggers.told_hash} if triggers.told_hash else {}
+        after: dict[str, Any] = {_PLUGIN_FIELDS: triggers.plugin_fields_hash} if triggers.plugin_fields_hash else {}
         after |= {
             _POLICY: policy.content_hash if policy else "",
             "policyName": policy.ref.name if policy else "",
@@ -118,49 +119,51 @@ class TriggerSource:
         return Triggers(text, before | after, clusters)
 
 
-def judge(old_text: str | None, now: Triggers, policy: Policy | None, *, is_plugin_back: bool = False) -> Verdict:
-    """Return whether the object is to be scheduled, given the triggers of its last decision and those of now.
+def compare_triggers(
+    old_text: str | None, now: Triggers, policy: Policy | None, *, is_plugin_back: bool = False
+) -> TriggerComparison:
+    """Compare the triggers of the last decision with the current ones.
 
-    `is_plugin_back`: a plugin that the last decision ignored may answer now; that counts as a changed profile.
+    `is_plugin_back`: a plugin that the last decision ignored may be available; that counts as a changed profile.
     """
     if old_text == now.text and not is_plugin_back:
-        return Verdict(is_due=False)
-    # Mostly nothing of the clusters has changed: then only the rest has to be read, a small part with many clusters.
+        return TriggerComparison(is_due=False)
+    # Usually no cluster has changed. Then only the rest is parsed, a small part of the text with many clusters.
     rest = _without(old_text or "", f"{now.clusters.text},")
     old, new = _parse(rest), now.of_object
     if old is None or policy is None:
-        return Verdict(is_due=True)
+        return TriggerComparison(is_due=True)
     if _is_of_kubeadmiral(old):
         adopted = _adopted(old, now)
-        return replace(judge(adopted, now, policy, is_plugin_back=is_plugin_back), adopted=adopted)
+        return replace(compare_triggers(adopted, now, policy, is_plugin_back=is_plugin_back), adopted=adopted)
     differing = now.clusters.changes_since(old) if rest == old_text else set()
     differing.update(field for field in _OF_OBJECT if old.get(field) != new.get(field))
     changed = (*sorted(differing), *([IGNORED_PLUGINS] if is_plugin_back else []))
     if not changed:
-        return Verdict(is_due=False)
-    is_told_otherwise = _TOLD in changed and bool(old.get(_TOLD)) and bool(new.get(_TOLD))
+        return TriggerComparison(is_due=False)
+    has_other_fields = _PLUGIN_FIELDS in changed and bool(old.get(_PLUGIN_FIELDS)) and bool(new.get(_PLUGIN_FIELDS))
     if (
         not _STABLE.isdisjoint(changed)
-        or is_told_otherwise
+        or has_other_fields
         or (policy.has_auto_migration and "autoMigrationInfo" in changed)
     ):
-        return Verdict(is_due=True, changed=changed)
+        return TriggerComparison(is_due=True, changed=changed)
     if policy.disable_rescheduling:
-        return Verdict(is_due=False, deferred_reasons="disableRescheduling:true")
+        return TriggerComparison(is_due=False, deferred_reasons="disableRescheduling:true")
     if policy.reschedule_when is None:
-        return Verdict(is_due=False, deferred_reasons="rescheduleWhen:nil")
-    verdict = _judge_environment(frozenset(changed), policy.reschedule_when)
-    return Verdict(verdict.is_due, verdict.deferred_reasons, changed)
+        return TriggerComparison(is_due=False, deferred_reasons="rescheduleWhen:nil")
+    verdict = _apply_reschedule_rules(frozenset(changed), policy.reschedule_when)
+    return TriggerComparison(verdict.is_due, verdict.deferred_reasons, changed)
 
 
 def _without(text: str, part: str) -> str:
-    """Return the text without the part, found by how that begins: a search for kilobytes is slow to prepare."""
+    """Return the text without the part, found by its beginning: a search for kilobytes is slow to prepare."""
     at = text.find(part[:_BEGINNING])
     return text[:at] + text[at + len(part) :] if at >= 0 and text.startswith(part, at) else text
 
 
 def _is_of_kubeadmiral(old: Mapping[str, Any]) -> bool:
-    """Say whether KubeAdmiral wrote the triggers: its resource requests are fields of a Go struct."""
+    """Return whether KubeAdmiral wrote the triggers: its resource requests are fields of a Go struct."""
     request = old.get("resourceRequest")
     return isinstance(request, dict) and any(field.lower() == "millicpu" for field in request)
 
@@ -168,8 +171,8 @@ def _is_of_kubeadmiral(old: Mapping[str, Any]) -> bool:
 def _adopted(old: Mapping[str, Any], now: Triggers) -> str:
     """Return KubeAdmiral's triggers in our form.
 
-    Its hashes are of Go's view of objects, which we cannot have. What they stand for is taken to be as it is now, so
-    that whoever comes from KubeAdmiral keeps every placement; replicas, policies and clusters are compared.
+    Its hashes cover Go's representation of objects, which is not available here. The hashed fields count as unchanged,
+    so that placements survive a migration from KubeAdmiral; replicas, policies and clusters are compared.
     """
     adopted = {**now.of_object, **now.clusters.as_if_unchanged_since(old.get(CLUSTERS) or ())}
     adopted |= {field: old.get(field) for field in ("replicaCount", "policyName")}
@@ -178,8 +181,8 @@ def _adopted(old: Mapping[str, Any], now: Triggers) -> str:
     return orjson.dumps(adopted, option=orjson.OPT_SORT_KEYS).decode()
 
 
-def _judge_environment(changed: frozenset[str], when: RescheduleWhen) -> Verdict:
-    """Judge changes of policy content, profile and clusters by the policy's own rules."""
+def _apply_reschedule_rules(changed: frozenset[str], when: RescheduleWhen) -> TriggerComparison:
+    """Apply the policy's rescheduleWhen to changes of policy content, profile and clusters."""
     deferred: list[str] = []
     is_due = False
     rules = (
@@ -194,16 +197,20 @@ def _judge_environment(changed: frozenset[str], when: RescheduleWhen) -> Verdict
             is_due = True
         elif has_happened:
             deferred.append(reason)
-    return Verdict(is_due=True) if is_due else Verdict(is_due=False, deferred_reasons="; ".join(deferred))
+    return (
+        TriggerComparison(is_due=True)
+        if is_due
+        else TriggerComparison(is_due=False, deferred_reasons="; ".join(deferred))
+    )
 
 
 def describe_triggers(changed: Iterable[str]) -> str:
-    """Return in words which triggers changed; one without words, of another version, is named as it is."""
+    """Return a description of the changed triggers; an unknown one, of another version, is its own name."""
     return ", ".join(dict.fromkeys(_TRIGGERS_IN_WORDS.get(name, name) for name in changed))
 
 
 def describe_deferral(reasons: str) -> str:
-    """Return in words why an object was not scheduled again; a text that holds no deferred reasons is returned as is.
+    """Return a description of deferred reasons; any other text unchanged.
 
     `clusterJoined:false` becomes "a cluster joined; the policy does not follow that (rescheduleWhen: clusterJoined)".
     """
@@ -224,7 +231,7 @@ _TRIGGERS_IN_WORDS = {
     TAINTS: "taints of clusters",
     CLUSTERS: "the set of clusters",
     IGNORED_PLUGINS: "a plugin that was ignored may answer again",
-    _TOLD: "what plugins are told",
+    _PLUGIN_FIELDS: "labels and annotations that plugins use",
     _POLICY: "policy",
     "policyName": "policy",
     "profileHash": "profile",

@@ -1,7 +1,9 @@
-"""Build the scheduling unit: a policy, one federated object, and what its annotations say differently (spec §5.4).
+"""Build the scheduling unit from a policy, a federated object, and the object's annotations.
 
-Annotations on the object win over the policy, one by one (`overriding.py`); where tenants may not override policies the
-caller takes them away. Pure. The result goes to `engine.py`.
+Each annotation overrides one field of the policy (`annotationoverrides.py`); the caller removes them where tenants
+may not override policies. Pure. `engine.py` schedules the unit.
+
+Reference: docs/reference/scheduling.md.
 """
 
 from collections.abc import Mapping
@@ -11,45 +13,45 @@ import orjson
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.api.paths import to_pointer
-from federation.planning.automigration.info import to_openings
+from federation.apimachinery.jsonpatch import to_pointer
+from federation.planning.automigration.migrationinfo import to_openings
+from federation.planning.federatedobject.placements import overrides_of, placement_of
 from federation.planning.placement.failback import Offers
-from federation.planning.placements import overrides_of, placement_of
-from federation.scheduling import migration
+from federation.scheduling import usermigration
+from federation.scheduling.annotationoverrides import is_overridden, overrides_from_annotations
 from federation.scheduling.framework.types import (
     KATALYST_PREFIX,
     NVIDIA_GPU,
+    Assumed,
     AutoMigration,
     GroupVersionKind,
-    Reserved,
     SchedulingMode,
     SchedulingUnit,
 )
-from federation.scheduling.overriding import is_overridden, overrides_from_annotations
-from federation.scheduling.policy import Policy, Preferences
-from federation.scheduling.request import node_needs_of, request_of
+from federation.scheduling.podrequest import node_needs_of, request_of
+from federation.scheduling.policyspec import Policy, Preferences
 from federation.scheduling.snapshot import Snapshot
 
 _EMPTY: Mapping[str, int] = {}
 
 
 def build_unit(
-    fed_object: Mapping[str, Any],
+    federated: Mapping[str, Any],
     federated_type: FederatedType,
     policy: Policy,
     snapshot: Snapshot,
     *,
     counts_cpu_and_memory: bool = True,
-    reserved: Reserved | None = None,
+    assumed: Assumed | None = None,
     request: Mapping[str, int] | None = None,
 ) -> SchedulingUnit:
     """Return the unit of a federated object under a policy.
 
     Divide falls back to Duplicate for types without a replicas field. Cluster names that exist only in lower case are
     resolved (`Snapshot.resolve`). With `counts_cpu_and_memory` off only GPUs and what Katalyst reclaims count, as in
-    KubeAdmiral. `request` is what `request_of` says of the template, where the caller has asked that already.
+    KubeAdmiral. `request` is the result of `request_of`, if the caller has it already.
     """
-    metadata, template = fed_object["metadata"], fed_object["spec"]["template"]
+    metadata, template = federated["metadata"], federated["spec"]["template"]
     source = template.get("metadata") or {}
     annotations = metadata.get("annotations") or {}
     resource = federated_type.resource
@@ -85,24 +87,24 @@ def build_unit(
         desired_replicas=desired,
         request=request,
         node_needs=node_needs_of(template),
-        reserved={} if reserved is None else reserved,
-        current=current_clusters(fed_object, federated_type),
+        assumed={} if assumed is None else assumed,
+        current=current_clusters(federated, federated_type),
         avoid_disruption=policy.avoid_disruption,
         auto_migration=_auto_migration(policy, annotations, desired),
-        custom_migration=migration.from_annotation(annotations.get(names.APPLIED_MIGRATION_CONFIGURATION)),
+        custom_migration=usermigration.from_annotation(annotations.get(names.APPLIED_MIGRATION_CONFIGURATION)),
         template=template,
         **fields,
         **_resolved(preferences, snapshot),
     )
 
 
-def current_clusters(fed_object: Mapping[str, Any], federated_type: FederatedType) -> dict[str, int | None]:
-    """Return the scheduler's own placement: cluster → replicas it was given, None where it has no number."""
-    clusters = placement_of(fed_object, names.GLOBAL_SCHEDULER)
+def current_clusters(federated: Mapping[str, Any], federated_type: FederatedType) -> dict[str, int | None]:
+    """Return the scheduler's placement: cluster → replicas, None for those of the template."""
+    clusters = placement_of(federated, names.GLOBAL_SCHEDULER)
     if not federated_type.paths.replicas_spec:
         return dict.fromkeys(clusters)
     pointer = to_pointer(federated_type.paths.replicas_spec)
-    patches = overrides_of(fed_object, names.GLOBAL_SCHEDULER)
+    patches = overrides_of(federated, names.GLOBAL_SCHEDULER)
     current: dict[str, int | None] = {}
     for cluster in clusters:
         current[cluster] = None
@@ -123,15 +125,15 @@ def _auto_migration(policy: Policy, annotations: Mapping[str, str], desired: int
             info = orjson.loads(text)
         except orjson.JSONDecodeError:
             info = {}
-    told = info if isinstance(info, dict) else {}
-    scheduled = migration.to_counts(told.get("scheduledReplicas"))
+    reported = info if isinstance(info, dict) else {}
+    scheduled = usermigration.to_counts(reported.get("scheduledReplicas"))
     return AutoMigration(
         policy.keep_unschedulable,
-        migration.to_counts(told.get("estimatedCapacity")),
+        usermigration.to_counts(reported.get("estimatedCapacity")),
         scheduled,
-        Offers(migration.to_counts(told.get("offeredReplicas")), policy.failback.batch_of(desired or 0)),
-        scheduled | migration.to_counts(told.get("readyReplicas")),
-        to_openings(told.get("openings")),
+        Offers(usermigration.to_counts(reported.get("offeredReplicas")), policy.failback.batch_of(desired or 0)),
+        scheduled | usermigration.to_counts(reported.get("readyReplicas")),
+        to_openings(reported.get("openings")),
     )
 
 
@@ -156,7 +158,7 @@ def _resolved(preferences: Preferences, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _renamed(values: Mapping[str, int] | None, snapshot: Snapshot) -> Mapping[str, int] | None:
-    """Return the map under real names; an entry that was written with the real name wins."""
+    """Return the map by real names; an entry with the real name takes precedence."""
     if values is None:
         return None
     resolved = {snapshot.resolve(name): value for name, value in values.items()}

@@ -1,4 +1,4 @@
-"""The command line of the members' process; `fedctl up` and the benchmarks start it."""
+"""The command line of the simulated members; `fedctl up` and the benchmarks start it as a process."""
 
 import argparse
 import asyncio
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import uvloop
 
-from federation.base import logs, memory
-from federation.base.clock import SystemClock
-from federation.base.errors import FederationError
+from federation.apimachinery import logs, memory
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.errors import FederationError
 from federation.simulator.fleet import run_fleet
 from federation.simulator.options import describe_members
 
@@ -17,7 +17,7 @@ from federation.simulator.options import describe_members
 def main() -> None:
     """Run simulated members until standard input closes."""
     parser = argparse.ArgumentParser(prog="python -m federation.simulator", description=__doc__)
-    parser.add_argument("--dir", type=Path, required=True, help="where the members keep their state")
+    parser.add_argument("--dir", type=Path, required=True, help="directory for the members' state")
     parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--pod-start", type=float, default=0.3, help="seconds from binding to Running")
     parser.add_argument("--pods-per-node", type=int, default=5000)

@@ -1,7 +1,7 @@
-"""Deployment → ReplicaSet: creates the ReplicaSet of the current template, moves replicas, writes the status.
+"""The simulated Deployment controller: creates the new ReplicaSet, scales ReplicaSets and writes the status.
 
-Acts on what `rollout` decides. Level-triggered: a step reads the informers' caches, writes a difference and returns,
-the events of its own writes bring it back. Read `replicasets.py` for the next link of the chain.
+`rollout` computes the numbers. A reconcile makes one step of the rollout; the events of its own writes trigger the
+next. Read `replicasets.py` for the pods.
 """
 
 import hashlib
@@ -9,35 +9,21 @@ from typing import Any
 
 import orjson
 
-from federation.api import names
-from federation.api.resources import DEPLOYMENTS, REPLICA_SETS, Object
-from federation.base.clock import Clock, to_rfc3339
-from federation.base.errors import AlreadyExists, NotFound
-from federation.client.protocol import Client, PatchType
+from federation.apimachinery import wellknown
+from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.errors import AlreadyExists, NotFound
+from federation.apimachinery.ownerreferences import controller_of, controller_reference, controller_uids
+from federation.apimachinery.resources import DEPLOYMENTS, REPLICA_SETS, Object
+from federation.client.client import Client, PatchType
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.informer import Informer
 from federation.simulator import rollout
 from federation.simulator.rollout import ReplicaSetState
 
 HASH_LABEL = "pod-template-hash"
+NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+"""The characters of generated names, as in Kubernetes: no vowels, so that no words appear."""
 _DONE = Result()
-
-
-def owner_uid(obj: Object) -> list[str]:
-    """Return the uid of the controlling owner, as an index value."""
-    return [o["uid"] for o in obj["metadata"].get("ownerReferences", ()) if o.get("controller")]
-
-
-def owner_reference(owner: Object, api_version: str, kind: str) -> Object:
-    """Return the reference with which a controller's child names its owner."""
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
 
 
 def _state(replica_set: Object) -> ReplicaSetState:
@@ -51,19 +37,19 @@ def _state(replica_set: Object) -> ReplicaSetState:
 
 
 class DeploymentController:
-    """Runs the Deployments of one member."""
+    """Reconciles the Deployments of one member."""
 
     def __init__(
         self, client: Client, deployments: Informer, replica_sets: Informer, clock: Clock, workers: int
     ) -> None:
         self._client = client
         self._deployments = deployments
-        self._sets = replica_sets
+        self._replica_sets = replica_sets
         self._clock = clock
         self.controller = Controller("sim-deployment", self._reconcile, workers=workers, clock=clock)
-        replica_sets.add_index("owner", owner_uid)
+        replica_sets.add_index("owner", controller_uids)
         deployments.add_handler(self._deployment_changed)
-        replica_sets.add_handler(self._set_changed)
+        replica_sets.add_handler(self._replica_set_changed)
 
     def _deployment_changed(self, old: Object | None, new: Object | None) -> None:
         meta = (new or old or {})["metadata"]
@@ -71,32 +57,32 @@ class DeploymentController:
             return
         self.controller.enqueue(Key(meta["namespace"], meta["name"]))
 
-    def _set_changed(self, old: Object | None, new: Object | None) -> None:
+    def _replica_set_changed(self, old: Object | None, new: Object | None) -> None:
         replica_set = new or old or {}
-        for owner in replica_set["metadata"].get("ownerReferences", ()):
-            if owner.get("controller") and owner["kind"] == "Deployment":
-                self.controller.enqueue(Key(replica_set["metadata"]["namespace"], owner["name"]))
+        owner = controller_of(replica_set)
+        if owner is not None and owner["kind"] == "Deployment":
+            self.controller.enqueue(Key(replica_set["metadata"]["namespace"], owner["name"]))
 
     async def _reconcile(self, key: Key) -> Result:
         deployment = self._deployments.get(key.namespace, key.name)
         if deployment is None or "deletionTimestamp" in deployment["metadata"]:
             return _DONE
-        owned = sorted(self._sets.by_index("owner", deployment["metadata"]["uid"]), key=_revision)
+        owned = sorted(self._replica_sets.by_index("owner", deployment["metadata"]["uid"]), key=_revision)
         template_hash = compute_template_hash(deployment["spec"]["template"])
         new = next((s for s in owned if s["metadata"]["labels"].get(HASH_LABEL) == template_hash), None)
         if deployment["spec"].get("paused"):
             return _DONE
         if new is None:
-            await self._create_set(deployment, owned, template_hash)
+            await self._create_replica_set(deployment, owned, template_hash)
             return _DONE
         try:
             await self._scale(deployment, new, [s for s in owned if s is not new])
             await self._write_status(deployment, new, owned)
         except NotFound:
-            return _DONE  # deleted meanwhile; the event says so
+            return _DONE  # deleted meanwhile; the informer's event triggers the next reconcile
         return _DONE
 
-    async def _create_set(self, deployment: Object, owned: list[Object], template_hash: str) -> None:
+    async def _create_replica_set(self, deployment: Object, owned: list[Object], template_hash: str) -> None:
         spec, meta = deployment["spec"], deployment["metadata"]
         limits = rollout.compute_limits(deployment)
         running = sum(int(s["spec"].get("replicas", 1)) for s in owned)
@@ -112,8 +98,8 @@ class DeploymentController:
                 "name": f"{meta['name']}-{template_hash}",
                 "namespace": meta["namespace"],
                 "labels": labels,
-                "annotations": {names.DEPLOYMENT_REVISION: str(max(map(_revision, owned), default=0) + 1)},
-                "ownerReferences": [owner_reference(deployment, "apps/v1", "Deployment")],
+                "annotations": {wellknown.DEPLOYMENT_REVISION: str(max(map(_revision, owned), default=0) + 1)},
+                "ownerReferences": [controller_reference(deployment, "apps/v1", "Deployment")],
             },
             "spec": {
                 "replicas": first,
@@ -124,8 +110,8 @@ class DeploymentController:
         try:
             created = await self._client.create(REPLICA_SETS, replica_set)
         except AlreadyExists:
-            return  # the cache was behind; its event comes
-        await self._sets.wait_for(created["metadata"]["resourceVersion"])
+            return  # the cache was stale; its next event triggers a reconcile
+        await self._replica_sets.wait_for(created["metadata"]["resourceVersion"])
 
     async def _scale(self, deployment: Object, new: Object, old: list[Object]) -> None:
         limits = rollout.compute_limits(deployment)
@@ -139,10 +125,11 @@ class DeploymentController:
             patched = await self._client.patch(
                 REPLICA_SETS, name, {"spec": {"replicas": replicas}}, patch_type=PatchType.MERGE, namespace=namespace
             )
-            await self._sets.wait_for(patched["metadata"]["resourceVersion"])
-        await self._drop_history(deployment, old)
+            await self._replica_sets.wait_for(patched["metadata"]["resourceVersion"])
+        await self._delete_history(deployment, old)
 
-    async def _drop_history(self, deployment: Object, old: list[Object]) -> None:
+    async def _delete_history(self, deployment: Object, old: list[Object]) -> None:
+        """Delete the oldest scaled-down ReplicaSets beyond `revisionHistoryLimit`."""
         limit = int(deployment["spec"].get("revisionHistoryLimit", 10))
         idle = [s for s in old if not s["spec"].get("replicas") and not (s.get("status") or {}).get("replicas")]
         for replica_set in idle[: max(0, len(idle) - limit)]:
@@ -154,18 +141,18 @@ class DeploymentController:
 
     async def _write_status(self, deployment: Object, new: Object, owned: list[Object]) -> None:
         meta = deployment["metadata"]
-        current = [self._sets.get(meta["namespace"], s["metadata"]["name"]) or s for s in owned]
+        current = [self._replica_sets.get(meta["namespace"], s["metadata"]["name"]) or s for s in owned]
         ready = sum(int((s.get("status") or {}).get("readyReplicas", 0)) for s in current)
-        newest = _state(self._sets.get(meta["namespace"], new["metadata"]["name"]) or new)
+        newest = _state(self._replica_sets.get(meta["namespace"], new["metadata"]["name"]) or new)
         now = to_rfc3339(self._clock.now())
         status = rollout.compute_status(deployment, newest, [_state(s) for s in current], ready, now)
         if status == deployment.get("status"):
             return
         live = deployment.get("status") or {}
         patch: Object = {"status": {**{k: None for k in live if k not in status}, **status}}
-        revision = new["metadata"]["annotations"][names.DEPLOYMENT_REVISION]
-        if (meta.get("annotations") or {}).get(names.DEPLOYMENT_REVISION) != revision:
-            patch["metadata"] = {"annotations": {names.DEPLOYMENT_REVISION: revision}}
+        revision = new["metadata"]["annotations"][wellknown.DEPLOYMENT_REVISION]
+        if (meta.get("annotations") or {}).get(wellknown.DEPLOYMENT_REVISION) != revision:
+            patch["metadata"] = {"annotations": {wellknown.DEPLOYMENT_REVISION: revision}}
         written = await self._client.patch(
             DEPLOYMENTS,
             meta["name"],
@@ -178,13 +165,10 @@ class DeploymentController:
 
 
 def _revision(replica_set: Object) -> int:
-    return int((replica_set["metadata"].get("annotations") or {}).get(names.DEPLOYMENT_REVISION, "0"))
-
-
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+    return int((replica_set["metadata"].get("annotations") or {}).get(wellknown.DEPLOYMENT_REVISION, "0"))
 
 
 def compute_template_hash(template: dict[str, Any]) -> str:
     """Return the pod-template-hash of a pod template: stable across processes, safe in names and labels."""
     digest = hashlib.blake2b(orjson.dumps(template, option=orjson.OPT_SORT_KEYS), digest_size=10).digest()
-    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest)
+    return "".join(NAME_ALPHABET[byte % len(NAME_ALPHABET)] for byte in digest)

@@ -1,23 +1,22 @@
-"""One simulated member: a real API server with real credentials, and the workloads that run behind it.
+"""One simulated member: a real API server with real credentials, and the controllers that run its workloads.
 
-State lives in a directory, so that a restart finds the same cluster (same CA, credentials, port, objects). Read
-`workloads.py` for what makes Deployments run, `fleet.py` for several members in one process.
+State is kept in a directory, so a restarted member has the same CA, credentials, port and objects. Read `workloads.py`
+for the controllers and `fleet.py` for several members in one process.
 """
 
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from federation.base.clock import Clock
-from federation.registry.options import RegistryOptions
-from federation.server.apiserver import APIServer, APIServerOptions
+from federation.apimachinery.clock import Clock
+from federation.apiserver.server import APIServer, APIServerOptions
+from federation.apiserver.store.sql import SQLStore
+from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.simulator.options import MemberOptions
 from federation.simulator.workloads import Workloads
-from federation.store.journal import MemoryJournal
-from federation.store.sql import SQLStore
 
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-"""Those of any cluster: what a federation needs in a member, joining makes."""
+"""The namespaces of any new cluster; joining creates the federation's own."""
 
 
 class SimulatedMember:
@@ -27,13 +26,13 @@ class SimulatedMember:
         self._store = SQLStore(f"sqlite:///{directory / 'state.db'}", clock=clock)
         self._server = APIServer(
             self._store,
-            MemoryJournal(),
             options=APIServerOptions(
                 directory,
                 kubeconfig,
                 name=options.name,
                 port=port,
-                registry=RegistryOptions(system_namespaces=_NAMESPACES),
+                # Without a limit on bytes: a simulated member is as large as the host allows.
+                registry=RegistryOptions(system_namespaces=_NAMESPACES, namespace_bytes_max=0),
             ),
             clock=clock,
         )

@@ -1,7 +1,7 @@
-"""What a simulated member looks like and how fast its parts react.
+"""The options of simulated members: nodes, labels and delays.
 
-`describe_members` gives the fleet that `fedctl up` starts: different regions, zones and sizes, so that policies have
-something to choose from. Everything is an input; nothing here reads a clock or draws a random number.
+`describe_members` returns the members of `fedctl up`, in different regions and zones and of different sizes, so that
+policies can distinguish them.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """One node: its name, what it can hold (Kubernetes quantities) and its labels and taints."""
+    """One node: name, allocatable resources (Kubernetes quantities), labels and taints."""
 
     name: str
     cpu: str = "16"
@@ -30,14 +30,14 @@ class MemberOptions:
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels for the FederatedCluster that joins this member."""
     pod_start_s: float = 0.3
-    """From binding to Running and Ready: image pull and container start together."""
+    """Seconds from binding to Running and Ready: image pull and container start together."""
     pod_stop_s: float = 0.1
-    """From deletionTimestamp to gone."""
+    """Seconds from deletionTimestamp to the pod's removal."""
     workers: int = 4
     """Concurrent reconciles per controller."""
 
 
-_PLACES = (
+_ZONES = (
     ("beijing", "zone1", "volcengine"),
     ("beijing", "zone2", "volcengine"),
     ("shanghai", "zone1", "alicloud"),
@@ -47,10 +47,10 @@ _PLACES = (
 
 
 def describe_members(count: int, *, pod_start_s: float = 0.3, pods_per_node: int = 110) -> list[MemberOptions]:
-    """Return `count` members named member-1 … with three nodes each, spread over five places."""
+    """Return `count` members named member-1 … with three nodes each, spread over five zones."""
     members = []
     for index in range(count):
-        region, zone, provider = _PLACES[index % len(_PLACES)]
+        region, zone, provider = _ZONES[index % len(_ZONES)]
         name = f"member-{index + 1}"
         nodes = tuple(
             NodeShape(

@@ -1,7 +1,7 @@
-"""The Deployment controller's arithmetic: how many replicas each ReplicaSet should have next, and the status.
+"""The arithmetic of the simulated Deployment controller: the next replicas of each ReplicaSet, and the status. Pure.
 
-Pure: a Deployment's numbers and its ReplicaSets' numbers in, numbers out. The rules are those of Kubernetes' rolling
-update (maxSurge rounds up, maxUnavailable rounds down, both zero means one unavailable) and Recreate.
+The rules are those of Kubernetes: a rolling update rounds maxSurge up and maxUnavailable down, and if both are zero
+one pod may be unavailable; Recreate scales down all old ReplicaSets first.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class ReplicaSetState:
-    """What a ReplicaSet wants and has."""
+    """The replica counts of a ReplicaSet."""
 
     name: str
     replicas: int
@@ -23,14 +23,14 @@ class ReplicaSetState:
 
 @dataclass(frozen=True, slots=True)
 class RolloutLimits:
-    """The room a rolling update has around `desired`, in pods."""
+    """Desired pods of a Deployment, and how many more or fewer available ones a rolling update may have."""
 
     desired: int
     surge: int
     unavailable: int
 
 
-def _resolve(value: Any, total: int, *, round_up: bool) -> int:
+def _resolve_percentage(value: Any, total: int, *, round_up: bool) -> int:
     if value is None:
         value = "25%"
     if isinstance(value, str) and value.endswith("%"):
@@ -40,63 +40,63 @@ def _resolve(value: Any, total: int, *, round_up: bool) -> int:
 
 
 def compute_limits(deployment: Mapping[str, Any]) -> RolloutLimits:
-    """Return desired replicas, surge and unavailable pods of a Deployment."""
+    """Return the limits of a Deployment's rolling update."""
     spec = deployment["spec"]
     desired = int(spec.get("replicas", 1))
     rolling = (spec.get("strategy") or {}).get("rollingUpdate") or {}
-    surge = _resolve(rolling.get("maxSurge"), desired, round_up=True)
-    unavailable = _resolve(rolling.get("maxUnavailable"), desired, round_up=False)
+    surge = _resolve_percentage(rolling.get("maxSurge"), desired, round_up=True)
+    unavailable = _resolve_percentage(rolling.get("maxUnavailable"), desired, round_up=False)
     if surge == 0 and unavailable == 0:
         unavailable = 1
     return RolloutLimits(desired, surge, min(unavailable, desired))
 
 
 def plan_rolling_update(limits: RolloutLimits, new: ReplicaSetState, old: Sequence[ReplicaSetState]) -> dict[str, int]:
-    """Return the next spec.replicas by ReplicaSet name, for those that should change; `old` is oldest first."""
+    """Return the next spec.replicas by name, for ReplicaSets that have to change; `old` is sorted oldest first."""
     active = [state for state in old if state.replicas > 0]
     if not active:
         return {new.name: limits.desired} if new.replicas != limits.desired else {}
     changes: dict[str, int] = {}
-    grown = _grow_new(limits, new, active)
-    if grown != new.replicas:
-        changes[new.name] = grown
-    changes.update(_shrink_old(limits, new, grown, active))
+    new_replicas = _scale_up_new(limits, new, active)
+    if new_replicas != new.replicas:
+        changes[new.name] = new_replicas
+    changes.update(_scale_down_old(limits, new, new_replicas, active))
     return changes
 
 
-def _grow_new(limits: RolloutLimits, new: ReplicaSetState, old: Sequence[ReplicaSetState]) -> int:
+def _scale_up_new(limits: RolloutLimits, new: ReplicaSetState, old: Sequence[ReplicaSetState]) -> int:
     if new.replicas >= limits.desired:
         return limits.desired
     total = new.replicas + sum(state.replicas for state in old)
-    room = limits.desired + limits.surge - total
-    return new.replicas + max(0, min(room, limits.desired - new.replicas))
+    surge_left = limits.desired + limits.surge - total
+    return new.replicas + max(0, min(surge_left, limits.desired - new.replicas))
 
 
-def _shrink_old(
-    limits: RolloutLimits, new: ReplicaSetState, grown: int, old: Sequence[ReplicaSetState]
+def _scale_down_old(
+    limits: RolloutLimits, new: ReplicaSetState, new_replicas: int, old: Sequence[ReplicaSetState]
 ) -> dict[str, int]:
     available_min = limits.desired - limits.unavailable
-    total = grown + sum(state.replicas for state in old)
-    budget = total - available_min - (grown - min(new.available, grown))
+    total = new_replicas + sum(state.replicas for state in old)
+    budget = total - available_min - (new_replicas - min(new.available, new_replicas))
     remaining = {state.name: state.replicas for state in old}
-    # Pods that are not available anyway go first: removing them costs no availability.
+    # Unavailable pods are deleted first: that costs no availability.
     for state in old:
-        take = min(budget, max(0, state.replicas - state.available))
-        if take > 0:
-            remaining[state.name] -= take
-            budget -= take
-    available = min(new.available, grown) + sum(min(state.available, remaining[state.name]) for state in old)
+        removed = min(budget, max(0, state.replicas - state.available))
+        if removed > 0:
+            remaining[state.name] -= removed
+            budget -= removed
+    available = min(new.available, new_replicas) + sum(min(state.available, remaining[state.name]) for state in old)
     spare = min(budget, available - available_min)
     for state in old:
-        take = min(spare, remaining[state.name])
-        if take > 0:
-            remaining[state.name] -= take
-            spare -= take
+        removed = min(spare, remaining[state.name])
+        if removed > 0:
+            remaining[state.name] -= removed
+            spare -= removed
     return {state.name: remaining[state.name] for state in old if remaining[state.name] != state.replicas}
 
 
 def plan_recreate(desired: int, new: ReplicaSetState, old: Sequence[ReplicaSetState]) -> dict[str, int]:
-    """Return the next spec.replicas: every old pod is gone before the first new one comes."""
+    """Return the next spec.replicas; the new ReplicaSet is scaled up when no old pod exists any more."""
     changes = {state.name: 0 for state in old if state.replicas > 0}
     if not changes and all(state.current == 0 for state in old) and new.replicas != desired:
         changes[new.name] = desired

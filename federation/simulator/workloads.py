@@ -1,25 +1,25 @@
-"""What happens inside a member: nodes, and the controllers that turn Deployments into running pods.
+"""The nodes of a simulated member and the controllers that run its Deployments.
 
-Works on a registry in process, whatever store is under it and whatever clock moves it: behind a server it is a
-simulated member (`member.py`), in a scenario test it is a member without a network. Everything but the binding of pods
-goes through the `Client` protocol. Read `deployments.py`, `replicasets.py` and `pods.py` for the parts.
+Works on an in-process registry with any store and clock: `member.py` puts an API server in front of it, scenario tests
+use it without a network. Everything except the binding of pods goes through the `Client` protocol. Read
+`deployments.py`, `replicasets.py`, `podlifecycle.py` and `nodelifecycle.py` for the controllers.
 """
 
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
 
-from federation.api.resources import DEPLOYMENTS, NODES, PODS, REPLICA_SETS, Object
-from federation.base.clock import Clock, to_rfc3339
-from federation.base.errors import AlreadyExists
+from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.errors import AlreadyExists
+from federation.apimachinery.resources import DEPLOYMENTS, NODES, PODS, REPLICA_SETS, Object
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.verbs.requestoptions import WriteOptions
 from federation.client.local import LocalClient
-from federation.registry.options import WriteOptions
-from federation.registry.registry import Registry
 from federation.runtime.informers import Informers
 from federation.simulator.deployments import DeploymentController
-from federation.simulator.nodes import NodeLifecycle
+from federation.simulator.nodelifecycle import NodeLifecycleController
 from federation.simulator.options import MemberOptions, NodeShape
-from federation.simulator.pods import Kubelet, PodScheduler
+from federation.simulator.podlifecycle import Kubelet, PodScheduler
 from federation.simulator.replicasets import ReplicaSetController
 
 
@@ -55,11 +55,11 @@ class Workloads:
         pods = self._informers.for_resource(PODS)
         nodes = self._informers.for_resource(NODES)
         rng = random.Random(options.name)  # noqa: S311  # names of simulated pods, not secrets
-        parts = (
+        controllers = (
             DeploymentController(client, deployments, replica_sets, clock, options.workers),
             ReplicaSetController(client, replica_sets, pods, clock, options.workers, rng),
             PodScheduler(client, pods, nodes, clock, self._bind),
-            NodeLifecycle(client, pods, nodes, clock, options.workers),
+            NodeLifecycleController(client, pods, nodes, clock, options.workers),
             Kubelet(
                 client,
                 pods,
@@ -69,10 +69,10 @@ class Workloads:
                 workers=options.workers,
             ),
         )
-        return [part.controller.run for part in parts]
+        return [entry.controller.run for entry in controllers]
 
     async def _bind(self, namespace: str, pod: str, node: str) -> None:
-        """POST the pod's binding; the Client protocol has no verb for it."""
+        """Create the pod's binding; the Client protocol has no verb for it."""
         binding: Object = {
             "apiVersion": "v1",
             "kind": "Binding",

@@ -1,6 +1,6 @@
 """The journal of decisions.
 
-Safe while the previous version runs? Yes: it adds a table that the previous version does not look at.
+Safe while the previous version runs? Yes: it adds a table that the previous version does not use.
 """
 
 import sqlalchemy as sa

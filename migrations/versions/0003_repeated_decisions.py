@@ -1,6 +1,6 @@
-"""How often a decision was repeated, and when last.
+"""The number of repetitions of a decision, and the time of the last one.
 
-Safe while the previous version runs? Yes: it does not look at the new columns, and what it inserts gets their defaults.
+Safe while the previous version runs? Yes: it does not use the new columns, and its inserts get their defaults.
 """
 
 import sqlalchemy as sa

@@ -1,11 +1,11 @@
-"""A scheduler plugin as a web service: objects of teams go only where their team may run.
+"""A scheduler plugin as a web service: restrict the clusters of each team.
 
-Start it with one command; it needs nothing but Python:
+Start it (it needs only Python):
 
     python plugins/examples/business_rules.py --port 8900
 
-Objects carry the label `team`; a cluster says with the label `teams` who may use it ("a_b_c"), one without admits all.
-It speaks both protocols: `v1beta1` (all clusters in one request, with reasons) and KubeAdmiral's `v1alpha1`.
+Objects have the label `team`; the label `teams` of a cluster lists the allowed teams ("a_b_c"), without it all are
+allowed. The service supports `v1beta1` (one request for all clusters, with reasons) and KubeAdmiral's `v1alpha1`.
 
     apiVersion: core.kubeadmiral.io/v1alpha1
     kind: SchedulerPluginWebhookConfiguration
@@ -27,48 +27,48 @@ BODY_BYTES_MAX = 16 << 20
 
 
 def is_allowed(team: str | None, cluster_labels: dict[str, str] | None) -> bool:
-    """Say whether the team may use the cluster."""
+    """Return whether the team may use the cluster."""
     teams = (cluster_labels or {}).get("teams")
     return teams is None or team in teams.split("_")
 
 
-def answer(question: dict[str, Any]) -> dict[str, Any]:
-    """Answer a question of either protocol; KeyError, TypeError or AttributeError when it is neither."""
-    if question.get("kind") != "PluginRequest":
-        unit, cluster = question["schedulingUnit"], question["cluster"]
+def respond(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the response of either protocol; KeyError, TypeError or AttributeError for an invalid request."""
+    if request.get("kind") != "PluginRequest":
+        unit, cluster = request["schedulingUnit"], request["cluster"]
         team = (unit.get("labels") or {}).get("team")
         return {"selected": is_allowed(team, cluster["metadata"].get("labels")), "error": ""}
-    team = question["unit"]["labels"].get("team")
+    team = request["unit"]["labels"].get("team")
     clusters: list[dict[str, Any]] = []
-    for cluster in question["clusters"]:
+    for cluster in request["clusters"]:
         if is_allowed(team, cluster["labels"]):
             clusters.append({"name": cluster["name"], "selected": True})
         else:
             reason = f"cluster(s) do not admit team {team}" if team else "cluster(s) admit only objects of a team"
             clusters.append({"name": cluster["name"], "selected": False, "reasons": [reason]})
-    return {"apiVersion": VERSION, "kind": "PluginResponse", "uid": question["uid"], "clusters": clusters}
+    return {"apiVersion": VERSION, "kind": "PluginResponse", "uid": request["uid"], "clusters": clusters}
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers filter calls."""
+    """Serves filter requests."""
 
     protocol_version = "HTTP/1.1"
     timeout = 60
 
     def do_POST(self) -> None:
-        """Answer one call; what cannot be understood is an error, never a "yes"."""
+        """Serve one request; an invalid one is an error and never accepts a cluster."""
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(min(length, BODY_BYTES_MAX))
         if self.path != "/filter":
             self._send(404, {"error": f"no such path: {self.path}"})
             return
         try:
-            self._send(200, answer(json.loads(body)))
+            self._send(200, respond(json.loads(body)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             self._send(400, {"error": f"not understood: {error!r}"})
 
-    def _send(self, status: int, answer: dict[str, Any]) -> None:
-        data = json.dumps(answer).encode()
+    def _send(self, status: int, content: dict[str, Any]) -> None:
+        data = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))

@@ -1,14 +1,13 @@
-"""A scheduler plugin as a web service: divide replicas by how clean the electricity of each cluster is.
+"""A scheduler plugin as a web service: divide replicas by the carbon intensity of each cluster's electricity.
 
-Start it with one command; it needs nothing but Python:
+Start it (it needs only Python):
 
     python plugins/examples/carbon_replicas.py --port 8902
 
-Clusters carry the label `grid`; the table says how many grams of CO2 a kWh emits there. `--intensity FILE` names a
-JSON file {"grid": grams, …} that is read again whenever it changes, so that something else can keep it current. A
-cluster gets replicas in inverse proportion, within what policy and nodes allow. `--certificate` and `--key` make it
-serve https: then `urlPrefix` begins with https, and `tlsConfig: {caData: …}` has the authority's certificate, PEM in
-base64.
+Clusters have the label `grid`; a table has the grams of CO2 per kWh of each grid. `--intensity FILE` names a JSON file
+{"grid": grams, …} that is reloaded when it changes. A cluster gets replicas in inverse proportion to its grams, within
+the limits of policy and nodes. With `--certificate` and `--key` it serves https: `urlPrefix` then starts with https,
+and `tlsConfig: {caData: …}` has the authority's certificate, PEM in base64.
 
     apiVersion: core.kubeadmiral.io/v1alpha1
     kind: SchedulerPluginWebhookConfiguration
@@ -36,7 +35,7 @@ INT32_MAX = 2**31 - 1
 
 
 def divide(unit: dict[str, Any], clusters: list[dict[str, Any]], grams: dict[str, int]) -> dict[str, int]:
-    """Return replicas per cluster: what each needs at least, then by claim where nodes have room, then anywhere."""
+    """Return replicas per cluster: the minimums first, then by weight within free capacity, then beyond it."""
     weights = {c["name"]: 1 / max(1, grams.get(c["labels"].get("grid", ""), GRAMS_UNKNOWN)) for c in clusters}
     most = {c["name"]: c.get("maxReplicas", INT32_MAX) for c in clusters}
     held = {c["name"]: unit["current"].get(c["name"]) or 0 for c in clusters}
@@ -47,26 +46,26 @@ def divide(unit: dict[str, Any], clusters: list[dict[str, Any]], grams: dict[str
         least = min(cluster.get("minReplicas", 0), most[cluster["name"]], left)
         given[cluster["name"]], left = least, left - least
     for limits in (fitting, most):
-        left = hand_out(left, given, limits, weights)
+        left = distribute(left, given, limits, weights)
     return given
 
 
-def hand_out(left: int, given: dict[str, int], limits: dict[str, int], weights: dict[str, float]) -> int:
-    """Give replicas one at a time to whoever has the most claim, ties by name; return how many found no place."""
-    claims = [(-weights[name] / (given[name] + 0.5), name) for name in given]
-    heapq.heapify(claims)
-    while left and claims:
-        _, name = heapq.heappop(claims)
+def distribute(left: int, given: dict[str, int], limits: dict[str, int], weights: dict[str, float]) -> int:
+    """Add single replicas where the weight per replica is highest, ties by name; return the unplaced rest."""
+    candidates = [(-weights[name] / (given[name] + 0.5), name) for name in given]
+    heapq.heapify(candidates)
+    while left and candidates:
+        _, name = heapq.heappop(candidates)
         if given[name] < limits[name]:
             given[name], left = given[name] + 1, left - 1
-            heapq.heappush(claims, (-weights[name] / (given[name] + 0.5), name))
+            heapq.heappush(candidates, (-weights[name] / (given[name] + 0.5), name))
     return left
 
 
-def answer(question: dict[str, Any], grams: dict[str, int]) -> dict[str, Any]:
-    """Divide the replicas that are wanted; what has no place within the limits is `unplaced`."""
-    wanted, offered = question["unit"]["desiredReplicas"], question["clusters"]
-    given = divide(question["unit"], offered, grams)
+def respond(request: dict[str, Any], grams: dict[str, int]) -> dict[str, Any]:
+    """Divide the desired replicas; those beyond the limits are `unplaced`."""
+    wanted, offered = request["unit"]["desiredReplicas"], request["clusters"]
+    given = divide(request["unit"], offered, grams)
     clusters = [
         {
             "name": cluster["name"],
@@ -75,12 +74,12 @@ def answer(question: dict[str, Any], grams: dict[str, int]) -> dict[str, Any]:
         }
         for cluster in offered
     ]
-    head = {"apiVersion": VERSION, "kind": "PluginResponse", "uid": question["uid"]}
+    head = {"apiVersion": VERSION, "kind": "PluginResponse", "uid": request["uid"]}
     return {**head, "clusters": clusters, "unplaced": wanted - sum(given.values())}
 
 
 class Intensity:
-    """The table, read again when its file changes."""
+    """The table, reloaded when its file changes."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -95,28 +94,28 @@ class Intensity:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers replicas calls."""
+    """Serves replicas requests."""
 
     protocol_version = "HTTP/1.1"
     timeout = 60
     intensity = Intensity(None)
 
     def do_POST(self) -> None:
-        """Answer one call."""
+        """Serve one request."""
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(min(length, BODY_BYTES_MAX))
         if self.path != "/replicas":
             self._send(404, {"error": f"no such path: {self.path}"})
             return
         try:
-            self._send(200, answer(json.loads(body), self.intensity.current()))
+            self._send(200, respond(json.loads(body), self.intensity.current()))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             self._send(400, {"error": f"not understood: {error!r}"})
         except OSError as error:
             self._send(500, {"error": f"the table cannot be read: {error}"})
 
-    def _send(self, status: int, answer: dict[str, Any]) -> None:
-        data = json.dumps(answer).encode()
+    def _send(self, status: int, content: dict[str, Any]) -> None:
+        data = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))

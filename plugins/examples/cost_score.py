@@ -1,12 +1,12 @@
-"""A scheduler plugin as a web service: prefer clusters where a replica is cheap.
+"""A scheduler plugin as a web service: prefer cheap clusters.
 
-Start it with one command; it needs nothing but Python:
+Start it (it needs only Python):
 
     python plugins/examples/cost_score.py --port 8901
 
-Clusters carry the label `price-class`; the table says what a core and a GiB cost there, in cents per hour. `--prices`
-names a file with another one: {"class": {"core": 2.1, "gib": 0.3}, …}; "default" is for clusters of no known class. The
-cheapest cluster scores 100, one that costs twice as much 50. `fedctl why` shows what a replica costs in each.
+Clusters have the label `price-class`; a table has the price of a core and of a GiB for each class, in cents per hour.
+`--prices` names a file with another table: {"class": {"core": 2.1, "gib": 0.3}, …}; "default" is the price of unknown
+classes. The cheapest cluster scores 100, one at twice the price 50. `fedctl why` shows the price per replica.
 
     apiVersion: core.kubeadmiral.io/v1alpha1
     kind: SchedulerPluginWebhookConfiguration
@@ -15,7 +15,7 @@ cheapest cluster scores 100, one that costs twice as much 50. `fedctl why` shows
       payloadVersions: [v1beta1]
       urlPrefix: http://127.0.0.1:8901
       scorePath: /score
-      failurePolicy: Ignore  # a missing price list is no reason to wait
+      failurePolicy: Ignore  # schedule without prices when the service is unavailable
       fields: {unit: [resourceRequest], cluster: [labels]}
 """
 
@@ -44,45 +44,45 @@ def to_number(quantity: str) -> float:
 
 
 def cost(request: dict[str, str], labels: dict[str, str]) -> float:
-    """Return what one replica costs in a cluster with these labels, in cents per hour."""
+    """Return the price of one replica in a cluster with these labels, in cents per hour."""
     price = PRICES.get(labels.get("price-class", "default"), PRICES["default"])
     cores, bytes_ = to_number(request.get("cpu", "0")), to_number(request.get("memory", "0"))
-    # A replica that requests nothing is compared as if it requested one core.
+    # A replica without requests is priced as one core.
     return (cores * price["core"] + bytes_ / 2**30 * price["gib"]) or price["core"]
 
 
-def answer(question: dict[str, Any]) -> dict[str, Any]:
+def respond(request: dict[str, Any]) -> dict[str, Any]:
     """Score every cluster from 0 to 100."""
-    request = question["unit"]["resourceRequest"]
-    costs = {cluster["name"]: cost(request, cluster["labels"]) for cluster in question["clusters"]}
+    requested = request["unit"]["resourceRequest"]
+    costs = {cluster["name"]: cost(requested, cluster["labels"]) for cluster in request["clusters"]}
     cheapest = min(costs.values(), default=0.0)
     clusters = [
         {"name": name, "score": round(100 * cheapest / cents), "reasons": [f"{cents:.2f} ct per replica and hour"]}
         for name, cents in costs.items()
     ]
-    return {"apiVersion": VERSION, "kind": "PluginResponse", "uid": question["uid"], "clusters": clusters}
+    return {"apiVersion": VERSION, "kind": "PluginResponse", "uid": request["uid"], "clusters": clusters}
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers score calls."""
+    """Serves score requests."""
 
     protocol_version = "HTTP/1.1"
     timeout = 60
 
     def do_POST(self) -> None:
-        """Answer one call."""
+        """Serve one request."""
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(min(length, BODY_BYTES_MAX))
         if self.path != "/score":
             self._send(404, {"error": f"no such path: {self.path}"})
             return
         try:
-            self._send(200, answer(json.loads(body)))
+            self._send(200, respond(json.loads(body)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             self._send(400, {"error": f"not understood: {error!r}"})
 
-    def _send(self, status: int, answer: dict[str, Any]) -> None:
-        data = json.dumps(answer).encode()
+    def _send(self, status: int, content: dict[str, Any]) -> None:
+        data = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))

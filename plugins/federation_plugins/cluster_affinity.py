@@ -1,30 +1,30 @@
 """Filter and score: clusters by their labels and names.
 
-Filter: every label of `spec.clusterSelector` must be there, and at least one of the required affinity terms must match
-(`spec.clusterAffinity`). Score: the weights of the preferred terms that match are added up and normalised; those can
-only be given by annotation. A malformed term matches nothing.
+Filter: the cluster must have every label of `spec.clusterSelector` and match at least one of the required affinity
+terms (`spec.clusterAffinity`). Score: the normalized sum of the weights of matching preferred terms, which only an
+annotation can set. A malformed term matches nothing.
 """
 
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
-from federation.api.selectors import SelectorError
+from federation.apimachinery.selectors import SelectorError
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, ScoreNormaliser, ScorePlugin, Shaped
-from federation.scheduling.framework.scores import normalise_to_max
-from federation.scheduling.framework.types import SUCCESS, Change, Cluster, SchedulingUnit, Status, unschedulable
+from federation.scheduling.framework.interfaces import Cacheable, FilterPlugin, ScoreNormaliser, ScorePlugin
+from federation.scheduling.framework.normalization import normalise_to_max
+from federation.scheduling.framework.types import SUCCESS, Cluster, ClusterChange, SchedulingUnit, Status, unschedulable
 
 _NO_MATCH = unschedulable("cluster(s) didn't match cluster selector")
 
 
-class ClusterAffinity(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped, Awaiting):
-    """Lets clusters pass that carry the wanted labels, and prefers those that match more."""
+class ClusterAffinity(FilterPlugin, ScorePlugin, ScoreNormaliser, Cacheable):
+    """Accepts clusters with the required labels, and prefers those that match preferred terms."""
 
     NAME: ClassVar[str] = "ClusterAffinity"
-    AWAITS: ClassVar[Change] = Change.LABELS
+    REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.LABELS
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
-        """Return why the cluster is left out when selector or required terms do not match."""
+        """Reject a cluster that selector or required terms do not match."""
         for key, value in unit.cluster_selector:
             if cluster.labels.get(key) != value:
                 return _NO_MATCH
@@ -45,9 +45,9 @@ class ClusterAffinity(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped, Awaiti
             return unschedulable(f"preferred affinity: {error}")
 
     def normalise(self, unit: SchedulingUnit, scores: Sequence[int], state: CycleState) -> Sequence[int]:
-        """Give the best cluster 100 and the others their share of it."""
+        """Scale the scores so that the best is 100."""
         return normalise_to_max(scores)
 
-    def shape(self, unit: SchedulingUnit) -> Hashable:
-        """Answers depend on selector and affinity only."""
+    def cache_key(self, unit: SchedulingUnit) -> Hashable:
+        """Results depend on selector and affinity only."""
         return (unit.cluster_selector, unit.required, unit.preferred)

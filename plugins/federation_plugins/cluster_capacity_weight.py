@@ -1,14 +1,15 @@
-"""Replicas: divide by static weights, or by what each cluster has room for (spec §6.6, docs/decisions/0012).
+"""Replicas: divide by static weights, or by the clusters' free capacity.
 
-Static as soon as the policy gives any cluster a weight; clusters without one then get their minimum only. Dynamic
-otherwise. With `capacity: Nodes`, the default, it counts how many replicas fit on the clusters' nodes: no cluster gets
-more than that while another one has room, and without weights room decides (`federation.planning.placement.room`).
+When the policy gives any cluster a weight, weights are static, and clusters without one get their minimum only.
+Otherwise they are dynamic. With `capacity: Nodes`, the default, the replicas that fit on each cluster's nodes are
+counted: no cluster gets more while another has free capacity (`federation.planning.placement.capacity`).
 
-With `capacity: Sums`, and where no cluster reports its nodes, it is KubeAdmiral's formula: a cluster's weight is its
-share of the free cpu (of the GPUs, or of Katalyst's reclaimed cpu, when the unit needs them), but at most 1.4 times its
-share of the total. Weights are in thousandths; what rounding leaves over goes to the heaviest cluster, among equals to
-the one with the smallest name (the original left that to chance). A cluster with a NoSchedule taint that the unit does
-not tolerate keeps what it has and gets no more.
+With `capacity: Sums`, and when no cluster reports its nodes, KubeAdmiral's formula is used: a cluster's weight is its
+share of the free cpu (GPUs, or Katalyst's reclaimed cpu, when the unit requests them), at most 1.4 times its share of
+the total. Weights are in thousandths; the rounding difference goes to the heaviest cluster, among equals to the first
+by name (in KubeAdmiral to a random one). A cluster with an untolerated NoSchedule taint gains no replicas.
+
+Reference: docs/reference/scheduling.md, docs/decisions/0012.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,19 +17,19 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Self
 
+from federation.planning.placement.capacity import plan_by_capacity, plan_within_capacity
 from federation.planning.placement.replicas import Steps, plan_replicas
-from federation.planning.placement.room import plan_by_room, plan_within
 from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.divide import NODES, SUMS, capacity_from, demand_of, divide_with
+from federation.scheduling.framework.division import NODES, SUMS, capacity_from, demand_of, divide_with
 from federation.scheduling.framework.interfaces import Arguments, ReplicasPlugin
 from federation.scheduling.framework.topology import topology_of
 from federation.scheduling.framework.types import (
     CPU,
     KATALYST_PREFIX,
     NVIDIA_GPU,
-    Change,
     Cluster,
+    ClusterChange,
     Division,
     SchedulingUnit,
     Status,
@@ -40,9 +41,9 @@ RECLAIMED_CPU = f"{KATALYST_PREFIX}reclaimed_millicpu"
 
 @dataclass(frozen=True, slots=True)
 class ClusterCapacityWeightArgs:
-    """`capacity`: whether room is counted on nodes or in sums.
+    """`capacity`: whether free capacity is counted per node or in sums.
 
-    `limit_permille`: the most of a cluster's share of all capacity that its weight may be, in thousandths (sums only).
+    `limit_permille`: the upper limit of a weight relative to the cluster's share of all capacity (sums only).
     """
 
     capacity: str = NODES
@@ -50,7 +51,7 @@ class ClusterCapacityWeightArgs:
 
 
 class ClusterCapacityWeight(ReplicasPlugin):
-    """Divides replicas by static weights, or by room when the policy gives none."""
+    """Divides replicas by static weights, or by free capacity without weights."""
 
     NAME: ClassVar[str] = "ClusterCapacityWeight"
 
@@ -69,7 +70,7 @@ class ClusterCapacityWeight(ReplicasPlugin):
         return cls(ClusterCapacityWeightArgs(capacity_from(args), limit))
 
     def replicas(self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState) -> Division | Status:
-        """Return replicas per cluster; those that get none are left out."""
+        """Return replicas per cluster, without those that get none."""
         rooms = None if self._args.capacity == SUMS else rooms_of(unit, clusters)
         steps: Steps = []
         explanation: dict[str, Any] = {"steps": steps}
@@ -77,19 +78,20 @@ class ClusterCapacityWeight(ReplicasPlugin):
             explanation["room"] = rooms.explain()
         topology = topology_of(unit, clusters, rooms)
         if rooms is not None and not unit.weights:
-            by_room = partial(plan_by_room, rooms)
-            return divide_with(by_room, unit, demand_of(unit, clusters, {}), explanation, steps, topology)
+            by_capacity = partial(plan_by_capacity, rooms)
+            return divide_with(by_capacity, unit, demand_of(unit, clusters, {}), explanation, steps, topology)
         weights, by = self._weights(unit, clusters)
         explanation["weights"] = {"by": by, "values": weights}
-        planner = plan_replicas if rooms is None else partial(plan_within, rooms, plan_replicas)
+        planner = plan_replicas if rooms is None else partial(plan_within_capacity, rooms, plan_replicas)
         demand = demand_of(unit, clusters, weights)
         if unit.weights:
             return divide_with(planner, unit, demand, explanation, steps, topology)
-        # Only here a cluster without anything free gets nothing, also when others may not have more.
-        return divide_with(planner, unit, demand, explanation, steps, topology, awaits=Change.ANY)
+        # With weights by free resources, a cluster without any gets nothing even when the others are full, so that any
+        # change of resources can place the rest.
+        return divide_with(planner, unit, demand, explanation, steps, topology, requeue_on=ClusterChange.ANY)
 
     def _weights(self, unit: SchedulingUnit, clusters: Sequence[Cluster]) -> tuple[Mapping[str, int], str]:
-        """Return the policy's weights, KubeAdmiral's by what is free when there are none, and which of the two."""
+        """Return the policy's weights, or without them weights by free resources, and the name of their source."""
         if unit.weights:
             return {cluster.name: unit.weights.get(cluster.name, 0) for cluster in clusters}, "policy"
         resource = next((name for name in (RECLAIMED_CPU, NVIDIA_GPU) if unit.request.get(name)), CPU)
@@ -100,7 +102,7 @@ class ClusterCapacityWeight(ReplicasPlugin):
 def weights_by_capacity(clusters: tuple[Cluster, ...], resource: str, limit_permille: int) -> Mapping[str, int]:
     """Return each cluster's weight in thousandths; a cluster that does not report the resource has none of it.
 
-    The last answers are remembered: clusters are facts, and many units in a row are divided over the same ones.
+    Cached, because consecutive units are often divided over the same clusters.
     """
     allocatable = {cluster.name: _whole(cluster.allocatable, resource) for cluster in clusters}
     available = {cluster.name: _whole(cluster.available, resource) for cluster in clusters}
@@ -108,16 +110,16 @@ def weights_by_capacity(clusters: tuple[Cluster, ...], resource: str, limit_perm
 
 
 def weight_limits(allocatable: Mapping[str, int], limit_permille: int) -> dict[str, int]:
-    """Return the highest weight per cluster; all equal when nobody has any capacity."""
+    """Return the highest weight per cluster; equal weights when no cluster has capacity."""
     total, limit = sum(allocatable.values()), limit_permille / _THOUSAND
     if total == 0:
         return dict.fromkeys(allocatable, _round(_THOUSAND, len(allocatable)))
-    # In floating point and in this order as in the original, where 26 of 160 times 1.4 is 227, though 227.5 is exact.
+    # Floating point, in this order, as in KubeAdmiral: 26 of 160 times 1.4 is 227 there, although 227.5 is exact.
     return {name: round_half_up(amount / total * _THOUSAND * limit) for name, amount in allocatable.items()}
 
 
 def weights_of(available: Mapping[str, int], limits: Mapping[str, int]) -> dict[str, int]:
-    """Return weights that sum to 1000, in proportion to what is free and within the limits."""
+    """Return weights that sum to 1000, in proportion to the free amounts and within the limits."""
     free = {name: max(0, amount) for name, amount in available.items()}
     total = sum(free.values())
     equal = dict.fromkeys(free, _round(_THOUSAND, len(free)))
@@ -140,7 +142,7 @@ def _whole(amounts: Mapping[str, int], resource: str) -> int:
 
 
 def round_half_up(number: float) -> int:
-    """Return the nearest integer, the upper one of two that are equally near; for numbers from 0."""
+    """Return the nearest integer, halves rounded up, of a non-negative number."""
     whole = int(number)
     return whole + (number - whole >= 0.5)
 

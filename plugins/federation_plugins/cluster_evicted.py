@@ -1,28 +1,31 @@
-"""Filter: clusters that the user closed for this object until a moment (spec §5.6, workloadMigrations)."""
+"""Filter: clusters that the user made unavailable for this object until a time.
+
+Reference: docs/reference/scheduling.md, workloadMigrations.
+"""
 
 from collections.abc import Hashable
 from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, Shaped
-from federation.scheduling.framework.types import SUCCESS, Change, Cluster, SchedulingUnit, Status, unschedulable
+from federation.scheduling.framework.interfaces import Cacheable, FilterPlugin
+from federation.scheduling.framework.types import SUCCESS, Cluster, ClusterChange, SchedulingUnit, Status, unschedulable
 
 _EVICTED = unschedulable("cluster(s) were evicted due to custom migration configuration")
 
 
-class ClusterEvicted(FilterPlugin, Shaped, Awaiting):
-    """Lets clusters pass unless the unit's migration closes them now."""
+class ClusterEvicted(FilterPlugin, Cacheable):
+    """Accepts clusters unless the unit's migration makes them unavailable now."""
 
     NAME: ClassVar[str] = "ClusterEvicted"
-    AWAITS: ClassVar[Change] = Change.NOTHING
+    REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.NOTHING
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
-        """Return why the cluster is left out while it is closed for the unit."""
+        """Reject a cluster that is unavailable for the unit."""
         if unit.custom_migration is None:
             return SUCCESS
         until = unit.custom_migration.unavailable_until.get(cluster.name)
         return _EVICTED if until is not None and until > state.now else SUCCESS
 
-    def shape(self, unit: SchedulingUnit) -> Hashable:
-        """Answers depend on the moment as soon as anything is closed, so they are not reused then."""
+    def cache_key(self, unit: SchedulingUnit) -> Hashable:
+        """Results depend on the time when any cluster is unavailable, and are not cached then."""
         return None if unit.custom_migration and unit.custom_migration.unavailable_until else ()

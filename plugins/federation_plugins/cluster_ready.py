@@ -1,30 +1,29 @@
-"""Filter: a unit goes only to clusters that are Ready, but does not leave one because it is not.
+"""Filter: a cluster must be Ready, or be a current cluster of the unit.
 
-A cluster that stops answering keeps its workload: the pods there may well be running. Moving them away is the business
-of taints, not of a missed heartbeat.
+An unreachable cluster keeps its workload, because the pods there may still run. Taints move workloads away.
 """
 
 from collections.abc import Hashable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, MindsCurrent, Shaped
-from federation.scheduling.framework.types import SUCCESS, Change, Cluster, SchedulingUnit, Status, unschedulable
+from federation.scheduling.framework.interfaces import Cacheable, FilterPlugin
+from federation.scheduling.framework.types import SUCCESS, Cluster, ClusterChange, SchedulingUnit, Status, unschedulable
 
 _UNREADY = unschedulable("cluster(s) were unready")
 
 
-class ClusterReady(FilterPlugin, Shaped, MindsCurrent, Awaiting):
-    """Lets clusters pass that are Ready, or that hold the unit already."""
+class ClusterReady(FilterPlugin, Cacheable):
+    """Accepts Ready clusters and the unit's current clusters."""
 
     NAME: ClassVar[str] = "ClusterReady"
-    AWAITS: ClassVar[Change] = Change.READINESS
-    MINDS_CURRENT: ClassVar[Literal[True]] = True
+    REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.READINESS
+    DEPENDS_ON_CURRENT: ClassVar[bool] = True
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
-        """Return why the cluster is left out when it is unready and new to the unit."""
+        """Reject an unready cluster unless it is a current one."""
         return SUCCESS if cluster.is_ready or cluster.name in unit.current else _UNREADY
 
-    def shape(self, unit: SchedulingUnit) -> Hashable:
-        """Answers depend on nothing else of the unit."""
+    def cache_key(self, unit: SchedulingUnit) -> Hashable:
+        """Results depend on nothing but the unit's current clusters."""
         return ()

@@ -1,7 +1,7 @@
-"""Score: prefer clusters whose resources would be used evenly, so that none runs out while others lie idle.
+"""Score: prefer clusters whose resources would be used evenly.
 
-For cpu, memory and every requested extended resource the fraction that would be used is taken; the less these fractions
-differ, the higher the score. A cluster where a resource would be used up completely scores 0.
+The score is higher the less the used fractions of cpu, memory and every requested extended resource would differ. A
+cluster where a resource would be exhausted scores 0.
 """
 
 from collections.abc import Hashable, Sequence
@@ -9,13 +9,13 @@ from math import sqrt
 from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import ScorePlugin, Shaped
-from federation.scheduling.framework.scores import SCORE_MAX, resources_in_play
+from federation.scheduling.framework.interfaces import Cacheable, ScorePlugin
+from federation.scheduling.framework.normalization import SCORE_MAX, scored_resources
 from federation.scheduling.framework.types import Cluster, SchedulingUnit, Status
 
 
-class ClusterResourcesBalancedAllocation(ScorePlugin, Shaped):
-    """Scores 100 when all fractions are equal, less the wider they spread."""
+class ClusterResourcesBalancedAllocation(ScorePlugin, Cacheable):
+    """Scores 100 when all fractions are equal, less by their standard deviation."""
 
     NAME: ClassVar[str] = "ClusterResourcesBalancedAllocation"
 
@@ -23,17 +23,17 @@ class ClusterResourcesBalancedAllocation(ScorePlugin, Shaped):
         """Return 0..100."""
         request, allocatable, available = unit.request, cluster.allocatable, cluster.available
         fractions = []
-        for name in resources_in_play(request):
+        for name in scored_resources(request):
             capacity = allocatable.get(name, 0)
             used = capacity - available.get(name, 0) + request.get(name, 0)
             if not capacity or used >= capacity:
                 return 0
             fractions.append(used / capacity)
-        # A cluster that reports more free than it has in all would come out below 0.
+        # Negative when a cluster reports more available than allocatable.
         return max(0, int((1 - _deviation(fractions)) * SCORE_MAX))
 
-    def shape(self, unit: SchedulingUnit) -> Hashable:
-        """Answers depend on the request only."""
+    def cache_key(self, unit: SchedulingUnit) -> Hashable:
+        """Results depend on the request only."""
         return frozenset(unit.request.items())
 
 

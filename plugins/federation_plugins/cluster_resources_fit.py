@@ -1,39 +1,39 @@
-"""Filter: one replica more must fit into what the cluster has free. Off by default.
+"""Filter: one more replica must fit into the cluster's free resources. Off by default.
 
-It compares sums over all nodes, so it can be too generous where no single node has room. A cluster that holds the unit
-already passes: its own replicas are part of what is used there.
+It compares sums over all nodes, and so accepts a cluster where no single node has enough. The unit's current clusters
+are accepted, because its own replicas count as used there.
 """
 
 from collections.abc import Hashable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, MindsCurrent, Shaped
+from federation.scheduling.framework.interfaces import Cacheable, FilterPlugin
 from federation.scheduling.framework.types import (
     CPU,
     EPHEMERAL_STORAGE,
     MEMORY,
     SUCCESS,
-    Change,
     Cluster,
+    ClusterChange,
     SchedulingUnit,
     Status,
     unschedulable,
 )
 
 _ALWAYS = (CPU, MEMORY)
-"""Compared for whoever requests anything: nothing fits where these are overdrawn."""
+"""Compared for every non-empty request: nothing fits where these are overcommitted."""
 
 
-class ClusterResourcesFit(FilterPlugin, Shaped, MindsCurrent, Awaiting):
-    """Lets clusters pass with room for one replica, or that hold the unit already."""
+class ClusterResourcesFit(FilterPlugin, Cacheable):
+    """Accepts clusters with resources for one replica, and the unit's current clusters."""
 
     NAME: ClassVar[str] = "ClusterResourcesFit"
-    AWAITS: ClassVar[Change] = Change.RESOURCES
-    MINDS_CURRENT: ClassVar[Literal[True]] = True
+    REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.RESOURCES
+    DEPENDS_ON_CURRENT: ClassVar[bool] = True
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
-        """Return every resource of which there is not enough."""
+        """Reject a cluster with the resources that are insufficient."""
         if cluster.name in unit.current or not any(unit.request.values()):
             return SUCCESS
         others = [name for name, amount in unit.request.items() if amount and name not in _ALWAYS]
@@ -44,6 +44,6 @@ class ClusterResourcesFit(FilterPlugin, Shaped, MindsCurrent, Awaiting):
         ]
         return unschedulable(*lacking) if lacking else SUCCESS
 
-    def shape(self, unit: SchedulingUnit) -> Hashable:
-        """Answers depend on the request only."""
+    def cache_key(self, unit: SchedulingUnit) -> Hashable:
+        """Results depend on the request only."""
         return frozenset(unit.request.items())

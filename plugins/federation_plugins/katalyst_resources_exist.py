@@ -1,19 +1,19 @@
-"""Filter: a unit that asks for Katalyst's reclaimed resources goes only where there are any. Off by default.
+"""Filter: a unit that requests Katalyst's reclaimed resources needs a cluster that has them. Off by default.
 
-Katalyst lends out what its pods have requested but do not use, as extended resources of its own; a cluster without
-Katalyst does not report them. Where the unit is already it stays, whatever the cluster reports for the moment.
+Katalyst offers requested but unused resources of pods as extended resources; a cluster without Katalyst does not report
+them. The unit's current clusters are always accepted.
 """
 
 from collections.abc import Hashable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, MindsCurrent, Shaped
+from federation.scheduling.framework.interfaces import Cacheable, FilterPlugin
 from federation.scheduling.framework.types import (
     KATALYST_PREFIX,
     SUCCESS,
-    Change,
     Cluster,
+    ClusterChange,
     SchedulingUnit,
     Status,
     unschedulable,
@@ -22,21 +22,21 @@ from federation.scheduling.framework.types import (
 _MISSING = unschedulable("Katalyst resource does not exist")
 
 
-class KatalystResourcesExist(FilterPlugin, Shaped, MindsCurrent, Awaiting):
-    """Lets clusters pass that report a Katalyst resource or hold the unit, or all when it requests none."""
+class KatalystResourcesExist(FilterPlugin, Cacheable):
+    """Accepts clusters that report a Katalyst resource; all clusters for a unit that requests none."""
 
     NAME: ClassVar[str] = "KatalystResourcesExist"
-    AWAITS: ClassVar[Change] = Change.RESOURCES
-    MINDS_CURRENT: ClassVar[Literal[True]] = True
+    REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.RESOURCES
+    DEPENDS_ON_CURRENT: ClassVar[bool] = True
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
-        """Return why the cluster is left out when it has no Katalyst resources and the unit wants some."""
+        """Reject a cluster without Katalyst resources if the unit requests any."""
         if cluster.name in unit.current or not _has_katalyst(unit):
             return SUCCESS
         return SUCCESS if any(name.startswith(KATALYST_PREFIX) for name in cluster.allocatable) else _MISSING
 
-    def shape(self, unit: SchedulingUnit) -> Hashable:
-        """Answers depend on whether the unit wants any."""
+    def cache_key(self, unit: SchedulingUnit) -> Hashable:
+        """Results depend on whether the unit requests any."""
         return _has_katalyst(unit)
 
 

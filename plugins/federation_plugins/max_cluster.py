@@ -1,7 +1,7 @@
-"""Select: at most so many clusters (`spec.maxClusters`), the best ones; spread over domains when the policy asks.
+"""Select: the best `spec.maxClusters` clusters, spread over domains according to `spec.topologySpread`.
 
-With `spec.topologySpread` the number of clusters per domain satisfies the constraints, and the best of each domain are
-taken. Replicas are divided later, so Divide prefers an even choice here and enforces nothing.
+With topology constraints the best clusters of each domain are selected, in numbers that satisfy the constraints. Divide
+mode prefers an even choice and enforces nothing here, because replicas are divided later.
 """
 
 from collections.abc import Hashable, Sequence
@@ -9,13 +9,13 @@ from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import SelectPlugin
-from federation.scheduling.framework.scores import best_first
+from federation.scheduling.framework.normalization import best_first
 from federation.scheduling.framework.topology import choose_clusters
 from federation.scheduling.framework.types import ClusterScore, SchedulingMode, SchedulingUnit, Status, unschedulable
 
 
 class MaxCluster(SelectPlugin):
-    """Keeps the first `max_clusters` clusters by score, then name; all of them when there is no limit."""
+    """Selects the first `max_clusters` clusters by score, then name; all without a limit."""
 
     NAME: ClassVar[str] = "MaxCluster"
 
@@ -37,6 +37,6 @@ class MaxCluster(SelectPlugin):
             return chosen or unschedulable(f"no cluster has a place within {because}")
         return best if unit.max_clusters is None else best[: unit.max_clusters]
 
-    def select_shape(self, unit: SchedulingUnit) -> Hashable:
-        """The choice depends on the number alone unless domains count, whose labels and bounds are not kept."""
+    def select_cache_key(self, unit: SchedulingUnit) -> Hashable:
+        """The result depends on the limit only, unless there are topology constraints."""
         return None if unit.topology_spread else ("at most", unit.max_clusters)

@@ -1,28 +1,28 @@
-"""Filter: a policy that lists clusters (`spec.placement`) allows only those.
+"""Filter: a cluster must be in the policy's list (`spec.placement`).
 
-An empty list allows all. Preferences in the list (weight, minimum, maximum, priority) are used by other plugins.
+An empty list allows all clusters. Other plugins use the preferences in the list (weight, minimum, maximum, priority).
 """
 
 from collections.abc import Hashable
 from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import Awaiting, FilterPlugin, Shaped
-from federation.scheduling.framework.types import SUCCESS, Change, Cluster, SchedulingUnit, Status, unschedulable
+from federation.scheduling.framework.interfaces import Cacheable, FilterPlugin
+from federation.scheduling.framework.types import SUCCESS, Cluster, ClusterChange, SchedulingUnit, Status, unschedulable
 
 _NOT_LISTED = unschedulable("cluster(s) were not in placement list")
 
 
-class PlacementFilter(FilterPlugin, Shaped, Awaiting):
-    """Lets clusters pass that the policy lists, all of them when it lists none."""
+class PlacementFilter(FilterPlugin, Cacheable):
+    """Accepts listed clusters; all when none is listed."""
 
     NAME: ClassVar[str] = "PlacementFilter"
-    AWAITS: ClassVar[Change] = Change.NOTHING
+    REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.NOTHING
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
-        """Return why the cluster is left out when there is a list without it."""
+        """Reject a cluster that is not in a non-empty list."""
         return SUCCESS if not unit.cluster_names or cluster.name in unit.cluster_names else _NOT_LISTED
 
-    def shape(self, unit: SchedulingUnit) -> Hashable:
-        """Answers depend on the list only."""
+    def cache_key(self, unit: SchedulingUnit) -> Hashable:
+        """Results depend on the list only."""
         return unit.cluster_names

@@ -1,7 +1,7 @@
-"""Select: put the clusters in order, best first.
+"""Select: sort the clusters, best first.
 
-With priorities in the policy, or when one cluster is filled after the other (Binpack), the priority takes the place of
-the score. Equal ones are ordered by name, so that the same input gives the same order.
+With priorities in the policy, and for Binpack, the priority replaces the score. Ties are broken by name, so that the
+order is deterministic.
 """
 
 from collections.abc import Hashable, Sequence
@@ -9,12 +9,12 @@ from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import SelectPlugin
-from federation.scheduling.framework.scores import best_first
+from federation.scheduling.framework.normalization import best_first
 from federation.scheduling.framework.types import ClusterScore, ReplicasStrategy, SchedulingMode, SchedulingUnit, Status
 
 
 class PrioritySort(SelectPlugin):
-    """Orders clusters by priority or score, highest first, then by name."""
+    """Sorts clusters by priority or score, highest first, then by name."""
 
     NAME: ClassVar[str] = "PrioritySort"
 
@@ -27,8 +27,8 @@ class PrioritySort(SelectPlugin):
             scored = [ClusterScore(entry.cluster, priorities.get(entry.cluster.name, 0)) for entry in scored]
         return best_first(scored)
 
-    def select_shape(self, unit: SchedulingUnit) -> Hashable:
-        """The order depends on priorities, and on whether they are the only ones that count."""
+    def select_cache_key(self, unit: SchedulingUnit) -> Hashable:
+        """The order depends on the priorities, and on the strategy without any."""
         return frozenset(unit.priorities.items()) if unit.priorities else _is_binpack(unit)
 
 

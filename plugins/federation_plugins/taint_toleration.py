@@ -1,26 +1,19 @@
 """Filter and score: clusters by their taints.
 
-Filter: a taint NoSchedule or NoExecute that the unit does not tolerate keeps it out; where it already is, only
-NoExecute counts. Score: the fewer untolerated PreferNoSchedule taints, the better.
+Filter: an untolerated NoSchedule or NoExecute taint rejects the cluster; for the unit's current clusters only NoExecute
+counts. Score: fewer untolerated PreferNoSchedule taints are better.
 """
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.interfaces import (
-    Awaiting,
-    FilterPlugin,
-    MindsCurrent,
-    ScoreNormaliser,
-    ScorePlugin,
-    Shaped,
-)
-from federation.scheduling.framework.scores import normalise_to_max
+from federation.scheduling.framework.interfaces import Cacheable, FilterPlugin, ScoreNormaliser, ScorePlugin
+from federation.scheduling.framework.normalization import normalise_to_max
 from federation.scheduling.framework.types import (
     SUCCESS,
-    Change,
     Cluster,
+    ClusterChange,
     Effect,
     SchedulingUnit,
     Status,
@@ -28,15 +21,15 @@ from federation.scheduling.framework.types import (
 )
 
 
-class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped, MindsCurrent, Awaiting):
-    """Keeps units off clusters whose taints they do not tolerate."""
+class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Cacheable):
+    """Rejects clusters whose taints the unit does not tolerate."""
 
     NAME: ClassVar[str] = "TaintToleration"
-    AWAITS: ClassVar[Change] = Change.TAINTS
-    MINDS_CURRENT: ClassVar[Literal[True]] = True
+    REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.TAINTS
+    DEPENDS_ON_CURRENT: ClassVar[bool] = True
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
-        """Return the first taint that keeps the unit out."""
+        """Reject a cluster with the first untolerated taint as the reason."""
         for taint in cluster.taints:
             is_relevant = taint.effect == Effect.NO_EXECUTE or (
                 taint.effect == Effect.NO_SCHEDULE and cluster.name not in unit.current
@@ -48,7 +41,7 @@ class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped, MindsC
         return SUCCESS
 
     def score(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> int | Status:
-        """Return how many PreferNoSchedule taints are not tolerated."""
+        """Return the number of untolerated PreferNoSchedule taints."""
         if not cluster.taints:
             return 0
         tolerations = [item for item in unit.tolerations if item.effect in ("", Effect.PREFER_NO_SCHEDULE)]
@@ -58,9 +51,9 @@ class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Shaped, MindsC
         )
 
     def normalise(self, unit: SchedulingUnit, scores: Sequence[int], state: CycleState) -> Sequence[int]:
-        """Turn counts around: no such taint is 100, the most is 0."""
+        """Reverse the counts: no taint is 100, the highest count 0."""
         return normalise_to_max(scores, is_reversed=True)
 
-    def shape(self, unit: SchedulingUnit) -> Hashable:
-        """Answers depend on tolerations only."""
+    def cache_key(self, unit: SchedulingUnit) -> Hashable:
+        """Results depend on tolerations only."""
         return unit.tolerations

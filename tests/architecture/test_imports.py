@@ -1,4 +1,4 @@
-"""The import contracts of pyproject.toml hold; also for who runs pytest and nothing else."""
+"""The import contracts of pyproject.toml hold."""
 
 import subprocess
 import sys

@@ -1,11 +1,17 @@
-"""What is in the repository besides code: pins, texts that are the same on every machine, links that lead somewhere."""
+"""Rules for the repository's files: dependency pins, machine-independent texts, links that resolve."""
 
+import ast
 import re
-from collections.abc import Iterable
+import tomllib
+from collections.abc import Iterable, Iterator
+from importlib import metadata
 from pathlib import PurePosixPath
+from typing import Any
 from urllib.parse import unquote
 
-from tests.support.sources import ROOT, tracked
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from tests.support.sources import ROOT, sources, tracked
 
 _TEXT = (".py", ".md", ".toml", ".yaml", ".yml", ".txt", ".ini", ".cfg", ".json", ".go", ".mako", "Makefile", ".sh", "")
 _ITSELF = "tests/architecture/test_repository.py"
@@ -23,7 +29,7 @@ def _none(found: Iterable[str]) -> None:
 
 
 def test_dependencies_are_pinned_by_name_and_version_only() -> None:
-    """A constraints file with download addresses would tie everybody to one index."""
+    """A constraints file with download addresses would tie every user to one index."""
     pin = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!-]*$")
     lines = (ROOT / "constraints.txt").read_text().splitlines()
     _none(f"constraints.txt: {line!r}" for line in lines if line and not line.startswith("#") and not pin.match(line))
@@ -31,23 +37,84 @@ def test_dependencies_are_pinned_by_name_and_version_only() -> None:
     assert len(names) == len(set(names)), "a name is pinned twice"
 
 
-def test_every_direct_dependency_is_pinned() -> None:
-    import tomllib
+def _project() -> dict[str, Any]:
+    project: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return project
 
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+def _pins() -> dict[str, str]:
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+
+
+def _installed(requirements: Iterable[str]) -> dict[str, str]:
+    """Return name and version of every installed distribution that the requirements need, directly or indirectly."""
+    todo = [Requirement(text) for text in requirements]
+    found: dict[str, str] = {}
+    done: set[str] = set()
+    while todo:
+        requirement = todo.pop()
+        if str(requirement) in done:
+            continue
+        done.add(str(requirement))
+        name = canonicalize_name(requirement.name)
+        try:
+            distribution = metadata.distribution(name)
+        except metadata.PackageNotFoundError:
+            continue  # a development tool that this environment does not have
+        found[name] = distribution.version
+        todo += _requirements_of(distribution, requirement.extras)
+    return found
+
+
+def _requirements_of(distribution: metadata.Distribution, extras: set[str]) -> Iterator[Requirement]:
+    for requirement in map(Requirement, distribution.requires or ()):
+        if requirement.marker is None or any(requirement.marker.evaluate({"extra": e}) for e in extras or {""}):
+            yield requirement
+
+
+def test_every_direct_dependency_is_pinned() -> None:
+    project, pins = _project(), _pins()
     wanted = [*project["dependencies"], *project["optional-dependencies"]["dev"]]
-    pinned = {
-        line.split("==")[0].lower().replace("_", "-") for line in (ROOT / "constraints.txt").read_text().splitlines()
-    }
     _none(
         f"{dependency} is not in constraints.txt"
         for dependency in wanted
-        if re.split(r"[\[<>=~ ]", dependency)[0].lower().replace("_", "-") not in pinned
+        if canonicalize_name(Requirement(dependency).name) not in pins
     )
 
 
-def test_nothing_speaks_of_one_particular_machine() -> None:
-    """Paths of a home or a workspace and private indexes mean nothing elsewhere."""
+def test_installed_dependencies_match_their_pins() -> None:
+    project, pins = _project(), _pins()
+    installed = _installed([*project["dependencies"], *project["optional-dependencies"]["dev"]])
+    assert len(installed) > 50
+    _none(
+        f"{name} {version} is installed, constraints.txt pins {pins.get(name, 'nothing')}"
+        for name, version in installed.items()
+        if pins.get(name) != version
+    )
+
+
+def test_every_dependency_is_imported() -> None:
+    """A runtime dependency without an import is dead weight, unless a library loads it by itself."""
+    loaded_by_name = {"greenlet": "SQLAlchemy's asyncio", "httptools": "uvicorn", "psycopg": "SQLAlchemy's dialect"}
+    imported = {
+        name.partition(".")[0]
+        for source in sources("federation", "plugins/federation_plugins", "migrations")
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+    }
+    distributions = metadata.packages_distributions()
+    provided = {canonicalize_name(name) for module in imported for name in distributions.get(module, ())}
+    _none(
+        dependency
+        for dependency in _project()["dependencies"]
+        if (name := canonicalize_name(Requirement(dependency).name)) not in provided and name not in loaded_by_name
+    )
+
+
+def test_no_text_names_a_particular_machine() -> None:
+    """Home directories, workspaces and private indexes exist on one machine only."""
     private = re.compile(
         r"(?<![\w.])/(?:work|root|home/\w+|Users/\w+|mnt|workspace)/[\w.]|(?:--index-url|--extra-index-url|find-links)"
         r"|\b(?:artifactory|nexus|jfrog|devpi)\b",
@@ -61,7 +128,7 @@ def test_nothing_speaks_of_one_particular_machine() -> None:
     )
 
 
-def test_targets_that_the_documents_name_exist() -> None:
+def test_make_targets_in_documents_exist() -> None:
     makefile = (ROOT / "Makefile").read_text()
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     documents = [
@@ -75,7 +142,7 @@ def test_targets_that_the_documents_name_exist() -> None:
     )
 
 
-def test_relative_links_lead_somewhere() -> None:
+def test_relative_links_resolve() -> None:
     def broken() -> Iterable[str]:
         for name, text in _texts():
             if not name.endswith(".md"):
@@ -89,8 +156,8 @@ def test_relative_links_lead_somewhere() -> None:
     _none(broken())
 
 
-def test_files_that_the_documents_name_exist() -> None:
-    """A path in backquotes that starts with one of our folders is a promise."""
+def test_file_paths_in_documents_exist() -> None:
+    """A path in backquotes that starts with one of our folders must exist."""
     folders = (
         "federation/",
         "plugins/",
@@ -116,12 +183,12 @@ def test_files_that_the_documents_name_exist() -> None:
 
 
 def test_no_file_is_huge() -> None:
-    """What is generated belongs in a build, unless it is small enough to review."""
+    """Generated files belong in a build, unless they are small enough to review."""
     limit = 1_000_000
     _none(f"{name} has {size} bytes" for name in tracked() if (size := (ROOT / name).stat().st_size) > limit)
 
 
-def test_texts_end_with_a_newline_and_have_no_blanks_at_the_end_of_lines() -> None:
+def test_texts_end_with_a_newline_and_lines_without_blanks() -> None:
     def untidy() -> Iterable[str]:
         for name, text in _texts():
             if name.endswith(".json") or "testdata" in name:

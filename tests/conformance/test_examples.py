@@ -1,4 +1,4 @@
-"""The example manifests: ours fit their schemas, those of document 003 are exactly what it prints."""
+"""The example manifests: ours match their schemas, those of document 003 equal the document."""
 
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,12 @@ from tests.support.vectors import FOLDER, ROOT
 
 from federation.api import names
 from federation.api.v1alpha1.definitions import KINDS
-from federation.planning.overrides import bindings, policies
+from federation.planning.overrides import policies, policymatching
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.profile import DEFAULT_PROFILE
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit
-from federation.scheduling.policy import compile_policy
+from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.snapshot import Snapshot
 
 EXAMPLES = ROOT / "examples"
@@ -32,7 +32,7 @@ def manifests(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("manifest", manifests(EXAMPLES), ids=lambda m: f"{m['kind']}-{m['metadata']['name']}")
-def test_our_kinds_in_examples_fit_their_schema(manifest: dict[str, Any]) -> None:
+def test_custom_resources_in_examples_match_their_schema(manifest: dict[str, Any]) -> None:
     model = MODELS.get((manifest["apiVersion"], manifest["kind"]))
     if model is not None:
         model.model_validate(manifest)
@@ -40,11 +40,11 @@ def test_our_kinds_in_examples_fit_their_schema(manifest: dict[str, Any]) -> Non
 
 @pytest.mark.skipif(not SEED.exists(), reason=f"the document is not beside the checkout: {SEED}")
 @pytest.mark.parametrize("file", ["propagationpolicy.yaml", "overridepolicy.yaml"])
-def test_the_seed_manifests_are_printed_in_the_document_as_they_are(file: str) -> None:
+def test_the_seed_manifests_equal_those_in_the_document(file: str) -> None:
     assert (EXAMPLES / "seeds" / "003" / file).read_text() in SEED.read_text()
 
 
-def test_labels_in_the_seed_examples_name_policies_that_are_there() -> None:
+def test_labels_in_the_seed_examples_name_existing_policies() -> None:
     found = manifests(EXAMPLES / "seeds" / "003")
     existing = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in found}
     for manifest in found:
@@ -60,12 +60,12 @@ def quickstart() -> dict[str, dict[str, Any]]:
     return {manifest["kind"]: manifest for manifest in manifests(EXAMPLES / "quickstart")}
 
 
-def test_the_quickstart_override_gives_each_region_what_its_comment_says() -> None:
+def test_the_quickstart_override_matches_its_comment_in_each_region() -> None:
     deployment = quickstart()["Deployment"]
-    held = bindings.Bindings()
+    held = policymatching.Bindings()
     held.put(quickstart()["OverridePolicy"])
     clusters = [policies.Cluster("m1", {"region": "beijing"}), policies.Cluster("m2", {"region": "shanghai"})]
-    bound = held.resolve(bindings.subject_of_source(deployment))
+    bound = held.resolve(policymatching.subject_of_source(deployment))
     assert policies.compute_overrides(deployment, bound, clusters) == {
         "m1": [
             {
@@ -84,7 +84,7 @@ def test_the_quickstart_override_gives_each_region_what_its_comment_says() -> No
     }
 
 
-def test_the_topology_example_divides_as_its_comments_say() -> None:
+def test_the_topology_example_divides_as_commented() -> None:
     manifest = {found["kind"]: found for found in manifests(EXAMPLES / "topology")}
     unit = a_divided_unit(
         manifest["Deployment"]["spec"]["replicas"],

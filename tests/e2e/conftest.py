@@ -1,4 +1,4 @@
-"""A real HTTPS server per module, for the modules that ask it with kubectl or a client."""
+"""A real HTTPS server per module, for modules that use kubectl or another client."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Bad input gets one clear line on standard error and a non-zero exit code."""
+"""Invalid input causes one line on standard error and a non-zero exit code."""
 
 import socket
 from collections.abc import Iterator
@@ -30,11 +30,11 @@ def join(fed: Federation, name: str, kubeconfig: Path | str, *more: str) -> str:
     return refused("join", name, "--kubeconfig", str(kubeconfig), "--host-kubeconfig", host, *more)
 
 
-def test_a_kubeconfig_that_does_not_exist_is_named(fed: Federation, tmp_path: Path) -> None:
+def test_a_missing_kubeconfig_is_named(fed: Federation, tmp_path: Path) -> None:
     assert str(tmp_path / "none") in join(fed, "x", tmp_path / "none")
 
 
-def test_a_kubeconfig_that_does_not_parse_is_named(fed: Federation, tmp_path: Path) -> None:
+def test_an_unparsable_kubeconfig_is_named(fed: Federation, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_text("a: [1,")
     assert str(broken) in join(fed, "x", broken)
@@ -72,26 +72,26 @@ def test_wrong_credentials_are_reported(fed: Federation, tmp_path: Path) -> None
     assert "refuses the kubeconfig's credentials" in line
 
 
-def test_joining_the_same_cluster_twice_is_refused(fed: Federation) -> None:
+def test_joining_the_same_cluster_twice_is_rejected(fed: Federation) -> None:
     member = fed.directory / "members" / "member-1.kubeconfig"
     assert "already joined" in join(fed, "member-1", member)
     assert 'already joined as "member-1"' in join(fed, "other-name", member)
 
 
-def test_joining_a_member_of_another_federation_is_refused(fed: Federation, tmp_path: Path) -> None:
+def test_joining_a_member_of_another_federation_is_rejected(fed: Federation, tmp_path: Path) -> None:
     member = fed.directory / "members" / "member-1.kubeconfig"
     with federation(tmp_path / "second", members=0) as second:
         line = join(second, "stolen", member)
     assert "belongs to another federation" in line
 
 
-def test_bad_labels_and_taints_are_named(fed: Federation) -> None:
+def test_invalid_labels_and_taints_are_named(fed: Federation) -> None:
     member = fed.directory / "members" / "member-1.kubeconfig"
     assert "--labels" in join(fed, "x", member, "--labels", "nonsense")
     assert "--taints" in join(fed, "x", member, "--taints", "a=b:Sometimes")
 
 
-def test_unjoining_an_unknown_cluster_is_refused(fed: Federation) -> None:
+def test_unjoining_an_unknown_cluster_is_rejected(fed: Federation) -> None:
     assert "is not joined" in refused("unjoin", "nobody", "--kubeconfig", str(fed.kubectl.kubeconfig))
 
 
@@ -105,11 +105,11 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     assert "--port" in line
 
 
-def test_a_directory_held_by_another_process_is_refused(fed: Federation) -> None:
+def test_a_directory_used_by_another_process_is_rejected(fed: Federation) -> None:
     assert "another fedctl" in refused("serve", "--dir", str(fed.directory), "--port", "0")
 
 
-def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_an_unwritable_directory_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert "cannot be written" in refused("serve", "--dir", str(tmp_path / "file" / "below"), "--port", "0")
 
@@ -127,14 +127,14 @@ def test_why_names_an_unknown_object(fed: Federation) -> None:
     assert "none" in line
 
 
-def test_why_tells_that_no_policy_applies(fed: Federation) -> None:
+def test_why_reports_that_no_policy_applies(fed: Federation) -> None:
     fed.kubectl("create", "deployment", "lonely", "--image=nginx")
     line = refused("why", "deploy/lonely", "--kubeconfig", str(fed.kubectl.kubeconfig))
     assert "no existing policy applies" in line
     assert "kubeadmiral.io/propagation-policy-name" in line
 
 
-def test_why_tells_which_annotation_keeps_the_scheduler_away(fed: Federation) -> None:
+def test_why_names_the_annotation_that_disables_scheduling(fed: Federation) -> None:
     for annotation in ("kubeadmiral.io/no-scheduling", "kubeadmiral.io/no-federated-resource"):
         name = annotation.rpartition("/")[2]
         fed.kubectl("create", "configmap", name)
@@ -147,7 +147,7 @@ def test_why_rejects_a_target_without_a_name(fed: Federation) -> None:
     assert "KIND/NAME" in refused("why", "deployment", "--kubeconfig", str(fed.kubectl.kubeconfig))
 
 
-def test_a_missing_federation_kubeconfig_is_explained(tmp_path: Path) -> None:
+def test_a_missing_federation_kubeconfig_is_reported_with_the_remedy(tmp_path: Path) -> None:
     line = refused("clusters", KUBECONFIG="", HOME=str(tmp_path))
     assert "export KUBECONFIG" in line
 
@@ -164,7 +164,7 @@ def test_a_missing_federation_kubeconfig_is_explained(tmp_path: Path) -> None:
         ({}, "spec.schedulingMode"),
     ],
 )
-def test_a_bad_policy_is_refused_by_name_of_its_field(fed: Federation, manifest: dict[str, object], field: str) -> None:
+def test_an_invalid_policy_is_rejected_by_field(fed: Federation, manifest: dict[str, object], field: str) -> None:
     import json
 
     policy = {
@@ -178,7 +178,7 @@ def test_a_bad_policy_is_refused_by_name_of_its_field(fed: Federation, manifest:
     assert field in done.stderr
 
 
-def test_a_broken_override_path_is_refused(fed: Federation) -> None:
+def test_an_invalid_override_path_is_rejected(fed: Federation) -> None:
     import json
 
     policy = {
@@ -206,7 +206,7 @@ users: [{{name: u, user: {{token: {token}}}}}]
     return path
 
 
-def test_private_files_are_private(fed: Federation) -> None:
+def test_keys_and_kubeconfigs_are_readable_by_their_owner_only(fed: Federation) -> None:
     for pattern in ("kubeconfig", "members/*.kubeconfig", "pki/*.key", "state.db"):
         for path in fed.directory.glob(pattern):
             assert path.stat().st_mode & 0o077 == 0, path

@@ -1,4 +1,4 @@
-"""Clients that platform teams already run, unchanged, against a real server process.
+"""Common Kubernetes clients, unchanged, against a real server process.
 
 kr8s, lightkube, a kopf operator, Helm, and the official client with its watch, asyncio twin and leader election.
 """
@@ -92,7 +92,7 @@ def api(kubeconfig: Path) -> Iterator[Api]:
     api.close()
 
 
-async def test_kr8s(api: Api, kubeconfig: Path) -> None:
+async def test_kr8s_works_unchanged(api: Api, kubeconfig: Path) -> None:
     import kr8s.asyncio
     from kr8s.asyncio.objects import ConfigMap, Deployment
 
@@ -117,7 +117,7 @@ async def test_kr8s(api: Api, kubeconfig: Path) -> None:
     await config_map.wait("delete", timeout=20)
 
 
-def test_lightkube(api: Api, kubeconfig: Path) -> None:
+def test_lightkube_works_unchanged(api: Api, kubeconfig: Path) -> None:
     from lightkube import ApiError, Client, KubeConfig
     from lightkube.generic_resource import load_in_cluster_generic_resources
     from lightkube.models.autoscaling_v1 import ScaleSpec
@@ -163,7 +163,7 @@ def deleted(**_):
 """
 
 
-def test_a_kopf_operator_with_finalizer_and_status(api: Api, kubeconfig: Path, tmp_path: Path) -> None:
+def test_a_kopf_operator_manages_finalizer_and_status(api: Api, kubeconfig: Path, tmp_path: Path) -> None:
     api.create("customresourcedefinitions", GADGETS)
     gadgets = "example.com/v1/gadgets"
     (tmp_path / "gadget_operator.py").write_text(OPERATOR)
@@ -229,7 +229,7 @@ def test_the_official_dynamic_client_applies(api: Api, kubeconfig: Path) -> None
     deployments.delete(name="web", namespace=api.namespace)
 
 
-async def test_the_official_asyncio_client(api: Api, kubeconfig: Path) -> None:
+async def test_the_official_asyncio_client_works_unchanged(api: Api, kubeconfig: Path) -> None:
     from kubernetes.aio import client, config, watch
 
     async with await config.new_client_from_config(str(kubeconfig)) as connection:
@@ -327,7 +327,7 @@ def write_chart(folder: Path, version: str, color: str) -> Path:
     return folder
 
 
-def test_helm(api: Api, kubeconfig: Path, tmp_path: Path) -> None:
+def test_helm_installs_upgrades_and_uninstalls(api: Api, kubeconfig: Path, tmp_path: Path) -> None:
     """The real Helm library: install, upgrade, rollback, list and uninstall of a chart with a hook and a CRD."""
     import helm_python as helm
 

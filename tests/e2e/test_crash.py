@@ -1,6 +1,6 @@
-"""Kill -9 at a random moment: every acknowledged object survives and members converge to the scheduled replicas.
+"""SIGKILL at a random time: every acknowledged object survives and members converge to the scheduled replicas.
 
-The moment is drawn from a seed that a failure prints; FEDERATION_TEST_SEED repeats it.
+The time is drawn from a seed that a failure prints; FEDERATION_TEST_SEED reproduces it.
 """
 
 import json
@@ -149,7 +149,7 @@ def kill_while_writing(directory: Path, seed: int) -> Writer:
 
 
 @pytest.mark.real_time
-def test_nothing_acknowledged_is_lost_and_members_converge(tmp_path: Path) -> None:
+def test_acknowledged_writes_survive_a_crash_and_members_converge(tmp_path: Path) -> None:
     seed = int(os.environ.get("FEDERATION_TEST_SEED") or random.randrange(1 << 30))
     directory = tmp_path / "fed"
     writer = kill_while_writing(directory, seed)

@@ -1,4 +1,4 @@
-"""The newcomer's first minutes: the demo, `fedctl up` twice on the same directory, and what the commands print."""
+"""The demo, `fedctl up` twice on the same directory, and the output of the commands."""
 
 import json
 import signal
@@ -24,7 +24,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     return directory, fedctl("demo", "--once", "--dir", str(directory), timeout_s=90)
 
 
-def test_the_demo_shows_replicas_in_every_member_and_what_to_type_next(
+def test_the_demo_shows_replicas_in_every_member_and_further_commands(
     shown: Shown,
 ) -> None:
     directory, done = shown
@@ -75,7 +75,7 @@ def resource_version(fed: Federation, member: str) -> str:
     return fed.member(member)("get", "deploy", "nginx", "-n", "default", "-o", "jsonpath={.metadata.resourceVersion}")
 
 
-def test_an_ordinary_session_logs_nothing_and_ends_with_success(tmp_path: Path) -> None:
+def test_up_logs_nothing_at_level_warning_and_exits_with_zero(tmp_path: Path) -> None:
     with closing(start_federation(tmp_path / "state", members=2)) as fed:
         fed.kubectl.apply(POLICY, DEPLOYMENT)
         fed.kubectl("rollout", "status", "deploy/web", "--timeout=30s")
@@ -86,7 +86,7 @@ def test_an_ordinary_session_logs_nothing_and_ends_with_success(tmp_path: Path) 
         assert fed.log == ""
 
 
-def test_logs_are_json_when_asked_for(tmp_path: Path) -> None:
+def test_logs_are_json_with_log_format_json(tmp_path: Path) -> None:
     arguments = ["--log-format", "json", "--log-level", "debug"]
     with closing(start_federation(tmp_path / "state", members=1, arguments=arguments)) as fed:
         fed.stop()
@@ -95,7 +95,7 @@ def test_logs_are_json_when_asked_for(tmp_path: Path) -> None:
     assert all(line["timestamp"] and line["level"] for line in lines)
 
 
-def test_the_demo_says_why_it_does_not_converge(tmp_path: Path) -> None:
+def test_the_demo_reports_why_it_does_not_converge(tmp_path: Path) -> None:
     with closing(start_federation(tmp_path / "state")) as fed:
         taint = {"spec": {"taints": [{"key": "maintenance", "effect": "NoSchedule"}]}}
         for member in fed.members:

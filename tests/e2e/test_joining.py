@@ -1,4 +1,4 @@
-"""Clusters join and leave: every kind of credentials that a kubeconfig can hold, and what is left behind in a member."""
+"""Joining and unjoining: every kind of credentials in a kubeconfig, and the state left in a member."""
 
 import base64
 import json
@@ -95,7 +95,7 @@ def assert_works(member: Member) -> None:
     eventually(member.runs_web, bool, what="web in the member")
 
 
-def test_client_certificates(member: Member) -> None:
+def test_a_member_joins_with_a_client_certificate(member: Member) -> None:
     assert (
         member.join(member.kubectl.kubeconfig, "--labels", "region=eu") == 'cluster "frankfurt" joined and is ready\n'
     )
@@ -106,18 +106,18 @@ def test_client_certificates(member: Member) -> None:
     assert "region=eu" in rows[1]
 
 
-def test_a_token_and_a_ca(member: Member, tmp_path: Path) -> None:
+def test_a_member_joins_with_a_token_and_a_ca(member: Member, tmp_path: Path) -> None:
     member.join(member.variant(tmp_path / "token", {"token": member.token()}))
     assert_works(member)
 
 
-def test_a_token_in_a_file_beside_the_kubeconfig(member: Member, tmp_path: Path) -> None:
+def test_a_member_joins_with_a_token_file(member: Member, tmp_path: Path) -> None:
     (tmp_path / "the-token").write_text(member.token() + "\n")
     member.join(member.variant(tmp_path / "config", {"tokenFile": "the-token"}))
     assert_works(member)
 
 
-def test_certificates_in_files_beside_the_kubeconfig(member: Member, tmp_path: Path) -> None:
+def test_a_member_joins_with_certificate_files(member: Member, tmp_path: Path) -> None:
     user = member.document["users"][0]["user"]
     cluster = member.document["clusters"][0]["cluster"]
     for name, data in (
@@ -131,27 +131,27 @@ def test_certificates_in_files_beside_the_kubeconfig(member: Member, tmp_path: P
     assert_works(member)
 
 
-def test_without_verification_when_the_kubeconfig_says_so(member: Member, tmp_path: Path) -> None:
+def test_a_member_joins_without_tls_verification_if_the_kubeconfig_disables_it(member: Member, tmp_path: Path) -> None:
     user = member.document["users"][0]["user"]
     member.join(member.variant(tmp_path / "insecure", user, {"insecure-skip-tls-verify": True}))
     assert member.fed.kubectl("get", "fcluster", "frankfurt", "-o", "jsonpath={.spec.insecure}") == "true"
     assert_works(member)
 
 
-def test_credentials_are_swapped_for_a_service_account(member: Member, tmp_path: Path) -> None:
+def test_credentials_are_replaced_by_a_service_account(member: Member, tmp_path: Path) -> None:
     member.join(member.kubectl.kubeconfig, "--use-service-account")
     assert_works(member)
     secret = member.fed.kubectl.json("get", "secret", "frankfurt-credentials", "-n", NAMESPACE)["data"]
     account = member.kubectl.json("get", "secret", "kubeadmiral-member", "-n", NAMESPACE)["data"]
     assert secret["service-account-token-data"] == account["token"]
-    told = Kubectl(member.variant(tmp_path / "account", {"token": base64.b64decode(account["token"]).decode()}))
-    assert "kubeadmiral-member" in told("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
-    assert told("auth", "can-i", "delete", "nodes").strip() == "yes"
+    as_account = Kubectl(member.variant(tmp_path / "account", {"token": base64.b64decode(account["token"]).decode()}))
+    assert "kubeadmiral-member" in as_account("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
+    assert as_account("auth", "can-i", "delete", "nodes").strip() == "yes"
     managers = member.kubectl("get", "deploy", "web", "-n", "default", "-o", "yaml", "--show-managed-fields")
     assert "manager: federation" in managers
 
 
-def test_a_program_that_gives_out_credentials(member: Member, tmp_path: Path) -> None:
+def test_a_member_joins_with_an_exec_plugin_and_a_service_account(member: Member, tmp_path: Path) -> None:
     answer = {
         "apiVersion": "client.authentication.k8s.io/v1",
         "kind": "ExecCredential",
@@ -211,7 +211,7 @@ def test_unjoining_cleans_the_member_and_leaves_its_workloads(member: Member) ->
     assert status == []
 
 
-def test_a_namespace_that_was_there_before_is_given_back(member: Member) -> None:
+def test_a_namespace_that_existed_before_joining_is_released(member: Member) -> None:
     member.kubectl("create", "namespace", NAMESPACE)
     try:
         member.join(member.kubectl.kubeconfig, "--use-service-account")
@@ -246,7 +246,7 @@ def test_unjoining_succeeds_when_the_account_has_lost_its_rights(member: Member)
         member.fed.kubectl.apply(DEPLOYMENT)
 
 
-def test_a_cluster_can_come_back_at_once(member: Member, clusters: list[Path]) -> None:
+def test_a_cluster_can_rejoin_at_once(member: Member, clusters: list[Path]) -> None:
     member.join(member.kubectl.kubeconfig)
     assert_works(member)
     generation = member.kubectl("get", "deploy", "web", "-n", "default", "-o", "jsonpath={.metadata.generation}")
@@ -255,20 +255,20 @@ def test_a_cluster_can_come_back_at_once(member: Member, clusters: list[Path]) -
         member.join(member.kubectl.kubeconfig)
     assert_works(member)
     again = member.kubectl("get", "deploy", "web", "-n", "default", "-o", "jsonpath={.metadata.generation}")
-    assert again == generation, "what runs there is taken over as it is"
+    assert again == generation, "the existing object is adopted without a change"
     assert [p.stem for p in clusters]
 
 
-def test_a_taint_keeps_workloads_away_until_it_goes(fed: Federation, clusters: list[Path]) -> None:
+def test_a_taint_prevents_placement_until_it_is_removed(fed: Federation, clusters: list[Path]) -> None:
     member = Member(fed, "oslo", clusters[1])
     member.join(clusters[1], "--taints", "maintenance=yes:NoSchedule")
     try:
         rows = member.fedctl("clusters").splitlines()
         assert "maintenance=yes:NoSchedule" in next(row for row in rows if row.startswith("oslo"))
-        told = eventually(
+        output = eventually(
             lambda: member.fedctl("why", "deploy/web"), lambda seen: "oslo" in seen, what="oslo in the explanation"
         )
-        assert "rejected by TaintToleration" in next(row for row in told.splitlines() if row.startswith("oslo"))
+        assert "rejected by TaintToleration" in next(row for row in output.splitlines() if row.startswith("oslo"))
         record = json.loads(member.fedctl("why", "deployment/web", "-o", "json"))
         assert record["explanation"]["rejected"]["oslo"]["plugin"] == "TaintToleration"
         fed.kubectl("patch", "fcluster", "oslo", "--type=merge", "-p", '{"spec": {"taints": null}}')
@@ -277,14 +277,14 @@ def test_a_taint_keeps_workloads_away_until_it_goes(fed: Federation, clusters: l
         member.unjoin()
 
 
-def test_the_plugin_for_kubectl(member: Member) -> None:
+def test_fedctl_runs_as_a_kubectl_plugin(member: Member) -> None:
     assert "no member clusters" in member.fed.kubectl("fed", "clusters")
     member.join(member.kubectl.kubeconfig, "--no-wait")
     assert "frankfurt" in member.fed.kubectl("fed", "clusters")
     assert json.loads(member.fed.kubectl("fed", "clusters", "-o", "json"))[0]["metadata"]["name"] == "frankfurt"
 
 
-def test_health_and_metrics(fed: Federation) -> None:
+def test_health_and_metrics_are_served(fed: Federation) -> None:
     assert fed.kubectl("get", "--raw", "/livez") == "ok"
     assert fed.kubectl("get", "--raw", "/readyz") == "ok"
     assert "readyz check passed" in fed.kubectl("get", "--raw", "/readyz?verbose")
@@ -300,7 +300,7 @@ def test_health_and_metrics(fed: Federation) -> None:
             assert answer.read() == b"ok", "a load balancer needs no credentials"
 
 
-def test_where_the_kubeconfig_is(fed: Federation) -> None:
+def test_the_kubeconfig_path_is_printed(fed: Federation) -> None:
     done = fedctl("kubeconfig", "--dir", str(fed.directory))
     assert done.stdout == f"{fed.directory / 'kubeconfig'}\n"
 

@@ -1,7 +1,7 @@
-"""The real kubectl against a real HTTPS server reads what a user of a Kubernetes cluster reads.
+"""Read commands of the real kubectl against a real HTTPS server.
 
-One server for the module, one namespace per test. Nothing acts on the objects here (no controllers), so tests that need
-a status write it through the API themselves. Writes are in `test_kubectl_writes.py`.
+One server for the module, one namespace per test. No controllers run, so tests that need
+a status write it through the API. Writes are in `test_kubectl_writes.py`.
 """
 
 import json
@@ -21,7 +21,7 @@ def test_version_names_the_server(kubectl: Kubectl) -> None:
     assert "Server Version: v1.36.0+federation" in kubectl("version")
 
 
-def test_api_resources_and_versions(kubectl: Kubectl) -> None:
+def test_api_resources_and_versions_are_listed(kubectl: Kubectl) -> None:
     table = kubectl("api-resources")
     lines = {line.split()[0]: line.split() for line in table.splitlines()}
     assert lines["deployments"] == ["deployments", "deploy", "apps/v1", "true", "Deployment"]
@@ -33,7 +33,7 @@ def test_api_resources_and_versions(kubectl: Kubectl) -> None:
     assert "pods" in kubectl("api-resources", "--categories=all")
 
 
-def test_get_in_all_forms(kubectl: Kubectl) -> None:
+def test_get_prints_all_output_formats(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
     table = kubectl("get", "deploy")
     assert table.splitlines()[0].split() == ["NAME", "READY", "UP-TO-DATE", "AVAILABLE", "AGE"]
@@ -51,7 +51,7 @@ def test_get_in_all_forms(kubectl: Kubectl) -> None:
     assert "deployment.apps/web" in kubectl("get", "all")
 
 
-def test_get_selects(kubectl: Kubectl) -> None:
+def test_get_filters_by_selectors(kubectl: Kubectl) -> None:
     for name, color in (("a", "red"), ("b", "blue"), ("c", "blue")):
         kubectl("create", "configmap", name)
         kubectl("label", "configmap", name, f"color={color}")
@@ -68,7 +68,7 @@ def test_get_selects(kubectl: Kubectl) -> None:
     assert result.stderr == f"No resources found in {kubectl.namespace} namespace.\n"
 
 
-def test_get_errors_say_what_is_missing(kubectl: Kubectl) -> None:
+def test_get_errors_name_the_missing_object(kubectl: Kubectl) -> None:
     assert kubectl.fails("get", "deploy", "nope") == (
         'Error from server (NotFound): deployments.apps "nope" not found\n'
     )
@@ -77,7 +77,7 @@ def test_get_errors_say_what_is_missing(kubectl: Kubectl) -> None:
     assert "field label not supported" in kubectl.fails("get", "pods", "--field-selector", "nope=x")
 
 
-def test_get_watches(kubectl: Kubectl) -> None:
+def test_get_watch_prints_changes(kubectl: Kubectl) -> None:
     kubectl("create", "configmap", "first")
     process = kubectl.popen("get", "configmaps", "-w", "--field-selector", "metadata.name!=kube-root-ca.crt")
     assert process.stdout is not None
@@ -131,7 +131,7 @@ def test_describe_shows_the_object_and_its_events(kubectl: Kubectl) -> None:
     assert "placed in three clusters" in kubectl("events", "--for", "deployment/web")
 
 
-def test_rollout_status_and_wait(kubectl: Kubectl) -> None:
+def test_rollout_status_and_wait_return_on_success(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
     process = kubectl.popen("rollout", "status", "deployment/web", "--timeout=30s")
     waiting = kubectl.popen("wait", "--for=condition=Available", "deployment/web", "--timeout=30s")
@@ -166,7 +166,7 @@ def test_rollout_status_and_wait(kubectl: Kubectl) -> None:
     kubectl("rollout", "resume", "deployment/web")
 
 
-def test_explain(kubectl: Kubectl) -> None:
+def test_explain_describes_fields(kubectl: Kubectl) -> None:
     text = kubectl("explain", "deployment.spec.replicas")
     assert "GROUP:      apps" in text
     assert "FIELD: replicas <integer>" in text
@@ -175,7 +175,7 @@ def test_explain(kubectl: Kubectl) -> None:
     assert "does not exist" in kubectl.fails("explain", "deployment.spec.nope")
 
 
-def test_auth(kubectl: Kubectl) -> None:
+def test_auth_reports_user_and_permissions(kubectl: Kubectl) -> None:
     assert kubectl("auth", "can-i", "create", "deployments") == "yes\n"
     who = kubectl("auth", "whoami")
     assert "federation-admin" in who
@@ -219,7 +219,7 @@ def test_auth(kubectl: Kubectl) -> None:
     assert "You must be logged in to the server" in bare.fails("get", "configmaps")
 
 
-def test_raw_paths(kubectl: Kubectl) -> None:
+def test_raw_paths_are_served(kubectl: Kubectl) -> None:
     assert kubectl("get", "--raw", "/readyz") == "ok"
     assert "[+]rbac ok" in kubectl("get", "--raw", "/readyz?verbose")
     assert "federation_server_requests_total" in kubectl("get", "--raw", "/metrics")

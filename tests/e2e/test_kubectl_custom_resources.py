@@ -1,4 +1,4 @@
-"""Custom resources with the real kubectl: defined, served, validated, scaled, explained, gone."""
+"""Custom resources with the real kubectl: defined, served, validated, scaled, explained, deleted."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from tests.support.kubectl import Kubectl
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.real_time]
 
 
-def test_custom_resources(kubectl: Kubectl) -> None:
+def test_custom_resources_are_defined_served_and_deleted(kubectl: Kubectl) -> None:
     definition = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -66,7 +66,7 @@ spec:
     assert "NotFound" in kubectl.fails("get", "ct")
 
 
-def test_a_definition_of_half_a_megabyte(kubectl: Kubectl, tmp_path: Path) -> None:
+def test_a_definition_of_half_a_megabyte_is_applied(kubectl: Kubectl, tmp_path: Path) -> None:
     file = tmp_path / "definition.json"
     file.write_text(json.dumps(a_large_definition("big.example.com")))
     assert file.stat().st_size > 500_000

@@ -21,7 +21,7 @@ def api(parts: Parts) -> Iterator[Any]:
         yield config.new_client_from_config(str(parts.kubeconfig))
 
 
-def test_typed_objects_live_and_are_watched(api: Any) -> None:
+def test_typed_objects_are_written_and_watched(api: Any) -> None:
     core = client.CoreV1Api(api)
     body = client.V1ConfigMap(metadata=client.V1ObjectMeta(name="py"), data={"a": "b"})
     created = core.create_namespaced_config_map("default", body)
@@ -36,7 +36,7 @@ def test_typed_objects_live_and_are_watched(api: Any) -> None:
     assert caught.value.status == 404
 
 
-def test_dynamic_objects_and_reviews(api: Any, tmp_path: Path) -> None:
+def test_dynamic_objects_and_reviews_are_served(api: Any, tmp_path: Path) -> None:
     resources = dynamic.DynamicClient(api).resources
     namespaces = resources.get(api_version="v1", kind="Namespace")
     assert "default" in [item.metadata.name for item in namespaces.get().items]

@@ -1,6 +1,6 @@
 """The real kubectl's rarer verbs: prune and apply sets, the last applied manifest, nodes, rollouts, every kind described.
 
-One server for the module, one namespace per test. No controllers run, so tests make what these would have made.
+One server for the module, one namespace per test. No controllers run, so tests create the objects of controllers.
 """
 
 import json

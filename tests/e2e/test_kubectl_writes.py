@@ -1,4 +1,4 @@
-"""The real kubectl writes: create, apply, edit, patch, replace, scale, label, delete, diff.
+"""Write commands of the real kubectl: create, apply, edit, patch, replace, scale, label, delete, diff.
 
 One server for the module, one namespace per test.
 """
@@ -14,7 +14,7 @@ from tests.support.kubectl import DEPLOYMENT, Kubectl
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.real_time]
 
 
-def test_create_from_generators_and_files(kubectl: Kubectl, tmp_path: Path) -> None:
+def test_create_from_generators_and_files_succeeds(kubectl: Kubectl, tmp_path: Path) -> None:
     assert (
         kubectl("create", "deployment", "nginx", "--image=nginx", "--replicas=3") == "deployment.apps/nginx created\n"
     )
@@ -55,7 +55,7 @@ def test_create_from_generators_and_files(kubectl: Kubectl, tmp_path: Path) -> N
         kubectl("describe", kind)
 
 
-def test_create_refuses_what_is_wrong(kubectl: Kubectl) -> None:
+def test_create_rejects_invalid_objects(kubectl: Kubectl) -> None:
     kubectl("create", "configmap", "a")
     assert (
         kubectl.fails("create", "configmap", "a")
@@ -75,7 +75,7 @@ def test_create_refuses_what_is_wrong(kubectl: Kubectl) -> None:
     assert 'Warning: unknown field "spec.replicaz"' in warned.stderr
 
 
-def test_apply_several_documents_again_and_with_a_field_removed(kubectl: Kubectl) -> None:
+def test_apply_updates_several_documents_and_removes_a_field(kubectl: Kubectl) -> None:
     configmap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: '1', b: '2'}\n"
     both = f"{configmap}---{DEPLOYMENT}"
     assert kubectl("apply", "-f", "-", stdin=both) == "configmap/c created\ndeployment.apps/web created\n"
@@ -96,7 +96,7 @@ def test_apply_several_documents_again_and_with_a_field_removed(kubectl: Kubectl
     assert kubectl.json("get", "deploy", "web")["metadata"]["generation"] == 2
 
 
-def test_apply_server_side(kubectl: Kubectl) -> None:
+def test_server_side_apply_reports_conflicts(kubectl: Kubectl) -> None:
     assert kubectl("apply", "--server-side", "-f", "-", stdin=DEPLOYMENT) == "deployment.apps/web serverside-applied\n"
     managed = json.loads(kubectl("get", "deploy", "web", "-o", "json", "--show-managed-fields"))["metadata"][
         "managedFields"
@@ -113,7 +113,7 @@ def test_apply_server_side(kubectl: Kubectl) -> None:
     assert kubectl("get", "deploy", "web", "-o", "jsonpath={.spec.replicas}") == "5"
 
 
-def test_edit(kubectl: Kubectl) -> None:
+def test_edit_writes_the_changed_object(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
     assert (
         kubectl("edit", "deploy", "web", KUBE_EDITOR="sed -i s/nginx:1.25/nginx:1.27/")
@@ -124,7 +124,7 @@ def test_edit(kubectl: Kubectl) -> None:
     assert "Edit cancelled, no changes made" in unchanged.stderr
 
 
-def test_patch_in_three_types(kubectl: Kubectl) -> None:
+def test_patch_accepts_three_patch_types(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
     strategic = '{"spec":{"template":{"spec":{"containers":[{"name":"side","image":"busybox"}]}}}}'
     kubectl("patch", "deploy", "web", "-p", strategic)
@@ -143,7 +143,7 @@ def test_patch_in_three_types(kubectl: Kubectl) -> None:
     assert "is invalid" in kubectl.fails("patch", "deploy", "web", "-p", '{"spec":{"replicas":-3}}')
 
 
-def test_replace(kubectl: Kubectl) -> None:
+def test_replace_requires_a_current_resource_version(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", stdin=DEPLOYMENT)
     manifest = kubectl("get", "deploy", "web", "-o", "yaml")
     assert kubectl("replace", "-f", "-", stdin=manifest.replace("replicas: 2", "replicas: 4", 1)) == (
@@ -156,7 +156,7 @@ def test_replace(kubectl: Kubectl) -> None:
     assert kubectl("get", "deploy", "web", "-o", "jsonpath={.metadata.uid}") != before
 
 
-def test_scale_set_image_label_annotate(kubectl: Kubectl) -> None:
+def test_scale_set_image_label_and_annotate_change_the_object(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
     assert kubectl("scale", "deploy", "web", "--replicas=6") == "deployment.apps/web scaled\n"
     assert "Expected replicas to be 2, was 6" in kubectl.fails(
@@ -233,14 +233,14 @@ def test_delete_waits_and_cascades(kubectl: Kubectl) -> None:
     kubectl("delete", "configmaps", "--all")
 
 
-def test_delete_namespace(kubectl: Kubectl) -> None:
+def test_delete_namespace_removes_its_objects(kubectl: Kubectl) -> None:
     kubectl("create", "configmap", "a")
     kubectl.run("delete", "namespace", kubectl.namespace, "--timeout=30s")
     assert "NotFound" in kubectl.fails("get", "namespace", kubectl.namespace)
     assert "NotFound" in kubectl.fails("get", "configmap", "a")
 
 
-def test_diff(kubectl: Kubectl) -> None:
+def test_diff_shows_the_changes(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
     assert kubectl("diff", "-f", "-", stdin=DEPLOYMENT) == ""
     changed = kubectl.run("diff", "-f", "-", stdin=DEPLOYMENT.replace("nginx:1.25", "nginx:1.26"))

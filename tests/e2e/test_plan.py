@@ -1,4 +1,4 @@
-"""`fedctl plan` and `apply-plan` as a user runs them, beside the real kubectl: what is planned is what members then have."""
+"""`fedctl plan` and `apply-plan` with the real kubectl: afterwards the members match the plan."""
 
 import json
 import subprocess
@@ -46,7 +46,7 @@ def members(fed: Federation) -> dict[str, tuple[int, str]]:
     return found
 
 
-def test_a_day_with_plans(fed: Federation, tmp_path: Path) -> None:
+def test_members_match_each_plan_in_a_sequence_of_changes(fed: Federation, tmp_path: Path) -> None:
     even, heavy, web = (tmp_path / name for name in ("even.json", "heavy.json", "web.json"))
     weights = {"member-1": 1, "member-2": 1, "member-3": 1}
     even.write_text(json.dumps(a_policy(weights, **MOVABLE)))
@@ -77,7 +77,7 @@ def test_a_day_with_plans(fed: Federation, tmp_path: Path) -> None:
     eventually(lambda: members(fed), lambda seen: seen == said, what=f"the members as planned: {said}")
 
 
-def test_a_namespace_may_be_planned_with_what_goes_there(fed: Federation, tmp_path: Path) -> None:
+def test_a_plan_may_contain_a_namespace_and_its_objects(fed: Federation, tmp_path: Path) -> None:
     manifests = [a_deployment("web", replicas=6), a_policy({"member-2": 2, "member-3": 1})]
     for manifest in manifests:
         manifest["metadata"]["namespace"] = "shop"
@@ -98,15 +98,15 @@ def test_a_namespace_may_be_planned_with_what_goes_there(fed: Federation, tmp_pa
     assert 'namespaces "none" not found' in run(fed, "plan", "-f", str(all_of_it), code=2).stderr
 
 
-def test_thoughts_and_mistakes_are_refused(fed: Federation, tmp_path: Path) -> None:
+def test_hypothetical_plans_and_invalid_manifests_are_rejected(fed: Federation, tmp_path: Path) -> None:
     kept = str(tmp_path / "plan.json")
     shown = run(fed, "plan", "--cluster-down", "member-3", "--out", kept)
-    assert shown.stdout.splitlines()[-1].endswith("; it cannot be applied: --cluster-down member-3 is only a thought")
+    assert shown.stdout.splitlines()[-1].endswith("; it cannot be applied: --cluster-down member-3 is hypothetical")
     refused = run(fed, "apply-plan", kept, code=1)
-    assert refused.stderr == "fedctl: this plan cannot be applied: --cluster-down member-3 is only a thought\n"
+    assert refused.stderr == "fedctl: this plan cannot be applied: --cluster-down member-3 is hypothetical\n"
     wrong = tmp_path / "wrong.json"
     wrong.write_text(json.dumps(a_policy({"member-1": 1}, schedulingMode="Sometimes")))
     refused = run(fed, "plan", "-f", str(wrong), code=2)
     assert refused.stderr.startswith(f"fedctl: {wrong}: propagationpolicy/divide in default: ")
     assert 'spec.schedulingMode: Unsupported value: "Sometimes"' in refused.stderr
-    assert run(fed, "plan", code=2).stderr.startswith("fedctl: plan what?")
+    assert run(fed, "plan", code=2).stderr.startswith("fedctl: nothing to plan;")

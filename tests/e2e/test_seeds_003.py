@@ -1,4 +1,4 @@
-"""The manifests that document 003 prints, applied unchanged with kubectl, with the outcome that its text says.
+"""The manifests of document 003, applied unchanged with kubectl, with the outcome that the document describes.
 
 Two federations, because the document's two policies name different clusters: the PropagationPolicy is for `Cluster-01` …
 `Cluster-03`, the OverridePolicy for `member1` and `member2`.
@@ -69,21 +69,21 @@ def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
         yield running
 
 
-def test_the_printed_policy_puts_the_deployment_into_one_of_its_clusters(fed: Federated) -> None:
+def test_the_printed_policy_places_the_deployment_in_one_of_its_clusters(fed: Federated) -> None:
     fed.apply("propagationpolicy.yaml", "deployment.yaml")
     placed = eventually(lambda: fed.replicas("nginx"), lambda seen: sum(seen.values()) == 30, what="placement")
     assert len(placed) == 1, "maxClusters: 1"
-    told = fed.why("nginx")
-    assert "policy    PropagationPolicy default/mypolicy" in told
-    assert why_of(told, "cluster-04").startswith("rejected by PlacementFilter")
+    output = fed.why("nginx")
+    assert "policy    PropagationPolicy default/mypolicy" in output
+    assert why_of(output, "cluster-04").startswith("rejected by PlacementFilter")
 
 
 def test_weights_40_30_40_divide_the_replicas(fed: Federated) -> None:
     fed.apply("weights-40-30-40.yaml")
     placed = eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == 110, what="division")
     assert placed == {"cluster-01": 40, "cluster-02": 30, "cluster-03": 40}
-    told = fed.why("weighted")
-    assert "cluster-01 40" in told
+    output = fed.why("weighted")
+    assert "cluster-01 40" in output
 
 
 def test_scaling_from_30_to_15_turns_15_15_0_into_8_7_0(fed: Federated) -> None:
@@ -98,13 +98,13 @@ def test_scaling_from_30_to_15_turns_15_15_0_into_8_7_0(fed: Federated) -> None:
     assert fed.replicas("scaled") == placed, "and it stays there"
 
 
-def why_of(told: str, cluster: str) -> str:
+def why_of(output: str, cluster: str) -> str:
     """Return the WHY column of one cluster's row."""
-    row = next(line for line in told.splitlines() if line.startswith(cluster))
+    row = next(line for line in output.splitlines() if line.startswith(cluster))
     return row.split(maxsplit=4)[4]
 
 
-def test_every_part_of_the_printed_policy_narrows_the_choice(tmp_path: Path) -> None:
+def test_every_selector_of_the_printed_policy_excludes_a_cluster(tmp_path: Path) -> None:
     """The comment on the printed policy says: several ways to choose clusters, the result is their intersection."""
     clusters = [
         ("cluster-01", "IPv6=true,region=shanghai", ""),
@@ -116,10 +116,10 @@ def test_every_part_of_the_printed_policy_narrows_the_choice(tmp_path: Path) -> 
         fed.apply("propagationpolicy.yaml", "deployment.yaml")
         placed = eventually(lambda: fed.replicas("nginx"), lambda seen: sum(seen.values()) == 30, what="placement")
         assert placed == {"cluster-03": 30}
-        told = fed.why("nginx")
-        assert why_of(told, "cluster-01").startswith("rejected by ClusterAffinity")
-        assert why_of(told, "cluster-02").startswith("rejected by ClusterAffinity")
-        assert why_of(told, "cluster-04").startswith("rejected by PlacementFilter")
+        output = fed.why("nginx")
+        assert why_of(output, "cluster-01").startswith("rejected by ClusterAffinity")
+        assert why_of(output, "cluster-02").startswith("rejected by ClusterAffinity")
+        assert why_of(output, "cluster-04").startswith("rejected by PlacementFilter")
 
 
 def test_the_printed_override_changes_the_image_in_the_intersection_only(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a user of a Kubernetes cluster does all day, done to a federation with the real kubectl.
+"""Everyday tasks of a Kubernetes user, performed on a federation with the real kubectl.
 
 One federation with three members for the module, one namespace per test.
 """
@@ -24,7 +24,7 @@ def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
 
 
 class User:
-    """Works in one namespace of the host and looks into the members."""
+    """A user of one namespace of the host, with access to the members."""
 
     def __init__(self, fed: Federation, namespace: str) -> None:
         self.fed = fed
@@ -114,7 +114,7 @@ def test_rollout_status_and_wait_return_when_all_members_are_available(user: Use
     assert "8/8" in user.kubectl("get", "deploy", "web")
 
 
-def test_scaling_divides_again_and_down_to_zero_stays_in_place(user: User) -> None:
+def test_scaling_divides_replicas_again_and_zero_keeps_the_placement(user: User) -> None:
     user.apply(a_policy(placement=weighted(2, 1, 1)), a_deployment(4))
     user.until_replicas(2, 1, 1)
     user.kubectl("scale", "deploy/web", "--replicas=12")
@@ -143,7 +143,7 @@ def test_a_new_image_rolls_out_in_every_member(user: User) -> None:
     assert user.replicas() == before, "a new image moves nothing"
 
 
-def test_deleting_waits_until_the_members_are_clean(user: User) -> None:
+def test_deletion_waits_for_the_members(user: User) -> None:
     user.apply(a_policy(), a_deployment())
     user.until_rolled_out()
     user.kubectl("delete", "deploy/web", "--timeout=20s")
@@ -151,17 +151,17 @@ def test_deleting_waits_until_the_members_are_clean(user: User) -> None:
     assert user.kubectl("get", "fo,collectedstatuses", "-o", "name") == ""
 
 
-def test_orphaned_workloads_go_on_running_in_the_members(user: User) -> None:
+def test_orphaned_workloads_keep_running_in_the_members(user: User) -> None:
     user.apply(a_policy(), a_deployment(3))
     user.until_rolled_out()
     user.kubectl("delete", "deploy/web", "--cascade=orphan", "--timeout=20s")
     assert user.kubectl("get", "deploy", "--ignore-not-found") == ""
     assert sum(user.replicas().values()) == 3
     managed = user.look("deploy/web", "{.metadata.labels.kubeadmiral\\.io/managed}")
-    assert set(managed.values()) == {""}, "nobody manages them any more"
+    assert set(managed.values()) == {""}, "no managed label remains"
 
 
-def test_a_namespace_reaches_every_member_and_leaves_them(fed: Federation) -> None:
+def test_a_namespace_is_propagated_and_deleted_in_every_member(fed: Federation) -> None:
     fed.kubectl("create", "namespace", "team-a")
     fed.kubectl("label", "namespace", "team-a", "owner=someone")
     for member in fed.members:
@@ -193,7 +193,7 @@ def test_a_namespace_with_workloads_can_be_deleted(fed: Federation) -> None:
         )
 
 
-def test_configuration_and_services_are_copied_to_every_member(user: User) -> None:
+def test_config_maps_and_services_are_propagated_to_every_member(user: User) -> None:
     user.apply(a_policy(mode="Duplicate"))
     user.kubectl("create", "configmap", "settings", "--from-literal=colour=blue")
     user.kubectl("create", "secret", "generic", "password", "--from-literal=p=1234")
@@ -217,7 +217,7 @@ def test_configuration_and_services_are_copied_to_every_member(user: User) -> No
     assert user.look("configmap/settings", "{.data}") == {}
 
 
-def test_what_pods_need_goes_with_them_and_why_says_so(user: User) -> None:
+def test_followers_are_placed_with_their_leader_and_why_shows_it(user: User) -> None:
     deployments = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
     user.apply(a_policy(placement=weighted(1, 1), resourceSelectors=deployments))
     user.kubectl("create", "configmap", "settings", "--from-literal=colour=blue")
@@ -227,8 +227,8 @@ def test_what_pods_need_goes_with_them_and_why_says_so(user: User) -> None:
     user.apply(deployment)
     user.until_replicas(2, 2)
     assert user.look("configmap/settings", "{.data.colour}") == {"member-1": "blue", "member-2": "blue"}
-    told = [line.split() for line in user.why("configmap/settings").splitlines()]
-    assert told[1:] == [["follows", "deployment/web"], ["goes", "to", "member-1,", "member-2"]]
+    output = [line.split() for line in user.why("configmap/settings").splitlines()]
+    assert output[1:] == [["follows", "deployment/web"], ["goes", "to", "member-1,", "member-2"]]
     user.apply(a_policy(placement=weighted(0, 0, 1), resourceSelectors=deployments))
     wanted = {"member-3": "blue"}
     eventually(lambda: user.look("configmap/settings", "{.data.colour}"), lambda seen: seen == wanted, what="the move")
@@ -243,11 +243,11 @@ def test_changing_a_policy_moves_replicas(user: User) -> None:
     user.until_rolled_out()
     events = user.kubectl("get", "events", "--field-selector", "involvedObject.kind=Deployment")
     assert f"-member-1, member-2 3 → 4, +member-3 2 (PropagationPolicy {user.namespace}/spread)" in events
-    told = user.why("deployment/web")
-    assert "rejected by PlacementFilter" in next(row for row in told.splitlines() if row.startswith("member-1"))
+    output = user.why("deployment/web")
+    assert "rejected by PlacementFilter" in next(row for row in output.splitlines() if row.startswith("member-1"))
 
 
-def test_the_label_wins_over_a_policy_that_selects(user: User) -> None:
+def test_a_policy_label_takes_precedence_over_resource_selectors(user: User) -> None:
     user.apply(a_policy("selects", placement=weighted(1)), a_policy("labelled", placement=weighted(0, 0, 1)))
     labelled = user.fed.kubectl.json("get", "pp", "labelled", "-n", user.namespace)
     assert labelled["spec"]["resourceSelectors"]
@@ -260,7 +260,7 @@ def test_the_label_wins_over_a_policy_that_selects(user: User) -> None:
     user.until_replicas(3)
 
 
-def test_what_has_no_place_to_go_says_so(user: User) -> None:
+def test_an_object_without_a_feasible_cluster_reports_the_reason(user: User) -> None:
     user.apply(a_policy(clusterSelector={"region": "atlantis"}), a_deployment())
 
     def scheduled() -> dict[str, Any]:
@@ -283,14 +283,16 @@ def test_what_has_no_place_to_go_says_so(user: User) -> None:
 def test_a_deployment_without_a_policy_stays_on_the_host(user: User) -> None:
     user.apply(a_deployment())
     user.kubectl("label", "deploy/web", "kubeadmiral.io/propagation-policy-name=later")
-    told = eventually(lambda: user.kubectl("describe", "deploy/web"), lambda seen: "later" in seen.split("Events:")[1])
-    assert "Warning" in told
+    output = eventually(
+        lambda: user.kubectl("describe", "deploy/web"), lambda seen: "later" in seen.split("Events:")[1]
+    )
+    assert "Warning" in output
     user.apply({**a_policy("later"), "spec": {"schedulingMode": "Divide"}})
     user.until_rolled_out()
     assert sum(user.replicas().values()) == 4
 
 
-def test_what_somebody_changes_in_a_member_is_put_right(user: User) -> None:
+def test_a_manual_change_in_a_member_is_reverted(user: User) -> None:
     user.apply(a_policy(placement=weighted(1, 1)), a_deployment(4))
     user.until_rolled_out()
     member = user.fed.member("member-1")

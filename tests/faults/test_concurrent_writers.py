@@ -1,9 +1,8 @@
-"""Eight writers on twenty objects, watchers that stop anywhere and resume, lists in pages, and a compaction meanwhile.
+"""Eight writers on twenty objects, watchers that stop anywhere and resume, paged lists, and a concurrent compaction.
 
-No update is lost: every acknowledged one is counted in its object. No watcher misses, repeats or reorders an event, and
-each list is one snapshot: both are held against the store's own log. On SQLite, on PostgreSQL, and with two registries
-on one PostgreSQL, as two processes have them. `CONCURRENT_UPDATES=2000` makes each writer that busy on all of them
-(two minutes each), not only on SQLite.
+No acknowledged update is lost, no watcher misses, repeats or reorders an event, and each list is one snapshot: the
+test compares all of them with the store's own log. It runs on SQLite, on PostgreSQL, and with two registries on one
+PostgreSQL. `CONCURRENT_UPDATES=2000` sets the updates per writer on all of them (two minutes each).
 """
 
 import asyncio
@@ -27,11 +26,11 @@ from tests.support.contention import (
 from tests.support.postgres import PostgresServer
 from tests.support.stores import Recorder, StoreBackend
 
-from federation.base.clock import SystemClock
-from federation.base.errors import Expired
-from federation.registry.options import ListOptions, RegistryOptions, WriteOptions
-from federation.registry.paging import ContinuationExpired
-from federation.registry.registry import Registry
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.errors import Expired
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.verbs.paging import ContinuationExpired
+from federation.apiserver.verbs.requestoptions import ListOptions, RegistryOptions, WriteOptions
 
 WRITERS = 8
 UPDATES = int(os.environ.get("CONCURRENT_UPDATES", "150"))
@@ -73,7 +72,7 @@ async def backend(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> 
 
 
 async def registries_of(backend: StoreBackend, number: int) -> list[Registry]:
-    """Return registries with a store each; little is kept in memory, so that resuming asks the database too."""
+    """Return registries with a store each; the memory is so small that resumed watches read the database too."""
     options = RegistryOptions(bookmark_interval_s=0.02)
     registries = []
     for _ in range(number):
@@ -84,7 +83,7 @@ async def registries_of(backend: StoreBackend, number: int) -> list[Registry]:
 
 
 async def contend(backend: StoreBackend, registries: list[Registry], updates: int) -> None:
-    """Let everybody work at once, then hold what each of them saw against the log."""
+    """Run all writers, watchers and listers concurrently, then compare their results with the log."""
     first = registries[0]
     recorder = Recorder(first.store)
     for name in (*STABLE, *VOLATILE):
@@ -109,7 +108,7 @@ async def contend(backend: StoreBackend, registries: list[Registry], updates: in
             ended = await first.store.revision()
             await recorder.wait_for(ended)
             log = Log(recorder)
-            await until_all_was_told(log, watchings, followers, ended)
+            await until_all_events_arrived(log, watchings, followers, ended)
         finally:
             for task in followers:
                 task.cancel()
@@ -121,12 +120,12 @@ async def contend(backend: StoreBackend, registries: list[Registry], updates: in
 
 
 async def expire_a_list(registry: Registry, first: Registry) -> None:
-    """Compact while a list is being paged and watches lag behind: 410, and the token in it leads to the rest."""
+    """Compact during a paged list and while watches lag: both get a 410, and its token continues the list."""
     info = config_maps(registry)
     page = await registry.list(info, NAMESPACE, ListOptions(limit=5))
     late = Watching(registry, "late", page.resource_version, ListOptions())
     while await registry.store.revision() < page.resource_version + 20:  # noqa: ASYNC110  # writers have no event for it
-        await asyncio.sleep(0)  # the writers have their turn
+        await asyncio.sleep(0)  # let the writers run
     await first.store.compact(await first.store.revision() - 5)
     await registry.store.revision()
     with pytest.raises(ContinuationExpired, match="too old to display a consistent list") as caught:
@@ -142,16 +141,16 @@ async def expire_a_list(registry: Registry, first: Registry) -> None:
         await late.follow(1)
 
 
-async def until_all_was_told(
+async def until_all_events_arrived(
     log: Log, watchings: list[Watching], followers: list[asyncio.Task[None]], ended: int
 ) -> None:
-    """Wait until every watch has got to the last change that it must be told of."""
+    """Wait until every watch has reached its last expected change."""
     for watching in watchings:
         due = log.expected(watching.options, 0, ended)[-1][2]
         while watching.chains[-1].reached < due:
             for task in followers:
                 if task.done():
-                    task.result()  # what broke a watcher is the failure to see
+                    task.result()  # raises the watcher's error
             await asyncio.sleep(0.001)
 
 
@@ -171,8 +170,8 @@ def check_watches(log: Log, watchings: list[Watching]) -> None:
             where = f"{watching.name}, from {chain.start} to {chain.reached}"
             if chain.state is not None:
                 assert chain.state == log.state_at(chain.start, watching.options), where
-            assert chain.told == log.expected(watching.options, chain.start, chain.reached), where
-        assert any(chain.told for chain in watching.chains), watching.name
+            assert chain.events == log.expected(watching.options, chain.start, chain.reached), where
+        assert any(chain.events for chain in watching.chains), watching.name
     assert sum(watching.resumed for watching in watchings) > 20
 
 
@@ -184,7 +183,7 @@ def check_lists(log: Log, listers: list[Lister]) -> None:
 
 
 @pytest.mark.parametrize(("kind", "registries"), PLACES)
-async def test_nothing_is_lost_and_everybody_is_told_in_order(backend: StoreBackend, registries: int) -> None:
+async def test_no_update_is_lost_and_every_watch_is_ordered(backend: StoreBackend, registries: int) -> None:
     await contend(backend, await registries_of(backend, registries), updates=UPDATES)
 
 

@@ -1,4 +1,4 @@
-"""Ten thousand bad requests: no error of the server's, every refusal a Status that fits, nothing lost, changed or added.
+"""Ten thousand bad requests: no server error, a proper Status for every refusal, and no change of stored objects.
 
 Each seed is a server of its own with one object of nearly every kind. A failure prints the seed and a curl command for every
 request that was answered wrongly. More of them: `HOSTILE_REQUESTS=100000 pytest tests/faults/test_hostile_requests.py`
@@ -22,7 +22,7 @@ _SHOWN_MAX = 10
 
 
 async def the_victims(target: Target) -> list[Victim]:
-    """Return the kept objects, in every version that they are served in."""
+    """Return the kept objects in every served version."""
     victims = []
     for info in target.registry.kinds.all():
         name = "widgets.example.com" if info.resource.kind == "CustomResourceDefinition" else KEPT
@@ -39,7 +39,7 @@ async def the_victims(target: Target) -> list[Victim]:
 
 
 def said(seed: int, wrong: list[tuple[str, HostileRequest, bytes]]) -> str:
-    """Return the failure's text: what was wrong how often, and how to repeat the first ones."""
+    """Return the failure message: a count of each problem, and commands that repeat the first ones."""
     counted = Counter(problem for problem, _, _ in wrong)
     lines = [
         f"seed {seed}: {len(wrong)} requests were answered wrongly",
@@ -75,7 +75,7 @@ async def test_bad_requests_are_refused_and_change_nothing(tmp_path: Path, seed:
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 3))
-async def test_whatever_is_sent_changes_only_what_it_is_about(tmp_path: Path, seed: int) -> None:
+async def test_random_requests_change_only_their_own_objects(tmp_path: Path, seed: int) -> None:
     async with a_target(tmp_path) as target:
         victims = await the_victims(target)
         before = {key: value for key, value in (await target.values()).items() if f"/{SCRATCH}/" not in key}

@@ -1,8 +1,8 @@
-"""Whatever users, members and lines do, in whatever order: once all is calm again, the invariants hold.
+"""Random histories of users' changes and faults: after all faults are repaired, the invariants hold.
 
-Each seed is one history of a federation, drawn from the steps below: Deployments come, grow, change and go; policies
-move and vanish; administrators meddle in members; lines break and hang; the control plane is stopped anywhere and
-started again. A failure prints the seed and the steps; the same seed gives the same history.
+Each seed gives one history, drawn from the steps below: Deployments are created, scaled, changed and deleted; policies
+change and are deleted; members are changed by hand; connections break and hang; the control plane stops anywhere and
+restarts. A failure prints the seed and the steps; the same seed gives the same history.
 """
 
 import random
@@ -13,30 +13,25 @@ from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import NAMES, World, a_world
 
 from federation.api import names
-from federation.api.resources import (
-    DEPLOYMENTS,
-    FEDERATED_CLUSTERS,
-    NAMESPACES,
-    OVERRIDE_POLICIES,
-    PROPAGATION_POLICIES,
-)
-from federation.base.errors import ApiError, NotFound
-from federation.client.protocol import Client
+from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.errors import ApiError, NotFound
+from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES
+from federation.client.client import Client
 
 STEPS = 60
 APPS = ("app", "blog", "cart", "desk")
 
 
 class History:
-    """One drawn history over a world."""
+    """One random history of a federation."""
 
     def __init__(self, world: World, seed: int) -> None:
         self._world = world
         self._random = random.Random(seed)
-        self.told: list[str] = []
+        self.trace: list[str] = []
 
     async def run(self) -> None:
-        """Draw and do all steps, then repair what is broken."""
+        """Perform random steps, then repair all faults."""
         steps: list[tuple[int, Callable[[], Awaitable[str]]]] = [
             (6, self._create),
             (6, self._scale),
@@ -65,18 +60,18 @@ class History:
                 did = await step()
             except ApiError as refusal:
                 did = f"{step.__name__} was refused: {refusal}"
-            self.told.append(f"{self._world.clock.monotonic():.2f} {did}")
+            self.trace.append(f"{self._world.clock.monotonic():.2f} {did}")
             if self._random.random() < 0.7:
                 await self._world.pass_time(self._random.choice((0.1, 0.1, 0.5, 2.0)))
         for member in self._world.members.values():
             member.line.mend()
         for name in NAMES:
             await self._return(name)
-        await self._move_policy()  # without any policy nothing could be divided anew
-        await self._world.pass_time(60)  # members become ready, pauses end
+        await self._move_policy()  # without a policy nothing would be scheduled
+        await self._world.pass_time(60)  # members become ready, backoffs end
 
     async def _app(self, client: Client | None = None) -> str:
-        """Return one of the Deployments that are there; any name when there is none."""
+        """Return the name of an existing Deployment; any name when there is none."""
         held = (await (client or self._world.user).list(DEPLOYMENTS, "default")).items
         return self._random.choice(sorted(obj["metadata"]["name"] for obj in held) or APPS)
 
@@ -152,7 +147,7 @@ class History:
         return f"override minReadySeconds in {member} with {seconds}"
 
     async def _leave(self) -> str:
-        """Take a member out with all that is ours in it; what is down can only leave later."""
+        """Remove a member and our objects in it; an unreachable member can only leave later."""
         member = self._member()
         mark = {"metadata": {"annotations": {names.CASCADING_DELETE: "true"}}}
         await self._world.merge(FEDERATED_CLUSTERS, member, mark)
@@ -166,7 +161,7 @@ class History:
         return f"join {away}"
 
     async def _return(self, name: str) -> None:
-        """Have the member joined, for good."""
+        """Join the member again."""
         cluster = await self._world.find(FEDERATED_CLUSTERS, name)
         if cluster is not None and cluster["metadata"].get("deletionTimestamp"):
             await self._world.until_gone(FEDERATED_CLUSTERS, name)
@@ -176,7 +171,7 @@ class History:
         await self._world.until_ready(name)
 
     async def _namespace(self) -> str:
-        """Create a namespace, or delete it when it is there."""
+        """Create the namespace, or delete it if it exists."""
         name = self._random.choice(("shop", "stock"))
         if await self._world.find(NAMESPACES, name) is not None:
             await self._world.user.delete(NAMESPACES, name)
@@ -206,15 +201,15 @@ async def _live(seed: int) -> None:
         try:
             await history.run()
         finally:
-            world.notes += history.told
+            world.notes += history.trace
 
 
 @pytest.mark.parametrize("seed", range(1, 13))
-async def test_all_is_well_after_any_history(seed: int) -> None:
+async def test_invariants_hold_after_a_random_history(seed: int) -> None:
     await _live(seed)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 120))
-async def test_all_is_well_after_many_histories(seed: int) -> None:
+async def test_invariants_hold_after_many_random_histories(seed: int) -> None:
     await _live(seed)

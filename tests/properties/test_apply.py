@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from federation.base.errors import Conflict
-from federation.registry.apply import apply
-from federation.registry.fieldtrie import is_trie, paths
-from federation.registry.managedfields import track_update
-from federation.registry.schema.builtin import builtin_schema
+from federation.apimachinery.errors import Conflict
+from federation.apiserver.semantics.fieldownership.apply import apply
+from federation.apiserver.semantics.fieldownership.fieldset import is_field_set, paths
+from federation.apiserver.semantics.fieldownership.managedfields import track_update
+from federation.apiserver.semantics.schema.builtin import builtin_schema
 
 NOW = datetime(2024, 1, 1, tzinfo=UTC)
 DEPLOYMENT = builtin_schema("apps", "v1", "Deployment")
@@ -120,7 +120,7 @@ def test_what_is_applied_is_there_and_inputs_stay(history, config):
     assert (live, config) == kept
     assert_holds(after, config)
     for entry in after["metadata"].get("managedFields", []):
-        assert is_trie(entry["fieldsV1"])
+        assert is_field_set(entry["fieldsV1"])
         assert entry["fieldsV1"]
 
 

@@ -1,4 +1,4 @@
-"""Beliefs and division together: with constant capacity they come to rest, and nothing that runs is given up too early.
+"""Estimates and division together: they converge with constant capacity, and no running replica is removed too early.
 
 A model of members closes the loop: what is placed runs as far as a member's true capacity goes, the rest cannot be
 scheduled, and the room that its nodes seem to have may be more or less than the truth.
@@ -11,13 +11,13 @@ from functools import partial
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from federation.planning.automigration.belief import Sight, Terms, find_openings, revise
-from federation.planning.automigration.info import Info, from_text, to_text
+from federation.planning.automigration.capacityestimate import Observation, TrialRules, find_openings, revise_estimates
+from federation.planning.automigration.migrationinfo import MigrationInfo, from_text, to_text
 from federation.planning.placement.binpack import has_other_total, is_due, plan_binpack
+from federation.planning.placement.capacity import FreeCapacity, Planner, plan_by_capacity, plan_within_capacity
 from federation.planning.placement.failback import Offers
 from federation.planning.placement.replicas import plan_replicas
-from federation.planning.placement.room import Planner, Rooms, plan_by_room, plan_within
-from federation.scheduling.framework.divide import demand_of, divide_with
+from federation.scheduling.framework.division import demand_of, divide_with
 from federation.scheduling.framework.types import AutoMigration, Cluster, SchedulingUnit
 
 STEP_S = 10.0
@@ -53,7 +53,7 @@ class Loop:
     placed: dict[str, int] = field(default_factory=dict)
     desired: dict[str, int] = field(default_factory=dict)
     """What the members have been told of it."""
-    info: Info = field(default_factory=Info)
+    info: MigrationInfo = field(default_factory=MigrationInfo)
     """What the controller believes."""
     written: str = ""
     """What of it stands in the annotation."""
@@ -68,9 +68,9 @@ class Loop:
         info = from_text(self.written)
         migration = AutoMigration(
             self.keep,
-            {cluster: belief.capacity for cluster, belief in info.beliefs.items()},
+            {cluster: estimate.capacity for cluster, estimate in info.estimates.items()},
             info.scheduled,
-            Offers({c: b.offered for c, b in info.beliefs.items() if b.offered}, self.batch),
+            Offers({c: b.offered for c, b in info.estimates.items() if b.offered}, self.batch),
             {**info.scheduled, **info.ready},
             info.openings,
         )
@@ -87,13 +87,13 @@ class Loop:
         demand = demand_of(unit, [Cluster(name) for name in self.weights], self.weights if "weights" in self.by else {})
         free = {cluster: max(0, self.room(cluster) - self.hidden.get(cluster, 0)) for cluster in self.weights}
         sizes = {cluster: max(1, n + self.bias[cluster]) for cluster, n in self.capacity.items()}
-        rooms = Rooms(free, free, sizes).with_openings(migration.openings)
-        waits = not is_due(demand, believes_more=True) and not ("room" in self.by and has_other_total(demand))
+        rooms = FreeCapacity(free, free, sizes).with_openings(migration.openings)
+        waits = not is_due(demand, allows_higher_estimate=True) and not ("room" in self.by and has_other_total(demand))
         planner: Planner = partial(plan_binpack, waits=waits) if "order" in self.by else plan_replicas
         if self.by == "room":
-            planner = partial(plan_by_room, rooms)
+            planner = partial(plan_by_capacity, rooms)
         elif "room" in self.by and not ("order" in self.by and waits):
-            planner = partial(plan_within, rooms, planner)
+            planner = partial(plan_within_capacity, rooms, planner)
         self.placed = dict(divide_with(planner, unit, demand, {}, []).replicas)
         if not self.is_late:
             self.desired = self.placed
@@ -122,24 +122,24 @@ class Loop:
         """Return how many more replicas the nodes seem to take."""
         return max(0, self.capacity[cluster] - self.running.get(cluster, 0) + self.bias[cluster])
 
-    def sight(self, cluster: str) -> Sight:
+    def sight(self, cluster: str) -> Observation:
         """Look at one member."""
         desired, running = self.desired.get(cluster, 0), self.running.get(cluster, 0)
         ready = self.ready.get(cluster, 0)
-        return Sight(self.placed.get(cluster, 0), desired, ready, desired, desired - running, self.room(cluster))
+        return Observation(self.placed.get(cluster, 0), desired, ready, desired, desired - running, self.room(cluster))
 
     def step(self) -> None:
         """Let some time pass, look at the members, and decide again when something else is written."""
         self.now_s += STEP_S
         is_short = any(self.sight(cluster).unschedulable for cluster in self.weights)
-        terms = Terms(STEP_S if is_short else STABLE_S, 600.0, self.batch, self.text == self.written)
+        terms = TrialRules(STEP_S if is_short else STABLE_S, 600.0, self.batch, self.text == self.written)
         sights = {cluster: self.sight(cluster) for cluster in self.weights}
-        beliefs = revise(self.info.beliefs, sights, self.now_s, terms)
-        found = find_openings(beliefs, sights, self.total)
+        estimates = revise_estimates(self.info.estimates, sights, self.now_s, terms)
+        found = find_openings(estimates, sights, self.total)
         self.open_since_s = {cluster: self.open_since_s.get(cluster, self.now_s) for cluster in found}
         openings = {c: found[c] for c, since_s in self.open_since_s.items() if self.now_s - since_s >= STEP_S}
         ready = {c: n for c, n in self.ready.items() if n != self.running[c]}
-        self.info = Info(beliefs, self.running, openings=openings, ready=ready)
+        self.info = MigrationInfo(estimates, self.running, openings=openings, ready=ready)
         self.looks = (*self.looks, self.running)[-self.start :]
         self.desired = self.placed
         self.write()
@@ -166,7 +166,7 @@ class Loop:
     @property
     def waits(self) -> bool:
         """Whether something changes by time alone."""
-        is_timed = any(belief.since_s is not None for belief in self.info.beliefs.values())
+        is_timed = any(estimate.since_s is not None for estimate in self.info.estimates.values())
         return is_timed or self.changed_at_s is not None or self.open_since_s.keys() != self.info.openings.keys()
 
     def come_to_rest(self) -> list[dict[str, int]]:
@@ -223,7 +223,7 @@ def loops(draw: st.DrawFn, *, bias: st.SearchStrategy[int], planners: Sequence[s
 
 @settings(max_examples=100, deadline=None)
 @given(loops(bias=st.integers(-3, 5)))
-def test_with_constant_capacity_decisions_come_to_rest_whatever_the_nodes_seem_to_have(loop: Loop) -> None:
+def test_decisions_converge_with_constant_capacity_for_any_reported_nodes(loop: Loop) -> None:
     loop.plan()
     loop.come_to_rest()
     assert sum(loop.running.values()) == loop.most
@@ -231,7 +231,7 @@ def test_with_constant_capacity_decisions_come_to_rest_whatever_the_nodes_seem_t
 
 @settings(max_examples=200, deadline=None)
 @given(loops(bias=st.integers(0, 5)), st.data())
-def test_after_any_history_decisions_come_to_rest_again(loop: Loop, data: st.DataObject) -> None:
+def test_decisions_converge_after_any_history(loop: Loop, data: st.DataObject) -> None:
     loop.plan()
     for _ in range(data.draw(st.integers(1, 4))):
         for _ in range(data.draw(st.integers(1, 12))):
@@ -250,7 +250,7 @@ def test_after_any_history_decisions_come_to_rest_again(loop: Loop, data: st.Dat
 
 @settings(max_examples=100, deadline=None)
 @given(loops(bias=st.just(0), planners=("weights",)))
-def test_replicas_come_back_to_where_weights_want_them_when_there_is_room(loop: Loop) -> None:
+def test_replicas_return_by_weight_when_capacity_is_free(loop: Loop) -> None:
     loop.plan()
     loop.come_to_rest()
     loop.capacity = dict.fromkeys(loop.weights, 50)
@@ -259,12 +259,12 @@ def test_replicas_come_back_to_where_weights_want_them_when_there_is_room(loop: 
     ideal = Loop(loop.total, loop.weights, loop.capacity, loop.bias)
     ideal.plan()
     assert loop.placed == ideal.placed
-    assert loop.info.beliefs == {}
+    assert loop.info.estimates == {}
     assert max(map(sum, (division.values() for division in seen))) <= max(before, loop.total) + loop.batch
 
 
 @given(loops(bias=st.integers(-3, 5)))
-def test_what_is_believed_survives_a_restart(loop: Loop) -> None:
+def test_estimates_survive_a_restart(loop: Loop) -> None:
     loop.plan()
     for _ in range(8):
         loop.step()

@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.api.quantity import parse
-from federation.planning.clusterresources import aggregate
-from federation.planning.retention import merge_maps, retain_for_apply
+from federation.apimachinery.quantity import parse
+from federation.planning.clusters.clusterresources import aggregate
+from federation.planning.rendering.retention import merge_maps, retain_for_apply
 
 _CPUS = st.integers(0, 64)
 
@@ -72,7 +72,7 @@ def test_merged_maps_hold_the_template_and_only_foreign_keys_besides(
 
 
 @given(st.integers(30000, 32000), st.integers(30000, 32000))
-def test_giving_way_twice_is_giving_way_once(mine: int, theirs: int) -> None:
+def test_retention_is_idempotent(mine: int, theirs: int) -> None:
     def service_of(port: int) -> dict[str, Any]:
         ports = [{"name": "http", "port": 80, "protocol": "TCP", "nodePort": port}]
         return {"kind": "Service", "metadata": {"name": "web"}, "spec": {"ports": ports}}

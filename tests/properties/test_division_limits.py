@@ -1,4 +1,4 @@
-"""Whatever policy, clusters and history are, the built-in plugins keep to the limits that every division is held to."""
+"""Built-in Replicas plugins respect the limits of every division, for arbitrary policies, clusters and histories."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from federation.planning.placement.failback import Offers
-from federation.planning.placement.tree import SpreadConstraint
+from federation.planning.placement.topologydomains import SpreadConstraint
 from federation.scheduling.engine import Engine, Outcome
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, with_strategy
 from federation.scheduling.framework.registry import load_plugins
@@ -81,7 +81,7 @@ def units(draw: st.DrawFn) -> SchedulingUnit:
         "max_clusters": draw(st.none() | st.integers(1, 5)),
         "auto_migration": draw(st.none() | migrations()),
         "custom_migration": draw(st.none() | st.builds(CustomMigration, counts())),
-        "reserved": {name: {(("cpu", 500),): count} for name, count in draw(counts(3)).items()},
+        "assumed": {name: {(("cpu", 500),): count} for name, count in draw(counts(3)).items()},
     }
     return SchedulingUnit(gvk=DEPLOYMENT, namespace="default", name="web", mode=SchedulingMode.DIVIDE, **fields)
 

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.planning.drift import is_subset
+from federation.planning.rendering.drift import is_subset
 
 _KEYS = st.sampled_from(["spec", "labels", "replicas", "containers", "env", "image", "ports", "x"])
 _SCALARS = st.one_of(st.integers(-3, 3), st.booleans(), st.sampled_from(["", "a", "b"]), st.none())
@@ -24,12 +24,12 @@ _OBJECTS = st.dictionaries(_KEYS, _VALUES, max_size=4)
 
 
 @given(_OBJECTS)
-def test_everything_holds_itself(obj: dict[str, Any]) -> None:
+def test_every_object_is_a_subset_of_itself(obj: dict[str, Any]) -> None:
     assert is_subset(obj, copy.deepcopy(obj))
 
 
 @given(_OBJECTS, st.sampled_from(["p", "q"]), _SCALARS)
-def test_what_others_add_to_maps_does_not_matter(obj: dict[str, Any], key: str, value: Any) -> None:
+def test_foreign_keys_in_maps_are_ignored(obj: dict[str, Any], key: str, value: Any) -> None:
     def grown(part: Any) -> Any:
         if isinstance(part, dict):
             return {**{k: grown(v) for k, v in part.items()}, key: value}
@@ -65,7 +65,7 @@ def test_quantities_are_compared_as_amounts_only_where_they_are_quantities() -> 
     assert not is_subset({"annotations": {"cpu": "1000m"}}, {"annotations": {"cpu": "1"}})
 
 
-def test_texts_in_labels_and_data_are_exact() -> None:
+def test_strings_in_labels_and_data_are_exact() -> None:
     assert not is_subset({"data": {"a": ""}}, {"data": {}})
     assert not is_subset({"replicas": True}, {"replicas": 1})
     assert is_subset({"ports": [{"containerPort": 80}]}, {"ports": [{"containerPort": 80, "protocol": "TCP"}]})

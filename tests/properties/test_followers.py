@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from federation.api import names
-from federation.planning import mergepatch
-from federation.planning.followers.following import plan_following, stored_leaders
+from federation.apimachinery.mergepatch import apply_merge_patch
+from federation.planning.federatedobject.placements import departed_clusters, placement_of
+from federation.planning.followers.followerplan import plan_following, stored_leaders
 from federation.planning.followers.index import FollowerIndex
 from federation.planning.followers.references import Identity, Reference
-from federation.planning.placements import departed_clusters, placement_of
 
 LEADERS = [Identity("apps", "Deployment", "default", f"web-{number}") for number in range(4)]
 FOLLOWERS = [Reference("", kind, name) for kind in ("ConfigMap", "Secret") for name in ("one", "two")]
@@ -27,7 +27,7 @@ def _union(state: Mapping[Identity, Mapping[Reference, frozenset[str]]], followe
 
 
 @given(changes)
-def test_the_index_holds_the_union_of_what_the_leaders_were_last_put_with(
+def test_the_index_is_the_union_of_the_leaders_last_updates(
     history: list[tuple[Identity, dict[Reference, frozenset[str]]]],
 ) -> None:
     index = FollowerIndex()
@@ -48,7 +48,7 @@ def _leaders(state: Mapping[Identity, Mapping[Reference, frozenset[str]]], follo
 
 
 @given(st.lists(st.tuples(st.frozensets(st.sampled_from(LEADERS)), clusters), max_size=6), st.integers(1, 4))
-def test_a_follower_ends_with_the_last_placement_and_notes_every_cluster_that_it_left(
+def test_a_follower_ends_with_the_last_placement_and_records_departed_clusters(
     history: list[tuple[frozenset[Identity], frozenset[str]]], leaders_max: int
 ) -> None:
     fed_object = {
@@ -59,7 +59,7 @@ def test_a_follower_ends_with_the_last_placement_and_notes_every_cluster_that_it
     for leaders, placed in history:
         patch = plan_following(fed_object, STAGES, leaders, placed, {}, leaders_max=leaders_max)
         if patch is not None:
-            fed_object = mergepatch.apply(fed_object, patch)
+            fed_object = apply_merge_patch(fed_object, patch)
         visited |= placed
         assert plan_following(fed_object, STAGES, leaders, placed, {}, leaders_max=leaders_max) is None
         assert placement_of(fed_object, names.FOLLOWER_CONTROLLER) == sorted(placed)

@@ -1,12 +1,12 @@
-"""A histogram of nodes never promises more than really fits, whatever pods run and however coarse it has to be."""
+"""A histogram of nodes never shows more than fits, for any pods and any precision."""
 
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from federation.planning.clusterresources import Collector
-from federation.planning.nodeclasses import compute_node_classes, round_down
+from federation.planning.clusters.clusterresources import Collector
+from federation.planning.clusters.nodeclasses import compute_node_classes, round_down
 from federation.scheduling.framework.capacity import capacity_of, could_run
 from federation.scheduling.framework.types import ANY_NODE, Cluster, NodeNeeds, Toleration, pod_shape
 from federation.scheduling.snapshot import to_cluster
@@ -105,7 +105,7 @@ def test_few_nodes_are_counted_exactly(
 
 @settings(max_examples=40)
 @given(st.lists(nodes(), min_size=12, max_size=40), pods, needs, st.integers(2, 9))
-def test_a_coarse_histogram_never_promises_more_than_fits(
+def test_a_coarse_histogram_never_shows_more_than_fits(
     all_nodes: list[dict[str, Any]], pod: Pod, where: NodeNeeds, buckets: int
 ) -> None:
     amounts = [
@@ -121,7 +121,9 @@ def test_a_coarse_histogram_never_promises_more_than_fits(
 
 
 @given(_NODES, _RUNNING, pods)
-def test_a_pod_more_never_makes_room(all_nodes: list[dict[str, Any]], running: list[tuple[Pod, int]], pod: Pod) -> None:
+def test_another_pod_never_frees_capacity(
+    all_nodes: list[dict[str, Any]], running: list[tuple[Pod, int]], pod: Pod
+) -> None:
     collector, shape = collect(all_nodes, running), shape_of(pod, NodeNeeds())
     before = capacity_of(clustered(collector.resources().to_status()), shape)
     collector.set_pod("one more", to_pod(pod, "0"))
@@ -129,7 +131,7 @@ def test_a_pod_more_never_makes_room(all_nodes: list[dict[str, Any]], running: l
 
 
 @given(pods, pods, _NODES)
-def test_who_asks_for_more_fits_less_often(pod: Pod, more: Pod, all_nodes: list[dict[str, Any]]) -> None:
+def test_a_larger_request_fits_less_often(pod: Pod, more: Pod, all_nodes: list[dict[str, Any]]) -> None:
     cluster = clustered(collect(all_nodes, []).resources().to_status())
     larger = (pod[0] + more[0], pod[1] + more[1], pod[2] + more[2])
     assert capacity_of(cluster, shape_of(larger, NodeNeeds())) <= capacity_of(cluster, shape_of(pod, NodeNeeds()))

@@ -1,14 +1,15 @@
 """Properties of the patches: round trips, inputs that stay, agreement with well-kept libraries."""
 
 import copy
-import json
 
 import jsonpatch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.registry.patch import json_patch, merge_patch, strategic_merge_patch
-from federation.registry.schema.model import ANYTHING
+from federation.apimachinery.jsonpatch import apply_json_patch
+from federation.apimachinery.mergepatch import apply_merge_patch, create_merge_patch
+from federation.apiserver.semantics.patch.strategic import strategic_merge_patch
+from federation.apiserver.semantics.schema.model import ANYTHING
 
 KEYS = st.sampled_from(["a", "b", "c/d", "e~f", ""])
 SCALARS = st.one_of(st.booleans(), st.integers(-3, 3), st.sampled_from(["", "x", "y"]))
@@ -20,23 +21,11 @@ VALUES = st.recursive(
 OBJECTS = st.dictionaries(KEYS, VALUES, max_size=4)
 
 
-def create_merge_patch(before, after):
-    patch = {name: None for name in before if name not in after}
-    for name, value in after.items():
-        if isinstance(value, dict) and isinstance(before.get(name), dict):
-            inner = create_merge_patch(before[name], value)
-            if inner:
-                patch[name] = inner
-        elif name not in before or json.dumps(value) != json.dumps(before[name]):
-            patch[name] = value
-    return patch
-
-
 @given(OBJECTS, OBJECTS)
 def test_a_created_merge_patch_leads_from_one_to_the_other(before, after):
     patch = create_merge_patch(before, after)
     kept = copy.deepcopy((before, patch))
-    assert merge_patch(before, patch) == after
+    assert apply_merge_patch(before, patch) == after
     assert (before, patch) == kept
     assert create_merge_patch(after, after) == {}
 
@@ -51,12 +40,12 @@ def test_a_strategic_patch_without_schema_or_directives_is_a_merge_patch(before,
 def test_json_patches_lead_where_the_library_says(before, after):
     operations = jsonpatch.make_patch(before, after).patch
     kept = copy.deepcopy((before, operations))
-    assert json_patch(before, operations) == after
+    assert apply_json_patch(before, operations) == after
     assert (before, operations) == kept
 
 
 @given(OBJECTS, OBJECTS)
 def test_merging_twice_changes_nothing_more(before, after):
     patch = create_merge_patch(before, after)
-    once = merge_patch(before, patch)
-    assert merge_patch(once, patch) == once
+    once = apply_merge_patch(before, patch)
+    assert apply_merge_patch(once, patch) == once

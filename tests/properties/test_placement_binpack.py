@@ -60,9 +60,9 @@ def test_an_unconfirmed_division_is_kept() -> None:
     assert steps[0]["step"] == "wait"
 
 
-def test_a_division_that_runs_is_confirmed_also_where_more_is_believed_to_fit() -> None:
+def test_a_running_division_is_confirmed_below_a_higher_estimate() -> None:
     order = dict.fromkeys("ab", Preference())
     demand = Demand(2, ("a", "b"), order, "default/web", {"a": 2, "b": 2}, {"a": 3}, scheduled={"a": 2, "b": 2})
-    assert is_due(demand, believes_more=True)
+    assert is_due(demand, allows_higher_estimate=True)
     assert not is_due(demand), "KubeAdmiral waits"
     assert plan_binpack(demand, waits=False).totals() == {"a": 2, "b": 0}

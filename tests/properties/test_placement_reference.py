@@ -1,4 +1,4 @@
-"""The three planners against a slow, literal reading of the specification (§7.1, §7.3, §7.4), over arbitrary demands.
+"""The three planners against a slow, literal reading of the specification (docs/reference/replica-division.md), over arbitrary demands.
 
 The behaviour vectors are a sample of the originals' answers; this is the rule behind them, without any of the short cuts
 that the planners take. It says what should come out, and nothing about speed.
@@ -10,7 +10,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from federation.planning.hashing import fnv1_32
+from federation.apimachinery.hashing import fnv1_32
 from federation.planning.placement.binpack import plan_binpack
 from federation.planning.placement.kubefed import plan_kubefed
 from federation.planning.placement.replicas import Demand, Plan, Preference, plan_replicas
@@ -213,23 +213,23 @@ def answer_of(plan: Plan) -> Answer:
 
 @settings(max_examples=300)
 @given(demands())
-def test_spread_is_what_the_specification_says(demand: Demand) -> None:
+def test_spread_equals_the_specification(demand: Demand) -> None:
     assert answer_of(plan_replicas(demand)) == spread_plan(demand)
 
 
 @settings(max_examples=300)
 @given(demands())
-def test_binpack_is_what_the_specification_says(demand: Demand) -> None:
+def test_binpack_equals_the_specification(demand: Demand) -> None:
     assert answer_of(plan_binpack(demand)) == binpack_plan(demand)
 
 
 @given(demands(), st.booleans())
-def test_kubefed_is_what_the_specification_says(demand: Demand, rebalance: bool) -> None:
+def test_kubefed_equals_the_specification(demand: Demand, rebalance: bool) -> None:
     assert answer_of(plan_kubefed(demand, rebalance=rebalance)) == kubefed_plan(demand, rebalance=rebalance)
 
 
 @given(demands(), st.data())
-def test_a_cluster_that_is_named_twice_is_one_cluster(demand: Demand, data: st.DataObject) -> None:
+def test_a_repeated_cluster_counts_once(demand: Demand, data: st.DataObject) -> None:
     if demand.clusters:
         twice = replace(demand, clusters=(*demand.clusters, data.draw(st.sampled_from(demand.clusters))))
         assert answer_of(plan_replicas(twice)) == answer_of(plan_replicas(demand))

@@ -68,7 +68,7 @@ def test_the_maximum_holds_when_replicas_may_move(demand: Demand) -> None:
 
 
 @given(demands(estimated={}, limited={}, avoid_disruption=False))
-def test_the_sum_is_what_was_wanted_when_there_is_room(demand: Demand) -> None:
+def test_the_total_is_placed_when_capacity_suffices(demand: Demand) -> None:
     has_open_end = any(p.weight > 0 and p.maximum is None for p in demand.preferences.values())
     if has_open_end:
         assert placed(plan_replicas(demand)) == demand.total

@@ -11,11 +11,17 @@ from hypothesis import strategies as st
 from tests.support.domains import to_tree
 
 from federation.planning.placement.binpack import plan_binpack
+from federation.planning.placement.capacity import (
+    FreeCapacity,
+    Planner,
+    countable_replicas,
+    plan_by_capacity,
+    plan_within_capacity,
+)
 from federation.planning.placement.kubefed import plan_kubefed
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps, plan_replicas
-from federation.planning.placement.room import Planner, Rooms, held_of, plan_by_room, plan_within
-from federation.planning.placement.topology import Topology, plan_over
-from federation.planning.placement.tree import Domain, SpreadConstraint
+from federation.planning.placement.topology import Topology, plan_topology_spread
+from federation.planning.placement.topologydomains import Domain, SpreadConstraint
 
 CLUSTERS = tuple("abcdefgh")
 KEYS = ("region", "zone")
@@ -67,10 +73,10 @@ def demands(draw: st.DrawFn, clusters: Sequence[str], **fixed: Any) -> Demand:
 
 
 @st.composite
-def rooms(draw: st.DrawFn) -> Rooms:
+def rooms(draw: st.DrawFn) -> FreeCapacity:
     free = {cluster: draw(st.integers(0, 9)) for cluster in CLUSTERS}
     sure = {cluster: draw(st.integers(0, count)) for cluster, count in free.items()}
-    return Rooms(free, sure, {cluster: draw(st.integers(1, 20)) for cluster in CLUSTERS})
+    return FreeCapacity(free, sure, {cluster: draw(st.integers(1, 20)) for cluster in CLUSTERS})
 
 
 @st.composite
@@ -85,9 +91,9 @@ def questions(draw: st.DrawFn, **fixed: Any) -> tuple[Topology, Planner, Demand]
     kubefed = (rebalanced,) if fixed.pop("may_move", True) else ()
     leaf: Planner = draw(st.sampled_from((plan_replicas, plan_binpack, *kubefed)))
     if room is not None:
-        leaf = draw(st.sampled_from((partial(plan_by_room, room), partial(plan_within, room, leaf))))
+        leaf = draw(st.sampled_from((partial(plan_by_capacity, room), partial(plan_within_capacity, room, leaf))))
     tree = to_tree(found, draw(constraints(is_hard=is_hard)))
-    return Topology(tree, rooms=room), leaf, draw(demands(tuple(found), **fixed))
+    return Topology(tree, capacity=room), leaf, draw(demands(tuple(found), **fixed))
 
 
 def inner(node: Domain) -> list[Domain]:
@@ -127,18 +133,18 @@ def check_skew(node: Domain, demand: Demand, replicas: dict[str, int], held: dic
     if not node.constraint.is_hard:
         return
     counted = [count(child, replicas) for child in node.children if can_hold(child, demand)]
-    fewest = min(counted, default=0) if len(counted) >= node.constraint.domains_min else 0
+    fewest = min(counted, default=0) if len(counted) >= node.constraint.min_domains else 0
     for child in node.children:
-        assert count(child, replicas) <= max(fewest + node.constraint.skew_max, count(child, held))
-    if node.rest is not None:
-        assert count(node.rest, replicas) <= count(node.rest, held)
+        assert count(child, replicas) <= max(fewest + node.constraint.max_skew, count(child, held))
+    if node.unlabelled is not None:
+        assert count(node.unlabelled, replicas) <= count(node.unlabelled, held)
 
 
 @given(questions())
-def test_the_skew_holds_at_every_level_but_for_what_runs_already(question: tuple[Topology, Planner, Demand]) -> None:
+def test_the_skew_holds_at_every_level_except_for_running_replicas(question: tuple[Topology, Planner, Demand]) -> None:
     topology, leaf, demand = question
-    plan = plan_over(topology, leaf, demand).totals()
-    held = held_of(demand) if demand.avoid_disruption else {}
+    plan = plan_topology_spread(topology, leaf, demand).totals()
+    held = countable_replicas(demand) if demand.avoid_disruption else {}
     for node in inner(topology.root):
         check_skew(node, demand, plan, held)
     assert sum(plan.values()) <= demand.total
@@ -150,9 +156,9 @@ def test_a_scale_up_takes_nothing_away_and_a_scale_down_adds_nothing(
     question: tuple[Topology, Planner, Demand],
 ) -> None:
     topology, leaf, demand = question
-    current = {c: min(n, demand.preferences[c].maximum or n) for c, n in held_of(demand).items()}
+    current = {c: min(n, demand.preferences[c].maximum or n) for c, n in countable_replicas(demand).items()}
     demand = replace(demand, current=current, preferences={c: Preference(1) for c in demand.clusters}, limited={})
-    plan = plan_over(topology, leaf, demand).totals()
+    plan = plan_topology_spread(topology, leaf, demand).totals()
     if sum(current.values()) <= demand.total:
         assert all(plan.get(cluster, 0) >= number for cluster, number in current.items())
     else:
@@ -160,25 +166,25 @@ def test_a_scale_up_takes_nothing_away_and_a_scale_down_adds_nothing(
 
 
 @given(questions(is_hard=False, may_move=False))
-def test_a_preference_leaves_nothing_unplaced_that_has_a_place(question: tuple[Topology, Planner, Demand]) -> None:
+def test_a_soft_constraint_leaves_no_placeable_replica_unplaced(question: tuple[Topology, Planner, Demand]) -> None:
     topology, leaf, demand = question
     # With minimums the bin packer places fewer of 6 than of 7 replicas, an oddity that it has from the original.
     demand = replace(demand, preferences={c: own._replace(minimum=0) for c, own in demand.preferences.items()})
     allowed = sum(
-        max(most(Domain((), (c,)), demand), held_of(demand)[c] if demand.avoid_disruption else 0)
+        max(most(Domain((), (c,)), demand), countable_replicas(demand)[c] if demand.avoid_disruption else 0)
         for c in demand.clusters
     )
     alone = sum(leaf(demand, None).totals().values())
-    assert sum(plan_over(topology, leaf, demand).totals().values()) >= min(demand.total, alone, allowed)
+    assert sum(plan_topology_spread(topology, leaf, demand).totals().values()) >= min(demand.total, alone, allowed)
 
 
 @given(questions(may_move=False))
 def test_a_division_over_domains_is_a_fixed_point(question: tuple[Topology, Planner, Demand]) -> None:
     topology, leaf, demand = question
     demand = replace(demand, preferences={c: Preference(1) for c in demand.clusters}, limited={})
-    plan = plan_over(topology, leaf, demand).totals()
+    plan = plan_topology_spread(topology, leaf, demand).totals()
     again = replace(demand, current=plan, avoid_disruption=True)
-    assert placed(plan_over(topology, leaf, again).totals()) == placed(plan)
+    assert placed(plan_topology_spread(topology, leaf, again).totals()) == placed(plan)
 
 
 @given(questions(preferences={}), st.randoms())
@@ -193,12 +199,12 @@ def test_the_order_of_clusters_does_not_matter_to_domains(
     def shuffled(node: Domain) -> Domain:
         clusters = tuple(sorted(node.clusters, key=names.index))
         children = tuple(shuffled(child) for child in reversed(node.children))
-        rest = None if node.rest is None else shuffled(node.rest)
-        return replace(node, clusters=clusters, children=children, rest=rest)
+        rest = None if node.unlabelled is None else shuffled(node.unlabelled)
+        return replace(node, clusters=clusters, children=children, unlabelled=rest)
 
     other = replace(topology, root=shuffled(topology.root))
-    plan = plan_over(topology, leaf, demand).totals()
-    swapped = plan_over(other, leaf, replace(demand, clusters=tuple(names))).totals()
+    plan = plan_topology_spread(topology, leaf, demand).totals()
+    swapped = plan_topology_spread(other, leaf, replace(demand, clusters=tuple(names))).totals()
     assert {str(d): count(d, plan) for d in found} == {str(d): count(d, swapped) for d in found}
 
 
@@ -220,23 +226,23 @@ def best_by_brute_force(root: Domain, demand: Demand) -> int:
 
 
 @given(st.data())
-def test_as_many_find_a_place_as_brute_force_finds(data: st.DataObject) -> None:
+def test_as_many_replicas_are_placed_as_by_brute_force(data: st.DataObject) -> None:
     found = data.draw(labels().filter(lambda own: len(own) <= 5))
     demand = data.draw(demands(tuple(found), total=data.draw(st.integers(0, 9)), current={}))
     topology = Topology(to_tree(found, data.draw(constraints())))
-    plan = plan_over(topology, plan_replicas, demand).totals()
+    plan = plan_topology_spread(topology, plan_replicas, demand).totals()
     assert sum(plan.values()) == best_by_brute_force(topology.root, demand)
 
 
 @given(st.data())
-def test_what_stays_unplaced_could_go_nowhere_even_one_by_one(data: st.DataObject) -> None:
+def test_unplaced_replicas_fit_nowhere_even_one_by_one(data: st.DataObject) -> None:
     """No leaf could take one more: it would break a constraint, or its clusters' bounds. Also with running replicas."""
     found = data.draw(labels())
     demand = data.draw(demands(tuple(found), preferences={}, avoid_disruption=True))
     demand = replace(demand, preferences={c: Preference(1, 0, data.draw(st.integers(0, 6))) for c in found})
-    demand = replace(demand, current=held_of(demand))
+    demand = replace(demand, current=countable_replicas(demand))
     topology = Topology(to_tree(found, data.draw(constraints())))
-    plan = plan_over(topology, plan_binpack, demand).totals()
+    plan = plan_topology_spread(topology, plan_binpack, demand).totals()
     if sum(plan.values()) >= demand.total:
         return
     for leaf in topology.root.leaves():

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.base.clock import ManualClock
+from federation.apimachinery.clock import ManualClock
 from federation.runtime.workqueue import QueueOptions, WorkQueue
 
 _FAIR_EVERY = 4

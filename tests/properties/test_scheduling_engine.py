@@ -1,4 +1,4 @@
-"""Invariants of whole decisions: what an engine remembers never shows, and equal inputs give equal decisions."""
+"""Invariants of whole decisions: caches never change a result, and equal inputs give equal decisions."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from federation.api.selectors import compile_cluster_terms
-from federation.planning.placement.tree import SpreadConstraint
+from federation.planning.placement.topologydomains import SpreadConstraint
 from federation.scheduling.engine import Engine
 from federation.scheduling.explain import to_json
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
@@ -26,7 +26,7 @@ from federation.scheduling.snapshot import Snapshot
 REGISTRY = load_plugins()
 NAMES = ("c1", "c2", "c3", "c4", "c5")
 WARM = Engine(REGISTRY)
-"""One engine for all examples: it remembers whatever the examples before asked it."""
+"""One engine for all examples, so that its caches hold results of earlier examples."""
 PROFILES = {
     strategy: with_strategy(DEFAULT_PROFILE, is_binpack=strategy is ReplicasStrategy.BINPACK)
     for strategy in ReplicasStrategy
@@ -64,14 +64,14 @@ def units(draw: st.DrawFn) -> SchedulingUnit:
         "max_replicas": draw(st.just({}) | few),
         "preferred": draw(st.sampled_from(((), (PreferredTerm(5, IN_A),)))),
         "topology_spread": draw(st.sampled_from(((), (SpreadConstraint("zone"),), (SOFT,)))),
-        "reserved": {name: {(("cpu", 100),): count} for name, count in draw(few).items()},
+        "assumed": {name: {(("cpu", 100),): count} for name, count in draw(few).items()},
     }
     return SchedulingUnit(gvk=DEPLOYMENT, namespace="default", name=draw(st.sampled_from(("web", "api"))), **fields)
 
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[tuple[Snapshot, SchedulingUnit]]:
-    """Draw decisions between which some clusters change, come or go."""
+    """Draw decisions with changed, added and removed clusters in between."""
     members = {name: draw(clusters(name)) for name in NAMES}
     steps = []
     for generation in range(draw(st.integers(1, 6))):
@@ -88,7 +88,7 @@ def histories(draw: st.DrawFn) -> list[tuple[Snapshot, SchedulingUnit]]:
 def test_an_engine_that_remembers_decides_and_explains_like_a_new_one(steps: list[Any]) -> None:
     for snapshot, unit in steps:
         again = WARM.decide(unit, snapshot, PROFILES[unit.strategy], now=NOW)
-        # Other objects with the same content: what is kept with a cluster must not show either.
+        # New objects with the same content, because results are also cached with the cluster.
         new = Snapshot(snapshot.generation, tuple(replace(cluster, memo={}) for cluster in snapshot.clusters))
         fresh = Engine(REGISTRY).decide(unit, new, PROFILES[unit.strategy], now=NOW)
         assert to_json(again) == to_json(fresh)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.support.stores import a_body, a_value
 
-from federation.base.errors import KeyExists, KeyNotFound, RevisionCompacted, RevisionConflict
-from federation.store.interface import Entry, Event, EventType
-from federation.store.memory import MemoryStore
-from federation.store.options import StoreOptions
+from federation.apimachinery.errors import KeyExists, KeyNotFound, RevisionCompacted, RevisionConflict
+from federation.apiserver.store.interface import Entry, Event, EventType
+from federation.apiserver.store.memory import MemoryStore
+from federation.apiserver.store.options import StoreOptions
 
 KEYS = st.sampled_from(["/a", "/a/", "/a/1", "/a/10", "/a/2", "/ab/1", "/b/1", "/b/é", "/b/\U0010ffff"])
 PREFIXES = st.sampled_from(["", "/", "/a", "/a/", "/a/1", "/b/", "/b/\U0010ffff", "/c"])

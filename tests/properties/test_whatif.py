@@ -1,4 +1,4 @@
-"""Invariants of plans: of nothing comes nothing, and what is planned is where the world comes to rest."""
+"""Invariants of plans: no change has no effect, and a plan is the state to which the controllers converge."""
 
 from typing import Any
 
@@ -8,20 +8,19 @@ from tests.support.manifests import a_policy, an_override
 from tests.support.whatif import DEPLOYMENT, PLUGINS, a_cluster, a_source, a_world, change, plan, settled
 
 from federation.api.resources import (
-    DEPLOYMENTS,
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
     FEDERATED_TYPE_CONFIGS,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
-    Object,
 )
-from federation.planning import federation
-from federation.planning.overrides.bindings import idle_controllers
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.planning.federatedobject import builder
+from federation.planning.overrides.policymatching import idle_controllers
 from federation.scheduling.whatif.changes import as_down, with_label, with_taint
-from federation.scheduling.whatif.copies import copies_of
-from federation.scheduling.whatif.walk import Walk
-from federation.scheduling.whatif.world import Change, Facts, World
+from federation.scheduling.whatif.pipelinerun import PipelineRun
+from federation.scheduling.whatif.rendered import member_objects_of
+from federation.scheduling.whatif.state import CompiledState, ObjectChange, ObjectSet
 
 NAMES = ("a", "b", "c", "d")
 FOLLOWS = {"policyContentChanged": True, "clusterLabelsChanged": True, "clusterJoined": True}
@@ -40,7 +39,7 @@ def policies(draw: st.DrawFn) -> Object:
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> World:
+def worlds(draw: st.DrawFn) -> ObjectSet:
     clusters = [a_cluster(name) for name in draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1))]
     overrides = [an_override("a", "/spec/minReadySeconds", 3)] if draw(st.booleans()) else []
     sources = [a_source(f"web-{number}", draw(st.integers(0, 9))) for number in range(draw(st.integers(1, 3)))]
@@ -48,7 +47,7 @@ def worlds(draw: st.DrawFn) -> World:
 
 
 @st.composite
-def changes(draw: st.DrawFn, world: World) -> Change:
+def changes(draw: st.DrawFn, world: ObjectSet) -> ObjectChange:
     cluster = draw(st.sampled_from(world.list(FEDERATED_CLUSTERS)))
     match draw(st.integers(0, 6)):
         case 0:
@@ -65,49 +64,49 @@ def changes(draw: st.DrawFn, world: World) -> Change:
             return change(world, OVERRIDE_POLICIES, an_override("b", "/spec/minReadySeconds", draw(st.integers(0, 9))))
         case _:
             wanted = a_source("web-0", draw(st.integers(0, 12)), 2)
-            return Change(DEPLOYMENTS, "default", "web-0", a_source("web-0"), wanted)
+            return ObjectChange(DEPLOYMENTS, "default", "web-0", a_source("web-0"), wanted)
 
 
-def after(world: World, made: Change) -> World:
-    """Return the world in which the change was made and every controller has looked at every object."""
+def after(world: ObjectSet, made: ObjectChange) -> ObjectSet:
+    """Return the objects after the change, once every controller has reconciled every object."""
     changed = world.with_changes([made])
-    facts = Facts(changed, world, PLUGINS)
+    state = CompiledState(changed, world, PLUGINS)
     objects = []
     for held in world.list(FEDERATED_OBJECTS):
-        under_way = Walk(held, DEPLOYMENT, is_waiting=False)
+        under_way = PipelineRun(held, DEPLOYMENT, is_unschedulable=False)
         if made.resource == DEPLOYMENTS and made.after and held["spec"]["template"]["metadata"]["name"] == made.name:
-            idle = idle_controllers(facts.bindings, made.after, held)
-            under_way.apply(federation.plan_update(made.after, held, DEPLOYMENT, idle=idle))
-        objects.append(settled(under_way.fed_object, facts))
+            idle = idle_controllers(state.bindings, made.after, held)
+            under_way.apply(builder.plan_update(made.after, held, DEPLOYMENT, idle=idle))
+        objects.append(settled(under_way.federated, state))
     kinds = (FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES, OVERRIDE_POLICIES)
-    return World({**{kind: changed.list(kind) for kind in kinds}, FEDERATED_OBJECTS: objects})
+    return ObjectSet({**{kind: changed.list(kind) for kind in kinds}, FEDERATED_OBJECTS: objects})
 
 
 @settings(max_examples=60, deadline=None)
 @given(worlds())
-def test_of_nothing_comes_nothing(world: World) -> None:
-    assert plan(world).looked_at == 0
+def test_of_nothing_comes_nothing(world: ObjectSet) -> None:
+    assert plan(world).examined == 0
     assert plan(world, is_everything=True).changed == []
 
 
 @settings(max_examples=120, deadline=None)
 @given(st.data())
-def test_what_is_planned_is_where_the_world_comes_to_rest(data: st.DataObject) -> None:
+def test_the_plan_is_the_state_to_which_the_controllers_converge(data: st.DataObject) -> None:
     world = data.draw(worlds())
     made = data.draw(changes(world))
     result = plan(world, made)
     later = after(world, made)
-    told = {obj.federated_name: obj for obj in result.changed}
+    changed = {obj.federated_name: obj for obj in result.changed}
     for held in later.list(FEDERATED_OBJECTS):
         name = held["metadata"]["name"]
-        copies = {cluster: copy.digest for cluster, copy in copies_of(held, DEPLOYMENT).items()}
-        if name in told:
-            assert copies == {row.cluster: row.after.digest for row in told[name].rows if row.after is not None}
+        copies = {cluster: copy.digest for cluster, copy in member_objects_of(held, DEPLOYMENT).items()}
+        if name in changed:
+            assert copies == {row.cluster: row.after.digest for row in changed[name].rows if row.after is not None}
         else:
             before = world.get(FEDERATED_OBJECTS, "default", name)
-            assert copies == {cluster: copy.digest for cluster, copy in copies_of(before, DEPLOYMENT).items()}
+            assert copies == {cluster: copy.digest for cluster, copy in member_objects_of(before, DEPLOYMENT).items()}
     assert plan(later, is_everything=True).changed == []
-    # Looking only at the objects that are concerned loses none.
+    # Computing only the affected objects misses none.
     assert plan(world, made, is_everything=True).changed == result.changed
 
 
@@ -120,5 +119,5 @@ def test_replicas_that_move_start_and_stop_add_up(data: st.DataObject) -> None:
     deltas = [row.delta for obj in result.changed for row in obj.rows]
     assert sum(delta for delta in deltas if delta > 0) == counts["replicasMoved"] + counts["replicasStarted"]
     assert -sum(delta for delta in deltas if delta < 0) == counts["replicasMoved"] + counts["replicasStopped"]
-    used = sum(room.before - room.after for room in result.rooms if room.resource == "cpu")
+    used = sum(each.before - each.after for each in result.cluster_resources if each.resource == "cpu")
     assert used == 500 * (counts["replicasStarted"] - counts["replicasStopped"])

@@ -1,4 +1,4 @@
-"""Properties of what everybody parses: quantities, patches, generated names."""
+"""Properties of quantities, patches and generated names."""
 
 import copy
 from fractions import Fraction
@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from federation.api import names
 from federation.api.federatedtype import default_type_configs, from_config
-from federation.api.quantity import NANOS, Notation, Quantity, add, format_quantity, parse
-from federation.planning import federation, mergepatch, naming, pipeline
-from federation.planning.overrides.jsonpatch import apply_json_patch
+from federation.apimachinery.mergepatch import create_merge_patch
+from federation.apimachinery.quantity import NANOS, Notation, Quantity, add, format_quantity, parse
+from federation.planning.federatedobject import builder, federatedtemplate, naming, pendingcontrollers
+from federation.planning.overrides.patches import apply_patches
 
 quantities = st.builds(Quantity, st.integers(-(10**30), 10**30), st.sampled_from(Notation))
-scalars = st.booleans() | st.integers() | st.text(max_size=5)
+scalars = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5)
 keys = st.sampled_from(["a", "b", "c", "d/e", "f~g"])
 documents = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=4), max_leaves=12
@@ -23,7 +24,7 @@ objects = st.dictionaries(keys, documents, max_size=4)
 
 
 @given(quantities)
-def test_what_is_printed_is_read_back_exactly(quantity: Quantity) -> None:
+def test_formatted_quantities_parse_to_the_same_value(quantity: Quantity) -> None:
     assert parse(format_quantity(quantity)).nanos == quantity.nanos
 
 
@@ -52,14 +53,14 @@ def merge(target: Any, patch: Any) -> Any:
 
 @given(objects, objects)
 def test_a_merge_patch_leads_from_the_old_object_to_the_new_one(old: dict[str, Any], new: dict[str, Any]) -> None:
-    assert merge(old, mergepatch.create(old, new)) == new
+    assert merge(old, create_merge_patch(old, new)) == new
 
 
 @given(objects, objects)
-def test_applying_patches_never_touches_its_arguments(document: dict[str, Any], value: dict[str, Any]) -> None:
+def test_applying_patches_never_changes_its_arguments(document: dict[str, Any], value: dict[str, Any]) -> None:
     patches = [{"path": "/a", "value": value}, {"path": "/a/b", "value": 1}, {"op": "remove", "path": "/a/b"}]
     before = copy.deepcopy((document, value))
-    result = apply_json_patch(document, patches)
+    result = apply_patches(document, patches)
     assert (document, value) == before
     assert result["a"] == {key: part for key, part in value.items() if key != "b"}
 
@@ -79,14 +80,18 @@ stages = st.lists(st.lists(st.sampled_from("abcdef"), max_size=3, unique=True), 
 def test_a_controller_that_acted_is_not_pending_in_the_first_stage(
     pending: list[list[str]], controller: str, is_changed: bool, whole: list[list[str]]
 ) -> None:
-    given_stages = pipeline.normalise(pending)
-    after = pipeline.after_acting(given_stages, controller, is_changed=is_changed, pipeline=whole)
+    given_stages = pendingcontrollers.normalise(pending)
+    after = pendingcontrollers.advance(given_stages, controller, is_changed=is_changed, pipeline=whole)
     assert all(after), "no empty stages"
     if not is_changed:
-        assert sum(map(len, after)) == sum(map(len, given_stages)) - pipeline.is_pending(given_stages, controller)
+        assert sum(map(len, after)) == sum(map(len, given_stages)) - pendingcontrollers.is_pending(
+            given_stages, controller
+        )
 
 
-metadata_keys = st.sampled_from([*sorted(federation.FEDERATED_ANNOTATIONS)[:3], names.SCHEDULING, "team", "tier"])
+metadata_keys = st.sampled_from(
+    [*sorted(federatedtemplate.FEDERATED_ANNOTATIONS)[:3], names.SCHEDULING, "team", "tier"]
+)
 maps = st.dictionaries(metadata_keys, st.text(max_size=3), max_size=5)
 TYPE = next(from_config(c) for c in default_type_configs() if c["metadata"]["name"] == "deployments.apps")
 
@@ -97,16 +102,16 @@ def a_source(annotations: dict[str, str], spec: Any) -> dict[str, Any]:
 
 
 @given(maps, objects, maps, objects)
-def test_one_update_brings_a_federated_object_up_to_its_source(
+def test_one_update_makes_a_federated_object_match_its_source(
     old_map: dict[str, str], old_spec: Any, new_map: dict[str, str], new_spec: Any
 ) -> None:
-    federated = federation.build(a_source(old_map, old_spec), TYPE)
+    federated = builder.build(a_source(old_map, old_spec), TYPE)
     federated["metadata"]["resourceVersion"] = "2"
     source = a_source(new_map, new_spec)
-    patch = federation.plan_update(source, federated, TYPE)
+    patch = builder.plan_update(source, federated, TYPE)
     updated = merge(federated, patch) if patch is not None else federated
-    assert updated["spec"]["template"] == federation.divide(source).template
-    moved = {key: value for key, value in new_map.items() if key in federation.FEDERATED_ANNOTATIONS}
+    assert updated["spec"]["template"] == federatedtemplate.divide(source).template
+    moved = {key: value for key, value in new_map.items() if key in federatedtemplate.FEDERATED_ANNOTATIONS}
     held = updated["metadata"]["annotations"]
-    assert {key: value for key, value in held.items() if key in federation.FEDERATED_ANNOTATIONS} == moved
-    assert federation.plan_update(source, updated, TYPE) is None
+    assert {key: value for key, value in held.items() if key in federatedtemplate.FEDERATED_ANNOTATIONS} == moved
+    assert builder.plan_update(source, updated, TYPE) is None

@@ -1,7 +1,7 @@
-"""Seed 003's table, and what follows it: replicas that a member cannot run move on, and come back when it can.
+"""Auto-migration, from document 003's table: replicas that a member cannot run move, and return when it can.
 
 Six replicas, three members of equal weight: 2,2,2. When the third member cannot run its two they go to the others,
-3,3,0; when it has room again they come back, at most a batch at a time, and nobody loses a replica before its
+3,3,0; when it has capacity again they return, at most one batch at a time, and no replica is removed before its
 replacement runs.
 """
 
@@ -14,15 +14,8 @@ from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import (
-    DEPLOYMENTS,
-    FEDERATED_TYPE_CONFIGS,
-    NODES,
-    OVERRIDE_POLICIES,
-    PODS,
-    PROPAGATION_POLICIES,
-    Object,
-)
+from federation.api.resources import FEDERATED_TYPE_CONFIGS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS, NODES, PODS, Object
 
 FAST = {"when": {"podUnschedulableFor": "10s"}, "failback": {"stableFor": "20s", "batchSize": 1}}
 WEIGHTS = {"east": 1, "north": 1, "west": 1}
@@ -32,7 +25,7 @@ AWAY = {"east": 3, "north": 3}
 
 @asynccontextmanager
 async def a_migrating_world(**migration: Any) -> AsyncIterator[World]:
-    """Run six replicas, two in each of three members; `migration` overrides what the policy says of auto-migration."""
+    """Run six replicas, two in each of three members; `migration` overrides the policy's `autoMigration`."""
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy(WEIGHTS, autoMigration={**FAST, **migration}))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=6))
@@ -42,19 +35,19 @@ async def a_migrating_world(**migration: Any) -> AsyncIterator[World]:
 
 
 async def lose_node(world: World, cluster: str) -> None:
-    """Take the member's only node out of service: what ran there is gone and cannot be scheduled again."""
+    """Cordon and drain the member's only node: its pods are deleted and their replacements are unschedulable."""
     await world.members[cluster].merge(NODES, "node-1", {"spec": {"unschedulable": True}})
     for pod in (await world.members[cluster].admin.list(PODS, "default")).items:
         await world.members[cluster].admin.delete(PODS, pod["metadata"]["name"], "default")
 
 
 async def regain_node(world: World, cluster: str) -> None:
-    """Put the member's node back into service."""
+    """Uncordon the member's node."""
     await world.members[cluster].merge(NODES, "node-1", {"spec": {"unschedulable": None}})
 
 
 async def running(world: World) -> int:
-    """Return how many of the workload's pods are ready in all members."""
+    """Return the number of ready pods of the workload in all members."""
     ready = 0
     for member in world.members.values():
         copy = await member.find(DEPLOYMENTS, "web")
@@ -63,13 +56,13 @@ async def running(world: World) -> int:
 
 
 async def info(world: World) -> dict[str, Any]:
-    """Return what is believed about the workload."""
+    """Return the auto-migration estimates about the workload."""
     annotations = (await world.federated("web"))["metadata"]["annotations"]
     return json.loads(annotations.get(names.AUTO_MIGRATION_INFO, "{}"))
 
 
 async def follow(world: World, expected: dict[str, int]) -> list[dict[str, int]]:
-    """Move the clock until the members are told this; return the divisions on the way, all with six replicas running."""
+    """Advance the clock until the members have this division; return the divisions before, all with six running pods."""
     seen: list[dict[str, int]] = []
 
     async def look() -> dict[str, int]:
@@ -84,7 +77,7 @@ async def follow(world: World, expected: dict[str, int]) -> list[dict[str, int]]
 
 
 async def fill(world: World, cluster: str, cpu: str, **metadata: Any) -> None:
-    """Let somebody else take this much of the member's node."""
+    """Create a foreign pod that requests this much of the member's node."""
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -108,14 +101,14 @@ def with_cpu(cpu: str, replicas: int = 6) -> Object:
     return deployment
 
 
-async def test_replicas_that_cannot_be_scheduled_move_and_come_back_in_batches() -> None:
+async def test_unschedulable_replicas_migrate_and_return_in_batches() -> None:
     async with a_migrating_world() as world:
         await lose_node(world, "west")
         await world.until_replicas("web", AWAY)
         await world.until_available("web", 6)
         assert (await info(world))["estimatedCapacity"] == {"west": 0}
 
-        # Without new capacity it stays so, however long it takes.
+        # Without new capacity nothing changes.
         await world.pass_time(120)
         assert await world.replicas("web") == AWAY
 
@@ -128,7 +121,7 @@ async def test_replicas_that_cannot_be_scheduled_move_and_come_back_in_batches()
         assert "estimatedCapacity" not in await info(world)
 
 
-async def test_replicas_that_cannot_be_scheduled_are_kept_besides_their_replacements_when_the_policy_says_so() -> None:
+async def test_unschedulable_replicas_are_kept_if_the_policy_requires_it() -> None:
     async with a_migrating_world(keepUnschedulableReplicas=True) as world:
         await lose_node(world, "west")
         await world.until_replicas("web", {**AWAY, "west": 2})
@@ -136,7 +129,7 @@ async def test_replicas_that_cannot_be_scheduled_are_kept_besides_their_replacem
         await world.pass_time(60)
         assert await world.replicas("web") == {**AWAY, "west": 2}
 
-        # Those that wait are the probe: they run, for long enough, and then the others are too many.
+        # The pending replicas are the probe: when they have run for long enough, the others are surplus.
         await regain_node(world, "west")
         seen = await follow(world, EVEN)
         assert len(seen) == 2, seen
@@ -144,8 +137,8 @@ async def test_replicas_that_cannot_be_scheduled_are_kept_besides_their_replacem
         assert await world.replicas("web") == EVEN
 
 
-async def test_capacity_is_exhausted_everywhere_and_freed_in_one_member() -> None:
-    """Nodes have 64 cores: 20 for each of three replicas; others take what is left, and leave again."""
+async def test_replicas_migrate_when_one_of_the_full_members_has_capacity_again() -> None:
+    """Nodes have 64 cores; three replicas take 20 each. Foreign pods take the remaining cores and are deleted later."""
     async with a_world() as world:
         for cluster in WEIGHTS:
             await fill(world, cluster, "24")
@@ -157,7 +150,7 @@ async def test_capacity_is_exhausted_everywhere_and_freed_in_one_member() -> Non
         await lose_node(world, "west")
         await world.until_available("web", 4)
         await world.pass_time(60)
-        # What fits nowhere waits in every member that might free something, and nothing moves meanwhile.
+        # Replicas that fit nowhere stay pending in every member, and nothing moves meanwhile.
         exhausted = await world.replicas("web")
         assert all(count >= 2 for count in exhausted.values()), exhausted
         await world.pass_time(100)
@@ -179,7 +172,7 @@ async def test_capacity_is_exhausted_everywhere_and_freed_in_one_member() -> Non
         await world.until(is_forgotten)
 
 
-async def test_a_pod_on_its_way_out_frees_its_room_when_it_has_gone() -> None:
+async def test_a_terminating_pod_uses_capacity_until_it_is_deleted() -> None:
     async with a_world() as world:
         west = world.members["west"]
         await world.create(PROPAGATION_POLICIES, a_policy(WEIGHTS, autoMigration=FAST))
@@ -199,8 +192,8 @@ async def test_a_pod_on_its_way_out_frees_its_room_when_it_has_gone() -> None:
         await world.until_replicas("web", EVEN)
 
 
-async def test_replicas_that_no_node_suits_wait_for_a_node_that_does() -> None:
-    """In one member the copy asks for a disk that no node has; what the nodes have free otherwise does not matter."""
+async def test_replicas_without_a_suitable_node_wait_for_one() -> None:
+    """In one member an override requests a disk that no node has; its other free resources do not matter."""
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy(WEIGHTS, autoMigration=FAST))
         override = an_override("west", "/spec/template/spec/nodeSelector", {"disk": "ssd"})
@@ -215,7 +208,7 @@ async def test_replicas_that_no_node_suits_wait_for_a_node_that_does() -> None:
         await follow(world, EVEN)
 
 
-async def test_auto_migration_that_is_switched_off_leaves_nothing_behind() -> None:
+async def test_disabling_auto_migration_removes_its_annotation() -> None:
     async with a_migrating_world() as world:
         await lose_node(world, "west")
         await world.until_replicas("web", AWAY)
@@ -233,7 +226,7 @@ async def test_auto_migration_that_is_switched_off_leaves_nothing_behind() -> No
         assert await world.replicas("web") == AWAY
 
 
-async def test_a_control_plane_that_starts_again_knows_what_a_member_cannot_run() -> None:
+async def test_a_restarted_control_plane_keeps_its_capacity_estimates() -> None:
     async with a_migrating_world() as world:
         await lose_node(world, "west")
         await world.until_replicas("web", AWAY)
@@ -246,8 +239,8 @@ async def test_a_control_plane_that_starts_again_knows_what_a_member_cannot_run(
         await follow(world, EVEN)
 
 
-async def test_a_member_that_is_cut_off_is_not_judged() -> None:
-    """Its pods waited when the line broke; whether they still do nobody knows."""
+async def test_an_unreachable_member_is_not_migrated_from() -> None:
+    """Its pods were pending when the connection broke; their present state is unknown."""
     async with a_migrating_world(when={"podUnschedulableFor": "60s"}) as world:
         await lose_node(world, "west")
         await world.pass_time(5)
@@ -259,8 +252,8 @@ async def test_a_member_that_is_cut_off_is_not_judged() -> None:
         await world.settle()
 
 
-async def test_replicas_go_where_they_fit_also_when_the_clusters_reports_do_not_show_that_room() -> None:
-    """Nodes' own names are left out of what clusters report, so the scheduler sees no room for who asks for one."""
+async def test_replicas_migrate_to_capacity_that_rounded_reports_do_not_show() -> None:
+    """Reports omit labels with node names, so the scheduler sees no capacity for a pod that selects one node."""
     async with a_world() as world:
         deployment = with_cpu("20")
         named = deployment["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "node-1"}

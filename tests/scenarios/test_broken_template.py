@@ -1,4 +1,4 @@
-"""A federated object that nobody could have made from a source: it is told once, and nobody else suffers from it."""
+"""A federated object with an invalid template causes one event and does not affect other objects."""
 
 from typing import Any
 
@@ -7,11 +7,12 @@ from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import a_world
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.api.resources import FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS
 
 
 def a_federated_object(metadata: Any) -> dict[str, Any]:
-    """Return one as only a hand writes it, placed already."""
+    """Return a placed federated object that no controller could have created."""
     placement = [{"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": "east"}]}]
     annotations = {names.POD_UNSCHEDULABLE_THRESHOLD: "10s", names.PENDING_CONTROLLERS: "[]"}
     return {
@@ -32,21 +33,21 @@ def a_federated_object(metadata: Any) -> dict[str, Any]:
         ({"name": "web", "labels": "a=b"}, "metadata.labels"),
     ],
 )
-async def test_broken_metadata_are_told_and_not_tried_again(
+async def test_invalid_metadata_causes_one_event_and_no_retries(
     metadata: Any, field: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with a_world() as world:
         await world.create(FEDERATED_OBJECTS, a_federated_object(metadata))
         await world.pass_time(60)
-        (told,) = [message for reason, message in await world.events() if reason == names.EVENT_INVALID_TEMPLATE]
+        (message,) = [message for reason, message in await world.events() if reason == names.EVENT_INVALID_TEMPLATE]
         await world.user.delete(FEDERATED_OBJECTS, "broken", "default")
-        assert told.startswith(f"spec.template.{field}: ")
+        assert message.startswith(f"spec.template.{field}: ")
         printed = capsys.readouterr().out
         assert "reconcile failed" not in printed
         assert "handler failed" not in printed
 
 
-async def test_everybody_hears_of_a_type_that_comes_although_there_is_a_broken_object(
+async def test_a_new_type_is_handled_despite_an_invalid_object(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     async with a_world() as world:

@@ -1,14 +1,15 @@
-"""A member is lost and comes back: nothing moves by itself, a taint moves it, and what was left behind is cleaned up."""
+"""A member is lost and recovers: replicas stay until a taint moves them; leftovers are cleaned up afterwards."""
 
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import a_world
 
-from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS
 
 LOST = {"taints": [{"key": "lost", "effect": "NoExecute"}]}
 
 
-async def test_a_lost_cluster_keeps_what_it_has_until_it_is_tainted_and_is_used_again_when_it_is_back() -> None:
+async def test_a_lost_cluster_keeps_its_replicas_until_it_is_tainted() -> None:
     async with a_world() as world:
         east = world.members["east"]
         await world.create(PROPAGATION_POLICIES, a_policy({}))
@@ -26,7 +27,7 @@ async def test_a_lost_cluster_keeps_what_it_has_until_it_is_tainted_and_is_used_
         await world.merge(FEDERATED_CLUSTERS, "east", {"spec": LOST})
         await world.until_replicas("web", {"east": 2, "north": 3, "west": 3})
         await world.pass_time(60)
-        assert await east.replicas("web") == 2  # out of reach, and so not cleaned up yet
+        assert await east.replicas("web") == 2  # unreachable, so not cleaned up yet
 
         east.line.mode = "up"
         await world.until_ready("east")
@@ -34,7 +35,7 @@ async def test_a_lost_cluster_keeps_what_it_has_until_it_is_tainted_and_is_used_
 
         await world.merge(FEDERATED_CLUSTERS, "east", {"spec": {"taints": None}})
         await world.pass_time(20)
-        assert await world.replicas("web") == {"north": 3, "west": 3}  # what runs is not moved
+        assert await world.replicas("web") == {"north": 3, "west": 3}  # running replicas are not moved
         await world.scale("web", 9)
         await world.until_replicas("web", {"east": 3, "north": 3, "west": 3})
         await world.until_available("web", 9)

@@ -1,4 +1,4 @@
-"""A placement that moves leaves nothing behind: not across a restart, not in a cluster that was away at that moment."""
+"""A changed placement leaves no objects behind, even across a restart or in a cluster that was unreachable."""
 
 import orjson
 import pytest
@@ -6,7 +6,8 @@ from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, PROPAGATION_POLICIES
+from federation.api.resources import PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS
 
 
 async def _departed(world: World) -> list[str]:
@@ -27,7 +28,7 @@ async def _move_to_north(world: World) -> None:
     await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"placement": placement}})
 
 
-async def test_a_move_cleans_the_cluster_it_leaves() -> None:
+async def test_a_moved_object_is_deleted_in_its_former_cluster() -> None:
     async with a_world() as world:
         await _in_east(world)
         await _move_to_north(world)
@@ -37,7 +38,7 @@ async def test_a_move_cleans_the_cluster_it_leaves() -> None:
 
 
 @pytest.mark.parametrize("mode", ["down", "hang"])
-async def test_a_cluster_that_is_away_is_cleaned_when_it_is_back_also_across_restarts(mode: str) -> None:
+async def test_an_unreachable_former_cluster_is_cleaned_up_later_also_across_restarts(mode: str) -> None:
     async with a_world() as world:
         await _in_east(world)
         world.members["east"].line.mode = mode
@@ -47,7 +48,7 @@ async def test_a_cluster_that_is_away_is_cleaned_when_it_is_back_also_across_res
 
         for _ in range(2):
             await world.restart()
-            await world.pass_time(60)  # long enough to be published as not ready
+            await world.pass_time(60)  # long enough for the condition Ready=False
             assert await _departed(world) == ["east"]
             assert await world.replicas("web") == {"east": 3, "north": 3}
 
@@ -56,10 +57,10 @@ async def test_a_cluster_that_is_away_is_cleaned_when_it_is_back_also_across_res
         await world.until_equal(lambda: _departed(world), [])
 
 
-async def test_a_control_plane_that_stops_right_after_the_decision_cleans_up_when_it_starts() -> None:
+async def test_cleanup_continues_after_a_restart_right_after_the_decision() -> None:
     async with a_world() as world:
         await _in_east(world)
-        # East does not take the deletion before the stop.
+        # East does not respond to the deletion before the control plane stops.
         world.members["east"].line.mode = "hang"
         await _move_to_north(world)
         await world.until_equal(lambda: _departed(world), ["east"])
@@ -73,11 +74,11 @@ async def test_a_control_plane_that_stops_right_after_the_decision_cleans_up_whe
 
 
 @pytest.mark.parametrize("waited_s", [0.5, 15.0], ids=["under way", "given up"])
-async def test_a_copy_that_is_made_after_the_move_is_taken_away_again(waited_s: float) -> None:
-    """A creation hangs while the placement moves on, and takes effect afterwards: all the same nothing is left."""
+async def test_a_member_object_created_by_a_late_request_is_deleted(waited_s: float) -> None:
+    """A create request hangs, the placement changes, then the request takes effect: the object is deleted anyway."""
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
-        await world.create(DEPLOYMENTS, a_deployment("earlier", replicas=1))  # from now on Deployments are followed
+        await world.create(DEPLOYMENTS, a_deployment("earlier", replicas=1))  # starts the informers for Deployments
         await world.until_available("earlier", 1)
         east = world.members["east"]
         east.line.mode, east.line.is_late = "hang", True
@@ -97,11 +98,11 @@ async def test_a_copy_that_is_made_after_the_move_is_taken_away_again(waited_s: 
         east.line.mend()
         await world.until_equal(lambda: _departed(world), [])
         await world.settle()
-        assert await east.store.revision() > revision  # it was made
+        assert await east.store.revision() > revision  # the late request created it
         assert await world.replicas("web") == {"north": 3}
 
 
-async def test_a_move_back_before_the_cleanup_keeps_the_copy() -> None:
+async def test_a_move_back_before_the_cleanup_keeps_the_member_object() -> None:
     async with a_world() as world:
         await _in_east(world)
         east = world.members["east"]
@@ -118,7 +119,7 @@ async def test_a_move_back_before_the_cleanup_keeps_the_copy() -> None:
         assert (await east.admin.get(DEPLOYMENTS, "web", "default"))["metadata"]["uid"] == uid
 
 
-async def test_an_object_deleted_while_a_departed_cluster_is_away_waits_for_it() -> None:
+async def test_a_deleted_object_waits_for_an_unreachable_former_cluster() -> None:
     async with a_world() as world:
         await _in_east(world)
         world.members["east"].line.mode = "down"

@@ -1,9 +1,10 @@
-"""What the federation set stays as it set it, what others set stays theirs, and nothing is written without need."""
+"""Drift: the federation restores its own fields, keeps fields of others, and makes no unnecessary writes."""
 
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
-from federation.api.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, PROPAGATION_POLICIES, Object
+from federation.api.resources import PROPAGATION_POLICIES
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, Object
 
 
 async def _running(world: World) -> None:
@@ -31,7 +32,7 @@ async def test_a_manual_edit_of_a_federated_field_is_reverted() -> None:
         await world.until_equal(spec, before["spec"])
 
 
-async def test_a_copy_that_was_deleted_in_a_member_comes_back() -> None:
+async def test_a_member_object_deleted_by_hand_is_recreated() -> None:
     async with a_world() as world:
         await _running(world)
         await world.members["west"].admin.delete(DEPLOYMENTS, "web", "default")
@@ -39,7 +40,7 @@ async def test_a_copy_that_was_deleted_in_a_member_comes_back() -> None:
         await world.until_available("web", 4)
 
 
-async def test_fields_of_others_are_left_alone() -> None:
+async def test_fields_of_other_managers_are_kept() -> None:
     async with a_world() as world:
         await _running(world)
         theirs = {
@@ -48,7 +49,7 @@ async def test_fields_of_others_are_left_alone() -> None:
         }
         await world.members["east"].merge(DEPLOYMENTS, "web", theirs)
         await world.settle()
-        # A write of ours for another reason must not take them away either.
+        # A later write of ours for another reason must keep them too.
         await world.scale("web", 8)
         await world.until_replicas("web", {"east": 4, "north": 2, "west": 2})
         await world.settle()
@@ -60,7 +61,7 @@ async def test_fields_of_others_are_left_alone() -> None:
         assert "team" not in (await _copy(world, "north"))["metadata"]["labels"]
 
 
-async def test_a_field_that_leaves_the_manifest_leaves_the_members() -> None:
+async def test_a_field_removed_from_the_manifest_is_removed_in_the_members() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
         deployment = a_deployment("web", replicas=3, tier="gold")
@@ -78,7 +79,7 @@ async def test_a_field_that_leaves_the_manifest_leaves_the_members() -> None:
         assert copy["spec"].get("minReadySeconds", 0) == 0
 
 
-async def test_after_convergence_a_restart_writes_nothing_anywhere() -> None:
+async def test_a_restart_after_convergence_writes_nothing() -> None:
     async with a_world() as world:
         policy = a_policy({"east": 2, "north": 1, "west": 1})
         policy["spec"]["resourceSelectors"].append({"apiVersion": "v1", "kind": "ConfigMap"})

@@ -1,29 +1,23 @@
-"""The newcomer's tour: one Deployment goes in, replicas run in three clusters, one status comes back, and all of it leaves.
+"""A tour: one Deployment is created, runs in three clusters, gets one merged status, and is deleted everywhere.
 
-Everything moves here: the API's semantics, all controllers, the scheduler and its plugins, three members with
-workload controllers of their own. Read it top to bottom; `tests/support/world.py` is the stage.
+Everything runs here: the API's semantics, all controllers, the scheduler and its plugins, three members with
+their own workload controllers. Read it from top to bottom; `tests/support/world.py` is the test harness.
 """
 
 from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import a_world
 
 from federation.api import names
-from federation.api.resources import (
-    COLLECTED_STATUSES,
-    DEPLOYMENTS,
-    EVENTS,
-    FEDERATED_OBJECTS,
-    OVERRIDE_POLICIES,
-    PROPAGATION_POLICIES,
-)
+from federation.api.resources import COLLECTED_STATUSES, FEDERATED_OBJECTS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS, EVENTS
 
 HOST_WRITES_MAX = 8
-"""From the user's create to the first merged status, the user's create and the event that tells the decision included."""
+"""From the user's create to the first merged status, including both and the event about the decision."""
 
 
-async def test_a_deployment_runs_in_three_clusters_and_reports_as_one() -> None:
+async def test_a_deployment_runs_in_three_clusters_with_one_merged_status() -> None:
     async with a_world(members=("east", "north", "west")) as world:
-        # The user says where things go and what is different where …
+        # The user creates a policy and an override …
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 2, "north": 1, "west": 1}))
         image = "/spec/template/spec/containers/0/image"
         await world.create(OVERRIDE_POLICIES, an_override("north", image, "registry.north.example/nginx:1.27"))
@@ -32,7 +26,7 @@ async def test_a_deployment_runs_in_three_clusters_and_reports_as_one() -> None:
 
         # The replicas are divided by weight,
         await world.until_replicas("web", {"east": 4, "north": 2, "west": 2})
-        # the override holds in its cluster and nowhere else,
+        # the override applies in its cluster only,
         images = {}
         for name, member in world.members.items():
             copy = await member.find(DEPLOYMENTS, "web")
@@ -43,7 +37,7 @@ async def test_a_deployment_runs_in_three_clusters_and_reports_as_one() -> None:
             "north": "registry.north.example/nginx:1.27",
             "west": "nginx:1.27",
         }
-        # and what the members report comes back merged, in the words that `kubectl rollout status` waits for.
+        # and the members' status is merged into the fields that `kubectl rollout status` waits for.
         await world.until_available("web", 8)
         deployment = await world.user.get(DEPLOYMENTS, "web", "default")
         status = deployment["status"]
@@ -53,10 +47,10 @@ async def test_a_deployment_runs_in_three_clusters_and_reports_as_one() -> None:
             "updatedReplicas": 8,
             "readyReplicas": 8,
         }
-        told = {c["type"]: (c["status"], c["reason"]) for c in status["conditions"]}
-        assert told["Available"] == ("True", "MinimumReplicasAvailable")
-        assert told["Progressing"] == ("True", "NewReplicaSetAvailable")
-        assert told["Scheduled"] == ("True", "Scheduled")
+        conditions = {c["type"]: (c["status"], c["reason"]) for c in status["conditions"]}
+        assert conditions["Available"] == ("True", "MinimumReplicasAvailable")
+        assert conditions["Progressing"] == ("True", "NewReplicaSetAvailable")
+        assert conditions["Scheduled"] == ("True", "Scheduled")
         assert (await world.condition("web", names.PROPAGATED))["status"] == "True"
         (event,) = [e for e in (await world.user.list(EVENTS)).items if e["reason"] == names.EVENT_SCHEDULED]
         assert event["message"] == "east 4, north 2, west 2 (PropagationPolicy default/divide)"
@@ -65,12 +59,12 @@ async def test_a_deployment_runs_in_three_clusters_and_reports_as_one() -> None:
             deployment["metadata"]["uid"],
         )
 
-        # Scaling is one field; the division follows.
+        # Scaling changes one field; the replicas are divided again.
         await world.scale("web", 12)
         await world.until_replicas("web", {"east": 6, "north": 3, "west": 3})
         await world.until_available("web", 12)
 
-        # Deleting is one command: the object waits until every member is clean, then it is gone, and nothing is left.
+        # Deletion waits until the object is deleted in every member; then nothing is left.
         await world.user.delete(DEPLOYMENTS, "web", "default")
         held = await world.find(DEPLOYMENTS, "web")
         assert held is not None
@@ -81,8 +75,8 @@ async def test_a_deployment_runs_in_three_clusters_and_reports_as_one() -> None:
         assert (await world.user.list(COLLECTED_STATUSES)).items == []
 
 
-async def test_a_deployment_costs_few_writes_on_the_host() -> None:
-    """Members that report once leave only the control plane's own writes, all of them counted: revisions have no gaps."""
+async def test_a_deployment_takes_few_writes_on_the_host() -> None:
+    """Members report once, so only writes of the control plane remain; revisions have no gaps, so they count writes."""
     async with a_world(has_workloads=False) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 2, "north": 1, "west": 1}))
         await world.create(OVERRIDE_POLICIES, an_override("north", "/spec/minReadySeconds", 5))
@@ -102,7 +96,7 @@ async def test_a_deployment_costs_few_writes_on_the_host() -> None:
 
 
 async def test_the_same_seed_gives_the_same_run() -> None:
-    """A scenario that fails can be run again: every revision of every store is the same."""
+    """Two runs with the same seed end with the same revision in every store, so failures can be reproduced."""
     runs = []
     for _ in range(2):
         async with a_world(seed=7) as world:

@@ -1,4 +1,4 @@
-"""What a workload's pods need goes with the workload: there before it, and away after it."""
+"""Followers of a workload exist in a member before the workload and are removed after it."""
 
 import asyncio
 import random
@@ -11,23 +11,20 @@ from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import NAMES, Member, World, a_world
 
 from federation.api import names
-from federation.api.resources import (
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.resources import (
     CONFIGMAPS,
     DEPLOYMENTS,
-    FEDERATED_CLUSTERS,
-    FEDERATED_OBJECTS,
-    OVERRIDE_POLICIES,
-    PROPAGATION_POLICIES,
     SECRETS,
     SERVICE_ACCOUNTS,
     SERVICES,
     Object,
     Resource,
 )
-from federation.planning.followers.leading import needs_of
+from federation.apiserver.store.interface import Event, EventType
+from federation.planning.federatedobject.naming import federated_object_name
+from federation.planning.followers.leaderplan import dependencies_of
 from federation.planning.followers.references import Reference
-from federation.planning.naming import federated_object_name
-from federation.store.interface import Event, EventType
 
 KINDS = {"ConfigMap": CONFIGMAPS, "Secret": SECRETS, "ServiceAccount": SERVICE_ACCOUNTS}
 HPAS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
@@ -54,7 +51,7 @@ def _config(name: str) -> Object:
 
 
 def _needy(name: str = "web", replicas: int = 3, config: str = "settings") -> Object:
-    """Return a Deployment that needs a ConfigMap, a Secret and a ServiceAccount."""
+    """Return a Deployment whose pods refer to a ConfigMap, a Secret and a ServiceAccount."""
     deployment = a_deployment(name, replicas)
     pod = deployment["spec"]["template"]["spec"]
     pod["serviceAccountName"] = "runner"
@@ -76,11 +73,11 @@ async def _holders(world: World, resource: Resource, name: str) -> set[str]:
 
 
 async def _starved(world: World) -> list[str]:
-    """Return the Deployments in members that lack something that their pods refer to and the host has."""
+    """Return the Deployments in members whose followers exist on the host but not in that member."""
     found = []
     for member in world.members.values():
         for deployment in (await member.admin.list(DEPLOYMENTS)).items:
-            for _, kind, name in needs_of(DEPLOYMENT_TYPE | deployment):
+            for _, kind, name in dependencies_of(DEPLOYMENT_TYPE | deployment):
                 wanted = await world.find(KINDS[kind], name) or {"metadata": {"deletionTimestamp": "never was"}}
                 if "deletionTimestamp" in wanted["metadata"]:
                     continue
@@ -93,7 +90,7 @@ DEPLOYMENT_TYPE = {"apiVersion": "apps/v1", "kind": "Deployment"}
 
 
 async def _until(world: World, look: Callable[[], Awaitable[Any]], expected: Any) -> None:
-    """Wait as `world.until_equal` does, and see at every step that no Deployment lacks what it needs."""
+    """Wait like `world.until_equal`, and assert at every step that no Deployment lacks a follower."""
 
     async def seen() -> Any:
         assert await _starved(world) == []
@@ -121,7 +118,7 @@ async def _place(world: World, *clusters: str) -> None:
 
 
 async def _begin(world: World, *clusters: str, replicas: int = 3) -> None:
-    """Create a policy for the clusters, and a Deployment with all it needs."""
+    """Create a policy for the clusters, and a Deployment with its followers."""
     await world.create(PROPAGATION_POLICIES, a_policy(dict.fromkeys(clusters, 1)))
     await world.create(DEPLOYMENTS, _needy(replicas=replicas))
     await _create_needs(world)
@@ -129,7 +126,7 @@ async def _begin(world: World, *clusters: str, replicas: int = 3) -> None:
     await _until_everything_is_in(world, *clusters)
 
 
-async def test_what_a_deployment_needs_goes_with_it_moves_with_it_and_leaves_after_it() -> None:
+async def test_followers_are_placed_moved_and_removed_with_their_leader() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1}))
         await _create_needs(world)
@@ -145,7 +142,7 @@ async def test_what_a_deployment_needs_goes_with_it_moves_with_it_and_leaves_aft
         assert "follows" not in (await _federated(world, "settings"))["spec"]
 
 
-async def test_followers_move_when_a_taint_drives_the_leader_away() -> None:
+async def test_followers_move_when_a_taint_evicts_their_leader() -> None:
     async with a_world() as world:
         await _begin(world, "east", "north", replicas=4)
         taint = {"key": "maintenance", "value": "yes", "effect": "NoExecute"}
@@ -155,7 +152,7 @@ async def test_followers_move_when_a_taint_drives_the_leader_away() -> None:
         await world.until_available("web", 4)
 
 
-async def test_a_change_of_scale_writes_nothing_to_followers() -> None:
+async def test_scaling_a_leader_writes_nothing_to_followers() -> None:
     async with a_world() as world:
         await _begin(world, "east", "north", replicas=4)
         before = await _federated(world, "settings")
@@ -165,7 +162,7 @@ async def test_a_change_of_scale_writes_nothing_to_followers() -> None:
         assert await _federated(world, "settings") == before
 
 
-async def test_a_follower_that_is_away_in_one_cluster_is_not_missed_in_the_others() -> None:
+async def test_a_follower_missing_in_one_cluster_does_not_delay_the_others() -> None:
     async with a_world() as world:
         await _begin(world, "east", "north", replicas=4)
         world.members["east"].line.mode = "down"
@@ -182,7 +179,7 @@ async def test_a_follower_that_is_away_in_one_cluster_is_not_missed_in_the_other
         await _until_everything_is_in(world, "west")
 
 
-async def test_what_an_override_introduces_follows_to_its_cluster() -> None:
+async def test_an_object_referenced_by_an_override_follows_to_its_cluster_only() -> None:
     async with a_world() as world:
         await world.create(CONFIGMAPS, _config("special"))
         await _begin(world, "east", "west")
@@ -202,16 +199,16 @@ async def test_what_an_override_introduces_follows_to_its_cluster() -> None:
         await _until(world, special, set())
 
 
-async def test_a_follower_that_comes_late_goes_where_its_leader_is() -> None:
+async def test_a_follower_created_after_its_leader_is_placed_with_it() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
         await world.create(DEPLOYMENTS, _needy())
-        await world.until_available("web", 3)  # nobody waits for what does not exist
+        await world.until_available("web", 3)  # a missing object on the host is not waited for
         await _create_needs(world)
         await world.until_equal(lambda: _holders(world, CONFIGMAPS, "settings"), {"east"})
 
 
-async def test_a_follower_keeps_its_leaders_clusters_and_those_of_its_own_policy() -> None:
+async def test_a_follower_is_placed_in_the_clusters_of_leader_and_own_policy() -> None:
     async with a_world() as world:
         selectors = [{"apiVersion": "v1", "kind": "ConfigMap"}]
         own = a_policy({"north": 1}, name="own", resourceSelectors=selectors, schedulingMode="Duplicate")
@@ -239,7 +236,7 @@ async def test_a_follower_keeps_its_leaders_clusters_and_those_of_its_own_policy
         await _until(world, look, {"north"})
 
 
-async def test_a_reference_that_goes_takes_the_follower_away_after_the_pods_that_had_it() -> None:
+async def test_removing_a_reference_removes_the_follower_after_the_pods_that_used_it() -> None:
     async with a_world() as world:
         await _begin(world, "east", "west")
         await world.create(CONFIGMAPS, _config("newer"))
@@ -251,8 +248,8 @@ async def test_a_reference_that_goes_takes_the_follower_away_after_the_pods_that
         await _until(world, look, ({"east", "west"}, set()))
 
 
-async def test_a_follower_that_is_about_to_be_deleted_is_not_there() -> None:
-    """Its deletion is on the way when the workload comes back to it: it must have gone and come before."""
+async def test_a_follower_that_is_being_deleted_counts_as_missing() -> None:
+    """The follower is being deleted when the workload returns: it must be recreated before the workload."""
     async with a_world() as world:
         await _begin(world, "east", "west")
         await world.create(CONFIGMAPS, _config("newer"))
@@ -279,9 +276,9 @@ async def _mount(world: World, config: str, name: str = "web") -> None:
     await world.merge(DEPLOYMENTS, name, {"spec": {"template": {"spec": {"volumes": volumes}}}})
 
 
-async def test_a_follower_that_cannot_get_there_delays_its_leader_and_does_not_stop_it() -> None:
+async def test_a_follower_that_cannot_be_written_delays_its_leader_for_a_limited_time() -> None:
     async with a_world() as world:
-        # The member does not take this ConfigMap: an override makes another object of it.
+        # The member rejects this ConfigMap: an override changes its identity.
         broken = an_override("east", "/metadata/name", "other", name="broken")
         broken["spec"]["resourceSelectors"] = [{"apiVersion": "v1", "kind": "ConfigMap"}]
         await world.create(OVERRIDE_POLICIES, broken)
@@ -300,7 +297,7 @@ async def test_a_follower_that_cannot_get_there_delays_its_leader_and_does_not_s
         await world.until_equal(lambda: _holders(world, CONFIGMAPS, "settings"), {"east", "north"})
 
 
-async def test_what_is_listed_follows_an_hpa_included_until_the_list_says_otherwise() -> None:
+async def test_listed_followers_including_an_hpa_follow_until_the_list_changes() -> None:
     async with a_world() as world:
         listed = [
             {"kind": "Service", "name": "web"},
@@ -320,14 +317,14 @@ async def test_what_is_listed_follows_an_hpa_included_until_the_list_says_otherw
         await world.until_equal(look, ({"east"}, {"east"}))
         await world.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.FOLLOWERS: "[{"}}})
         await world.settle()
-        assert await look() == ({"east"}, {"east"})  # a typing error takes nothing away
+        assert await look() == ({"east"}, {"east"})  # an unparsable annotation removes no follower
         assert any(reason == names.EVENT_FAILED_INFER_FOLLOWERS for reason, _ in await world.events())
         text = orjson.dumps(listed[:1]).decode()
         await world.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.FOLLOWERS: text}}})
         await world.until_equal(look, ({"east"}, set()))
 
 
-async def test_following_ends_with_the_policy_that_wants_it_and_begins_again() -> None:
+async def test_following_is_disabled_and_enabled_by_the_policy() -> None:
     async with a_world() as world:
         await _begin(world, "east")
         await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"disableFollowerScheduling": True}})
@@ -338,7 +335,7 @@ async def test_following_ends_with_the_policy_that_wants_it_and_begins_again() -
         await world.until_equal(lambda: _holders(world, CONFIGMAPS, "settings"), set())
 
 
-async def test_what_an_orphaned_workload_needs_stays_with_it_until_it_is_adopted_and_deleted() -> None:
+async def test_followers_of_an_orphaned_workload_stay_until_it_is_adopted_and_deleted() -> None:
     async with a_world() as world:
         await _begin(world, "east", "north")
         await world.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Orphan")
@@ -352,7 +349,7 @@ async def test_what_an_orphaned_workload_needs_stays_with_it_until_it_is_adopted
         kept = [{"group": "apps", "kind": "Deployment", "name": "web", "clusters": ["east", "north"]}]
         assert orjson.loads((await _federated(world, "settings"))["metadata"]["annotations"][names.KEPT_FOR]) == kept
 
-        # What stays is still kept up to date.
+        # The remaining followers are still updated.
         await world.merge(CONFIGMAPS, "settings", {"data": {"colour": "green"}})
 
         async def colours() -> list[str]:
@@ -361,7 +358,7 @@ async def test_what_an_orphaned_workload_needs_stays_with_it_until_it_is_adopted
         kept_in = ("east", "north")
         await world.until_equal(colours, ["green", "green"])
 
-        # A Deployment of that name that does not take the copies over changes nothing.
+        # A Deployment of that name that does not adopt the orphaned objects changes nothing.
         await world.create(DEPLOYMENTS, _needy())
         await world.settle()
         await world.user.delete(DEPLOYMENTS, "web", "default")
@@ -379,8 +376,8 @@ async def test_what_an_orphaned_workload_needs_stays_with_it_until_it_is_adopted
         await _until_everything_is_in(world)
 
 
-async def test_an_orphaned_workload_is_not_forgotten_before_its_followers_have_noted_it() -> None:
-    """However the control plane ends: here its followers cannot be written for a while."""
+async def test_an_orphaned_workload_is_recorded_on_its_followers_before_it_is_deleted() -> None:
+    """The control plane may stop at any time; here writes to the followers fail for a while."""
     async with a_world() as world:
         await _begin(world, "east")
         refused = f"!('{names.KEPT_FOR}' in object.metadata.annotations)"
@@ -406,7 +403,7 @@ def _cluster_object(resource: Resource, name: str, **content: Any) -> Object:
     return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, **content}
 
 
-async def test_what_stays_for_an_orphaned_workload_leaves_when_it_is_told_to_follow_nobody() -> None:
+async def test_a_follower_of_an_orphaned_workload_is_removed_when_following_is_disabled() -> None:
     async with a_world() as world:
         await _begin(world, "east")
         await world.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Orphan")
@@ -417,7 +414,7 @@ async def test_what_stays_for_an_orphaned_workload_leaves_when_it_is_told_to_fol
         assert await _holders(world, DEPLOYMENTS, "web") == {"east"}
 
 
-async def test_objects_without_leaders_and_workloads_without_references_cost_no_write() -> None:
+async def test_objects_without_leaders_and_workloads_without_references_cause_no_writes() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
         await world.create(CONFIGMAPS, _config("alone"))
@@ -432,8 +429,8 @@ async def test_objects_without_leaders_and_workloads_without_references_cost_no_
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_whatever_happens_in_whatever_order_no_workload_is_ever_without_what_it_needs(seed: int) -> None:
-    """Workloads, placements and overrides come, change and go, members are away, the control plane restarts.
+async def test_no_workload_is_ever_without_its_followers_in_any_history(seed: int) -> None:
+    """Random changes of workloads, placements and overrides, unreachable members, and restarts of the control plane.
 
     Every write of every member is looked at, in the order of commits. That followers end where their leaders are is
     among the invariants of every scenario.
@@ -457,7 +454,7 @@ async def test_whatever_happens_in_whatever_order_no_workload_is_ever_without_wh
 
 
 async def _record(member: Member) -> tuple[list[Event], asyncio.Task[None]]:
-    """Take down every write of a member from now on."""
+    """Record every write of a member from now on."""
     events: list[Event] = []
     since = await member.store.revision()
 
@@ -469,7 +466,7 @@ async def _record(member: Member) -> tuple[list[Event], asyncio.Task[None]]:
 
 
 def _gaps(events: Sequence[Event], **present: set[str]) -> list[str]:
-    """Return at which revisions a Deployment was there and something that its pods refer to was not.
+    """Return the revisions at which a Deployment existed without an object that its pods refer to.
 
     `present` has the names of what was there before the first event, by kind.
     """
@@ -480,7 +477,7 @@ def _gaps(events: Sequence[Event], **present: set[str]) -> list[str]:
         obj = orjson.loads(event.value)
         kind, name = obj.get("kind", ""), obj["metadata"]["name"]
         if kind == "Deployment":
-            needs[name] = set() if event.type is EventType.DELETED else needs_of(obj)
+            needs[name] = set() if event.type is EventType.DELETED else dependencies_of(obj)
         elif kind in KINDS:
             (held[kind].discard if event.type is EventType.DELETED else held[kind].add)(name)
         missing = sorted(f"{w}: {ref}" for w, refs in needs.items() for ref in refs if ref.name not in held[ref.kind])
@@ -495,7 +492,7 @@ def _mend(world: World) -> None:
 
 
 async def _happen(world: World, chance: random.Random, name: str, config: str) -> None:
-    """Do one thing that a user or an operator may do."""
+    """Perform one random action of a user or operator."""
     deployment = await world.find(DEPLOYMENTS, name)
     match chance.randrange(8):
         case 0 | 1 if deployment is None:

@@ -1,7 +1,7 @@
-"""A member accepts calls and never answers: everybody else gets everything as if nothing were, and it catches up later.
+"""A member accepts connections and never responds: the other members are not affected, and it catches up later.
 
-Proved by counting: what reached the others and when (in virtual time, the same as without the hang), what reached the
-silent one, how many calls waited for it at once, and how often its silence was tried.
+Asserted by counting: writes to the other members and their virtual time (the same as without the hang), writes to the
+unresponsive one, concurrent calls that wait for it, and the number of retries.
 """
 
 import pytest
@@ -9,7 +9,8 @@ from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world, reconciles
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, PROPAGATION_POLICIES
+from federation.api.resources import PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS
 
 COUNT = 30
 IN_FLIGHT_MAX = 4
@@ -22,7 +23,7 @@ async def _held(world: World, member: str) -> set[str]:
 
 
 async def _roll_out(world: World) -> float:
-    """Create all Deployments and return after how many virtual seconds east and north have every one of them."""
+    """Create all Deployments; return the virtual seconds until east and north have all of them."""
     started_s = world.clock.monotonic()
     for name in sorted(DEPLOYMENTS_ALL):
         await world.create(DEPLOYMENTS, a_deployment(name, replicas=3))
@@ -35,11 +36,11 @@ async def _roll_out(world: World) -> float:
 
 
 async def _complaints(world: World) -> int:
-    """Return how many events say anything but where an object was placed."""
+    """Return the number of events other than those about placements."""
     return sum(reason != names.EVENT_SCHEDULED for reason, _ in await world.events())
 
 
-async def test_the_others_get_everything_in_the_same_time_and_the_silent_one_catches_up() -> None:
+async def test_an_unresponsive_member_does_not_delay_the_others_and_catches_up() -> None:
     async with a_world(in_flight_max=IN_FLIGHT_MAX) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
         undisturbed_s = await _roll_out(world)
@@ -57,16 +58,16 @@ async def test_the_others_get_everything_in_the_same_time_and_the_silent_one_cat
         west.line.mode = "hang"
         disturbed_s = await _roll_out(world)
 
-        assert disturbed_s <= 1.2 * undisturbed_s + 0.1  # one step of the clock
+        assert disturbed_s <= 1.2 * undisturbed_s + 0.1  # one clock step
         assert await west.store.revision() == before
         await world.pass_time(20)
         assert await west.store.revision() == before
         assert await _held(world, "west") == set()
         assert 0 < west.line.in_flight_seen_max <= IN_FLIGHT_MAX
-        # Silence is not hammered: few calls, and few looks at each object.
+        # The unresponsive member gets few calls, and each object few reconciles.
         assert len(west.line.writes("deployments")) <= 3 * IN_FLIGHT_MAX
         assert reconciles(controller="sync") - synced <= 12 * COUNT
-        # Nor is it told object by object: the host has others to serve.
+        # There is no event per object, which would load the host.
         assert await _complaints(world) - events <= 2 * IN_FLIGHT_MAX
         message = (await world.condition("web-0", names.PROPAGATED))["message"]
         assert "west" in message
@@ -79,7 +80,7 @@ async def test_the_others_get_everything_in_the_same_time_and_the_silent_one_cat
         assert (await world.condition("web-0", names.PROPAGATED))["status"] == "True"
 
 
-async def test_deletion_waits_for_the_silent_member_and_names_it() -> None:
+async def test_deletion_waits_for_the_unresponsive_member_and_names_it() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
@@ -106,10 +107,10 @@ async def test_deletion_waits_for_the_silent_member_and_names_it() -> None:
 
 
 @pytest.mark.parametrize("waited_s", [0.5, 15.0], ids=["under way", "given up"])
-async def test_an_object_deleted_while_its_creation_hangs_leaves_nothing_behind(waited_s: float) -> None:
+async def test_an_object_deleted_while_its_creation_hangs_is_removed_everywhere(waited_s: float) -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "west": 1}))
-        await world.create(DEPLOYMENTS, a_deployment("earlier", replicas=2))  # from now on Deployments are followed
+        await world.create(DEPLOYMENTS, a_deployment("earlier", replicas=2))  # starts the informers for Deployments
         await world.until_available("earlier", 2)
         west = world.members["west"]
         west.line.mode, west.line.is_late = "hang", True
@@ -120,8 +121,8 @@ async def test_an_object_deleted_while_its_creation_hangs_leaves_nothing_behind(
 
         await world.user.delete(DEPLOYMENTS, "web", "default")
         await world.until_replicas("web", {})
-        await world.pass_time(2)  # with 0.5 s before, that is less than the deadline of a write
-        assert await world.find(DEPLOYMENTS, "web") is not None  # it waits for west
+        await world.pass_time(2)  # with the 0.5 s before, shorter than the deadline of a write
+        assert await world.find(DEPLOYMENTS, "web") is not None  # its deletion waits for west
 
         west.line.mend()
         await world.until_gone(DEPLOYMENTS, "web")
@@ -129,7 +130,7 @@ async def test_an_object_deleted_while_its_creation_hangs_leaves_nothing_behind(
         assert await world.replicas("web") == {}
 
 
-async def test_a_restart_beside_a_silent_member_does_not_wait_for_it() -> None:
+async def test_a_restart_does_not_wait_for_an_unresponsive_member() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))

@@ -1,4 +1,4 @@
-"""A cluster joins: objects whose policy follows that use it as soon as it can take them, once, and no others do."""
+"""A joining cluster is used once it is ready, by objects whose policy requires it, and by no others."""
 
 from typing import Any
 
@@ -7,9 +7,10 @@ from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, PROPAGATION_POLICIES
-from federation.client.protocol import PatchType
-from federation.store.journal import DecisionFilter
+from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS
+from federation.client.client import PatchType
+from federation.journal.decisions import DecisionFilter
 
 JOINED: dict[str, Any] = {"rescheduleWhen": {"clusterJoined": True}}
 WEIGHTS = {"east": 1, "north": 1, "west": 1}
@@ -27,7 +28,7 @@ async def outcomes(world: World, name: str = "web") -> list[str]:
     return [record.outcome for record in await world.journal.query(DecisionFilter(name=name), limit=9)]
 
 
-async def test_a_cluster_is_used_when_it_is_ready_with_cluster_joined_alone() -> None:
+async def test_cluster_joined_alone_uses_a_new_cluster_when_it_is_ready() -> None:
     async with a_world(members=("east", "west")) as world:
         await begin(world, **EVENLY)
         assert await outcomes(world) == ["Scheduled"]
@@ -39,7 +40,7 @@ async def test_a_cluster_is_used_when_it_is_ready_with_cluster_joined_alone() ->
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-async def test_a_cluster_that_falls_silent_while_it_joins_is_used_when_it_answers(is_restarted: bool) -> None:
+async def test_a_cluster_unresponsive_during_its_join_is_used_when_it_responds(is_restarted: bool) -> None:
     async with a_world(members=("east", "west")) as world:
         await begin(world, **EVENLY)
         await world.add_member("north", {})
@@ -63,7 +64,7 @@ async def test_a_cluster_that_falls_silent_while_it_joins_is_used_when_it_answer
 
 
 async def note_joined(world: World, name: str) -> None:
-    """Write what the control plane writes last before it is stopped and the member falls silent."""
+    """Write the last status before the control plane stops and the member becomes unresponsive."""
     now = "2026-01-01T00:00:00Z"
     joined = {"type": names.CLUSTER_JOINED, "status": "True", "reason": "ClusterJoined", "message": ""}
     status = {"joinPerformed": True, "conditions": [{**joined, "lastProbeTime": now, "lastTransitionTime": now}]}
@@ -72,7 +73,7 @@ async def note_joined(world: World, name: str) -> None:
     )
 
 
-async def test_a_cluster_that_leaves_and_comes_back_is_left_and_used_again() -> None:
+async def test_a_cluster_that_rejoins_is_used_again() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy(WEIGHTS, **EVENLY))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=6))
@@ -87,7 +88,7 @@ async def test_a_cluster_that_leaves_and_comes_back_is_left_and_used_again() -> 
             await world.until_replicas("web", {"east": 2, "north": 2, "west": 2})
 
 
-async def test_a_policy_that_does_not_follow_joining_clusters_says_so() -> None:
+async def test_a_policy_that_ignores_joining_clusters_defers_the_decision() -> None:
     async with a_world(members=("east", "west")) as world:
         await begin(world, reschedulePolicy={"rescheduleWhen": {}})
         await world.add_member("north", {})

@@ -1,17 +1,18 @@
-"""200 policies change at once: every object follows its own, with few looks and few writes per object."""
+"""200 policies change at once: every object follows its own, with few reconciles and writes per object."""
 
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world, reconciles
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, PROPAGATION_POLICIES
+from federation.api.resources import PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS
 
 COUNT = 200
 BEFORE, AFTER = {"east": 2, "north": 1, "west": 1}, {"east": 1, "north": 1, "west": 2}
 
 
 async def placements(world: World) -> list[dict[str, int]]:
-    """Return what every Deployment's members are told to run."""
+    """Return the replicas of every Deployment by member."""
     return [await world.replicas(f"web-{number}") for number in range(COUNT)]
 
 
@@ -37,5 +38,5 @@ async def test_two_hundred_policies_change_at_once() -> None:
         await world.until_equal(lambda: placements(world), [AFTER] * COUNT)
         await world.settle()
         assert reconciles(controller="schedule") - asked <= 3 * COUNT
-        # The policy itself, its object's placement, and what sync and status report about that.
+        # The policy, its object's placement, and the propagation and merged status.
         assert (await world.revisions())[""] - written <= 5 * COUNT

@@ -1,10 +1,11 @@
-"""Namespaces go to every cluster by themselves, before what is in them, and leave after it."""
+"""Namespaces are propagated to every cluster automatically, before their objects, and deleted after them."""
 
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, NAMESPACES, PROPAGATION_POLICIES, Object
+from federation.api.resources import PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
 
 
 def a_namespace(name: str, **annotations: str) -> Object:
@@ -19,9 +20,9 @@ def _in(namespace: str, obj: Object) -> Object:
     return {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
 
 
-async def test_a_namespace_appears_everywhere_with_what_is_put_in_it_and_vanishes_again() -> None:
+async def test_a_namespace_is_propagated_with_its_objects_and_deleted() -> None:
     async with a_world() as world:
-        # All at once: members refuse the Deployment until they have the namespace.
+        # Created together: members reject the Deployment until they have the namespace.
         await world.create(NAMESPACES, a_namespace("shop"))
         await world.create(PROPAGATION_POLICIES, _in("shop", a_policy({"east": 1, "west": 1})))
         await world.create(DEPLOYMENTS, _in("shop", a_deployment("web", replicas=2)))
@@ -39,7 +40,7 @@ async def test_a_namespace_appears_everywhere_with_what_is_put_in_it_and_vanishe
         assert await _holders(world, "shop") == set()
 
 
-async def test_a_cluster_that_joins_later_gets_the_namespaces_that_are_there() -> None:
+async def test_a_new_cluster_gets_the_existing_namespaces() -> None:
     async with a_world(members=("east",)) as world:
         await world.create(NAMESPACES, a_namespace("shop"))
         await world.until_equal(lambda: _holders(world, "shop"), {"east"})
@@ -50,7 +51,7 @@ async def test_a_cluster_that_joins_later_gets_the_namespaces_that_are_there() -
         await world.until_equal(lambda: _holders(world, "shop"), {"east", "south"})
 
 
-async def test_a_namespace_that_a_member_has_already_is_taken_over_and_survives_its_end() -> None:
+async def test_a_namespace_that_existed_in_a_member_is_adopted_and_not_deleted() -> None:
     async with a_world(members=("east", "west")) as world:
         await world.members["west"].admin.create(NAMESPACES, a_namespace("shop", owner="team blue"))
         await world.create(NAMESPACES, a_namespace("shop"))
@@ -65,13 +66,13 @@ async def test_a_namespace_that_a_member_has_already_is_taken_over_and_survives_
         assert found is not None
         assert found["metadata"]["annotations"]["owner"] == "team blue"
 
-        # What was there before the federation is released, not deleted.
+        # An adopted object is released, not deleted.
         await world.user.delete(NAMESPACES, "shop")
         await world.until_gone(NAMESPACES, "shop", "")
         assert await _holders(world, "shop") == {"west"}
 
 
-async def test_namespaces_stay_on_the_host_when_told_and_system_namespaces_always() -> None:
+async def test_annotated_and_system_namespaces_are_not_propagated() -> None:
     async with a_world(members=("east",)) as world:
         await world.create(NAMESPACES, a_namespace("private", **{names.NO_AUTO_PROPAGATION: "true"}))
         await world.create(NAMESPACES, a_namespace("public"))

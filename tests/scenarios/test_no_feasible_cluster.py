@@ -1,4 +1,4 @@
-"""No cluster fits, the policy is gone, a plugin fails: the workload stays where it is, and everybody is told why."""
+"""No feasible cluster, a deleted policy, a failing plugin: the workload stays and its status has the reason."""
 
 from typing import Any, ClassVar
 
@@ -7,12 +7,13 @@ from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, PROPAGATION_POLICIES, SCHEDULING_PROFILES, Object
+from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES, SCHEDULING_PROFILES
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.journal.decisions import DecisionFilter
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import FilterPlugin
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.types import SUCCESS, Cluster, SchedulingUnit, Status
-from federation.store.journal import DecisionFilter
 
 KEPT = {"east": 2, "north": 1, "west": 1}
 
@@ -25,14 +26,14 @@ async def _running(world: World, **spec: Any) -> None:
     await world.settle()
 
 
-async def _is_kept_and_told(world: World, reason: str) -> str:
-    """Check that all is as it was, that condition, event and the user's object say why; return the message."""
+async def _assert_placement_kept(world: World, reason: str) -> str:
+    """Assert that placements are unchanged and condition, event and user object have the reason; return the message."""
 
-    async def told() -> Any:
+    async def failed_condition() -> Any:
         condition = await world.condition("web", names.SCHEDULED)
         return condition if condition.get("status") == "False" else None
 
-    condition = await world.until(told)
+    condition = await world.until(failed_condition)
     await world.settle()
     assert condition["reason"] == reason
     assert await world.replicas("web") == KEPT
@@ -53,45 +54,45 @@ async def _is_well_again(world: World, expected: dict[str, int]) -> None:
     await world.until(is_scheduled)
 
 
-async def test_clusters_that_all_became_unsuitable_keep_what_they_have() -> None:
+async def test_placements_stay_when_all_clusters_become_infeasible() -> None:
     async with a_world(labels={name: {"tier": "gold"} for name in ("east", "north", "west")}) as world:
         await _running(world)
         await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"clusterSelector": {"tier": "platinum"}}})
 
-        message = await _is_kept_and_told(world, "NoFeasibleCluster")
+        message = await _assert_placement_kept(world, "NoFeasibleCluster")
 
-        assert "3" in message  # so many clusters were looked at
+        assert "3" in message  # the number of examined clusters
         (record,) = await world.journal.query(DecisionFilter(name="web"))
         assert record.outcome == "NoFeasibleCluster"
         assert orjson.loads(record.explanation)["outcome"] == "NoFeasibleCluster"
 
-        # The first cluster that fits takes it over.
+        # The first feasible cluster gets it.
         await world.merge(FEDERATED_CLUSTERS, "east", {"metadata": {"labels": {"tier": "platinum"}}})
         await _is_well_again(world, {"east": 4})
 
 
-async def test_a_new_object_without_any_cluster_says_so_and_comes_alive_with_the_first_one() -> None:
+async def test_a_new_object_without_a_feasible_cluster_is_placed_in_the_first_one() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}, clusterSelector={"tier": "gold"}))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=2))
 
-        async def told() -> bool:
+        async def is_reported() -> bool:
             conditions = (await world.status("web")).get("conditions") or ()
             return any(c["type"] == "Scheduled" and c["status"] == "False" for c in conditions)
 
-        await world.until(told)
+        await world.until(is_reported)
         assert await world.replicas("web") == {}
         await world.merge(FEDERATED_CLUSTERS, "east", {"metadata": {"labels": {"tier": "gold"}}})
         await _is_well_again(world, {"east": 2})
         await world.until_available("web", 2)
 
 
-async def test_without_its_policy_an_object_stays_and_can_be_taken_up_by_another() -> None:
+async def test_an_object_keeps_its_placement_without_its_policy_until_another_applies() -> None:
     async with a_world() as world:
         await _running(world)
         await world.user.delete(PROPAGATION_POLICIES, "divide", "default")
 
-        await _is_kept_and_told(world, names.REASON_NO_POLICY)
+        await _assert_placement_kept(world, names.REASON_NO_POLICY)
 
         await world.restart()
         await world.settle()
@@ -108,13 +109,13 @@ async def test_a_label_that_names_no_policy_keeps_the_placement() -> None:
         label = {"metadata": {"labels": {names.PROPAGATION_POLICY_LABEL: "nowhere"}}}
         await world.merge(DEPLOYMENTS, "web", label)
 
-        message = await _is_kept_and_told(world, names.REASON_POLICY_NOT_FOUND)
+        message = await _assert_placement_kept(world, names.REASON_POLICY_NOT_FOUND)
 
         assert "nowhere" in message
 
 
 class Moody(FilterPlugin):
-    """Lets everything pass, or fails."""
+    """Accepts every cluster, or fails."""
 
     NAME: ClassVar[str] = "Moody"
 
@@ -142,10 +143,10 @@ async def test_a_failing_plugin_keeps_the_placement() -> None:
         await world.create(SCHEDULING_PROFILES, _profile())
         await _running(world, schedulingProfile="moody")
         plugin.fails = True
-        # Something that has to be decided again; the annotation makes no difference to the replicas.
+        # A change that requires a new decision; the annotation does not affect replicas.
         await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"tolerations": [{"operator": "Exists"}]}})
 
-        message = await _is_kept_and_told(world, "PluginFailed")
+        message = await _assert_placement_kept(world, "PluginFailed")
 
         assert "Moody" in message
         assert "out of sorts" in message

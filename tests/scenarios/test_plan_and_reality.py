@@ -1,7 +1,7 @@
-"""What `fedctl plan` says is what the control plane then does: the same clusters, replicas and manifests.
+"""`fedctl plan` predicts what the control plane does: the same clusters, replicas and manifests.
 
-Each test plans on a live world, makes the change for real, lets everything come to rest, and holds the members to the
-plan: what it lists has come out as listed, down to the hash of every manifest, and all else is as it was.
+Each test computes a plan for a running federation, makes the change, waits for convergence and compares the members
+with the plan: changed objects down to the hash of every manifest, and all other objects for being unchanged.
 """
 
 import random
@@ -12,25 +12,19 @@ from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import (
-    CONFIGMAPS,
-    DEPLOYMENTS,
-    FEDERATED_CLUSTERS,
-    OVERRIDE_POLICIES,
-    PROPAGATION_POLICIES,
-    Object,
-)
-from federation.cli.plan.command import Planner, check_and_apply, unfulfilled
-from federation.cli.plan.edits import carry_out
+from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, Object
+from federation.cli.plan.command import Planner, check_and_apply, unmet_expectations
+from federation.cli.plan.edits import apply_edit
+from federation.cli.plan.inventory import read_inventory
 from federation.cli.plan.manifests import Document
 from federation.cli.plan.planfile import PlanFile, to_plan_file
-from federation.cli.plan.reading import read_world
-from federation.cli.plan.wishes import Wanted, Wishes, to_wanted
-from federation.controllers.schedule.driving import drive
+from federation.cli.plan.requestedchanges import RequestedChanges, ResolvedChanges, resolve_changes
+from federation.controllers.schedule.enginedriver import drive
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.triggers import describe_deferral
 from federation.scheduling.whatif.compute import compute
-from federation.scheduling.whatif.result import Action, Plan
+from federation.scheduling.whatif.planresult import Action, Plan
 
 MOVABLE: dict[str, Any] = {
     "reschedulePolicy": {
@@ -51,17 +45,17 @@ def planner(world: World) -> Planner:
     return Planner(world.user, load_plugins(), None, world.clock)
 
 
-async def plan(world: World, **wishes: Any) -> tuple[Plan, Wanted]:
-    seen = await read_world(world.user)
-    wanted = await to_wanted(world.user, seen, Wishes(**wishes))
-    return await planner(world).plan(seen, wanted.changes), wanted
+async def plan(world: World, **requested: Any) -> tuple[Plan, ResolvedChanges]:
+    inventory = await read_inventory(world.user)
+    resolved = await resolve_changes(world.user, inventory, RequestedChanges(**requested))
+    return await planner(world).plan(inventory, resolved.changes), resolved
 
 
-async def plan_file(world: World, **wishes: Any) -> PlanFile:
-    seen = await read_world(world.user)
-    wanted = await to_wanted(world.user, seen, Wishes(**wishes))
-    result = await planner(world).plan(seen, wanted.changes)
-    return to_plan_file(result, seen, wanted.edits, wanted.changes, wanted.thoughts)
+async def plan_file(world: World, **requested: Any) -> PlanFile:
+    inventory = await read_inventory(world.user)
+    resolved = await resolve_changes(world.user, inventory, RequestedChanges(**requested))
+    result = await planner(world).plan(inventory, resolved.changes)
+    return to_plan_file(result, inventory, resolved.edits, resolved.changes, resolved.hypothetical)
 
 
 async def state(world: World) -> State:
@@ -73,8 +67,8 @@ async def state(world: World) -> State:
     return found
 
 
-def foretold(before: State, result: Plan) -> State:
-    """Return the members' state as the plan says it will be."""
+def predicted(before: State, result: Plan) -> State:
+    """Return the members' state that the plan predicts."""
     after = dict(before)
     for obj in result.changed:
         for row in obj.rows:
@@ -84,19 +78,21 @@ def foretold(before: State, result: Plan) -> State:
     return after
 
 
-async def assert_it_comes_true(world: World, **wishes: Any) -> Plan:
-    """Plan the wishes, make them real one right after the other, and hold the members to the plan."""
+async def assert_plan_comes_true(world: World, **requested: Any) -> Plan:
+    """Plan the changes, make them one after the other, and compare the members with the plan."""
     before = await state(world)
-    result, wanted = await plan(world, **wishes)
-    assert len(result.problems) <= (len(wanted.changes) > 1)  # that the order of several may matter
-    for edit, change in zip(wanted.edits, wanted.changes, strict=True):
-        await carry_out(world.user, edit, change.before)
+    result, resolved = await plan(world, **requested)
+    assert len(result.problems) <= (
+        len(resolved.changes) > 1
+    )  # only the note that the order of several changes may matter
+    for edit, change in zip(resolved.edits, resolved.changes, strict=True):
+        await apply_edit(world.user, edit, change.before)
     await world.settle()
     after = await state(world)
-    told = foretold(before, result)
-    assert _replicas(after) == _replicas(told), (wishes, result.summary())
+    expected = predicted(before, result)
+    assert _replicas(after) == _replicas(expected), (requested, result.summary())
     changed = {(obj.name, row.cluster) for obj in result.changed for row in obj.rows if row.is_changed}
-    assert {key: after.get(key) for key in changed} == {key: told.get(key) for key in changed}
+    assert {key: after.get(key) for key in changed} == {key: expected.get(key) for key in changed}
     return result
 
 
@@ -111,19 +107,19 @@ async def begin(world: World, names_: Sequence[str] = ("web",), replicas: int = 
     await world.settle()
 
 
-async def test_a_new_deployment_with_its_policy_and_override_comes_as_planned() -> None:
+async def test_a_new_deployment_with_policy_and_override_matches_the_plan() -> None:
     async with a_world() as world:
         manifests = (
             a_deployment("web", replicas=7),
             a_policy({"east": 2, "west": 1}),
             an_override("west", "/spec/minReadySeconds", 5),
         )
-        result = await assert_it_comes_true(world, documents=documents(*manifests))
+        result = await assert_plan_comes_true(world, documents=documents(*manifests))
         assert result.summary()["created"] == 1
         assert result.summary()["replicasStarted"] == 7
 
 
-async def test_followers_go_where_the_plan_says() -> None:
+async def test_followers_match_the_plan() -> None:
     async with a_world() as world:
         await begin(world)
         settings = {
@@ -138,55 +134,55 @@ async def test_followers_go_where_the_plan_says() -> None:
         heir = an_override("west", "/spec/template/spec/containers/0/envFrom", [{"configMapRef": {"name": "heir"}}])
         heir["spec"]["resourceSelectors"][0]["name"] = "needy"
         other = {**settings, "metadata": {"name": "heir", "namespace": "default"}}
-        for wishes, expected in (
+        for requested, expected in (
             ({"documents": documents(needy, settings)}, {"settings": {"east", "north", "west"}}),
             ({"documents": documents(narrow)}, {"settings": {"north", "west"}}),
             ({"documents": documents(other, heir)}, {"heir": {"west"}}),
             ({"deletions": ["deployment/needy"]}, {"settings": set(), "heir": set()}),
         ):
-            result, wanted = await plan(world, **wishes)
-            told = {
+            result, resolved = await plan(world, **requested)
+            planned = {
                 obj.name: {row.cluster for row in obj.rows if row.after is not None}
                 for obj in result.changed
                 if obj.resource == CONFIGMAPS
             }
-            assert told == expected
-            if "deletions" in wishes:
+            assert planned == expected
+            if "deletions" in requested:
                 left = dict.fromkeys(("settings", "heir"), Action.WITHDRAW)
                 assert {obj.name: obj.action for obj in result.changed} == {"needy": Action.DELETE, **left}
-            for edit, change in zip(wanted.edits, wanted.changes, strict=True):
-                await carry_out(world.user, edit, change.before)
+            for edit, change in zip(resolved.edits, resolved.changes, strict=True):
+                await apply_edit(world.user, edit, change.before)
             await world.settle()
             for name, clusters in expected.items():
-                held = {m.name for m in world.members.values() if await m.find(CONFIGMAPS, name) is not None}
-                assert held == clusters
+                saved = {m.name for m in world.members.values() if await m.find(CONFIGMAPS, name) is not None}
+                assert saved == clusters
 
 
-async def test_what_happens_to_one_policy_is_foretold_for_all_that_it_places() -> None:
+async def test_a_policy_change_matches_the_plan_for_all_its_objects() -> None:
     async with a_world() as world:
         await begin(world, ("a", "b", "c"))
         heavy = a_policy({"east": 4, "north": 1, "west": 1}, **MOVABLE)
-        result = await assert_it_comes_true(world, documents=documents(heavy))
+        result = await assert_plan_comes_true(world, documents=documents(heavy))
         assert result.summary()["placedOtherwise"] == 3
         narrow = a_policy({"east": 1, "north": 1}, **MOVABLE)
-        result = await assert_it_comes_true(world, documents=documents(narrow))
+        result = await assert_plan_comes_true(world, documents=documents(narrow))
         assert {row.cluster for obj in result.changed for row in obj.rows if row.after is None} == {"west"}
-        result = await assert_it_comes_true(world, deletions=["propagationpolicy/divide"])
+        result = await assert_plan_comes_true(world, deletions=["propagationpolicy/divide"])
         assert not result.changed
         assert {obj.reason for obj in result.unchanged} == {"no policy applies to it any more"}
 
 
-async def test_taints_and_labels_of_clusters_move_what_the_plan_says() -> None:
+async def test_cluster_taints_and_labels_match_the_plan() -> None:
     async with a_world() as world:
         await begin(world, ("a", "b"))
-        result = await assert_it_comes_true(world, taints=["east=maintenance=yes:NoExecute"])
+        result = await assert_plan_comes_true(world, taints=["east=maintenance=yes:NoExecute"])
         assert result.summary()["replicasMoved"] == 6
-        result = await assert_it_comes_true(world, taints=["east=maintenance-"], labels=["north=tier=gold"])
+        result = await assert_plan_comes_true(world, taints=["east=maintenance-"], labels=["north=tier=gold"])
         assert result.changed
 
 
-async def test_what_one_object_is_given_is_not_free_for_the_next() -> None:
-    """Without weights the free room divides; all of them move in one moment, long before a member reports again."""
+async def test_capacity_used_by_one_object_is_not_free_for_the_next() -> None:
+    """Without weights replicas are divided by free capacity; all objects move before any member reports again."""
     async with a_world() as world:
         policy = a_policy({"east": 1, "north": 1, "west": 1}, **MOVABLE)
         policy["spec"]["placement"] = []
@@ -197,31 +193,31 @@ async def test_what_one_object_is_given_is_not_free_for_the_next() -> None:
             container["resources"] = {"requests": {"cpu": "4"}}
             await world.create(DEPLOYMENTS, deployment)
         await world.settle()
-        await world.pass_time(70)  # what was given out before has been reported, or is too old to count
-        result = await assert_it_comes_true(world, taints=["east=down:NoExecute"])
+        await world.pass_time(70)  # assumed replicas have been reported or have expired
+        result = await assert_plan_comes_true(world, taints=["east=down:NoExecute"])
         assert result.summary()["placedOtherwise"] == 4
 
 
-async def test_what_is_not_rescheduled_stays_and_the_plan_says_why() -> None:
+async def test_objects_that_are_not_rescheduled_stay_and_the_plan_has_the_reason() -> None:
     async with a_world() as world:
         await begin(world, reschedulePolicy={"disableRescheduling": True})
-        result = await assert_it_comes_true(world, labels=["north=tier=gold"])
+        result = await assert_plan_comes_true(world, labels=["north=tier=gold"])
         assert not result.changed
         assert [obj.reason for obj in result.unchanged] == [
             f"not rescheduled: {describe_deferral('disableRescheduling:true')}"
         ]
-        result = await assert_it_comes_true(world, replicas=["deployment/web=12"])
+        result = await assert_plan_comes_true(world, replicas=["deployment/web=12"])
         (obj,) = result.unchanged
         assert obj.reason.endswith("first; 3 of 12 replicas have no place within its first placement")
         assert obj.unplaced == 3
-        await assert_it_comes_true(world, replicas=["deployment/web=9"])  # so that all replicas run at the end
+        await assert_plan_comes_true(world, replicas=["deployment/web=9"])  # all replicas run at the end
 
 
-async def test_an_override_changes_only_the_content_where_it_holds() -> None:
+async def test_an_override_changes_only_the_content_in_its_cluster() -> None:
     async with a_world() as world:
         await begin(world)
         image = "/spec/template/spec/containers/0/image"
-        result = await assert_it_comes_true(
+        result = await assert_plan_comes_true(
             world, documents=documents(an_override("north", image, "mirror.example/nginx:1.27"))
         )
         (obj,) = result.changed
@@ -234,11 +230,11 @@ async def test_an_override_changes_only_the_content_where_it_holds() -> None:
         )
 
 
-async def test_a_cluster_that_is_down_keeps_what_it_has_and_gets_nothing_new() -> None:
+async def test_an_unreachable_cluster_keeps_its_objects_and_gets_no_new_ones() -> None:
     async with a_world() as world:
         await begin(world, ("a", "b"))
-        result, wanted = await plan(world, down=["east"])
-        assert wanted.thoughts == ["--cluster-down east"]
+        result, resolved = await plan(world, down=["east"])
+        assert resolved.hypothetical == ["--cluster-down east"]
         assert not result.changed
         assert [(s.cluster, s.objects, s.replicas) for s in result.stranded] == [("east", 2, 6)]
         result, _ = await plan(world, down=["east"], documents=documents(a_deployment("new", replicas=4)))
@@ -253,8 +249,8 @@ async def test_a_cluster_that_is_down_keeps_what_it_has_and_gets_nothing_new() -
         await world.until_ready("east")
 
 
-async def test_a_day_of_changes_comes_true_one_after_the_other() -> None:
-    """Whatever the history, the next step is foretold: sticky clusters, kept replicas and departures included."""
+async def test_a_sequence_of_changes_matches_its_plans() -> None:
+    """After any history the next change matches its plan, including sticky clusters, kept replicas and departures."""
     chance = random.Random(5)
     async with a_world(seed=5) as world:
         await begin(world, ("a", "b"), reschedulePolicy={"rescheduleWhen": {"clusterLabelsChanged": True}})
@@ -262,54 +258,56 @@ async def test_a_day_of_changes_comes_true_one_after_the_other() -> None:
         for _ in range(12):
             match chance.randrange(5):
                 case 0:
-                    wishes: dict[str, Any] = {"replicas": [f"deployment/{chance.choice('ab')}={chance.randrange(20)}"]}
+                    requested: dict[str, Any] = {
+                        "replicas": [f"deployment/{chance.choice('ab')}={chance.randrange(20)}"]
+                    }
                 case 1:
                     weights = {name: chance.randrange(1, 5) for name in chance.sample(["east", "north", "west"], 2)}
-                    wishes = {"documents": documents(a_policy(weights, **chance.choice(({}, MOVABLE))))}
+                    requested = {"documents": documents(a_policy(weights, **chance.choice(({}, MOVABLE))))}
                 case 2:
                     key = chance.choice(("east", "north"))
-                    wishes = {"taints": [f"{key}=t=1:{chance.choice(('NoSchedule', 'NoExecute'))}"]}
+                    requested = {"taints": [f"{key}=t=1:{chance.choice(('NoSchedule', 'NoExecute'))}"]}
                     tainted.add(key)
                 case 3 if tainted:
-                    wishes = {"taints": [f"{key}=t-" for key in sorted(tainted)]}
+                    requested = {"taints": [f"{key}=t-" for key in sorted(tainted)]}
                     tainted.clear()
                 case _:
                     value = chance.randrange(60)
-                    wishes = {"documents": documents(an_override("west", "/spec/minReadySeconds", value))}
-            await assert_it_comes_true(world, **wishes)
+                    requested = {"documents": documents(an_override("west", "/spec/minReadySeconds", value))}
+            await assert_plan_comes_true(world, **requested)
 
 
-async def test_a_plan_of_nothing_is_empty_also_when_all_is_looked_at() -> None:
+async def test_a_plan_without_changes_is_empty_even_if_all_objects_are_examined() -> None:
     async with a_world() as world:
         await begin(world, ("a", "b"))
         await world.create(OVERRIDE_POLICIES, an_override("north", "/spec/minReadySeconds", 5))
         await world.settle()
-        seen = await read_world(world.user)
-        run = compute(seen, (), load_plugins(), now=world.clock.now(), is_everything=True)
+        inventory = await read_inventory(world.user)
+        run = compute(inventory, (), load_plugins(), now=world.clock.now(), is_everything=True)
         result, _ = await drive(run, None)
-        assert result.looked_at >= 3  # the namespace among them
+        assert result.examined >= 3  # the namespace among them
         assert result.objects == []
 
 
-async def test_a_kept_plan_is_applied_only_while_what_it_saw_still_holds() -> None:
+async def test_a_saved_plan_is_applied_only_while_it_is_valid() -> None:
     async with a_world() as world:
         await begin(world)
-        held = await plan_file(world, documents=documents(a_policy({"east": 2, "north": 1}, **MOVABLE)))
-        assert await check_and_apply(planner(world), held) == []
+        saved = await plan_file(world, documents=documents(a_policy({"east": 2, "north": 1}, **MOVABLE)))
+        assert await check_and_apply(planner(world), saved) == []
         await world.settle()
-        assert await unfulfilled(world.user, held.expected) == []
+        assert await unmet_expectations(world.user, saved.expected) == []
         assert await world.replicas("web") == {"east": 6, "north": 3}
 
-        held = await plan_file(world, replicas=["deployment/web=12"])
+        saved = await plan_file(world, replicas=["deployment/web=12"])
         await world.merge(DEPLOYMENTS, "web", {"spec": {"replicas": 3}})
         await world.settle()
-        lines = await check_and_apply(planner(world), held)
+        lines = await check_and_apply(planner(world), saved)
         assert lines[0] == "Deployment web in default has changed"
         assert lines[-1] == "nothing was applied; make the plan again"
         await world.settle()
         assert sum((await world.replicas("web")).values()) == 3
 
-        held = await plan_file(world, replicas=["deployment/web=12"])
+        saved = await plan_file(world, replicas=["deployment/web=12"])
         await world.merge(FEDERATED_CLUSTERS, "east", {"metadata": {"labels": {"tier": "gold"}}}, "")
         await world.settle()
-        assert "FederatedCluster east has changed" in await check_and_apply(planner(world), held)
+        assert "FederatedCluster east has changed" in await check_and_apply(planner(world), saved)

@@ -1,6 +1,6 @@
-"""An HTTP plugin is down for an hour: nothing moves or is lost, it is left alone, and it counts again when it is back.
+"""An HTTP plugin is down for an hour: nothing moves or is lost, few requests are sent, and it is used again afterwards.
 
-The plugin is the example that rejects clusters by team, in process, behind a line that can break or fall silent.
+The plugin is the example that rejects clusters by team, in process, behind a connection that can break or hang.
 """
 
 import runpy
@@ -14,25 +14,21 @@ from tests.support.vectors import ROOT
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import (
-    DEPLOYMENTS,
-    PROPAGATION_POLICIES,
-    SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
-    SCHEDULING_PROFILES,
-)
-from federation.base.clock import ManualClock
-from federation.client.connection import Connection
-from federation.client.outcalls import Answer
-from federation.store.journal import DecisionFilter
+from federation.api.resources import PROPAGATION_POLICIES, SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS, SCHEDULING_PROFILES
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.resources import DEPLOYMENTS
+from federation.apimachinery.webhookclient import WebhookResponse
+from federation.journal.decisions import DecisionFilter
 
 HOUR_S = 3600
 COUNT = 12
 TEAMS = {"east": {"teams": "red_blue"}, "north": {"teams": "red"}, "west": {"teams": "blue"}}
-RULES = runpy.run_path(str(ROOT / "plugins" / "examples" / "business_rules.py"))["answer"]
+RULES = runpy.run_path(str(ROOT / "plugins" / "examples" / "business_rules.py"))["respond"]
 
 
 class Service:
-    """The line to the plugin."""
+    """The connection to the plugin."""
 
     def __init__(self) -> None:
         self.mode = "up"
@@ -45,15 +41,15 @@ class Service:
 
     async def post(
         self, connection: Connection, body: bytes, headers: Mapping[str, str], *, timeout_s: float
-    ) -> Answer:
+    ) -> WebhookResponse:
         self.calls += 1
         if self.mode == "hang":
             assert self.clock is not None
             await self.clock.sleep(timeout_s)
-            return Answer(0, error=f"no answer within {timeout_s:g} s")
+            return WebhookResponse(0, error=f"no answer within {timeout_s:g} s")
         if self.mode == "down":
-            return Answer(0, error="connection refused")
-        return Answer(200, orjson.dumps(RULES(orjson.loads(body))))
+            return WebhookResponse(0, error="connection refused")
+        return WebhookResponse(200, orjson.dumps(RULES(orjson.loads(body))))
 
 
 async def begin(world: World, failure_policy: str, **policy: Any) -> None:
@@ -95,7 +91,7 @@ async def pass_hour(world: World) -> None:
 
 
 @pytest.mark.parametrize("mode", ["down", "hang"])
-async def test_with_fail_placements_stay_decisions_wait_and_all_are_made_when_it_is_back(mode: str) -> None:
+async def test_with_fail_placements_stay_and_decisions_are_made_after_the_outage(mode: str) -> None:
     service = Service()
     async with a_world(labels=TEAMS, service=service.on) as world:
         await begin(world, "Fail")
@@ -111,7 +107,7 @@ async def test_with_fail_placements_stay_decisions_wait_and_all_are_made_when_it
         condition = await world.condition("new", names.SCHEDULED)
         assert (condition["status"], condition["reason"]) == ("False", "PluginFailed")
         assert condition["message"].startswith("rules failed in filter: request failed: ")
-        # Not once per object and some seconds, but one probe per pause of the circuit, and few repeats.
+        # One probe per pause of the circuit breaker and few retries, not one request per object.
         assert service.calls < 400
         warned = [message for reason, message in await world.events() if reason == names.EVENT_SCHEDULING_FAILED]
         assert len(warned) <= 4 * (COUNT + 1)
@@ -120,10 +116,10 @@ async def test_with_fail_placements_stay_decisions_wait_and_all_are_made_when_it
         for number in range(COUNT):
             await world.until_replicas(f"web-{number}", {"east": 4, "north": 4})
         await world.until_replicas("new", {"east": 1, "north": 1})
-        assert world.clock.monotonic() - mended_s < 25  # the longest pause, a probe that hangs, and the roll-out
+        assert world.clock.monotonic() - mended_s < 25  # the longest pause, a hanging probe, and the rollout
 
 
-async def test_with_ignore_decisions_go_on_without_it_and_say_so() -> None:
+async def test_with_ignore_decisions_are_made_without_the_plugin_and_report_it() -> None:
     service = Service()
     async with a_world(labels=TEAMS, service=service.on) as world:
         await begin(world, "Ignore")
@@ -139,7 +135,7 @@ async def test_with_ignore_decisions_go_on_without_it_and_say_so() -> None:
         assert (await world.condition("web-0", names.SCHEDULED)).get("status") in (None, "True")
         await pass_hour(world)
 
-        # By now the plugin is known to be silent: nobody waits for it.
+        # The circuit breaker is open now, so decisions do not wait for the plugin.
         before_s = world.clock.monotonic()
         await world.create(DEPLOYMENTS, a_deployment("new", replicas=3, team="red"))
         await world.until_replicas("new", {"east": 1, "north": 1, "west": 1})
@@ -156,7 +152,7 @@ STAYS: dict[str, Any] = {"reschedulePolicy": {"rescheduleWhen": {"policyContentC
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-async def test_what_was_decided_without_it_is_decided_again_when_it_is_back(is_restarted: bool) -> None:
+async def test_decisions_made_without_the_plugin_are_repeated_after_the_outage(is_restarted: bool) -> None:
     service = Service()
     async with a_world(labels=TEAMS, service=service.on) as world:
         await begin(world, "Ignore")
@@ -173,7 +169,7 @@ async def test_what_was_decided_without_it_is_decided_again_when_it_is_back(is_r
         service.calls, decisions = 0, await count_decisions(world)
         records = await world.journal.query(DecisionFilter(), limit=10_000)
         await world.pass_time(600)
-        # One probe per pause of the circuit, and nobody is decided again for anything else.
+        # One probe per pause of the circuit breaker, and no object is rescheduled for another reason.
         assert service.calls < 120
         assert 20 < await count_decisions(world) - decisions < 60
         assert len(await world.journal.query(DecisionFilter(), limit=10_000)) <= len(records) + COUNT
@@ -189,7 +185,7 @@ async def test_what_was_decided_without_it_is_decided_again_when_it_is_back(is_r
         assert len(await world.journal.query(DecisionFilter(name=f"web-{COUNT - 1}"), limit=99)) == 1
 
 
-async def test_a_policy_that_follows_no_changes_keeps_what_was_decided_without_it_and_that_is_told() -> None:
+async def test_a_policy_that_ignores_changes_keeps_decisions_made_without_the_plugin() -> None:
     service = Service()
     async with a_world(labels=TEAMS, service=service.on) as world:
         await begin(world, "Ignore", **STAYS)
@@ -215,6 +211,6 @@ async def count_decisions(world: World) -> int:
 
 
 async def pass_quiet(world: World) -> None:
-    """Let the circuit's longest pause end."""
+    """Advance the clock beyond the circuit breaker's longest pause."""
     for _ in range(20):
         await world.clock.advance(1.0)

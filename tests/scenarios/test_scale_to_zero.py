@@ -1,12 +1,13 @@
-"""Zero is a number of replicas: the object stays in its clusters with none, and comes back from there."""
+"""Scaling to zero: the object stays in its clusters with zero replicas and scales up there again."""
 
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import a_world
 
-from federation.api.resources import DEPLOYMENTS, PODS, PROPAGATION_POLICIES
+from federation.api.resources import PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS, PODS
 
 
-async def test_scaling_to_zero_keeps_the_object_everywhere_and_back_again() -> None:
+async def test_scaling_to_zero_keeps_the_object_in_all_clusters() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 2, "north": 1, "west": 1}))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=4))
@@ -26,8 +27,8 @@ async def test_scaling_to_zero_keeps_the_object_everywhere_and_back_again() -> N
         await world.until_equal(pods, 0)
         status = await world.status("web")
         assert status.get("replicas", 0) == 0
-        told = {c["type"]: c["status"] for c in status["conditions"]}
-        assert told["Available"] == "True"
+        conditions = {c["type"]: c["status"] for c in status["conditions"]}
+        assert conditions["Available"] == "True"
 
         await world.restart()
         await world.settle()
@@ -43,7 +44,7 @@ async def test_scaling_to_zero_keeps_the_object_everywhere_and_back_again() -> N
         assert again == uids
 
 
-async def test_an_object_that_is_born_with_zero_is_placed_too() -> None:
+async def test_a_new_object_with_zero_replicas_is_placed() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=0))

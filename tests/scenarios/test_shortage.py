@@ -1,6 +1,6 @@
-"""Replicas without a place at the limits of a policy get one as soon as a cluster is ready, joins or is uncordoned.
+"""Replicas unplaced because of the policy's limits are placed when a cluster is ready, joins or is uncordoned.
 
-The policy allows no rescheduling at all, so nothing that runs may be moved for them.
+The policy allows no rescheduling, so running replicas must not move.
 """
 
 import pytest
@@ -8,8 +8,9 @@ from tests.support.manifests import a_deployment
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, PROPAGATION_POLICIES, Object
-from federation.store.journal import DecisionFilter
+from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.journal.decisions import DecisionFilter
 
 LIMITS = {"east": 2, "north": 3, "west": 4}
 
@@ -42,7 +43,7 @@ async def decisions(world: World) -> int:
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
-async def test_missing_replicas_get_a_place_when_a_cluster_comes_and_nothing_else_moves(is_restarted: bool) -> None:
+async def test_unplaced_replicas_use_a_new_cluster_and_no_other_replica_moves(is_restarted: bool) -> None:
     async with a_world(members=("east", "north")) as world:
         await taint(world, "east", "NoSchedule")
         await world.create(PROPAGATION_POLICIES, a_limited_policy())
@@ -54,7 +55,7 @@ async def test_missing_replicas_get_a_place_when_a_cluster_comes_and_nothing_els
         if is_restarted:
             await world.restart()
         await world.settle()
-        await world.pass_time(30)  # Reports of what is free do not help, but may be tried once after a start.
+        await world.pass_time(30)  # Capacity reports do not help, but may cause one attempt after a start.
         assert await decisions(world) <= 1 + is_restarted
 
         await taint(world, "east")
@@ -70,7 +71,7 @@ async def test_missing_replicas_get_a_place_when_a_cluster_comes_and_nothing_els
         await world.until_available("web", 9)
 
 
-async def test_a_cluster_that_is_back_takes_what_has_no_place() -> None:
+async def test_unplaced_replicas_use_a_recovered_cluster() -> None:
     async with a_world() as world:
         west = world.members["west"].line
         west.mode = "down"

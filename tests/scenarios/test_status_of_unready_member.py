@@ -1,10 +1,11 @@
-"""A member that cannot be reached keeps counting with what was seen last: a lost line is not a lost workload."""
+"""The last known status of an unreachable member still counts: a lost connection is not a lost workload."""
 
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
-from federation.api.resources import COLLECTED_STATUSES, DEPLOYMENTS, PROPAGATION_POLICIES
-from federation.planning.naming import federated_object_name
+from federation.api.resources import COLLECTED_STATUSES, PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS
+from federation.planning.federatedobject.naming import federated_object_name
 
 
 async def _collected(world: World) -> dict[str, int]:
@@ -15,7 +16,7 @@ async def _collected(world: World) -> dict[str, int]:
     }
 
 
-async def test_the_last_known_contribution_stays_while_the_member_is_away() -> None:
+async def test_the_last_known_status_counts_while_the_member_is_unreachable() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 2, "north": 1, "west": 1}))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=4))
@@ -28,13 +29,13 @@ async def test_the_last_known_contribution_stays_while_the_member_is_away() -> N
         assert (await world.status("web"))["availableReplicas"] == 4
         assert await _collected(world) == {"east": 2, "north": 1, "west": 1}
 
-        # A control plane that has never seen the member takes what is written down.
+        # A restarted control plane has never reached the member and uses the stored status.
         await world.restart()
         await world.pass_time(60)
         assert (await world.status("web"))["availableReplicas"] == 4
         assert await _collected(world) == {"east": 2, "north": 1, "west": 1}
 
-        # What changes elsewhere is still merged, and the workload is not moved away from the member.
+        # Changes in other members are still merged, and the workload stays in this one.
         await world.scale("web", 8)
         await world.until_equal(lambda: world.replicas("web"), {"east": 4, "north": 2, "west": 1})
 
@@ -49,7 +50,7 @@ async def test_the_last_known_contribution_stays_while_the_member_is_away() -> N
         await world.until_available("web", 8)
 
 
-async def test_what_happened_meanwhile_is_seen_when_it_is_back() -> None:
+async def test_changes_in_an_unreachable_member_are_collected_when_it_responds() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
@@ -57,7 +58,7 @@ async def test_what_happened_meanwhile_is_seen_when_it_is_back() -> None:
         west = world.members["west"]
         west.line.mode = "down"
         await world.until_ready("west", status="Unknown")
-        await west.merge(DEPLOYMENTS, "web", {"spec": {"replicas": 5}})  # somebody works there by hand
+        await west.merge(DEPLOYMENTS, "web", {"spec": {"replicas": 5}})  # a manual change
         await world.pass_time(10)
         assert (await world.status("web"))["availableReplicas"] == 3
 

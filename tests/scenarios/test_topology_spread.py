@@ -1,4 +1,4 @@
-"""Three regions of two zones: replicas are even over them at every size, and what a lost region does to the others."""
+"""Three regions of two zones: replicas are even at every size, and a lost region does not block the others."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,8 @@ from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS
 
 LABELS = {
     f"{region}-{zone}": {"region": region, "zone": f"{region}-{zone}"} for region in ("ap", "eu", "us") for zone in "ab"
@@ -30,7 +31,7 @@ def regions(replicas: Mapping[str, int]) -> dict[str, int]:
 
 
 async def until_regions(world: World, **expected: int) -> None:
-    """Wait until the members of each region are told to run so many."""
+    """Wait until the regions' members have this many replicas."""
 
     async def look() -> dict[str, int]:
         return {region: count for region, count in regions(await world.replicas("web")).items() if count}
@@ -46,7 +47,7 @@ async def taint(world: World, region: str, effect: str | None) -> None:
         await world.merge(FEDERATED_CLUSTERS, f"{region}-{zone}", {"spec": {"taints": taints}}, namespace="")
 
 
-async def test_regions_and_zones_are_even_at_every_size() -> None:
+async def test_replicas_are_even_over_regions_and_zones_at_every_size() -> None:
     async with a_world(members=tuple(LABELS), labels=LABELS, has_workloads=False) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({}, **SPREAD))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=0))
@@ -62,7 +63,7 @@ async def test_regions_and_zones_are_even_at_every_size() -> None:
             assert all(abs(held[f"{region}-a"] - held[f"{region}-b"]) <= 1 for region in regions(held))
 
 
-async def test_a_lost_region_does_not_hold_the_others_and_catches_up_when_it_is_back() -> None:
+async def test_a_lost_region_does_not_block_the_others_and_catches_up_afterwards() -> None:
     async with a_world(members=tuple(LABELS), labels=LABELS) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({}, **SPREAD))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=12))
@@ -82,24 +83,24 @@ async def test_a_lost_region_does_not_hold_the_others_and_catches_up_when_it_is_
 
         await taint(world, "us", None)
         await world.settle()
-        assert regions(await world.replicas("web")) == {"ap": 8, "eu": 8}  # nothing moves for the sake of evenness
+        assert regions(await world.replicas("web")) == {"ap": 8, "eu": 8}  # replicas are not moved for balance
         await world.scale("web", 21)
         await until_regions(world, ap=8, eu=8, us=5)
         await world.scale("web", 15)
         await until_regions(world, ap=5, eu=5, us=5)
 
 
-async def test_what_would_break_the_skew_stays_unplaced_and_is_told_until_a_new_zone_takes_it() -> None:
+async def test_replicas_that_would_violate_the_skew_stay_unplaced_until_a_new_zone_joins() -> None:
     limits = [{"cluster": name, "preferences": {"maxReplicas": 3 if name < "us" else 1}} for name in (*LABELS, "us-c")]
     async with a_world(members=tuple(LABELS), labels=LABELS) as world:
         await world.create(PROPAGATION_POLICIES, a_policy({}, **SPREAD, placement=limits))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=12))
         await until_regions(world, ap=3, eu=3, us=2)
         events = [message for reason, message in await world.events() if reason == names.EVENT_SCHEDULED]
-        told = "4 of 12 replicas have no place within maxSkew 1 of topology key region"
-        assert any(message.endswith(told) for message in events)
+        suffix = "4 of 12 replicas have no place within maxSkew 1 of topology key region"
+        assert any(message.endswith(suffix) for message in events)
 
-        await taint(world, "ap", "NoSchedule")  # it keeps what it has, and does not count
+        await taint(world, "ap", "NoSchedule")  # it keeps its replicas and does not count
         await world.add_member("us-c", {"region": "us", "zone": "us-c"})
         await world.join("us-c")
         await until_regions(world, ap=3, eu=4, us=3)
@@ -109,7 +110,7 @@ async def test_what_would_break_the_skew_stays_unplaced_and_is_told_until_a_new_
         await until_regions(world, ap=3, eu=3, us=3)
 
 
-async def test_replicas_without_a_place_get_one_when_a_region_is_ready_again() -> None:
+async def test_unplaced_replicas_are_placed_when_a_region_recovers() -> None:
     region = {"topologyKey": "region", "maxSkew": 1, "minDomains": 3, "whenUnsatisfiable": "DoNotSchedule"}
     async with a_world(members=tuple(LABELS), labels=LABELS, has_workloads=False) as world:
         lost = [world.members[f"us-{zone}"].line for zone in "ab"]

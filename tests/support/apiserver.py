@@ -1,8 +1,7 @@
 """A real API server for tests: MemoryStore, registry, RBAC, journal and HTTPS on a free port, in a thread of its own.
 
 `api_server(directory)` is a context manager; tests that share one server wrap it in a module fixture. The thread has its
-own event loop (uvloop, as in production), so that tests may block, run kubectl, or use a loop of their own. `run` calls
-a coroutine in the server's loop.
+own event loop (uvloop, as in production), so that tests may block, run kubectl, or use another loop.
 """
 
 import asyncio
@@ -16,21 +15,25 @@ from typing import Any, TypeVar
 
 import uvloop
 
-from federation.base.clock import SystemClock
-from federation.registry.options import RegistryOptions
-from federation.registry.registry import Registry
-from federation.server.aggregation import AggregationController
-from federation.server.app import App, AppOptions, create_app
-from federation.server.authn import Authenticator
-from federation.server.authz import RBACAuthorizer
-from federation.server.bootstrap import ensure_default_rbac
-from federation.server.kubeconfig import write_kubeconfig
-from federation.server.pki import PKI, ensure_pki
-from federation.server.serving import ServingOptions, serve
-from federation.server.tokens import ServiceAccountTokens, TokenFile
-from federation.store.interface import Store
-from federation.store.journal import MemoryJournal
-from federation.store.memory import MemoryStore
+from federation.admission.roles import HOST_RBAC
+from federation.apimachinery.clock import SystemClock
+from federation.apiserver.auth.authentication import Authenticator
+from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
+from federation.apiserver.auth.clusterroleaggregation import ClusterRoleAggregationController
+from federation.apiserver.auth.kubeconfigfile import write_kubeconfig
+from federation.apiserver.auth.pki import PKI, ensure_pki
+from federation.apiserver.auth.rbac import RBACAuthorizer
+from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
+from federation.apiserver.auth.tokenfile import TokenFile
+from federation.apiserver.http.app import App, AppOptions
+from federation.apiserver.http.serving import ServingOptions, serve
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.interface import Store
+from federation.apiserver.store.memory import MemoryStore
+from federation.apiserver.verbs.requestoptions import RegistryOptions
+from federation.assembly import protect_federated_objects
+from federation.web import decisions
+from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")
 _START_S_MAX = 30.0
@@ -52,23 +55,30 @@ class Parts:
     server: str = ""
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the server's event loop and return its result; for callers in other threads."""
+        """Run a coroutine in the server's event loop and return its result. Call it from another thread."""
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(_START_S_MAX)
 
 
 def build(
-    directory: Path, store: Store, *, options: AppOptions | None = None, registry_options: RegistryOptions | None = None
+    directory: Path,
+    store: Store,
+    *,
+    options: AppOptions | None = None,
+    registry_options: RegistryOptions | None = None,
+    registry: Registry | None = None,
 ) -> Parts:
-    """Wire a server without starting anything; call it in a running event loop."""
+    """Build a server without starting it, over a given registry or its own. Call it in a running event loop."""
     clock = SystemClock()
     pki = ensure_pki(directory / "pki", now=datetime.now(UTC))
-    registry = Registry(store, clock=clock, options=registry_options or RegistryOptions())
+    registry = registry or Registry(store, clock=clock, options=registry_options or RegistryOptions())
+    protect_federated_objects(registry)
     token_file = TokenFile(directory / "tokens.json")
     tokens = ServiceAccountTokens(pki.token_key)
     authenticator = Authenticator(registry, clock=clock, service_account_tokens=tokens, token_file=token_file)
-    authorizer = RBACAuthorizer(registry, clock=clock)
+    authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
     journal = MemoryJournal()
-    app = create_app(registry, authenticator=authenticator, authorizer=authorizer, journal=journal, options=options)
+    mounts = {"federation": decisions.mount(journal, registry.kinds)}
+    app = App(registry, authenticator=authenticator, authorizer=authorizer, mounts=mounts, options=options)
     return Parts(
         registry,
         app,
@@ -100,8 +110,8 @@ async def _serve(
     background = [asyncio.create_task(store.run())]
     await store.ready()
     await parts.registry.start()
-    await ensure_default_rbac(parts.registry)
-    aggregation = AggregationController(parts.registry, SystemClock())
+    await ensure_default_rbac(parts.registry, HOST_RBAC)
+    aggregation = ClusterRoleAggregationController(parts.registry, SystemClock())
     background += [asyncio.create_task(run()) for run in (parts.registry.run, parts.authorizer.run, aggregation.run)]
     await parts.authorizer.wait_synced()
     serving = asyncio.create_task(
@@ -135,7 +145,7 @@ def api_server(
     registry_options: RegistryOptions | None = None,
     serving: ServingOptions | None = None,
 ) -> Iterator[Parts]:
-    """Run a server while the context is open; what fails in its thread is raised here."""
+    """Run a server while the context is open. Errors of its thread are raised here."""
     ready = threading.Event()
     held: dict[str, Any] = {}
 
@@ -153,7 +163,7 @@ def api_server(
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(main())
-        except BaseException as error:  # noqa: BLE001  # handed to the thread that waits
+        except BaseException as error:  # noqa: BLE001  # raised in the waiting thread
             held["error"] = error
         finally:
             ready.set()

@@ -1,8 +1,8 @@
-"""Many writers and watchers on few objects of one registry or several, and what each of them saw, to be held against the log.
+"""Concurrent writers, watchers and lists on a few objects of one or more registries, checked against the store's log.
 
-`Writer` counts: every acknowledged write of an object is one more in it. `Watching` follows a collection, stops anywhere
-(also between two events of a batch) and goes on from the last resourceVersion that it saw. `Log` is the store's own
-record of all changes; `Log.expected` says what a watch must have been told, `Log.state_at` what a list must show.
+`Writer` increments a counter in an object with each acknowledged write. `Watching` follows a collection, stops anywhere
+(also within a batch) and resumes from its last resourceVersion. `Log` records all changes of the store:
+`Log.expected` returns the events that a watch must deliver, `Log.state_at` the objects that a list must return.
 """
 
 import asyncio
@@ -15,21 +15,21 @@ from typing import Any
 
 import orjson
 
-from federation.api.resources import Object
-from federation.base.errors import AlreadyExists, Conflict, Expired, Invalid, NotFound
-from federation.registry.kinds import KindInfo
-from federation.registry.options import DeleteOptions, ListOptions, WriteOptions
-from federation.registry.registry import Registry
-from federation.store.interface import Event, EventType
+from federation.apimachinery.errors import AlreadyExists, Conflict, Expired, Invalid, NotFound
+from federation.apimachinery.resources import Object
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.semantics.kinds.kinds import KindInfo
+from federation.apiserver.store.interface import Event, EventType
+from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions, WriteOptions
 from tests.support.stores import Recorder
 
 NAMESPACE = "default"
 PREFIX = f"/core/configmaps/{NAMESPACE}/"
 STABLE = [f"stable-{number:02}" for number in range(14)]
 VOLATILE = [f"volatile-{number}" for number in range(6)]
-"""Objects that are also deleted and made again; not applied to, as an apply would make them in between."""
+"""Objects that are also deleted and recreated. They are never applied, because an apply could recreate them."""
 _MERGE, _JSON, _APPLY = "application/merge-patch+json", "application/json-patch+json", "application/apply-patch+yaml"
-Told = tuple[str, str, int]
+WatchEvent = tuple[str, str, int]
 """One event of a watch: type, name, resourceVersion."""
 
 
@@ -38,7 +38,7 @@ def config_maps(registry: Registry) -> KindInfo:
 
 
 def a_counter(name: str, count: int) -> Object:
-    """Return an object that counts; its label tells odd from even, so that selections change with every write."""
+    """Return a counter object; its label is odd or even, so that every write changes the label selections."""
     metadata = {"name": name, "namespace": NAMESPACE, "labels": _labels(count)}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"count": str(count)}}
 
@@ -48,7 +48,7 @@ def _labels(count: int) -> dict[str, str]:
 
 
 class Writer:
-    """Writes one after the other, again when another was faster; `counted` is what was acknowledged, by object."""
+    """Writes in sequence, with retries after conflicts; `counted` has the acknowledged writes by object."""
 
     def __init__(self, registry: Registry, number: int) -> None:
         self._registry = registry
@@ -127,7 +127,7 @@ class Writer:
         self.applied[name] = text
 
     async def _replace(self, name: str, text: str) -> None:
-        """Delete this very state of the object and make it again, counted on."""
+        """Delete the object at its current revision and recreate it with the next count."""
         del text
         obj, count = await self._get(name)
         metadata = obj["metadata"]
@@ -142,17 +142,17 @@ class Writer:
 
 @dataclass
 class Chain:
-    """What one watch was told without a break in its knowledge: from a complete state at `start` on."""
+    """The events of one watch without a relist in between, from `start` on."""
 
     start: int
     state: dict[str, int] | None = None
-    """What the list or the initial events showed at `start`; None when the watch began without one."""
-    told: list[Told] = field(default_factory=list)
+    """The objects of the list or of the initial events at `start`; None for a watch without either."""
+    events: list[WatchEvent] = field(default_factory=list)
     reached: int = 0
 
 
 class Watching:
-    """A watcher that stops and resumes. `chains` has one entry, and one more for every time that it had to list again."""
+    """A watcher that stops and resumes. `chains` has one entry, and another for every relist."""
 
     def __init__(self, registry: Registry, name: str, start: int, options: ListOptions) -> None:
         self.name = name
@@ -164,7 +164,7 @@ class Watching:
         self._random = random.Random(name)
 
     async def run(self) -> None:
-        """Follow until cancelled, in pieces of all lengths."""
+        """Watch until cancelled, in pieces of random length."""
         if self.options.send_initial_events:
             await self._stream_list()
         while True:
@@ -183,7 +183,7 @@ class Watching:
                 await asyncio.sleep(0)
 
     async def follow(self, events_max: int) -> None:
-        """Take at most so many events and bookmarks, then stop, in the middle of a batch if need be."""
+        """Receive at most `events_max` events and bookmarks, then stop, possibly within a batch."""
         chain = self.chains[-1]
         options = ListOptions(
             label_selector=self.options.label_selector,
@@ -191,7 +191,7 @@ class Watching:
             allow_watch_bookmarks=self.options.allow_watch_bookmarks,
             resource_version=str(chain.reached),
         )
-        async with contextlib.aclosing(self._registry.watch(self._info, NAMESPACE, options)) as batches:  # type: ignore[type-var]  # an async generator
+        async with contextlib.aclosing(self._registry.watch(self._info, NAMESPACE, options)) as batches:
             async for batch in batches:
                 for type_, value in batch:
                     metadata = orjson.loads(value)["metadata"]
@@ -202,7 +202,7 @@ class Watching:
                     )
                     chain.reached = revision
                     if type_ != "BOOKMARK":
-                        chain.told.append((type_, metadata["name"], revision))
+                        chain.events.append((type_, metadata["name"], revision))
                     events_max -= 1
                     if not events_max:
                         return
@@ -213,9 +213,9 @@ class Watching:
         self.chains.append(Chain(found.resource_version, _names(found.items), reached=found.resource_version))
 
     async def _stream_list(self) -> None:
-        """List by a watch: the state as ADDED events up to the bookmark that says so."""
+        """List with a watch: the state as ADDED events up to the initial-events-end bookmark."""
         values: list[bytes] = []
-        async with contextlib.aclosing(self._registry.watch(self._info, NAMESPACE, self.options)) as batches:  # type: ignore[type-var]  # an async generator
+        async with contextlib.aclosing(self._registry.watch(self._info, NAMESPACE, self.options)) as batches:
             async for batch in batches:
                 for type_, value in batch:
                     if type_ == "BOOKMARK":
@@ -234,7 +234,7 @@ def _names(values: list[bytes]) -> dict[str, int]:
 
 
 class Lister:
-    """Lists in small pages while others write; `lists` are (resourceVersion, what all pages together showed)."""
+    """Lists in small pages during writes; `lists` are (resourceVersion, objects of all pages)."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -243,7 +243,7 @@ class Lister:
         self.expired = 0
 
     async def run(self) -> None:
-        """List again and again until cancelled."""
+        """List repeatedly until cancelled."""
         while True:
             with contextlib.suppress(Expired):
                 self.lists.append(await self.pages(limit=3))
@@ -263,27 +263,27 @@ class Lister:
                 names = _names(values)
                 assert len(names) == len(values), "a list shows an object twice"
                 return revision, names
-            await asyncio.sleep(0.001)  # others write meanwhile
+            await asyncio.sleep(0.001)  # let others write between pages
 
 
 class Log:
-    """All changes under the prefix, in order, from a recorder of the whole store that was checked to have no gap."""
+    """All changes under the prefix, in order, from a recorder of the whole store without a gap."""
 
     def __init__(self, recorder: Recorder) -> None:
         revisions = [event.revision for event in recorder.events]
         assert revisions == list(range(revisions[0], revisions[0] + len(revisions))), "the log has gaps"
         self.events = [event for event in recorder.events if event.key.startswith(PREFIX)]
 
-    def expected(self, options: ListOptions, start: int, end: int) -> list[Told]:
-        """Return what a watch with these selectors must be told of the changes in (start, end]."""
-        told = []
+    def expected(self, options: ListOptions, start: int, end: int) -> list[WatchEvent]:
+        """Return the events that a watch with these selectors must deliver for the changes in (start, end]."""
+        events = []
         for event in self.events:
             if start < event.revision <= end and (type_ := _type_for(options, event)):
-                told.append((type_, event.key.removeprefix(PREFIX), event.revision))
-        return told
+                events.append((type_, event.key.removeprefix(PREFIX), event.revision))
+        return events
 
     def state_at(self, revision: int, options: ListOptions | None = None) -> dict[str, int]:
-        """Return what a list shows at a revision: names and their resourceVersions."""
+        """Return the objects of a list at a revision: names and resourceVersions."""
         state: dict[str, int] = {}
         for event in self.events:
             if event.revision > revision:
@@ -296,7 +296,7 @@ class Log:
 
 
 def _type_for(options: ListOptions, event: Event) -> str:
-    """Return the type of a change for a watch; "" when it is not told of it."""
+    """Return the type of a change's event in a watch; "" when there is none."""
     name = event.key.removeprefix(PREFIX)
     was_in = event.previous is not None and _selects(options, name, event.previous)
     is_in = event.type is not EventType.DELETED and _selects(options, name, event.value)
@@ -304,7 +304,7 @@ def _type_for(options: ListOptions, event: Event) -> str:
 
 
 def _selects(options: ListOptions, name: str, value: bytes) -> bool:
-    """Judge the selectors that these tests use: `side=…` and `metadata.name=…`."""
+    """Evaluate the selectors of these tests: `side=…` and `metadata.name=…`."""
     if options.field_selector and options.field_selector != f"metadata.name={name}":
         return False
     if not options.label_selector:

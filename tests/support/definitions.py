@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions as large and deep as those of well-known operators, made from Kubernetes' own pod template.
+"""CustomResourceDefinitions as large and deep as those of well-known operators, built from Kubernetes' pod template.
 
 `a_large_definition` embeds the whole PodTemplateSpec, described field by field, once per component and version, with
 everything that such definitions use: int-or-string quantities, list-maps, embedded resources, fields of any shape,
@@ -7,7 +7,7 @@ defaults, nullable fields, rules, columns, scale, and several versions.
 
 from typing import Any
 
-from federation.registry.schema import builtin
+from federation.apiserver.semantics.schema import builtin
 
 Schema = dict[str, Any]
 
@@ -130,7 +130,7 @@ def _version(name: str, components: int, *, storage: bool) -> Schema:
 
 
 def expanded(name: str) -> Schema:
-    """Return a built-in definition with everything that it refers to written out, as a structural schema."""
+    """Return a built-in definition with all references resolved, as a structural schema."""
     if name in _VALUES:
         return _VALUES[name]
     return _field(builtin.definition(name))
@@ -157,7 +157,7 @@ def _field(raw: Schema) -> Schema:
 
 
 def _with_keys(field: Schema, keys: list[str]) -> None:
-    """Keep the keys of a list where every item has them, as generators of definitions do."""
+    """Keep the list-map keys if every item has them, as generators of definitions do."""
     items = field["items"]
     needed = items.get("required") or ()
     if all(key in needed or "default" in items["properties"][key] for key in keys):

@@ -1,4 +1,4 @@
-"""Decisions of every sort about one federation, made from nothing: explanation, line break, patch.
+"""Decisions of all kinds about one generated federation, as explanation, line break, patch.
 
 `python -m tests.support.determinism SEED` prints a digest per case: another process with other hash seeds, to which
 clusters, policies and profiles came in another order, has to print the same.
@@ -13,19 +13,19 @@ import orjson
 
 from federation.api import names
 from federation.api.federatedtype import default_type_configs, from_config
-from federation.scheduling.annotationswitch import AnnotationSwitch
+from federation.scheduling.annotationswitch import AnnotationPolicy
+from federation.scheduling.assumedreplicas import AssumeCache
+from federation.scheduling.attempt import Due, assess, assume, placement_patch, start_attempt
+from federation.scheduling.decisioninputs import inputs_of
 from federation.scheduling.engine import Engine
 from federation.scheduling.explain import to_json
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW
-from federation.scheduling.inputs import inputs_of
-from federation.scheduling.matching import PolicyIndex
-from federation.scheduling.policy import compile_policy
+from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles
-from federation.scheduling.reservations import Reservations
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
-from federation.scheduling.turn import Due, assess, open_turn, placed, reserve
 
 _TYPE = next(t for t in map(from_config, default_type_configs()) if t.name == "deployments.apps")
 _APPS = [{"group": "apps", "version": "v1", "kind": kind} for kind in ("Deployment", "StatefulSet", "DaemonSet")]
@@ -57,13 +57,13 @@ _PROFILE = {
 
 
 class Federation:
-    """What decisions depend on, fed in an order that `seed` chooses."""
+    """The inputs of decisions, added in an order that depends on `seed`."""
 
     def __init__(self, seed: int) -> None:
         order = random.Random(seed)  # an order, not a secret
         self.engine = Engine(load_plugins())
         self.policies, self.profiles, self.triggers = PolicyIndex(), Profiles(), TriggerSource()
-        self.switch, self.reservations = AnnotationSwitch(), Reservations()
+        self.annotation_policy, self.assume_cache = AnnotationPolicy(), AssumeCache()
         self.clusters = ClusterCache()
         members = [_a_cluster(number) for number in range(12)]
         order.shuffle(members)
@@ -76,25 +76,25 @@ class Federation:
             metadata = {"name": name, "namespace": "default"}
             self.policies.put(compile_policy({"metadata": metadata, "spec": _POLICIES[name]}))
 
-    def decide(self, fed_object: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
-        """Return the explanation and the patch of one decision; what it gives out is promised to those after it."""
-        turn = open_turn(fed_object, _TYPE, self.policies)
-        assert turn is not None
+    def decide(self, federated: dict[str, Any]) -> tuple[bytes, dict[str, Any]]:
+        """Return the explanation and the patch of one decision; later decisions see its replicas as assumed."""
+        attempt = start_attempt(federated, _TYPE, self.policies)
+        assert attempt is not None
         snapshot = self.clusters.snapshot()
-        promised = self.reservations.promised(0.0)
-        due = assess(turn, self, snapshot, is_waiting=False, reserved=promised)
+        assumed = self.assume_cache.snapshot(0.0)
+        due = assess(attempt, self, snapshot, is_unschedulable=False, assumed=assumed)
         assert isinstance(due, Due)
         decision = self.engine.decide(due.unit, snapshot, due.profile, now=NOW)
-        inputs = inputs_of(fed_object, snapshot, policy_hash=due.policy.content_hash, reserved=due.unit.reserved)
+        inputs = inputs_of(federated, snapshot, policy_hash=due.policy.content_hash, assumed=due.unit.assumed)
         patch: dict[str, Any] | None = {}
         if decision.is_success:
-            patch, _ = placed(turn, due, decision.placements, decision.reason)
-            reserve(self.reservations, turn.fed_object["metadata"]["name"], decision, 0.0)
+            patch, _ = placement_patch(attempt, due, decision.placements, decision.reason)
+            assume(self.assume_cache, attempt.federated["metadata"]["name"], decision, 0.0)
         return to_json(decision, {"inputs": inputs, "triggers": due.triggers}), patch or {}
 
 
 def decisions(seed: int) -> dict[str, bytes]:
-    """Return explanation and patch of every case: each policy, with and without a placement before, small and large."""
+    """Return explanation and patch of each policy, with and without a current placement, small and large."""
     federation, found = Federation(seed), {}
     for policy in sorted(_POLICIES):
         for replicas in (1, 7, 300):

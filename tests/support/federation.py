@@ -1,4 +1,4 @@
-"""A federation as a user has it: `fedctl` and `kubectl` as processes on free ports and temporary directories.
+"""A federation run like a user's: `fedctl` and `kubectl` processes with free ports and temporary directories.
 
 `federation(directory, …)` runs `fedctl up` until the block ends (terminated, then killed). `Kubectl` runs the real kubectl
 of the environment against one kubeconfig. Nothing here imports the control plane.
@@ -28,7 +28,7 @@ _START_S = 60.0
 def fedctl(
     *arguments: str, check: bool = True, timeout_s: float = 30, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run fedctl to its end."""
+    """Run fedctl and return the finished process."""
     done = subprocess.run(
         [*FEDCTL, *arguments],
         capture_output=True,
@@ -49,7 +49,7 @@ class Kubectl:
     kubeconfig: Path
 
     def __call__(self, *arguments: str, stdin: str | None = None, check: bool = True, timeout_s: float = 60) -> str:
-        """Return standard output; AssertionError with standard error when it fails and `check` is set."""
+        """Return standard output; with `check`, AssertionError with standard error when the command fails."""
         done = self.run(*arguments, stdin=stdin, timeout_s=timeout_s)
         if check and done.returncode:
             raise AssertionError(f"kubectl {' '.join(arguments)} exited {done.returncode}: {done.stderr}")
@@ -68,7 +68,7 @@ class Kubectl:
         )
 
     def popen(self, *arguments: str) -> "subprocess.Popen[str]":
-        """Start kubectl and return it running, with pipes for standard input and output."""
+        """Start kubectl with pipes for standard input and output."""
         return subprocess.Popen(
             [str(BIN / "kubectl"), *arguments],
             stdin=subprocess.PIPE,
@@ -112,18 +112,18 @@ class Federation:
 
     @property
     def log(self) -> str:
-        """What the processes wrote on standard error so far, all starts on this directory together."""
+        """Standard error of the processes, of all starts on this directory."""
         return log_of(self.directory).read_text()
 
     def processes(self) -> list[psutil.Process]:
-        """The control plane and the members' process, as far as they run."""
+        """The running processes: control plane and simulated members."""
         if self.process.poll() is not None:
             return []
         parent = psutil.Process(self.process.pid)
         return [parent, *parent.children(recursive=True)]
 
     def kill(self) -> None:
-        """Kill the control plane as a power cut would (SIGKILL); AssertionError when the members outlive it."""
+        """Kill the control plane with SIGKILL; AssertionError when the members' process outlives it."""
         running = self.processes()
         self.process.kill()
         self.process.wait(30)
@@ -131,7 +131,7 @@ class Federation:
         assert not alive, f"processes outlive the control plane: {alive}"
 
     def stop(self) -> int:
-        """Stop as Ctrl-C does and return the exit code."""
+        """Stop with SIGINT and return the exit code."""
         running = self.processes()
         self.process.send_signal(signal.SIGINT)
         try:
@@ -145,7 +145,7 @@ class Federation:
         return code
 
     def close(self) -> None:
-        """Stop when it runs, and give back what the process held here."""
+        """Stop if it runs, and close its pipes."""
         if self.process.poll() is None:
             self.stop()
         assert self.process.stdout is not None
@@ -153,17 +153,17 @@ class Federation:
 
 
 def log_of(directory: Path) -> Path:
-    """Where the processes on a state directory write their standard error: beside it."""
+    """Return the file with the processes' standard error, beside the state directory."""
     return directory.parent / f"{directory.name}.log"
 
 
 def start_federation(directory: Path, *, members: int = 3, arguments: Sequence[str] = ()) -> Federation:
-    """Start `fedctl up` and return when it printed its ready line."""
+    """Start `fedctl up` and wait for its ready line."""
     return _start(directory, ["up", "--members", str(members), *arguments])
 
 
 def start_serve(directory: Path, *, arguments: Sequence[str] = ()) -> Federation:
-    """Start `fedctl serve` and return when it printed its ready line."""
+    """Start `fedctl serve` and wait for its ready line."""
     return _start(directory, ["serve", *arguments])
 
 
@@ -188,14 +188,14 @@ def _start(directory: Path, arguments: Sequence[str]) -> Federation:
 
 @contextmanager
 def federation(directory: Path, *, members: int = 3, arguments: Sequence[str] = ()) -> Iterator[Federation]:
-    """Run a federation with simulated members for the block."""
+    """Run a federation with simulated members during the block."""
     with closing(start_federation(directory, members=members, arguments=arguments)) as running:
         yield running
 
 
 @contextmanager
 def free_clusters(directory: Path, count: int) -> Iterator[list[Path]]:
-    """Run `count` simulated clusters that belong to no federation, for the block; yields their kubeconfigs."""
+    """Run `count` simulated clusters outside of any federation during the block; yield their kubeconfigs."""
     command = [sys.executable, "-m", "federation.simulator", "--dir", str(directory), "--members", str(count)]
     with log_of(directory).open("a") as log:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -213,7 +213,7 @@ def eventually(
     pause_s: float = 0.1,
     what: str = "",
 ) -> T:
-    """Return what `look` sees once `accept` holds; AssertionError with the last sight when it takes too long."""
+    """Return the first result of `look` that `accept` accepts; AssertionError with the last result on a timeout."""
     deadline = time.monotonic() + timeout_s
     while True:
         seen = look()

@@ -1,6 +1,6 @@
-"""What must hold at the end of every scenario, whatever happened in it. Each returns sentences; none when all is well.
+"""Invariants that hold at the end of every scenario. Each yields one sentence per violation.
 
-A world has settled when they are asked, and its lines are up. Read `world.py` for who asks.
+They run after the world has converged, with all connections restored. `world.py` calls them.
 """
 
 from collections.abc import AsyncIterator
@@ -8,15 +8,15 @@ from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, DEPLOYMENTS, FEDERATED_OBJECTS, Object
-from federation.base.errors import NotFound
-from federation.planning.followers.following import is_refusing, stored_leaders
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
+from federation.apimachinery.errors import NotFound
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.planning.federatedobject.naming import federated_object_name
+from federation.planning.federatedobject.placements import effective_placement, placement_of
+from federation.planning.followers.followerplan import is_following_disabled, stored_leaders
 from federation.planning.followers.index import FollowerIndex
-from federation.planning.followers.leading import identity_of, lead_of
-from federation.planning.followers.released import kept_for
-from federation.planning.memberobject import effective_placement
-from federation.planning.naming import federated_object_name
-from federation.planning.placements import placement_of
+from federation.planning.followers.leaderplan import identity_of, plan_leader
+from federation.planning.followers.orphaned import kept_for
 from tests.support.world import Member, World
 
 _MANAGED = f"{names.MANAGED_LABEL}=true"
@@ -73,11 +73,11 @@ async def followers_are_with_their_leaders(world: World) -> AsyncIterator[str]:
     federated = (await _federated(world)).values()
     index, types = FollowerIndex(), world.plane.types
     for obj in federated:
-        lead = lead_of(obj, types.for_object(obj["spec"]["template"]), types.for_group_kind)
+        lead = plan_leader(obj, types.for_object(obj["spec"]["template"]), types.for_group_kind)
         index.put(identity_of(obj), lead.followers)
     for obj in federated:
         identity = identity_of(obj)
-        leaders = set() if is_refusing(obj) else set(index.leaders_of(identity))
+        leaders = set() if is_following_disabled(obj) else set(index.leaders_of(identity))
         clusters = index.clusters_of(identity) if leaders else frozenset()
         clusters = clusters.union(*kept_for(obj).values())
         placed = placement_of(obj, names.FOLLOWER_CONTROLLER)
@@ -153,7 +153,7 @@ async def nothing_lingers(world: World) -> AsyncIterator[str]:
 
 
 async def reconciles_do_not_fail(world: World) -> AsyncIterator[str]:
-    """No reconcile ended in an exception that nobody had foreseen."""
+    """No reconcile ended in an unexpected exception."""
     if count := world.failed():
         yield f"{count:g} reconciles failed"
 

@@ -1,7 +1,7 @@
 """A small OIDC issuer over HTTPS on a free port: discovery document, key set, ID tokens signed with real keys.
 
-Runs in a thread, so that an API server in another one, or a process, can ask it. `hold` makes it accept requests and
-not answer; `is_broken` makes it answer 503.
+It runs in a thread, so that an API server in another thread or process can call it. While `hold` is cleared it accepts
+requests without responding; `is_broken` makes it respond with 503.
 """
 
 import contextlib
@@ -19,11 +19,11 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
-from federation.server.pki import ensure_pki
+from federation.apiserver.auth.pki import ensure_pki
 
 
 class Issuer:
-    """Signs with the newest key; older ones are still published until `keys` loses them."""
+    """Signs with the newest key; older keys are published until they are removed from `keys`."""
 
     def __init__(self, url: str, ca_file: Path) -> None:
         self.url = url
@@ -36,7 +36,7 @@ class Issuer:
         self.rotate("first")
 
     def rotate(self, key_id: str, *, is_rsa: bool = False) -> None:
-        """Make a new key and sign with it from now on."""
+        """Create a key and use it for new tokens."""
         self.keys[key_id] = rsa.generate_private_key(65537, 2048) if is_rsa else ec.generate_private_key(ec.SECP256R1())
 
     def token(self, key: Any = None, key_id: str | None = None, **claims: Any) -> str:

@@ -62,14 +62,14 @@ class Kubectl:
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
     def __call__(self, *arguments: str, stdin: str = "", **environment: str) -> str:
-        """Run a command that must succeed without a warning and return what it prints."""
+        """Run a command that must succeed without a warning; return its output."""
         result = self.run(*arguments, stdin=stdin, **environment)
         assert result.returncode == 0, f"kubectl {' '.join(arguments)}: {result.stderr}{result.stdout}"
         assert result.stderr == "", f"kubectl {' '.join(arguments)}: {result.stderr}"
         return result.stdout
 
     def fails(self, *arguments: str, stdin: str = "") -> str:
-        """Run a command that must fail and return its error."""
+        """Run a command that must fail; return its error."""
         result = self.run(*arguments, stdin=stdin)
         assert result.returncode != 0, result.stdout
         return result.stderr

@@ -1,9 +1,10 @@
-"""What users apply, as short as a scenario needs it: Deployments, policies that divide them, overrides."""
+"""Builders for the objects that users apply: Deployments, policies that divide them, overrides."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES, Object
+from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.resources import Object
 
 
 def a_deployment(name: str, replicas: int = 3, **labels: str) -> Object:

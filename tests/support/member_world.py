@@ -15,44 +15,36 @@ from typing import Any
 from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import default_type_configs, from_config
-from federation.api.resources import (
-    DEPLOYMENTS,
-    EVENTS,
-    FEDERATED_CLUSTERS,
-    FEDERATED_OBJECTS,
-    FEDERATED_TYPE_CONFIGS,
-    NAMESPACES,
-    NODES,
-    PODS,
-    SECRETS,
-    Object,
-    Resource,
-)
-from federation.base.clock import ManualClock
-from federation.base.errors import ClusterUnreachable, RequestTimeout
-from federation.client.connection import Connection
-from federation.client.local import LocalClient
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.errors import ClusterUnreachable, RequestTimeout
+from federation.apimachinery.resources import DEPLOYMENTS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, Object
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.memory import MemoryStore
+from federation.assembly import HOST_REGISTRY
+from federation.client.client import Client, PatchType, Request, Transport
+from federation.client.local import LocalClient, LocalTransport
 from federation.client.pool import ClusterPool
-from federation.client.protocol import Client, PatchType
-from federation.controllers.cluster import controller as cluster
-from federation.controllers.statusaggregate import controller as statusaggregate
-from federation.controllers.statuscollect import controller as statuscollect
-from federation.controllers.sync import controller as sync
-from federation.planning.clusterresources import Collectors
-from federation.registry.registry import Registry
+from federation.controllers.cluster.controller import ClusterController
+from federation.controllers.statusaggregate.controller import StatusAggregateController
+from federation.controllers.statuscollect.controller import StatusCollectController
+from federation.controllers.sync.controller import SyncController
+from federation.planning.clusters.clusterresources import Collectors
+from federation.planning.federatedobject.naming import federated_object_name
 from federation.runtime.events import EventRecorder
+from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
 from federation.runtime.members import Members
-from federation.store.memory import MemoryStore
 
 _PATIENCE_S = 120.0
 """Virtual seconds that `until` waits."""
 WRITES = frozenset({"create", "update", "patch", "delete"})
 
 
-class Line(LocalClient):
-    """A client to one server that counts and can break: `mode` is "up", "down" (no connection) or "hang".
+class Line(LocalTransport):
+    """A transport to one server that counts and can break: `mode` is "up", "down" (no connection) or "hang".
 
     `delays_s` is by how much calls of a verb arrive late.
     """
@@ -93,33 +85,18 @@ class Line(LocalClient):
                 mended.cancel()
                 deadline.cancel()
 
-    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
-        await self._pass("get", resource.plural, name)
-        return await super().get(resource, name, namespace)
+    async def request(self, request: Request) -> Object:
+        name = request.name or (json.loads(request.body)["metadata"]["name"] if request.verb == "create" else "")
+        await self._pass(_logged(request.verb), request.resource.plural, name)
+        return await super().request(request)
 
-    async def list(self, resource: Resource, namespace: str = "", **options: Any) -> Any:
-        await self._pass("list", resource.plural, "")
-        return await super().list(resource, namespace, **options)
+    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
+        await self._pass("raw", path, "", timeout_s)
+        return await super().raw(method, path, body, timeout_s)
 
-    async def create(self, resource: Resource, obj: Object, **options: Any) -> Object:
-        await self._pass("create", resource.plural, obj["metadata"]["name"])
-        return await super().create(resource, obj, **options)
 
-    async def update(self, resource: Resource, obj: Object, **options: Any) -> Object:
-        await self._pass("update", resource.plural, obj["metadata"]["name"])
-        return await super().update(resource, obj, **options)
-
-    async def patch(self, resource: Resource, name: str, body: Any, **options: Any) -> Object:
-        await self._pass("patch", resource.plural, name)
-        return await super().patch(resource, name, body, **options)
-
-    async def delete(self, resource: Resource, name: str, namespace: str = "", **options: Any) -> None:
-        await self._pass("delete", resource.plural, name)
-        await super().delete(resource, name, namespace, **options)
-
-    async def raw(self, method: str, path: str, **options: Any) -> tuple[int, bytes]:
-        await self._pass("raw", path, "", options.get("timeout_s", 30.0))
-        return await super().raw(method, path, **options)
+def _logged(verb: str) -> str:
+    return "patch" if verb == "apply" else verb
 
 
 class MemberCluster:
@@ -128,7 +105,8 @@ class MemberCluster:
     def __init__(self, name: str, clock: ManualClock) -> None:
         self.name = name
         self.store = MemoryStore(clock=clock)
-        self.registry = Registry(self.store, clock=clock)
+        # Its system namespace exists already, as after an earlier membership.
+        self.registry = Registry(self.store, clock=clock, options=HOST_REGISTRY)
         self.line = Line(self.registry, clock)
         self.admin = LocalClient(self.registry, user_agent="admin")
 
@@ -150,18 +128,22 @@ class ControlPlane:
     """One life of the controllers over a host; a restart makes a new one."""
 
     def __init__(self, host: Registry, members: dict[str, MemberCluster], clock: ManualClock) -> None:
-        self.client = Line(host, clock)
+        self.line = Line(host, clock)
+        self.client = Client(self.line)
         self.informers = Informers(self.client, clock=clock)
         self.types = FederatedTypes(self.informers, from_config)
         self.pool = ClusterPool(connect=lambda c: _connect(c, members), clock=clock)
+        self.objects = FederatedObjects(
+            self.client, self.informers, self.types, name_of=federated_object_name, clock=clock
+        )
         self.members = Members(self.pool, clock=clock)
         self.recorder = EventRecorder(self.client, clock=clock)
-        self.cluster = cluster.build(
-            self.client, self.informers, self.pool, self.members, Collectors(), self.recorder, clock
+        self.cluster = ClusterController(
+            self.client, self.informers, self.pool, self.members, Collectors(), self.recorder, clock=clock
         )
-        self.sync = sync.build(self.client, self.informers, self.types, self.members, self.recorder, clock)
-        self.collect = statuscollect.build(self.client, self.informers, self.types, self.members, clock)
-        self.aggregate = statusaggregate.build(self.client, self.informers, self.types, self.members, clock)
+        self.sync = SyncController(self.client, self.objects, self.informers, self.members, self.recorder, clock=clock)
+        self.collect = StatusCollectController(self.client, self.objects, self.members, clock=clock)
+        self.aggregate = StatusAggregateController(self.client, self.objects, self.informers, self.members, clock=clock)
 
     def loops(self) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
         """Everything that has to run."""
@@ -169,7 +151,7 @@ class ControlPlane:
         yield from (self.cluster.run, self.sync.run, self.collect.run, self.aggregate.run)
 
 
-def _connect(connection: Connection, members: dict[str, MemberCluster]) -> Client:
+def _connect(connection: Connection, members: dict[str, MemberCluster]) -> Transport:
     return members[connection.server.removeprefix("https://")].line
 
 
@@ -179,7 +161,7 @@ class World:
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
         self.store = MemoryStore(clock=clock)
-        self.registry = Registry(self.store, clock=clock)
+        self.registry = Registry(self.store, clock=clock, options=HOST_REGISTRY)
         self.host = LocalClient(self.registry, user_agent="kubectl")
         self.members: dict[str, MemberCluster] = {}
         self.plane = ControlPlane(self.registry, self.members, clock)

@@ -1,4 +1,4 @@
-"""The example plugins as a user runs them: one command each, real HTTP."""
+"""Run the example plugins as processes, over real HTTP."""
 
 import asyncio
 import sys
@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from federation.api.resources import SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS as CONFIGURATIONS
-from federation.base.clock import SystemClock
-from federation.client.outcalls import Outcalls
-from federation.client.services import Services
-from federation.controllers.schedule.webhooks import RemoteCaller
-from tests.support.schedule_world import API_VERSION, World, schedule_world
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.webhookclient import WebhookClient
+from federation.client.retryingwebhookclient import RetryingWebhookClient
+from federation.controllers.schedule.remoteplugins import RemoteCaller
+from tests.support.schedule_harness import API_VERSION, Harness, schedule_harness
 from tests.support.vectors import ROOT
 
 
@@ -36,18 +36,20 @@ async def example(name: str, *arguments: str, port: int = 0) -> AsyncIterator[in
 
 
 @asynccontextmanager
-async def calling_world() -> AsyncIterator[World]:
+async def plugin_harness() -> AsyncIterator[Harness]:
     """Run a schedule controller that calls plugins over the network."""
-    outcalls = Outcalls()
+    webhook_client = WebhookClient()
     try:
-        async with schedule_world(caller=RemoteCaller(Services(outcalls, clock=SystemClock()))) as world:
-            yield world
+        async with schedule_harness(
+            caller=RemoteCaller(RetryingWebhookClient(webhook_client, clock=SystemClock()))
+        ) as harness:
+            yield harness
     finally:
-        await outcalls.close()
+        await webhook_client.close()
 
 
-async def configure(world: World, name: str, url: str, **spec: Any) -> None:
+async def configure(harness: Harness, name: str, url: str, **spec: Any) -> None:
     """Create the configuration of a plugin."""
     chosen = {"payloadVersions": ["v1beta1"], "urlPrefix": url, **spec}
     body = {"apiVersion": API_VERSION, "kind": CONFIGURATIONS.kind, "metadata": {"name": name}, "spec": chosen}
-    await world.client.create(CONFIGURATIONS, body)
+    await harness.client.create(CONFIGURATIONS, body)

@@ -27,7 +27,7 @@ _LIBC = ctypes.CDLL(None)
 
 
 def _die_with_parent() -> None:
-    """Have the kernel stop the server when the test process dies (Linux; elsewhere `stop` does it)."""
+    """Make the kernel stop the server when the test process dies (Linux only; elsewhere `stop` does it)."""
     if hasattr(_LIBC, "prctl"):
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGQUIT)
 
@@ -75,7 +75,7 @@ class PostgresServer:
 
     def stop(self) -> None:
         if self._process is not None:
-            self._process.send_signal(signal.SIGINT)  # "fast": disconnects everybody
+            self._process.send_signal(signal.SIGINT)  # "fast" shutdown: disconnects all clients
             try:
                 self._process.wait(10)
             except subprocess.TimeoutExpired:

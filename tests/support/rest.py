@@ -1,7 +1,6 @@
-"""Any Kubernetes API server as raw HTTPS requests in one namespace: `Api`, for suites that must hold for every server.
+"""Raw HTTPS requests to any Kubernetes API server in one namespace, for suites that every implementation must pass.
 
-It knows URLs and nothing else: bodies are the parsed JSON of the wire, refusals are `Refused` with the server's Status.
-Nothing here is ours alone, so that the same tests can be run against another implementation.
+`Api` builds URLs. Bodies are parsed JSON; responses of 400 and above are raised as `Refused` with the server's Status.
 """
 
 import contextlib
@@ -14,7 +13,7 @@ import httpx
 import orjson
 import pytest
 
-from federation.client.connection import Connection
+from federation.apimachinery.connection import Connection
 
 Object = dict[str, Any]
 JSON_PATCH = "application/json-patch+json"
@@ -46,7 +45,7 @@ _CLUSTER_SCOPED = {"namespaces", "nodes", "customresourcedefinitions", "clusterr
 
 
 class Refused(Exception):  # read as a sentence: pytest.raises(Refused)
-    """An answer of 400 and above: its code, and the Status in its body."""
+    """A response of 400 and above: its code, and the Status in its body."""
 
     def __init__(self, answer: httpx.Response) -> None:
         answer.read()
@@ -67,7 +66,7 @@ class Refused(Exception):  # read as a sentence: pytest.raises(Refused)
 
 @contextlib.contextmanager
 def refused(code: int, reason: str = "", text: str = "") -> Iterator["pytest.ExceptionInfo[Refused]"]:
-    """Expect a refusal with this code, reason and part of the message."""
+    """Expect `Refused` with this code, reason and part of the message."""
     with pytest.raises(Refused) as caught:
         yield caught
     assert caught.value.code == code, caught.value
@@ -77,20 +76,20 @@ def refused(code: int, reason: str = "", text: str = "") -> Iterator["pytest.Exc
 
 
 def eventually(check: Callable[[], Any], wait_s_max: float = _WAIT_S_MAX) -> Any:
-    """Return what `check` gives once it is true; for what another server does in the background."""
+    """Return the result of `check` once it is true; for background work of the server."""
     deadline = time.monotonic() + wait_s_max
     pause_s = 0.005
     while True:
         found = check()
         if found:
             return found
-        assert time.monotonic() < deadline, "it never became so"
+        assert time.monotonic() < deadline, "the condition never became true"
         threading.Event().wait(pause_s)
         pause_s = min(pause_s * 1.5, 0.25)
 
 
 class Api:
-    """Requests of one identity in one namespace; plural names or GROUP/VERSION/PLURAL say what they are about."""
+    """Requests of one identity in one namespace; resources are named PLURAL or GROUP/VERSION/PLURAL."""
 
     def __init__(self, connection: Connection, namespace: str = "") -> None:
         self.connection = connection
@@ -108,7 +107,7 @@ class Api:
         self.http.close()
 
     def url(self, plural: str, name: str = "", subresource: str = "", namespace: str | None = None) -> str:
-        """Return a path; `namespace` "" is the cluster's."""
+        """Return a path; `namespace` "" is the cluster scope."""
         group, _, plural_ = plural.rpartition("/")
         group = group or _GROUP_OF.get(plural, "v1")
         root = f"/apis/{group}" if "/" in group else f"/api/{group}"
@@ -129,7 +128,7 @@ class Api:
         headers: dict[str, str] | None = None,
         **query: Any,
     ) -> httpx.Response:
-        """Send a request and return the answer; Refused for codes of 400 and above."""
+        """Send a request and return the response; Refused for codes of 400 and above."""
         content = body if isinstance(body, (bytes, type(None))) else orjson.dumps(body)
         given = {"accept": accept, **({"content-type": type_} if content is not None else {}), **(headers or {})}
         params = {name: _to_text(value) for name, value in query.items()}

@@ -1,4 +1,4 @@
-"""The behaviour vectors' scheduling units and clusters in our types."""
+"""Convert scheduling units and clusters of the behaviour vectors."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,12 +15,12 @@ from federation.scheduling.framework.types import (
     SchedulingMode,
     SchedulingUnit,
 )
-from federation.scheduling.policy import to_tolerations
+from federation.scheduling.policyspec import to_tolerations
 from federation.scheduling.snapshot import to_cluster
 
 
 def to_moment(value: Any) -> datetime:
-    """Return `{"now_plus_ns": n}` as a moment relative to NOW."""
+    """Return `{"now_plus_ns": n}` as a time relative to NOW."""
     if isinstance(value, dict):
         return NOW + timedelta(microseconds=value["now_plus_ns"] / 1000)
     return datetime.fromisoformat(value)

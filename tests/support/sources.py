@@ -1,4 +1,4 @@
-"""The repository's own source as data, for the architecture tests: modules, syntax trees and comments, read once."""
+"""The repository's source for the architecture tests: modules, syntax trees and comments, read once."""
 
 import ast
 import io
@@ -50,7 +50,7 @@ class Source:
                 yield node
 
     def calls(self) -> Iterator[tuple[int, str]]:
-        """Yield the line and the dotted name of everything that is called by name."""
+        """Yield the line and the dotted name of every call by name."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Call):
                 yield node.lineno, ast.unparse(node.func)
@@ -65,7 +65,7 @@ class Source:
 
 @cache
 def tracked() -> tuple[str, ...]:
-    """Return the path of every file that is part of the project: what git has, or would take."""
+    """Return the path of every file of the project: tracked, or untracked and not ignored."""
     found = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=ROOT,
@@ -91,10 +91,10 @@ def sources(*folders: str) -> tuple[Source, ...]:
 
 
 def product() -> tuple[Source, ...]:
-    """Return what is shipped: the core and the plugins."""
+    """Return the shipped modules: the core and the plugins."""
     return sources("federation", "plugins")
 
 
 def suite() -> tuple[Source, ...]:
-    """Return the tests and what supports them."""
+    """Return the tests and their support modules."""
     return sources("tests")

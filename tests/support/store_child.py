@@ -1,15 +1,15 @@
-"""A process that writes to a store as fast as it can and tells what was acknowledged; tests kill it.
+"""A process that writes to a store as fast as it can and prints acknowledged writes; tests kill it.
 
-`python -m tests.support.store_child URL WRITERS NAME` prints one line per acknowledged write, `KEY REVISION`, unbuffered
-and only after the store has acknowledged it.
+`python -m tests.support.store_child URL WRITERS NAME` prints `KEY REVISION` for each write, unbuffered, after the store
+has acknowledged it.
 """
 
 import asyncio
 import os
 import sys
 
-from federation.base.errors import KeyExists
-from federation.store.sql import SQLStore
+from federation.apimachinery.errors import KeyExists
+from federation.apiserver.store.sql import SQLStore
 from tests.support.stores import a_body
 
 

@@ -1,7 +1,7 @@
-"""Stores of every kind behind one handle, for suites that must hold for all of them.
+"""Stores of every kind behind one interface, for the conformance suites.
 
-`StoreBackend.open()` gives a running store on the backend's one database (again and again, for restarts and for several
-processes' views of it); whatever a test leaves open is closed when the backend ends.
+Each `StoreBackend.open()` returns a running store on the backend's one database, so a test can restart a store or open
+several at once. Closing the backend closes all of them.
 """
 
 import asyncio
@@ -10,33 +10,33 @@ import dataclasses
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from federation.store.interface import Body, Event, Store
-from federation.store.memory import MemoryStore
-from federation.store.options import StoreOptions
-from federation.store.sql import SQLStore
+from federation.apiserver.store.interface import Body, Event, Store
+from federation.apiserver.store.memory import MemoryStore
+from federation.apiserver.store.options import StoreOptions
+from federation.apiserver.store.sql import SQLStore
 
 QUICK = StoreOptions(tail_interval_s=0.2, progress_interval_s=0.05)
 
 
 def a_body(text: str = "") -> Body:
-    """Return a value that carries its own revision: {"rv":"7","text":"…"}."""
+    """Return a value that contains its own revision: {"rv":"7","text":"…"}."""
     return Body(b'{"rv":"', b'","text":"' + text.encode() + b'"}')
 
 
 def a_value(revision: int, text: str = "") -> bytes:
-    """Return what `a_body(text)` is stored as."""
+    """Return the stored bytes of `a_body(text)`."""
     return b'{"rv":"%d","text":"%b"}' % (revision, text.encode())
 
 
 async def eventually(is_so: Callable[[], bool]) -> None:
     """Return once `is_so`; TimeoutError after 10 s."""
     async with asyncio.timeout(10):
-        while not is_so():  # noqa: ASYNC110  # what is waited for happens in another process or thread
+        while not is_so():  # noqa: ASYNC110  # the awaited change happens in another process or thread
             await asyncio.sleep(0.001)
 
 
 class StoreBackend:
-    """One database, or one memory, and the stores that are open on it."""
+    """One database, or memory, and the open stores on it."""
 
     def __init__(self, name: str, url: str = "") -> None:
         self.name = name
@@ -57,7 +57,7 @@ class StoreBackend:
         return store
 
     async def stop(self, store: Store) -> None:
-        """Stop one store as a process that ends in order does."""
+        """Stop one store like an orderly exit of its process."""
         _, running = self._open.pop(id(store))
         running.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -70,7 +70,7 @@ class StoreBackend:
 
 
 class Recorder:
-    """Reads a watch in the background and keeps what it yields."""
+    """Reads a watch in the background and records its events."""
 
     def __init__(self, store: Store, prefix: str = "", since: int = 0) -> None:
         self.events: list[Event] = []
@@ -80,7 +80,7 @@ class Recorder:
         self._task = asyncio.create_task(self._read(store, prefix, since))
 
     async def wait_for(self, revision: int) -> list[Event]:
-        """Return all events once the watch has got to `revision`."""
+        """Return all events once the watch has reached `revision`."""
         async with asyncio.timeout(20), self._moved:
             await self._moved.wait_for(lambda: self.revision >= revision or self.error is not None)
         if self.error is not None:
@@ -104,7 +104,7 @@ class Recorder:
                 self.events += batch
                 self.revision = batch.revision
                 await self._tell()
-        except Exception as error:  # noqa: BLE001  # whatever ends the watch is what the test asks for
+        except Exception as error:  # noqa: BLE001  # the test inspects any error that ends the watch
             self.error = error
             await self._tell()
 
@@ -115,7 +115,7 @@ class Recorder:
 
 @contextlib.asynccontextmanager
 async def recording(store: Store, prefix: str = "", since: int = 0) -> AsyncIterator[Recorder]:
-    """Give a Recorder and stop it at the end."""
+    """Yield a running Recorder."""
     recorder = Recorder(store, prefix, since)
     try:
         yield recorder

@@ -1,4 +1,4 @@
-"""Access to the neutral behaviour vectors that live beside the checkout.
+"""Access to the behaviour vectors beside the checkout.
 
 `load("planner_random")` gives the cases of `vectors/planner_random.json`. The folder is `../shared/vectors` seen from the
 repository, or what FEDERATION_VECTORS names; when it is missing the whole test module is skipped and says so.

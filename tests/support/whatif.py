@@ -1,4 +1,4 @@
-"""Small worlds for `scheduling/whatif`: clusters, a policy and Deployments, settled as the controllers would settle them."""
+"""Objects for `scheduling/whatif`: clusters, a policy and Deployments in the state that the controllers produce."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,18 +11,17 @@ from federation.api.resources import (
     FEDERATED_TYPE_CONFIGS,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
-    Object,
-    Resource,
 )
-from federation.planning import federation
-from federation.planning.overrides.bindings import idle_controllers
+from federation.apimachinery.resources import Object, Resource
+from federation.planning.federatedobject import builder
+from federation.planning.overrides.policymatching import idle_controllers
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW
 from federation.scheduling.framework.types import Exchange
 from federation.scheduling.whatif.compute import compute
-from federation.scheduling.whatif.result import Plan
-from federation.scheduling.whatif.walk import walk
-from federation.scheduling.whatif.world import Change, Facts, World
+from federation.scheduling.whatif.pipelinerun import run_pipeline
+from federation.scheduling.whatif.planresult import Plan
+from federation.scheduling.whatif.state import CompiledState, ObjectChange, ObjectSet
 
 PLUGINS = load_plugins()
 DEPLOYMENT: FederatedType = next(t for t in map(from_config, default_type_configs()) if t.name == "deployments.apps")
@@ -50,7 +49,7 @@ def a_cluster(name: str, **labels: str) -> Object:
 
 
 def a_source(name: str, replicas: int = 6, generation: int = 1, **annotations: str) -> Object:
-    """Return a Deployment as the API server stores it; one replica asks for half a core."""
+    """Return a Deployment as the API server stores it; one replica requests half a core."""
     container = {"name": "web", "image": "nginx", "resources": {"requests": {"cpu": "500m"}}}
     metadata = {"name": name, "namespace": "default", "uid": name, "generation": generation, "annotations": annotations}
     return {
@@ -66,29 +65,29 @@ def a_world(
     policies: Iterable[Object] = (),
     overrides: Iterable[Object] = (),
     sources: Iterable[Object] = (),
-) -> World:
-    """Return the world in which the controllers have done their work."""
+) -> ObjectSet:
+    """Return the objects after the controllers have processed them."""
     kinds: dict[Resource, list[Object]] = {
         FEDERATED_CLUSTERS: list(clusters),
         FEDERATED_TYPE_CONFIGS: default_type_configs(),
         PROPAGATION_POLICIES: list(policies),
         OVERRIDE_POLICIES: list(overrides),
     }
-    world = World(kinds)
-    facts = Facts(world, world, PLUGINS)
-    made = [federation.build(s, DEPLOYMENT, idle=idle_controllers(facts.bindings, s)) for s in sources]
+    world = ObjectSet(kinds)
+    state = CompiledState(world, world, PLUGINS)
+    made = [builder.build(s, DEPLOYMENT, idle=idle_controllers(state.bindings, s)) for s in sources]
     for obj in made:
         obj["metadata"] |= {"resourceVersion": "1", "generation": 1, "uid": f"uid-{obj['metadata']['name']}"}
-    return World({**kinds, FEDERATED_OBJECTS: [settled(obj, facts) for obj in made]})
+    return ObjectSet({**kinds, FEDERATED_OBJECTS: [settled(obj, state) for obj in made]})
 
 
-def settled(fed_object: Mapping[str, Any], facts: Facts) -> Object:
+def settled(federated: Mapping[str, Any], state: CompiledState) -> Object:
     """Return the federated object at the end of its pipeline."""
-    return dict(run_to_end(walk(fed_object, DEPLOYMENT, facts, now=NOW)).fed_object)
+    return dict(run_to_end(run_pipeline(federated, DEPLOYMENT, state, now=NOW)).federated)
 
 
 def run_to_end(exchange: Exchange[Any]) -> Any:
-    """Return the result of an exchange that asks nobody."""
+    """Return the result of an exchange without requests."""
     try:
         requests = next(exchange)
     except StopIteration as stop:
@@ -96,14 +95,14 @@ def run_to_end(exchange: Exchange[Any]) -> Any:
     raise AssertionError(f"it asks: {requests}")
 
 
-def plan(world: World, *changes: Change, **options: Any) -> Plan:
-    """Return what comes of the changes."""
+def plan(world: ObjectSet, *changes: ObjectChange, **options: Any) -> Plan:
+    """Return the plan for the changes."""
     result: Plan = run_to_end(compute(world, changes, PLUGINS, now=NOW, **options))
     return result
 
 
-def change(world: World, resource: Resource, after: Object) -> Change:
-    """Return the change that creates or replaces an object of the world."""
+def change(world: ObjectSet, resource: Resource, after: Object) -> ObjectChange:
+    """Return the change that creates or replaces an object."""
     metadata = after["metadata"]
     namespace, name = metadata.get("namespace", ""), metadata["name"]
-    return Change(resource, namespace, name, world.get(resource, namespace, name), after)
+    return ObjectChange(resource, namespace, name, world.get(resource, namespace, name), after)

@@ -18,40 +18,34 @@ from typing import Any, TypeVar
 
 from prometheus_client import REGISTRY
 
-from federation.api import conditions, names
+from federation.api import names
 from federation.api.crds import crd_manifests
-from federation.api.resources import (
-    DEPLOYMENTS,
-    EVENTS,
-    FEDERATED_CLUSTERS,
-    FEDERATED_OBJECTS,
-    SECRETS,
-    Object,
-    Resource,
-)
-from federation.assembly import Wiring, ensure_types
-from federation.base.clock import ManualClock
-from federation.base.errors import AlreadyExists, NotFound
-from federation.client.connection import Connection
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.entropy import SeededEntropy
+from federation.apimachinery.errors import AlreadyExists, NotFound
+from federation.apimachinery.resources import DEPLOYMENTS, EVENTS, SECRETS, Object, Resource
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.memory import MemoryStore
+from federation.assembly import HOST_REGISTRY, Wiring, ensure_types
+from federation.client.client import Client, PatchType, Request, Transport, Watch
 from federation.client.guard import GuardOptions
-from federation.client.local import LocalClient
+from federation.client.local import LocalClient, LocalTransport
 from federation.client.pool import ClusterPool, PoolOptions
-from federation.client.protocol import Client, PatchType, WatchBatch
-from federation.client.services import Poster
-from federation.controllers.federate import controller as federate
-from federation.planning.naming import federated_object_name
-from federation.registry.entropy import SeededEntropy
-from federation.registry.registry import Registry
+from federation.client.retryingwebhookclient import WebhookTransport
+from federation.controllers.federate.controller import first_finalizers
+from federation.planning.federatedobject.naming import federated_object_name
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.settings import Settings
 from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.workloads import Workloads
-from federation.store.journal import MemoryJournal
-from federation.store.memory import MemoryStore
 from tests.support.member_world import Line
+from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")
-Service = Callable[[ManualClock], Poster]
+Service = Callable[[ManualClock], WebhookTransport]
 """Makes the network to HTTP plugins, on the world's clock."""
 NAMES = ("east", "north", "west")
 _PATIENCE_S = 180.0
@@ -71,10 +65,10 @@ class MemberLine(Line):
         """Whether writes that hang take effect when the line is mended, also when their caller has given up."""
         self._late: set[asyncio.Task[Object]] = set()
 
-    async def patch(self, resource: Resource, name: str, body: Any, **options: Any) -> Object:
-        if self.mode != "hang" or not self.is_late:
-            return await super().patch(resource, name, body, **options)
-        doing = asyncio.create_task(self._patch_when_mended(resource, name, body, options))
+    async def request(self, request: Request) -> Object:
+        if request.verb not in ("patch", "apply") or self.mode != "hang" or not self.is_late:
+            return await super().request(request)
+        doing = asyncio.create_task(self._patch_when_mended(request))
         self._late.add(doing)
         doing.add_done_callback(self._forget)
         return await asyncio.shield(doing)
@@ -82,15 +76,15 @@ class MemberLine(Line):
     def _forget(self, done: asyncio.Task[Object]) -> None:
         self._late.discard(done)
         if not done.cancelled():
-            done.exception()  # often there is nobody left who would hear of it
+            done.exception()  # the caller may have been cancelled; retrieve the error to avoid a warning
 
-    async def _patch_when_mended(self, resource: Resource, name: str, body: Any, options: dict[str, Any]) -> Object:
-        self.calls.append(("patch", resource.plural, name))
+    async def _patch_when_mended(self, request: Request) -> Object:
+        self.calls.append(("patch", request.resource.plural, request.name))
         await self._mended.wait()
-        return await LocalClient.patch(self, resource, name, body, **options)
+        return await LocalTransport.request(self, request)
 
     async def _pass(self, verb: str, what: str, name: str, timeout_s: float = 10.0) -> None:
-        if verb == "raw":  # health is asked beside the limit of calls
+        if verb == "raw":  # health checks do not count against the limit of calls
             await super()._pass(verb, what, name, timeout_s)
             return
         self.in_flight += 1
@@ -100,9 +94,9 @@ class MemberLine(Line):
         finally:
             self.in_flight -= 1
 
-    async def watch(self, resource: Resource, namespace: str = "", **options: Any) -> AsyncIterator[WatchBatch]:
-        await self._pass("watch", resource.plural, "")
-        async for batch in super().watch(resource, namespace, **options):
+    async def stream(self, request: Request) -> Watch:
+        await self._pass("watch", request.resource.plural, "")
+        async for batch in super().stream(request):
             await self._pass_on()
             yield batch
 
@@ -135,7 +129,7 @@ class Member:
         return await find(self.admin, resource, name, namespace)
 
     async def replicas(self, name: str) -> int | None:
-        """Return how many replicas the member is told to run, None when it has no such Deployment."""
+        """Return the desired replicas of the Deployment in the member, None without it."""
         deployment = await self.find(DEPLOYMENTS, name)
         return deployment["spec"]["replicas"] if deployment is not None else None
 
@@ -167,7 +161,7 @@ class World:
         self.seed = seed
         self.clock = ManualClock()
         self.store = MemoryStore(clock=self.clock)
-        self.registry = Registry(self.store, clock=self.clock, entropy=SeededEntropy(seed))
+        self.registry = Registry(self.store, clock=self.clock, options=HOST_REGISTRY, entropy=SeededEntropy(seed))
         self.user = LocalClient(self.registry, user_agent="kubectl")
         self.members: dict[str, Member] = {}
         self.journal = MemoryJournal()
@@ -175,7 +169,7 @@ class World:
         """What a failure prints besides the state."""
         self.in_flight_max = in_flight_max
         self._plugins = plugins
-        self._poster = None if service is None else service(self.clock)
+        self._webhook_transport = None if service is None else service(self.clock)
         self._has_workloads = has_workloads
         self._background: list[asyncio.Task[None]] = []
         self._running: list[asyncio.Task[None]] = []
@@ -191,11 +185,19 @@ class World:
         )
         client = LocalClient(self.registry, user_agent="federation")
         settings = Settings(Path("unused"))
-        plane = Wiring(client, pool, self.journal, settings, self.clock, plugins=self._plugins, poster=self._poster)
-        self.registry.hold_with(federate.first_finalizers(plane.types))
+        plane = Wiring(
+            client,
+            pool,
+            self.journal,
+            settings,
+            self.clock,
+            plugins=self._plugins,
+            webhook_transport=self._webhook_transport,
+        )
+        self.registry.set_creation_finalizers(first_finalizers(plane.types), manager="federation")
         return plane
 
-    def _connect(self, connection: Connection) -> Client:
+    def _connect(self, connection: Connection) -> Transport:
         return self.members[connection.server.removeprefix("https://")].line
 
     # -- life
@@ -296,7 +298,7 @@ class World:
         return conditions.find(status.get("conditions"), type_) or {}
 
     async def replicas(self, name: str) -> dict[str, int]:
-        """Return the replicas that each member is told to run, of those that have the Deployment."""
+        """Return the desired replicas of the Deployment by member that has it."""
         found = {member.name: await member.replicas(name) for member in self.members.values()}
         return {cluster: count for cluster, count in found.items() if count is not None}
 
@@ -333,7 +335,7 @@ class World:
             await self.clock.advance(0.05)
 
     async def until_replicas(self, name: str, expected: Mapping[str, int]) -> None:
-        """Wait until the members are told to run just this."""
+        """Wait until the desired replicas in the members are exactly these."""
         await self.until_equal(lambda: self.replicas(name), dict(expected))
 
     async def until_available(self, name: str, count: int) -> None:
@@ -372,7 +374,7 @@ class World:
         quiet_s, revisions = 0.0, await self.revisions()
         deadline_s = self.clock.monotonic() + _PATIENCE_S
         while quiet_s < _QUIET_S:
-            assert self.clock.monotonic() < deadline_s, "it never comes to rest"
+            assert self.clock.monotonic() < deadline_s, "it does not converge"
             await self.pass_time(0.2)
             before, revisions = revisions, await self.revisions()
             quiet_s = quiet_s + 0.2 if before == revisions else 0.0

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from federation.api.resources import Resource
+from federation.apimachinery.resources import Resource
 
 Int64 = Annotated[int, Field(json_schema_extra={"format": "int64"})]
 Int32 = Annotated[int, Field(json_schema_extra={"format": "int32"})]

@@ -1,4 +1,4 @@
-"""CollectedStatus and ClusterCollectedStatus: fields of the member objects, by cluster (spec §1.8)."""
+"""CollectedStatus and ClusterCollectedStatus: fields of the member objects, by cluster (docs/reference/kinds.md)."""
 
 from typing import ClassVar
 

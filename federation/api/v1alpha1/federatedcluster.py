@@ -1,4 +1,4 @@
-"""FederatedCluster: a member cluster, how to reach it and how it is doing (spec §1.1)."""
+"""FederatedCluster: a member cluster, how to reach it and how it is doing (docs/reference/kinds.md)."""
 
 from typing import Annotated, ClassVar
 
@@ -134,6 +134,9 @@ class FederatedClusterStatus(Model):
 
     api_resource_types: list[APIResource] | None = None
     """The kinds that the member serves."""
+    cluster_uid: str | None = None
+    """The uid of the member's namespace kube-system when it joined. A server with another uid is not used. An extension
+    of this project."""
     conditions: Annotated[
         list[ClusterCondition] | None,
         Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),

@@ -1,4 +1,4 @@
-"""FederatedObject and ClusterFederatedObject: a source object on its way to its clusters (spec §1.2)."""
+"""FederatedObject and ClusterFederatedObject: a source object on its way to its clusters (docs/reference/kinds.md)."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""FederatedTypeConfig: a kind of source objects, and what is done with them (spec §1.7)."""
+"""FederatedTypeConfig: a kind of source objects, and what is done with them (docs/reference/kinds.md)."""
 
 from typing import ClassVar
 

@@ -1,12 +1,15 @@
-"""ServiceExport and ServiceImport of multicluster.x-k8s.io/v1alpha1: a Service across clusters (spec §1.8)."""
+"""ServiceExport and ServiceImport of multicluster.x-k8s.io/v1alpha1: a Service across clusters.
+
+Reference: docs/reference/kinds.md.
+"""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from federation.api.resources import Resource
 from federation.api.v1alpha1.base import Column, DateTime, Definition, Int32, Kind, Model, NonNegative
+from federation.apimachinery.resources import Resource
 
 _GROUP = "multicluster.x-k8s.io"
 SERVICE_EXPORTS = Resource(_GROUP, "v1alpha1", "ServiceExport", "serviceexports")

@@ -1,4 +1,7 @@
-"""OverridePolicy and ClusterOverridePolicy: what is different in which cluster (spec §1.4, §8)."""
+"""OverridePolicy and ClusterOverridePolicy: what is different in which cluster.
+
+Reference: docs/reference/kinds.md and docs/reference/overrides.md.
+"""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar

@@ -1,4 +1,4 @@
-"""PropagatedVersion and ClusterPropagatedVersion: what was last written to which cluster (spec §1.8)."""
+"""PropagatedVersion and ClusterPropagatedVersion: what was last written to which cluster (docs/reference/kinds.md)."""
 
 from typing import ClassVar
 

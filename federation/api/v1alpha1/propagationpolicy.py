@@ -1,7 +1,9 @@
-"""PropagationPolicy and ClusterPropagationPolicy: where objects go, and how replicas are divided (spec §1.3).
+"""PropagationPolicy and ClusterPropagationPolicy: where objects go, and how replicas are divided.
 
 Every field is served by one built-in scheduler plugin. Fields that are ours and not KubeAdmiral's say so: they are
 optional, and a manifest without them keeps its meaning.
+
+Reference: docs/reference/kinds.md.
 """
 
 from enum import StrEnum

@@ -1,4 +1,7 @@
-"""SchedulerPluginWebhookConfiguration: a scheduler plugin that is reached over HTTP (spec §1.6, §6.7)."""
+"""SchedulerPluginWebhookConfiguration: a scheduler plugin that is reached over HTTP.
+
+Reference: docs/reference/kinds.md and docs/reference/webhook-plugins.md.
+"""
 
 from enum import StrEnum
 from typing import Annotated, ClassVar

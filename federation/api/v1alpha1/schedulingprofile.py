@@ -1,4 +1,4 @@
-"""SchedulingProfile: which scheduler plugins run (spec §1.5)."""
+"""SchedulingProfile: which scheduler plugins run (docs/reference/kinds.md)."""
 
 from enum import StrEnum
 from typing import ClassVar

@@ -1,6 +1,7 @@
-"""`fedctl plan` and `fedctl apply-plan`: read the world and the wishes, compute, print, keep, check, apply.
+"""`fedctl plan` and `fedctl apply-plan`: compute what a change would do, print it, save it, verify it and apply it.
 
-`command.py` is the way through; `manifests.py` and `wishes.py` read what is asked for, `edits.py` sends it (as a dry
-run or for real), `reading.py` reads the world, `show.py` prints, `planfile.py` is what a plan file holds and whether it
-still does. What would happen is decided in `scheduling/whatif`.
+`command.py` has the steps in order. `manifests.py` and `requestedchanges.py` read the command line, `inventory.py`
+reads the federation's objects, `edits.py` sends writes (as a dry run or for real), `output.py` prints, and
+`planfile.py` defines the plan file and checks whether a plan is still valid. The result is computed in
+`scheduling/whatif`.
 """

@@ -1,30 +1,42 @@
-"""Kinds by the names that users write, from the API server's discovery: `apps/v1` and `Deployment`, or `deploy`."""
+"""Resolve the names that users write for kinds (`apps/v1` and `Deployment`, or `deploy`) by API discovery."""
 
 from typing import Any
 
 import orjson
 
-from federation.api.resources import CORE_GROUP, Resource
-from federation.base.errors import ConfigurationError
-from federation.client.protocol import Client
+from federation.api.resources import CORE_GROUP
+from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.resources import Resource
+from federation.client.client import Client
 
 
-class Kinds:
-    """What the server serves; each group is asked for once."""
+def split_target(target: str, origin: str) -> tuple[str, str]:
+    """Return the parts of KIND/NAME; ConfigurationError begins with `origin` when the target has another form."""
+    kind, separator, name = target.partition("/")
+    if not separator or not kind or not name or "/" in name:
+        raise ConfigurationError(f"{origin}: write KIND/NAME, for example deployment/nginx")
+    return kind, name
+
+
+class ServedKinds:
+    """The kinds that the server serves; each group version is fetched once."""
 
     def __init__(self, host: Client) -> None:
         self._host = host
         self._listed: dict[str, list[tuple[Resource, set[str]]]] = {}
 
     async def of(self, api_version: str, kind: str) -> Resource | None:
-        """Return the resource of exactly this kind, None when it is not served."""
+        """Return the resource of this API version and kind, None when it is not served."""
         for resource, _ in await self._served(api_version):
             if resource.kind == kind:
                 return resource
         return None
 
     async def named(self, text: str) -> Resource:
-        """Return the resource of a kind, plural, singular or short name, with or without group; ConfigurationError."""
+        """Return the resource of a kind, plural, singular or short name, with or without group.
+
+        ConfigurationError when the server does not serve it.
+        """
         wanted, _, group_wanted = text.lower().partition(".")
         for api_version in await self._versions():
             group = api_version.rpartition("/")[0]
@@ -33,9 +45,10 @@ class Kinds:
             for resource, known in await self._served(api_version):
                 if wanted in known:
                     return resource
-        raise ConfigurationError(f"{text!r} is no kind that the server knows; `kubectl api-resources` lists them")
+        raise ConfigurationError(f"the server has no kind {text!r}; `kubectl api-resources` lists the kinds it has")
 
     async def _versions(self) -> list[str]:
+        """Return the preferred API versions; a short name of a usual kind is found in the first few of them."""
         groups = (await self._get("/apis") or {}).get("groups") or ()
         preferred = [str(group["preferredVersion"]["groupVersion"]) for group in groups]
         ours = [version for version in preferred if version.startswith(f"{CORE_GROUP}/")]

@@ -1,6 +1,6 @@
-"""Manifests from files, directories and standard input, each with the place that it comes from.
+"""Read manifests from files, directories and standard input, and record the origin of each.
 
-YAML with several documents, JSON, and kinds that end in List are taken as kubectl takes them. Every error names the
+YAML with several documents, JSON, and kinds that end in List are read as kubectl reads them. Every error names the
 file, the document and the field.
 """
 
@@ -12,12 +12,12 @@ from typing import Any
 
 import yaml
 
-from federation.api.resources import Object
-from federation.base.errors import ConfigurationError
+from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.resources import Object
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _BYTES_MAX = 64 << 20
-"""Of one file or of standard input."""
+"""Limit for one file and for standard input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ class Document:
 
 
 def read_manifests(paths: Iterable[str]) -> list[Document]:
-    """Return the manifests of the files, directories (not below them) and `-`; ConfigurationError."""
+    """Return the manifests of files, directories (not recursive) and `-`; ConfigurationError names what is wrong."""
     documents: list[Document] = []
-    for name, text in _texts(paths):
+    for name, text in _read_sources(paths):
         documents += _parse(name, text)
     return documents
 
 
-def _texts(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+def _read_sources(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
     for given in paths:
         if given == "-":
             yield "standard input", sys.stdin.read(_BYTES_MAX)
@@ -62,10 +62,10 @@ def _parse(name: str, text: str) -> Iterator[Document]:
     try:
         loaded = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     except yaml.YAMLError as error:
-        said = " ".join(str(error).replace('in "<unicode string>",', "in").split())
-        raise ConfigurationError(f"{name}: {said}") from error
+        message = " ".join(str(error).replace('in "<unicode string>",', "in").split())
+        raise ConfigurationError(f"{name}: {message}") from error
     if all(value is None for value in loaded):
-        raise ConfigurationError(f"{name}: there is no manifest in it")
+        raise ConfigurationError(f"{name}: contains no manifest")
     for number, value in enumerate(loaded, 1):
         if value is None:
             continue
@@ -76,21 +76,21 @@ def _parse(name: str, text: str) -> Iterator[Document]:
 def _flattened(origin: str, value: Any) -> Iterator[Document]:
     if not isinstance(value, dict):
         raise ConfigurationError(f"{origin}: a manifest is a mapping, not a {type(value).__name__}")
-    kind = _text(origin, value, "kind")
+    kind = _required_string(origin, value, "kind")
     if kind.endswith("List") and isinstance(value.get("items"), list):
         for number, item in enumerate(value["items"], 1):
             yield from _flattened(f"{origin}, item {number}", item)
         return
-    _text(origin, value, "apiVersion")
+    _required_string(origin, value, "apiVersion")
     metadata = value.get("metadata")
     if not isinstance(metadata, dict):
         raise ConfigurationError(f"{origin}: metadata: Required value")
-    _text(origin, metadata, "name", "metadata.")
+    _required_string(origin, metadata, "name", "metadata.")
     yield Document(origin, value)
 
 
-def _text(origin: str, value: Any, field: str, prefix: str = "") -> str:
+def _required_string(origin: str, value: Any, field: str, prefix: str = "") -> str:
     found = value.get(field)
     if not isinstance(found, str) or not found:
-        raise ConfigurationError(f"{origin}: {prefix}{field}: Required value: a text")
+        raise ConfigurationError(f"{origin}: {prefix}{field}: Required value: a string")
     return found

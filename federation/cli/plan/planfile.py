@@ -1,8 +1,9 @@
-"""A plan as a file: what to write, what it was based on, and what has to come of it; and whether that still holds.
+"""The plan file: the writes, the objects that the plan was computed from, and the expected result. Checks its validity.
 
-Every object that the decisions depended on is kept with uid and a digest of what of it matters: heartbeats and statuses
-do not, so that a plan stays good while the world only breathes. Free resources are not compared: before anything is
-applied the plan is computed again, and its result has to be the same. Everything here is pure but reading the file.
+Each object that the decisions depend on is recorded with its uid and a digest of its relevant fields. Heartbeats and
+statuses are not part of the digest, or every plan would expire within seconds. Free resources are not compared either:
+before a plan is applied it is computed again, and the result must be the same. Everything here is pure except reading
+and writing the file.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,27 +19,27 @@ from federation.api.resources import (
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
     FEDERATED_TYPE_CONFIGS,
-    Object,
-    Resource,
 )
-from federation.base.errors import ConfigurationError
-from federation.cli.plan.edits import Edit, edit_from_json, resource_from_json, resource_to_json
-from federation.planning.memberobject import content_hash
+from federation.apimachinery import wellknown
+from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.resources import Object, Resource
+from federation.cli.plan.edits import Edit, describe_object, edit_from_json, resource_from_json, resource_to_json
+from federation.planning.rendering.memberobject import content_hash
 from federation.scheduling.snapshot import to_cluster
-from federation.scheduling.whatif.result import ObjectPlan, Plan
-from federation.scheduling.whatif.world import Change, World
+from federation.scheduling.whatif.planresult import ObjectPlan, Plan
+from federation.scheduling.whatif.state import ObjectChange, ObjectSet
 
 _KIND, _VERSION = "FederationPlan", 1
-_NOT_COMPARED = frozenset((names.DEPARTED_CLUSTERS, names.LAST_APPLIED_CONFIGURATION))
+_NOT_COMPARED = frozenset((names.DEPARTED_CLUSTERS, wellknown.LAST_APPLIED_CONFIGURATION))
 
 
-Finder = Callable[[Resource, str, str], "Mapping[str, Any] | None"]
-"""Returns an object by kind, namespace and name."""
+Getter = Callable[[Resource, str, str], "Mapping[str, Any] | None"]
+"""Returns an object by resource, namespace and name; None when it does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """One object as it was: `uid` and `digest` are "" for one that did not exist."""
+class ObservedObject:
+    """An object that the plan depends on, when the plan was made; `uid` and `digest` are "" if it did not exist."""
 
     resource: Resource
     namespace: str
@@ -52,8 +53,8 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
-    """One object as it has to be: cluster → replicas and digest of the manifest."""
+class ExpectedObject:
+    """An object that the plan changes, with its replicas and manifest digest per cluster afterwards."""
 
     resource: Resource
     namespace: str
@@ -62,24 +63,23 @@ class Expected:
     clusters: Mapping[str, tuple[int | None, str]]
 
     def __str__(self) -> str:
-        where = f" in {self.namespace}" if self.namespace else ""
-        return f"{self.resource.kind.lower()}/{self.name}{where}"
+        return describe_object(self.resource, self.namespace, self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """What a plan file holds."""
+    """The content of a plan file; `hypothetical` are the options that prevent it from being applied."""
 
     edits: Sequence[Edit]
-    thoughts: Sequence[str]
-    seen: Sequence[Seen]
-    expected: Sequence[Expected]
+    hypothetical: Sequence[str]
+    observed: Sequence[ObservedObject]
+    expected: Sequence[ExpectedObject]
 
 
 def to_plan_file(
-    plan: Plan, world: World, edits: Sequence[Edit], changes: Iterable[Change], thoughts: Sequence[str]
+    plan: Plan, world: ObjectSet, edits: Sequence[Edit], changes: Iterable[ObjectChange], hypothetical: Sequence[str]
 ) -> PlanFile:
-    """Return what is to be kept of a plan."""
+    """Return the content of the plan's file."""
     keys: dict[tuple[Resource, str, str], Object | None] = {}
     for change in changes:
         keys[change.resource, change.namespace, change.name] = change.before
@@ -89,14 +89,14 @@ def to_plan_file(
     for planned in plan.changed:
         for resource, namespace, name in (*planned.based_on, _federated_key(planned)):
             keys.setdefault((resource, namespace, name), world.get(resource, namespace, name))
-    seen = [_see(*key, obj) for key, obj in keys.items()]
-    return PlanFile(edits, thoughts, seen, to_expected(plan))
+    observed = [_observe(*key, obj) for key, obj in keys.items()]
+    return PlanFile(edits, hypothetical, observed, expected_objects(plan))
 
 
-def to_expected(plan: Plan) -> list[Expected]:
-    """Return what the plan says will be, of every object that changes."""
+def expected_objects(plan: Plan) -> list[ExpectedObject]:
+    """Return the expected result for every object that the plan changes."""
     return [
-        Expected(
+        ExpectedObject(
             obj.resource,
             obj.namespace,
             obj.name,
@@ -115,22 +115,22 @@ def _federated_key(obj: ObjectPlan) -> tuple[Resource, str, str]:
     )
 
 
-def _see(resource: Resource, namespace: str, name: str, obj: Mapping[str, Any] | None) -> Seen:
+def _observe(resource: Resource, namespace: str, name: str, obj: Mapping[str, Any] | None) -> ObservedObject:
     if obj is None:
-        return Seen(resource, namespace, name, "", "")
-    return Seen(resource, namespace, name, str(obj["metadata"].get("uid", "")), _digest(resource, obj))
+        return ObservedObject(resource, namespace, name, "", "")
+    return ObservedObject(resource, namespace, name, str(obj["metadata"].get("uid", "")), _digest(resource, obj))
 
 
 def _digest(resource: Resource, obj: Mapping[str, Any]) -> str:
-    """Return a digest of what of the object matters for decisions."""
+    """Return a digest of the fields that decisions depend on."""
     metadata = obj["metadata"]
     if resource == FEDERATED_CLUSTERS:
-        seen = to_cluster(obj)
+        cluster = to_cluster(obj)
         content: dict[str, Any] = {
-            "labels": seen.labels,
-            "taints": sorted(map(list, seen.taints)),
-            "types": sorted(map(list, seen.api_types)),
-            "state": [seen.is_joined, seen.is_ready, seen.is_terminating],
+            "labels": cluster.labels,
+            "taints": sorted(map(list, cluster.taints)),
+            "types": sorted(map(list, cluster.api_types)),
+            "state": [cluster.is_joined, cluster.is_ready, cluster.is_terminating],
         }
         return content_hash(content)
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k not in _NOT_COMPARED}
@@ -144,45 +144,46 @@ def _digest(resource: Resource, obj: Mapping[str, Any]) -> str:
     )
 
 
-def differences(held: PlanFile, find: Finder, world: World, plan: Plan) -> list[str]:
-    """Return one line per thing that is not any more as the plan saw it, [] when it still holds.
+def differences(saved: PlanFile, get: Getter, world: ObjectSet, plan: Plan) -> list[str]:
+    """Return one line per difference from the saved plan, [] when it is still valid.
 
-    `find` returns an object as it is now, `plan` is what the same edits come to now.
+    `get` returns an object's present state; `plan` is the result of the same edits computed now.
     """
     lines = []
-    for seen in held.seen:
-        found = _see(seen.resource, seen.namespace, seen.name, find(seen.resource, seen.namespace, seen.name))
-        if found == seen:
+    for observed in saved.observed:
+        key = (observed.resource, observed.namespace, observed.name)
+        found = _observe(*key, get(*key))
+        if found == observed:
             continue
         if not found.digest:
-            lines.append(f"{seen} is gone")
-        elif not seen.digest:
-            lines.append(f"{seen} exists now")
+            lines.append(f"{observed} was deleted")
+        elif not observed.digest:
+            lines.append(f"{observed} exists now")
         else:
-            replaced = found.uid != seen.uid
-            lines.append(f"{seen} is another one of the same name" if replaced else f"{seen} has changed")
-    known = {seen.name for seen in held.seen if seen.resource == FEDERATED_CLUSTERS}
-    come = sorted(str(c["metadata"]["name"]) for c in world.list(FEDERATED_CLUSTERS))
-    lines += [f"FederatedCluster {name} has come" for name in come if name not in known]
-    now = {(e.resource, e.namespace, e.name): e for e in to_expected(plan)}
-    lines += _result_differences(now, held.expected)
-    planned = {(e.resource, e.namespace, e.name) for e in held.expected}
-    return lines + [f"{expected} would change, too" for key, expected in now.items() if key not in planned]
+            replaced = found.uid != observed.uid
+            lines.append(f"{observed} was deleted and recreated" if replaced else f"{observed} has changed")
+    known = {observed.name for observed in saved.observed if observed.resource == FEDERATED_CLUSTERS}
+    clusters = sorted(str(c["metadata"]["name"]) for c in world.list(FEDERATED_CLUSTERS))
+    lines += [f"FederatedCluster {name} was added" for name in clusters if name not in known]
+    now = {(e.resource, e.namespace, e.name): e for e in expected_objects(plan)}
+    lines += _result_differences(now, saved.expected)
+    planned = {(e.resource, e.namespace, e.name) for e in saved.expected}
+    return lines + [f"{expected} would change too" for key, expected in now.items() if key not in planned]
 
 
-def _result_differences(now: Mapping[tuple[Any, ...], Expected], held: Iterable[Expected]) -> list[str]:
+def _result_differences(now: Mapping[tuple[Any, ...], ExpectedObject], saved: Iterable[ExpectedObject]) -> list[str]:
     lines = []
-    for expected in held:
+    for expected in saved:
         found = now.get((expected.resource, expected.namespace, expected.name))
         if found is None:
-            lines.append(f"{expected} would not change any more")
+            lines.append(f"{expected} would no longer change")
         elif found.clusters != expected.clusters:
-            lines.append(f"{expected} would come out otherwise: {describe(expected.clusters, found.clusters)}")
+            lines.append(f"{expected} would have another result: {describe(expected.clusters, found.clusters)}")
     return lines
 
 
 def describe(wanted: Mapping[str, tuple[int | None, str]], found: Mapping[str, tuple[int | None, str]]) -> str:
-    """Return per cluster how what was found differs from what was wanted: `east 4 instead of 6, north missing`."""
+    """Return the difference per cluster: `east 4 instead of 6, north missing`."""
     parts = []
     for cluster in sorted(wanted.keys() | found.keys()):
         one, other = wanted.get(cluster), found.get(cluster)
@@ -199,18 +200,18 @@ def describe(wanted: Mapping[str, tuple[int | None, str]], found: Mapping[str, t
     return ", ".join(parts)
 
 
-def write_plan_file(path: Path, held: PlanFile) -> None:
-    """Write the file; ConfigurationError when that is not possible."""
+def write_plan_file(path: Path, saved: PlanFile) -> None:
+    """Write the file; ConfigurationError when it cannot be written."""
     content = {
         "kind": _KIND,
         "version": _VERSION,
-        "edits": [edit.to_json() for edit in held.edits],
-        "hypothetical": list(held.thoughts),
-        "seen": [_seen_to_json(seen) for seen in held.seen],
-        "expected": [_expected_to_json(expected) for expected in held.expected],
+        "edits": [edit.to_json() for edit in saved.edits],
+        "hypothetical": list(saved.hypothetical),
+        "seen": [_observed_to_json(observed) for observed in saved.observed],
+        "expected": [_expected_to_json(expected) for expected in saved.expected],
     }
     try:
-        # Manifests may be Secrets: the file is its owner's only, also when it was there before.
+        # Manifests may contain Secrets, so only the owner may read the file, even one that existed before.
         path.touch(mode=0o600)
         path.chmod(0o600)
         path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
@@ -219,22 +220,22 @@ def write_plan_file(path: Path, held: PlanFile) -> None:
 
 
 def read_plan_file(path: Path) -> PlanFile:
-    """Return a plan file's content; ConfigurationError says why it is none."""
+    """Return a plan file's content; ConfigurationError when it cannot be read or is not a plan file."""
     try:
         content = orjson.loads(path.read_bytes())
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror}") from error
     except orjson.JSONDecodeError as error:
-        raise ConfigurationError(f"{path} is no plan file: {error}") from error
+        raise ConfigurationError(f"{path} is not a plan file: {error}") from error
     if not isinstance(content, dict) or content.get("kind") != _KIND:
-        raise ConfigurationError(f"{path} is no plan file; make one with: fedctl plan … --out {path}")
+        raise ConfigurationError(f"{path} is not a plan file; make one with: fedctl plan … --out {path}")
     if content.get("version") != _VERSION:
-        raise ConfigurationError(f"{path} is of version {content.get('version')}, and this fedctl reads {_VERSION}")
+        raise ConfigurationError(f"{path} has version {content.get('version')}, and this fedctl reads {_VERSION}")
     try:
         return PlanFile(
             [edit_from_json(edit) for edit in content["edits"]],
-            [str(thought) for thought in content["hypothetical"]],
-            [_seen_from_json(seen) for seen in content["seen"]],
+            [str(option) for option in content["hypothetical"]],
+            [_observed_from_json(observed) for observed in content["seen"]],
             [_expected_from_json(expected) for expected in content["expected"]],
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -245,17 +246,17 @@ def _key_to_json(resource: Resource, namespace: str, name: str) -> dict[str, Any
     return {"resource": resource_to_json(resource), "namespace": namespace, "name": name}
 
 
-def _seen_to_json(seen: Seen) -> dict[str, Any]:
-    key = _key_to_json(seen.resource, seen.namespace, seen.name)
-    return {**key, "uid": seen.uid, "digest": seen.digest}
+def _observed_to_json(observed: ObservedObject) -> dict[str, Any]:
+    key = _key_to_json(observed.resource, observed.namespace, observed.name)
+    return {**key, "uid": observed.uid, "digest": observed.digest}
 
 
-def _seen_from_json(value: Mapping[str, Any]) -> Seen:
+def _observed_from_json(value: Mapping[str, Any]) -> ObservedObject:
     resource = resource_from_json(value["resource"])
-    return Seen(resource, value["namespace"], value["name"], value["uid"], value["digest"])
+    return ObservedObject(resource, value["namespace"], value["name"], value["uid"], value["digest"])
 
 
-def _expected_to_json(expected: Expected) -> dict[str, Any]:
+def _expected_to_json(expected: ExpectedObject) -> dict[str, Any]:
     clusters = {
         cluster: {"replicas": replicas, "digest": digest} for cluster, (replicas, digest) in expected.clusters.items()
     }
@@ -263,7 +264,7 @@ def _expected_to_json(expected: Expected) -> dict[str, Any]:
     return {**key, "federatedName": expected.federated_name, "clusters": clusters}
 
 
-def _expected_from_json(value: Mapping[str, Any]) -> Expected:
+def _expected_from_json(value: Mapping[str, Any]) -> ExpectedObject:
     clusters = {cluster: (entry["replicas"], entry["digest"]) for cluster, entry in value["clusters"].items()}
     resource = resource_from_json(value["resource"])
-    return Expected(resource, value["namespace"], value["name"], value["federatedName"], clusters)
+    return ExpectedObject(resource, value["namespace"], value["name"], value["federatedName"], clusters)

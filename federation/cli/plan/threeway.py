@@ -1,8 +1,8 @@
-"""What `kubectl apply` (client-side) would send for a manifest: a three-way patch of last applied, wanted and live.
+"""Compute the three-way patch that client-side `kubectl apply` sends for a manifest. Pure.
 
-An object that kubectl manages in that way carries what was applied last. A field that was there and is not in the
-manifest any more is removed; what others set stays. For built-in kinds it is a strategic merge patch with the merge
-keys of their schemas, for custom ones a merge patch, as kubectl chooses. Pure.
+The last applied manifest is in an annotation of the live object. A field that was in it and is not in the new manifest
+is removed; fields set by others stay. Built-in kinds get a strategic merge patch with the merge keys of their schemas,
+custom resources a merge patch, as in kubectl.
 """
 
 from collections.abc import Mapping
@@ -10,18 +10,18 @@ from typing import Any
 
 import orjson
 
-from federation.api import names
-from federation.api.resources import Object, Resource
-from federation.client.protocol import PatchType
-from federation.registry.schema import builtin
-from federation.registry.schema.model import Schema
+from federation.apimachinery import wellknown
+from federation.apimachinery.resources import Object, Resource
+from federation.apiserver.semantics.schema import builtin
+from federation.apiserver.semantics.schema.model import Schema
+from federation.client.client import PatchType
 
 MANAGER = "kubectl-client-side-apply"
 
 
 def last_applied(live: Mapping[str, Any]) -> Object | None:
-    """Return what kubectl applied last, None when it did not, or what it noted is unreadable."""
-    text = (live["metadata"].get("annotations") or {}).get(names.LAST_APPLIED_CONFIGURATION)
+    """Return the manifest that kubectl applied last, None when the annotation is absent or does not parse."""
+    text = (live["metadata"].get("annotations") or {}).get(wellknown.LAST_APPLIED_CONFIGURATION)
     if not text:
         return None
     try:
@@ -32,55 +32,55 @@ def last_applied(live: Mapping[str, Any]) -> Object | None:
 
 
 def three_way(resource: Resource, last: Mapping[str, Any], manifest: Mapping[str, Any]) -> tuple[PatchType, Object]:
-    """Return the patch and its type; it also notes what is applied now."""
+    """Return the patch and its type; the patch also updates the last-applied annotation."""
     is_builtin = builtin.definition_name(resource.group, resource.version, resource.kind) is not None
     schema = builtin.builtin_schema(resource.group, resource.version, resource.kind) if is_builtin else None
     wanted = {key: value for key, value in manifest.items() if key != "status"}
-    noted = {**wanted, "metadata": _without_note(wanted["metadata"])}
-    text = orjson.dumps(noted, option=orjson.OPT_SORT_KEYS).decode() + "\n"
+    recorded = {**wanted, "metadata": _without_last_applied(wanted["metadata"])}
+    text = orjson.dumps(recorded, option=orjson.OPT_SORT_KEYS).decode() + "\n"
     metadata = wanted["metadata"]
-    annotations = {**(metadata.get("annotations") or {}), names.LAST_APPLIED_CONFIGURATION: text}
+    annotations = {**(metadata.get("annotations") or {}), wellknown.LAST_APPLIED_CONFIGURATION: text}
     wanted["metadata"] = {**metadata, "annotations": annotations}
     patch_type = PatchType.STRATEGIC if is_builtin else PatchType.MERGE
-    return patch_type, _map(schema, {key: value for key, value in last.items() if key != "status"}, wanted)
+    return patch_type, _patch_map(schema, {key: value for key, value in last.items() if key != "status"}, wanted)
 
 
-def _without_note(metadata: Mapping[str, Any]) -> Object:
+def _without_last_applied(metadata: Mapping[str, Any]) -> Object:
     annotations = metadata.get("annotations") or {}
-    kept = {key: value for key, value in annotations.items() if key != names.LAST_APPLIED_CONFIGURATION}
+    kept = {key: value for key, value in annotations.items() if key != wellknown.LAST_APPLIED_CONFIGURATION}
     return {**metadata, "annotations": kept}
 
 
-def _map(schema: Schema | None, last: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:
+def _patch_map(schema: Schema | None, last: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:
     patch: Object = {key: None for key in last if key not in wanted}
     for key, value in wanted.items():
         field = (schema.properties.get(key) or schema.additional) if schema is not None else None
         before = last.get(key)
         if isinstance(value, Mapping):
-            patch[key] = _map(field, before if isinstance(before, Mapping) else {}, value)
+            patch[key] = _patch_map(field, before if isinstance(before, Mapping) else {}, value)
             if field is not None and "retainKeys" in field.patch_strategy:
                 patch[key]["$retainKeys"] = sorted(value)
         elif isinstance(value, list) and field is not None and "merge" in field.patch_strategy:
-            patch |= _list(key, field, before if isinstance(before, list) else [], value)
+            patch |= _patch_list(key, field, before if isinstance(before, list) else [], value)
         else:
             patch[key] = value
     return patch
 
 
-def _list(name: str, field: Schema, last: list[Any], wanted: list[Any]) -> Object:
-    """Return the entries of a patch that make a merged list what is wanted."""
+def _patch_list(name: str, field: Schema, last: list[Any], wanted: list[Any]) -> Object:
+    """Return the patch entries, with strategic merge directives, that turn a merged list into the wanted one."""
     key = field.patch_merge_key
     if not key:
         gone = [value for value in last if value not in wanted]
         return {name: wanted} | ({f"$deleteFromPrimitiveList/{name}": gone} if gone else {})
-    held = {item.get(key): item for item in last if isinstance(item, Mapping)}
-    kept = {item.get(key) for item in wanted if isinstance(item, Mapping)}
+    last_by_key = {item.get(key): item for item in last if isinstance(item, Mapping)}
+    wanted_keys = {item.get(key) for item in wanted if isinstance(item, Mapping)}
     items = []
     for item in wanted:
-        patched = _map(field.items, held.get(item.get(key), {}), item)
+        patched = _patch_map(field.items, last_by_key.get(item.get(key), {}), item)
         if "retainKeys" in field.patch_strategy:
             patched["$retainKeys"] = sorted(item)
         items.append(patched)
-    removed = [{"$patch": "delete", key: value} for value in held if value not in kept]
+    removed = [{"$patch": "delete", key: value} for value in last_by_key if value not in wanted_keys]
     order = [{key: item[key]} for item in wanted if key in item]
     return {name: items + removed, f"$setElementOrder/{name}": order}

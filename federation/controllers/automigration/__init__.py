@@ -1,5 +1,7 @@
-"""The automigration controller: notices replicas that a member cannot schedule, and when it can again (spec §13).
+"""Auto-migration: detects replicas that a member cannot schedule, and members that can schedule them again.
 
-It writes what it believes on the federated object; the scheduler moves the replicas. The arithmetic is in
+It writes capacity estimates to the federated object; the scheduler moves the replicas. The arithmetic is in
 `planning/automigration`, the division in `planning/placement`.
+
+Reference: docs/reference/auto-migration.md.
 """

@@ -1,51 +1,34 @@
-"""Wiring of auto-migration: which events of federated objects, copies, pods and nodes concern which object.
+"""Triggers of auto-migration, and its wiring; the steps are in `reconcile.py`.
 
-Copies and pods concern their own workload. Nodes, and pods of others, concern the workloads that wait for room in that
-member; those are woken together, and not for every pod. Nothing is polled.
+A member object and its pods trigger a reconcile of their own workload. Nodes, and pods of others, trigger the workloads
+that wait for free capacity in that member, together after a delay and not for every pod. Nothing is polled.
 """
 
 import asyncio
 from collections.abc import Iterator
 
-from federation.api import conditions, names
+from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PODS, Object, Resource
-from federation.base.clock import Clock
-from federation.client.protocol import Client
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.ownerreferences import owner_references
+from federation.apimachinery.resources import DEPLOYMENTS, PODS, Object, Resource
 from federation.controllers.automigration.reconcile import MigrationOptions, Reconciler, threshold_of
-from federation.planning.automigration.pods import has_scheduling_changed
-from federation.planning.clusterresources import Collectors, has_ended
-from federation.planning.naming import federated_object_name
+from federation.planning.automigration.podanalysis import has_scheduling_changed
+from federation.planning.clusters.clusterresources import Collectors, has_ended
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.events import Recorder
-from federation.runtime.federatedtypes import FederatedTypes
+from federation.runtime.federatedobjects import FederatedObjects, Triggers
 from federation.runtime.informers import Informers
 from federation.runtime.members import Members
 
 _WORKERS = 4
-_READ = (
-    names.POD_UNSCHEDULABLE_THRESHOLD,
-    names.FAILBACK,
-    names.AUTO_MIGRATION_INFO,
-    names.SCHEDULING_TRIGGERS,
-)
-"""The annotations that decide what is to be done."""
-
-
-def build(
-    client: Client,
-    informers: Informers,
-    types: FederatedTypes,
-    members: Members,
-    collectors: Collectors,
-    recorder: Recorder,
-    clock: Clock,
-    options: MigrationOptions | None = None,
-) -> "AutoMigrationController":
-    """Return the controller, wired; nothing runs before its `run`."""
-    return AutoMigrationController(
-        client, informers, types, members, collectors, recorder, clock, options or MigrationOptions()
+_TRIGGERS = Triggers(
+    annotations=frozenset(
+        (names.POD_UNSCHEDULABLE_THRESHOLD, names.FAILBACK, names.AUTO_MIGRATION_INFO, names.SCHEDULING_TRIGGERS)
     )
+)
 
 
 class AutoMigrationController:
@@ -53,148 +36,135 @@ class AutoMigrationController:
 
     def __init__(
         self,
-        client: Client,
+        objects: FederatedObjects,
         informers: Informers,
-        types: FederatedTypes,
         members: Members,
         collectors: Collectors,
         recorder: Recorder,
+        *,
         clock: Clock,
-        options: MigrationOptions,
+        options: MigrationOptions | None = None,
     ) -> None:
-        self._types = types
+        chosen = options or MigrationOptions()
+        self._objects = objects
+        self._types = objects.types
         self._clock = clock
-        self._options = options
-        self._objects = informers.for_resource(FEDERATED_OBJECTS)
+        self._options = chosen
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
-        self._watching: dict[str, set[Key]] = {}
-        self._watched: dict[Key, frozenset[str]] = {}
-        self._woken_until_s: dict[str, float] = {}
+        self._dependents: dict[str, set[Key]] = {}
+        self._clusters_of: dict[Key, frozenset[str]] = {}
+        self._requeued_at_s: dict[str, float] = {}
         self._reconciler = Reconciler(
-            client,
-            lambda key: self._objects.get(*key),
-            types,
+            objects,
             members,
             collectors,
             recorder,
             clock,
-            options,
+            chosen,
             watch=self._watch,
             cluster=lambda name: self._clusters.get("", name),
         )
         self.controller: Controller[Key] = Controller(
             "automigration", self._reconciler.reconcile, workers=_WORKERS, clock=clock, resync=self._all_keys
         )
-        self._objects.add_handler(self._on_federated)
+        objects.subscribe(self._on_federated, _TRIGGERS)
         self._clusters.add_handler(self._on_cluster)
-        members.add_handler(self._on_copy)
+        members.add_handler(self._on_member_object)
         members.add_capacity_handler(self._on_capacity)
         members.add_sync_listener(self._on_synced)
 
     async def run(self) -> None:
-        """Work until cancelled."""
-        await asyncio.gather(self._types.wait_synced(), self._objects.wait_synced(), self._clusters.wait_synced())
+        """Run until cancelled."""
+        await asyncio.gather(self._objects.wait_synced(), self._clusters.wait_synced())
         self._types.add_listener(self._on_type, self._on_type)
         await self.controller.run()
 
-    # -- what objects depend on
+    # -- dependencies
 
     def _watch(self, key: Key, clusters: frozenset[str]) -> None:
-        """Take down in which clusters the object waits for room, or for a cache."""
-        before = self._watched.get(key, frozenset())
+        """Record the clusters in which the object waits for capacity or for a cache."""
+        before = self._clusters_of.get(key, frozenset())
         for cluster in before - clusters:
-            self._watching[cluster].discard(key)
+            self._dependents[cluster].discard(key)
         now_s = self._clock.monotonic()
         for cluster in clusters - before:
-            self._watching.setdefault(cluster, set()).add(key)
-            # Whoever comes while the others wait to be woken is woken with them: the change may be still to come.
-            if (wait_s := self._woken_until_s.get(cluster, 0.0) - now_s) > 0:
+            self._dependents.setdefault(cluster, set()).add(key)
+            # The delay of an earlier change still runs: this object must see that change as well.
+            if (wait_s := self._requeued_at_s.get(cluster, 0.0) - now_s) > 0:
                 self.controller.enqueue(key, after_s=wait_s, priority=1)
         if clusters:
-            self._watched[key] = clusters
+            self._clusters_of[key] = clusters
         else:
-            self._watched.pop(key, None)
+            self._clusters_of.pop(key, None)
 
-    def _wake(self, cluster: str, delay_s: float) -> None:
-        """Look at the objects that depend on the cluster, once for all that happens within the delay."""
+    def _requeue_dependents(self, cluster: str, delay_s: float) -> None:
+        """Enqueue the objects that depend on the cluster, once for all events within the delay."""
         now_s = self._clock.monotonic()
-        if now_s < self._woken_until_s.get(cluster, 0.0):
+        if now_s < self._requeued_at_s.get(cluster, 0.0):
             return
-        self._woken_until_s[cluster] = now_s + delay_s
-        for key in self._watching.get(cluster, ()):
+        self._requeued_at_s[cluster] = now_s + delay_s
+        for key in self._dependents.get(cluster, ()):
             self.controller.enqueue(key, after_s=delay_s, priority=1)
 
     def _all_keys(self) -> Iterator[Key]:
-        return (key_of(federated) for federated in self._objects.list() if _is_concerned(federated))
+        return (key_of(federated) for federated in self._objects.list() if _is_migrated(federated))
 
     # -- events
 
     def _on_federated(self, old: Object | None, new: Object | None) -> None:
         federated = new if new is not None else old or {}
-        if not _is_concerned(federated) and not (old is not None and _is_concerned(old)):
-            return
-        if old is None or new is None or _is_relevant_change(old, new):
+        if _is_migrated(federated) or (old is not None and _is_migrated(old)):
             self.controller.enqueue(key_of(federated))
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         name = (new if new is not None else old or {})["metadata"]["name"]
         if new is None or _is_ready(old) != _is_ready(new):
-            self._woken_until_s.pop(name, None)
-            self._wake(name, self._options.look_delay_s)
+            self._requeued_at_s.pop(name, None)
+            self._requeue_dependents(name, self._options.observe_delay_s)
 
     def _on_type(self, type_: FederatedType) -> None:
         if type_.resource == DEPLOYMENTS:
             for key in self._all_keys():
                 self.controller.enqueue(key, priority=1)
 
-    def _on_copy(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+    def _on_member_object(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
         if resource == DEPLOYMENTS:
             metadata = (new if new is not None else old or {})["metadata"]
-            self._look_soon(metadata.get("namespace", ""), metadata["name"])
+            self._enqueue_workload(metadata.get("namespace", ""), metadata["name"])
 
     def _on_capacity(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:
         if resource == PODS:
             pod = new if new is not None else old or {}
             if has_scheduling_changed(old or {}, new or {}):
-                self._on_waiting_pod(pod)
+                self._on_pending_pod(pod)
             if _node_of(old) == _node_of(new):
                 return
-        if self._watching.get(cluster):
-            self._wake(cluster, self._options.room_delay_s)
+        if self._dependents.get(cluster):
+            self._requeue_dependents(cluster, self._options.capacity_delay_s)
 
-    def _on_waiting_pod(self, pod: Object) -> None:
-        """Find the pod's workload by name: a Deployment's ReplicaSets are called after it."""
-        for reference in pod["metadata"].get("ownerReferences") or ():
+    def _on_pending_pod(self, pod: Object) -> None:
+        """Enqueue the pod's workload, found by name: a Deployment's name is the prefix of its ReplicaSets' names."""
+        for reference in owner_references(pod["metadata"]):
             if reference.get("kind") == "ReplicaSet":
-                self._look_soon(pod["metadata"].get("namespace", ""), reference["name"].rpartition("-")[0])
+                self._enqueue_workload(pod["metadata"].get("namespace", ""), reference["name"].rpartition("-")[0])
 
     def _on_synced(self, cluster: str, resource: Resource) -> None:  # noqa: ARG002  # a listener's signature
-        self._woken_until_s.pop(cluster, None)
-        self._wake(cluster, self._options.look_delay_s)
+        self._requeued_at_s.pop(cluster, None)
+        self._requeue_dependents(cluster, self._options.observe_delay_s)
 
-    def _look_soon(self, namespace: str, name: str) -> None:
+    def _enqueue_workload(self, namespace: str, name: str) -> None:
         type_ = self._types.for_resource(DEPLOYMENTS)
         if type_ is None:
             return
-        key = Key(namespace, federated_object_name(name, type_.name))
-        federated = self._objects.get(*key)
-        if federated is not None and _is_concerned(federated):
-            self.controller.enqueue(key, after_s=self._options.look_delay_s)
+        key = self._objects.key_for(type_, namespace, name)
+        federated = self._objects.get(key)
+        if federated is not None and _is_migrated(federated):
+            self.controller.enqueue(key, after_s=self._options.observe_delay_s)
 
 
-def _is_concerned(federated: Object) -> bool:
+def _is_migrated(federated: Object) -> bool:
     annotations = federated["metadata"].get("annotations") or {}
     return threshold_of(annotations) is not None or names.AUTO_MIGRATION_INFO in annotations
-
-
-def _is_relevant_change(old: Object, new: Object) -> bool:
-    before, after = old["metadata"], new["metadata"]
-    if before.get("generation") != after.get("generation"):
-        return True
-    if before.get("deletionTimestamp") != after.get("deletionTimestamp"):
-        return True
-    old_annotations, new_annotations = before.get("annotations") or {}, after.get("annotations") or {}
-    return any(old_annotations.get(name) != new_annotations.get(name) for name in _READ)
 
 
 def _is_ready(cluster: Object | None) -> bool:
@@ -202,5 +172,5 @@ def _is_ready(cluster: Object | None) -> bool:
 
 
 def _node_of(pod: Object | None) -> str:
-    """Return the node on which the pod takes room, "" when it takes none; one on its way out still does."""
+    """Return the node whose resources the pod uses, "" for none; a pod that is being deleted still uses them."""
     return "" if pod is None or has_ended(pod) else str((pod.get("spec") or {}).get("nodeName", ""))

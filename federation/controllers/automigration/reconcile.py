@@ -1,9 +1,9 @@
-"""The steps for one federated object: look at every member, revise what is believed, write it when it changed.
+"""The steps for one federated object: observe every member, revise the estimates, write them when they changed.
 
-What is believed lives in the annotation `auto-migration-info`; memory adds since when. A change that the scheduler must
-act on is written at once; counts of pods alone, which change with every pod of a rollout, only after a while.
-Between events the object is looked at again at exactly the moments at which something can change by time: a waiting pod
-becomes unschedulable, evidence has lasted long enough, a trial has taken too long.
+The estimates are stored in the annotation `auto-migration-info`; their start times are in memory only. A change that
+the scheduler must act on is written at once; changed pod counts alone, which change with every pod of a rollout, are
+written after a delay. Between events the object is requeued for the next time at which a result can change: a pending
+pod becomes unschedulable, evidence has lasted long enough, or a trial has taken too long.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,65 +12,78 @@ from typing import Any
 
 import orjson
 
-from federation.api import conditions, names
-from federation.api.durations import parse_duration
+from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.api.resources import DEPLOYMENTS, FEDERATED_OBJECTS, Object
-from federation.base.clock import Clock
-from federation.client.protocol import Client, PatchType
-from federation.controllers.automigration.look import Looker, Shapes, View, Workload
-from federation.planning.automigration.belief import Terms, find_openings, next_look_s, revise
-from federation.planning.automigration.info import Failback, Info, describe, failback_from_text, from_text, to_text
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.durations import parse_duration
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.controllers.automigration.observation import MemberObservation, Observer, Shapes, Workload
+from federation.planning.automigration.capacityestimate import (
+    TrialRules,
+    find_openings,
+    next_change_s,
+    revise_estimates,
+)
+from federation.planning.automigration.migrationinfo import (
+    Failback,
+    MigrationInfo,
+    describe_changes,
+    failback_from_text,
+    from_text,
+    to_text,
+)
 from federation.planning.automigration.replicasets import template_hash
-from federation.planning.clusterresources import Collectors
+from federation.planning.clusters.clusterresources import Collectors
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, Recorder
-from federation.runtime.federatedtypes import FederatedTypes
+from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.members import Members
+
+Observed = Mapping[str, MemberObservation | None]
+"""Observations by cluster, None for a cluster that gave none."""
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationOptions:
     """Times of auto-migration."""
 
-    look_delay_s: float = 1.0
-    """From an event of a workload's copies or pods to looking at them: a rollout is many events."""
-    room_delay_s: float = 2.0
-    """From a change of a member's nodes or pods to looking at workloads that wait for room there."""
+    observe_delay_s: float = 1.0
+    """From an event of a workload's member objects or pods to its reconcile: a rollout is many events."""
+    capacity_delay_s: float = 2.0
+    """From a change of a member's nodes or pods to the reconcile of workloads that wait for capacity there."""
     counts_delay_s: float = 10.0
-    """How long changed counts of scheduled pods may go unwritten when nothing else changed."""
-    unseen_retry_s: float = 10.0
-    """When to look again at a member that is cut off while its workload is not all ready."""
+    """How long changed counts of scheduled pods may stay unwritten when nothing else changed."""
+    unobserved_retry_s: float = 10.0
+    """When to observe a member again that gave no observation."""
     openings_s: float = 10.0
-    """How long a cluster must have room before replicas that are lacking are divided anew: the scheduler's own view of
-    the cluster is a few seconds behind."""
+    """How long a cluster must have free capacity before missing replicas are divided again: the scheduler's resource
+    data of the cluster is a few seconds old."""
     trial_s: float = 600.0
-    """How long replicas that came back may take to run; a Deployment's default progress deadline."""
+    """How long returned replicas may take to run; a Deployment's default progress deadline."""
     failback: Failback = field(default_factory=lambda: Failback(stable_s=300.0, batch=1))
-    """For federated objects that do not say how replicas come back."""
+    """For federated objects without a failback annotation."""
 
 
 @dataclass(slots=True)
 class _Memory:
-    """What is believed about one object, with times."""
+    """The estimates of one object, with times."""
 
-    info: Info
+    info: MigrationInfo
     differs_since_s: float | None = None
-    """Since when counts differ from what is written."""
+    """Since when the counts differ from the annotation."""
     open_since_s: dict[str, float] = field(default_factory=dict)
-    """Since when clusters that were not chosen have had room that is needed."""
+    """Since when clusters outside the placement have had free capacity for missing replicas."""
     shapes: Shapes = field(default_factory=dict)
-    """The pods that clusters were given, of the present template."""
+    """Pod shapes per cluster, for the current template."""
 
 
 class Reconciler:
-    """Keeps the beliefs about one federated object per call. `watch` is told which clusters it depends on."""
+    """Updates the estimates of one federated object per call. `watch` receives the clusters that it depends on."""
 
     def __init__(
         self,
-        client: Client,
-        federated: Callable[[Key], Object | None],
-        types: FederatedTypes,
+        objects: FederatedObjects,
         members: Members,
         collectors: Collectors,
         recorder: Recorder,
@@ -80,9 +93,7 @@ class Reconciler:
         watch: Callable[[Key, frozenset[str]], None],
         cluster: Callable[[str], Object | None],
     ) -> None:
-        self._client = client
-        self._federated = federated
-        self._types = types
+        self._objects = objects
         self._members = members
         self._recorder = recorder
         self._clock = clock
@@ -90,11 +101,11 @@ class Reconciler:
         self._watch = watch
         self._cluster = cluster
         self._memory: dict[Key, _Memory] = {}
-        self._looker = Looker(members, collectors, self._is_ready, clock)
+        self._observer = Observer(members, collectors, self._is_ready, clock)
 
     async def reconcile(self, key: Key) -> Result:
-        """Look, revise and write at most one patch of one annotation."""
-        federated = self._federated(key)
+        """Observe the members, revise the estimates and write at most one patch."""
+        federated = self._objects.get(key)
         if federated is None or federated["metadata"].get("deletionTimestamp"):
             self._forget(key)
             return DONE
@@ -103,7 +114,7 @@ class Reconciler:
         if type_ is None or threshold_s is None:
             self._forget(key)
             if names.AUTO_MIGRATION_INFO in annotations:
-                await self._patch(key, None)
+                await self._patch(key, federated, None)
             return DONE
         present = annotations.get(names.AUTO_MIGRATION_INFO)
         memory = self._memory.setdefault(key, _Memory(from_text(present)))
@@ -111,79 +122,82 @@ class Reconciler:
         if before.template != memory.info.template:
             memory.shapes.clear()
         workload = Workload(federated, type_, threshold_s, memory.shapes)
-        views = self._look(workload, before)
-        terms = self._terms(annotations, memory.info, views, threshold_s)
+        observed = self._observe(workload, before)
+        rules = self._trial_rules(annotations, memory.info, observed, threshold_s)
         now_s = self._clock.monotonic()
-        memory.info = after = self._revise(before, views, terms, now_s, memory, workload.total)
-        unseen = {cluster for cluster, view in views.items() if view is None}
-        self._watch(key, frozenset(views if _is_short(views) else unseen | after.beliefs.keys()))
+        memory.info = after = self._revise(before, observed, rules, now_s, memory, workload.total)
+        unobserved = {cluster for cluster, found in observed.items() if found is None}
+        self._watch(key, frozenset(observed if _has_unschedulable(observed) else unobserved | after.estimates.keys()))
         wait_s = await self._write(key, federated, memory, before, workload.placed)
-        moments = [
-            at + self._options.openings_s - now_s for c, at in memory.open_since_s.items() if c not in after.openings
+        waits_s = [
+            since_s + self._options.openings_s - now_s
+            for cluster, since_s in memory.open_since_s.items()
+            if cluster not in after.openings
         ]
-        wait_s = min((moment for moment in (wait_s, *moments) if moment is not None), default=None)
-        return Result(requeue_after_s=self._next_s(after, views, terms, now_s, wait_s))
+        if wait_s is not None:
+            waits_s.append(wait_s)
+        return Result(requeue_after_s=self._next_s(after, observed, rules, now_s, waits_s))
 
     def type_of(self, federated: Object) -> FederatedType | None:
-        """Return the type of the object when auto-migration is on for it: of Deployments only, as the pods are."""
-        type_ = self._types.for_federated(federated)
+        """Return the type of a Deployment with auto-migration, else None: pods of other kinds are not counted."""
+        type_ = self._objects.type_of(federated)
         if type_ is None or not type_.auto_migration or type_.resource != DEPLOYMENTS:
             return None
         return type_
 
     # -- the steps
 
-    def _look(self, workload: Workload, info: Info) -> dict[str, View | None]:
-        """Look at every member; at its room where it is believed to be full, everywhere when replicas are lacking."""
-        views = {
-            cluster: self._looker.look(cluster, workload, has_belief=cluster in info.beliefs)
+    def _observe(self, workload: Workload, info: MigrationInfo) -> Observed:
+        """Observe every member, with free capacity where there is an estimate, or everywhere if pods do not fit."""
+        observed = {
+            cluster: self._observer.observe(cluster, workload, has_estimate=cluster in info.estimates)
             for cluster in self._members.clusters
         }
-        if not _is_short(views):
-            return views
-        return {cluster: self._looker.look(cluster, workload, has_belief=True) for cluster in views}
+        if not _has_unschedulable(observed):
+            return observed
+        return {cluster: self._observer.observe(cluster, workload, has_estimate=True) for cluster in observed}
 
-    def _terms(
-        self, annotations: Mapping[str, str], info: Info, views: Mapping[str, View | None], threshold_s: float
-    ) -> Terms:
-        """Return the policy's terms; a workload that lacks replicas waits no longer than it took to say so."""
+    def _trial_rules(
+        self, annotations: Mapping[str, str], info: MigrationInfo, observed: Observed, threshold_s: float
+    ) -> TrialRules:
+        """Return the policy's failback rules; with unschedulable pods, failback waits no longer than the threshold."""
         failback = failback_from_text(annotations.get(names.FAILBACK), self._options.failback)
-        stable_s = min(failback.stable_s, threshold_s) if _is_short(views) else failback.stable_s
+        stable_s = min(failback.stable_s, threshold_s) if _has_unschedulable(observed) else failback.stable_s
         present = annotations.get(names.AUTO_MIGRATION_INFO)
-        is_answered = present == to_text(info) and _answered(annotations) == present
-        return Terms(stable_s, self._options.trial_s, failback.batch, is_answered)
+        is_answered = present == to_text(info) and _scheduled_info(annotations) == present
+        return TrialRules(stable_s, self._options.trial_s, failback.batch, is_answered)
 
     def _revise(
         self,
-        before: Info,
-        views: Mapping[str, View | None],
-        terms: Terms,
+        before: MigrationInfo,
+        observed: Observed,
+        rules: TrialRules,
         now_s: float,
         memory: _Memory,
         total: int,
-    ) -> Info:
-        """Return what is believed now; of clusters that do not exist any more nothing is."""
-        known = {cluster: belief for cluster, belief in before.beliefs.items() if self._cluster(cluster)}
-        sights = {cluster: view.sight for cluster, view in views.items() if view is not None}
-        unseen = {cluster for cluster in before.scheduled if views.get(cluster) is None and self._cluster(cluster)}
-        scheduled = {cluster: count for cluster, count in before.scheduled.items() if cluster in unseen}
-        ready = {cluster: count for cluster, count in before.ready.items() if cluster in unseen}
-        for cluster, view in views.items():
-            if view is not None and view.scheduled is not None and self._cluster(cluster):
-                scheduled[cluster] = view.scheduled
-                if view.sight.ready != view.scheduled:
-                    ready[cluster] = view.sight.ready
-        beliefs = revise(known, sights, now_s, terms)
-        found = find_openings(beliefs, sights, total)
-        memory.open_since_s = {cluster: memory.open_since_s.get(cluster, now_s) for cluster in found}
+    ) -> MigrationInfo:
+        """Return the new information, without clusters that do not exist any more."""
+        known = {cluster: estimate for cluster, estimate in before.estimates.items() if self._cluster(cluster)}
+        observations = {cluster: found.observation for cluster, found in observed.items() if found is not None}
+        unobserved = {c for c in before.scheduled if observed.get(c) is None and self._cluster(c)}
+        scheduled = {cluster: count for cluster, count in before.scheduled.items() if cluster in unobserved}
+        ready = {cluster: count for cluster, count in before.ready.items() if cluster in unobserved}
+        for cluster, found in observed.items():
+            if found is not None and found.scheduled is not None and self._cluster(cluster):
+                scheduled[cluster] = found.scheduled
+                if found.observation.ready != found.scheduled:
+                    ready[cluster] = found.observation.ready
+        estimates = revise_estimates(known, observations, now_s, rules)
+        candidates = find_openings(estimates, observations, total)
+        memory.open_since_s = {cluster: memory.open_since_s.get(cluster, now_s) for cluster in candidates}
         lasting = {c for c, since_s in memory.open_since_s.items() if now_s - since_s >= self._options.openings_s}
-        openings = {cluster: found[cluster] for cluster in lasting}
-        return Info(beliefs, scheduled, before.template, openings, ready)
+        openings = {cluster: candidates[cluster] for cluster in lasting}
+        return MigrationInfo(estimates, scheduled, before.template, openings, ready)
 
     async def _write(
-        self, key: Key, federated: Object, memory: _Memory, before: Info, placed: Mapping[str, int]
+        self, key: Key, federated: Object, memory: _Memory, before: MigrationInfo, placed: Mapping[str, int]
     ) -> float | None:
-        """Write the annotation when it is due; return in how many seconds it will be, None when nothing is open."""
+        """Write the annotation when it is due; return the seconds until it is due, None when it is up to date."""
         present = (federated["metadata"].get("annotations") or {}).get(names.AUTO_MIGRATION_INFO)
         text, written, now_s = to_text(memory.info), from_text(present), self._clock.monotonic()
         if text == present:
@@ -193,28 +207,32 @@ class Reconciler:
             since_s = memory.differs_since_s = now_s if memory.differs_since_s is None else memory.differs_since_s
             if (wait_s := since_s + self._options.counts_delay_s - now_s) > 0:
                 return wait_s
-        await self._patch(key, text)
+        await self._patch(key, federated, text)
         memory.differs_since_s = None
-        if message := describe(before, memory.info, placed):
+        if message := describe_changes(before, memory.info, placed):
             self._recorder.event(federated, NORMAL, names.EVENT_AUTO_MIGRATION_INFO_UPDATED, message)
         return None
 
-    async def _patch(self, key: Key, text: str | None) -> None:
-        patch = {"metadata": {"annotations": {names.AUTO_MIGRATION_INFO: text}}}
-        await self._client.patch(
-            FEDERATED_OBJECTS, key.name, patch, patch_type=PatchType.MERGE, namespace=key.namespace
-        )
+    async def _patch(self, key: Key, federated: Object, text: str | None) -> None:
+        await self._objects.patch(key, federated, {"metadata": {"annotations": {names.AUTO_MIGRATION_INFO: text}}})
 
     def _next_s(
-        self, info: Info, views: Mapping[str, View | None], terms: Terms, now_s: float, wait_s: float | None
+        self,
+        info: MigrationInfo,
+        observed: Observed,
+        rules: TrialRules,
+        now_s: float,
+        waits_s: list[float],
     ) -> float | None:
-        """Return in how many seconds something can change although nothing happens."""
-        moments = [view.next_s for view in views.values() if view is not None]
-        moments += [None if (at := next_look_s(b, terms)) is None else at - now_s for b in info.beliefs.values()]
-        moments.append(wait_s)
-        if None in views.values():
-            moments.append(self._options.unseen_retry_s)
-        return min((max(0.001, moment) for moment in moments if moment is not None), default=None)
+        """Return the seconds until a result can change without an event, None if it cannot."""
+        for found in observed.values():
+            if found is None:
+                waits_s.append(self._options.unobserved_retry_s)
+            elif found.next_s is not None:
+                waits_s.append(found.next_s)
+        due = (next_change_s(estimate, rules) for estimate in info.estimates.values())
+        waits_s += [due_s - now_s for due_s in due if due_s is not None]
+        return min((max(0.001, wait_s) for wait_s in waits_s), default=None)
 
     def _is_ready(self, name: str) -> bool:
         status = (self._cluster(name) or {}).get("status") or {}
@@ -226,20 +244,19 @@ class Reconciler:
 
 
 def threshold_of(annotations: Mapping[str, str]) -> float | None:
-    """Return after how many seconds a pod that waits is unschedulable; None when auto-migration is off."""
+    """Return the seconds after which a pending pod is unschedulable, None when auto-migration is off."""
     try:
         return parse_duration(annotations[names.POD_UNSCHEDULABLE_THRESHOLD])
     except (KeyError, ValueError):
         return None
 
 
-def _is_short(views: Mapping[str, View | None]) -> bool:
-    """Say whether replicas are lacking because they cannot be scheduled somewhere."""
-    return any(view is not None and view.sight.unschedulable for view in views.values())
+def _has_unschedulable(observed: Observed) -> bool:
+    return any(found is not None and found.observation.unschedulable for found in observed.values())
 
 
-def _answered(annotations: Mapping[str, str]) -> Any:
-    """Return the information that the scheduler's last decision was based on."""
+def _scheduled_info(annotations: Mapping[str, str]) -> Any:
+    """Return the auto-migration information behind the scheduler's last decision."""
     try:
         return orjson.loads(annotations[names.SCHEDULING_TRIGGERS]).get("autoMigrationInfo")
     except (KeyError, AttributeError, orjson.JSONDecodeError):

@@ -10,16 +10,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from federation.api import names
-from federation.api.resources import FEDERATED_CLUSTERS, SECRETS, Object, Resource
-from federation.base.clock import Clock
-from federation.base.tasks import Supervisor
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import SECRETS, Object, Resource
+from federation.apimachinery.tasks import Supervisor
+from federation.client.client import Client
 from federation.client.pool import ClusterPool
-from federation.client.protocol import Client
 from federation.controllers.cluster.monitor import Monitor, MonitorOptions
-from federation.controllers.cluster.publish import Publisher
 from federation.controllers.cluster.reconcile import JoinOptions, Reconciler
-from federation.planning.clusterresources import Collectors
-from federation.planning.health import Damping
+from federation.controllers.cluster.statuswriter import Publisher
+from federation.planning.clusters.clusterresources import Collectors
+from federation.planning.clusters.health import Damping
 from federation.runtime.controller import Controller, ControllerOptions
 from federation.runtime.events import Recorder
 from federation.runtime.informers import Informers
@@ -46,20 +47,6 @@ class ClusterOptions:
     """The rest of what a monitor can be told; the two health fields above win."""
 
 
-def build(
-    client: Client,
-    informers: Informers,
-    pool: ClusterPool,
-    members: Members,
-    collectors: Collectors,
-    recorder: Recorder,
-    clock: Clock,
-    options: ClusterOptions | None = None,
-) -> "ClusterController":
-    """Return the controller, wired; nothing runs before its `run`."""
-    return ClusterController(client, informers, pool, members, collectors, recorder, clock, options or ClusterOptions())
-
-
 class ClusterController:
     """Owns the queue of clusters and the monitors of joined ones."""
 
@@ -71,11 +58,14 @@ class ClusterController:
         members: Members,
         collectors: Collectors,
         recorder: Recorder,
+        *,
         clock: Clock,
-        options: ClusterOptions,
+        options: ClusterOptions | None = None,
     ) -> None:
+        options = options or ClusterOptions()
         self._members = members
         self._collectors = collectors
+        self._recorder = recorder
         self._clock = clock
         self._monitoring = replace(
             options.monitor,
@@ -135,7 +125,7 @@ class ClusterController:
         if name not in self._monitors:
             collector = self._collectors.add(name)
             self._monitors[name] = Monitor(
-                name, self._members, collector, self._publisher, self._clock, self._monitoring
+                name, self._members, collector, self._publisher, self._recorder, self._clock, self._monitoring
             )
             self._run_monitor(name)
 
@@ -167,7 +157,7 @@ class ClusterController:
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         name = (new if new is not None else old or {})["metadata"]["name"]
-        self._publisher.saw(name, new)
+        self._publisher.cluster_changed(name, new)
         if old is None or new is None or _is_relevant(old, new):
             self.controller.enqueue(name)
 

@@ -1,7 +1,7 @@
-"""One member's health, resources and API, watched by one task of its own (spec §15.3, §15.4).
+"""One member's health, resources and API, watched by one task of its own (docs/reference/clusters.md).
 
 A probe asks /healthz; a healthy member's resources are summed event by event and its API is discovered from time to
-time. What is published follows `planning/health.py`: a loss must last, a first observation counts at once. Between
+time. What is published follows `health.py`: a loss must last, a first observation counts at once. Between
 probes changed resources are published, but not more often than every few seconds. A monitor lives while its cluster is
 joined and never raises for what a member does.
 """
@@ -12,15 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from federation.api import names
-from federation.api.resources import NODES, Object, Resource
-from federation.base.clock import Clock
-from federation.base.errors import ApiError, ClusterError, NotFound
-from federation.client.protocol import Client
-from federation.controllers.cluster.discovery import discover
-from federation.controllers.cluster.publish import Publisher, of_verdict, to_verdict
-from federation.planning import health
-from federation.planning.clusterresources import Collector
-from federation.planning.health import Damping, Pending, Verdict
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import ApiError, ClusterError, ClusterIdentityMismatch, NotFound
+from federation.apimachinery.resources import NODES, Object, Resource
+from federation.client.client import Client
+from federation.controllers.cluster.apidiscovery import discover
+from federation.controllers.cluster.statuswriter import Publisher, of_verdict, to_verdict
+from federation.planning.clusters import health
+from federation.planning.clusters.clusterresources import Collector
+from federation.planning.clusters.health import Damping, Pending, Verdict
+from federation.runtime.events import WARNING, Recorder
 from federation.runtime.members import Members
 
 
@@ -52,6 +53,7 @@ class Monitor:
         members: Members,
         collector: Collector,
         publisher: Publisher,
+        recorder: Recorder,
         clock: Clock,
         options: MonitorOptions,
     ) -> None:
@@ -59,6 +61,7 @@ class Monitor:
         self._members = members
         self._collector = collector
         self._publisher = publisher
+        self._recorder = recorder
         self._clock = clock
         self._options = options
         self._pending: Pending | None = None
@@ -128,6 +131,9 @@ class Monitor:
         now_s = self._clock.monotonic()
         verdict, self._pending = health.damp(published, self._pending, observed, now_s, self._options.damping)
         self._published = verdict
+        is_new = published is None or not published.is_same(verdict)
+        if is_new and cluster is not None and verdict.ready_reason == names.REASON_IDENTITY_MISMATCH:
+            self._recorder.event(cluster, WARNING, names.EVENT_IDENTITY_MISMATCH, verdict.message)
         await self._publish(more)
         return observed.is_ready and verdict.is_ready
 
@@ -150,6 +156,9 @@ class Monitor:
         try:
             member = self._members.client(self._name)
             code, body = await member.raw("GET", "/healthz", timeout_s=self._options.timeout_s)
+            uid = await self._members.check_identity(self._name)
+        except ClusterIdentityMismatch as error:
+            return health.not_usable(names.REASON_IDENTITY_MISMATCH, str(error)), {}
         except NotFound as error:
             return health.unreachable(str(error)), {}
         except ClusterError as error:
@@ -159,14 +168,18 @@ class Monitor:
         text = body.decode(errors="replace").strip()
         if code != 200 or text != "ok":
             return health.unhealthy(f"{code} {text[:200]}".strip()), {}
-        return await self._look_closer(member)
+        return await self._look_closer(member, uid)
 
-    async def _look_closer(self, member: Client) -> tuple[Verdict, dict[str, Any]]:
+    async def _look_closer(self, member: Client, uid: str) -> tuple[Verdict, dict[str, Any]]:
         """Collect resources and API types of a healthy member; one that never gave them is not usable yet."""
         more: dict[str, Any] = {}
         cluster = self._publisher.cluster(self._name) or {}
         status = cluster.get("status") or {}
+        if uid and not status.get("clusterUid"):
+            more["clusterUid"] = uid  # it joined before uids were recorded
         await self._wait_for_caches()
+        if exceeded := self._members.limit_exceeded(self._name):
+            return health.not_usable(names.REASON_CLUSTER_LIMIT_EXCEEDED, exceeded), more
         resources = self._resources()
         if resources is not None:
             if self._clock.monotonic() >= self._resources_due_s:

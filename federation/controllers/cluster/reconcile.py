@@ -1,4 +1,4 @@
-"""The steps of joining and leaving for one FederatedCluster (spec §15.1, §15.2).
+"""The steps of joining and leaving for one FederatedCluster (docs/reference/clusters.md).
 
 Joining repeats until it succeeds, until its time is over, or until the member says that it belongs to somebody else;
 the last two are final. Leaving waits until every other finalizer is gone, so that other controllers still reach the
@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from federation.api import conditions, names
-from federation.api.resources import SECRETS, Object
-from federation.base.clock import Clock, from_rfc3339
-from federation.base.errors import ApiError, ClusterError, ConfigurationError, Forbidden, NotFound, Unauthorized
+from federation.api import names
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock, from_rfc3339
+from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, Forbidden, NotFound, Unauthorized
+from federation.apimachinery.resources import SECRETS, Object
+from federation.client.client import Client, PatchType
 from federation.client.pool import ClusterPool
-from federation.client.protocol import Client, PatchType
-from federation.controllers.cluster import membership
-from federation.controllers.cluster.publish import ConditionWanted, Publisher, of_verdict
-from federation.planning import health
+from federation.controllers.cluster import memberjoin
+from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher, of_verdict
+from federation.planning.clusters import health
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
 
@@ -125,15 +126,16 @@ class Reconciler:
             return DONE
         try:
             self._connect(cluster, bootstrap=True)
-            await self._exchange(name, cluster)
-        except membership.UnjoinableError as error:
+            uid = await self._exchange(name, cluster)
+        except memberjoin.UnjoinableError as error:
             event = names.EVENT_CLUSTER_UNJOINABLE
             await self._refuse(name, cluster, names.REASON_CLUSTER_UNJOINABLE, event, str(error))
             return DONE
-        except (membership.NotYetError, ConfigurationError, ApiError, ClusterError) as error:
+        except (memberjoin.NotYetError, ConfigurationError, ApiError, ClusterError) as error:
             return await self._fail(name, cluster, error)
         condition = ConditionWanted(names.CLUSTER_JOINED, "True", names.REASON_CLUSTER_JOINED, "cluster is joined")
-        await self._publisher.publish(name, [condition], {"joinPerformed": True})
+        recorded = {"clusterUid": uid} if uid else {}
+        await self._publisher.publish(name, [condition], {"joinPerformed": True, **recorded})
         self._failures.pop(name, None)
         self._recorder.event(cluster, NORMAL, names.EVENT_JOIN_CLUSTER_SUCCESS, "cluster is joined")
         current = self._publisher.cluster(name)
@@ -149,16 +151,19 @@ class Reconciler:
             return False
         return (now - since).total_seconds() > self._options.timeout_s
 
-    async def _exchange(self, name: str, cluster: Object) -> None:
-        """Claim the member and, when asked for, trade the given credentials for an account of our own."""
+    async def _exchange(self, name: str, cluster: Object) -> str:
+        """Claim the member, trade the given credentials for an account of our own if asked for, and return its uid."""
         member = self._pool.client(name)
-        namespace = await membership.claim(member, cluster["metadata"]["uid"])
+        host = await memberjoin.find_host(self._client)
+        uid = await memberjoin.identify(member, host)
+        namespace = await memberjoin.claim(member, cluster["metadata"]["uid"], host)
         if not (cluster.get("spec") or {}).get("useServiceAccount"):
-            return
-        token = await membership.ensure_service_account(member, namespace)
+            return uid
+        token = await memberjoin.ensure_service_account(member, namespace)
         if not token:
-            raise membership.NotYetError("the member has not issued the service account's token yet")
+            raise memberjoin.NotYetError("the member has not issued the service account's token yet")
         await self._patch_secret(cluster, {names.SECRET_SERVICE_ACCOUNT_TOKEN: token})
+        return uid
 
     async def _patch_secret(self, cluster: Object, data: dict[str, str | None]) -> None:
         await self._client.patch(
@@ -176,7 +181,7 @@ class Reconciler:
         self._failures[name] = count + 1
         condition = ConditionWanted(names.CLUSTER_JOINED, "False", names.REASON_TOKEN_NOT_OBTAINED, str(error))
         await self._publisher.publish(name, [condition])
-        if isinstance(error, membership.NotYetError):
+        if isinstance(error, memberjoin.NotYetError):
             return Result(requeue_after_s=_NOT_YET_RETRY_S)
         self._recorder.event(cluster, WARNING, names.EVENT_JOIN_CLUSTER_ERROR, str(error))
         return Result(requeue_after_s=min(_RETRY_S_MIN * 2**count, _RETRY_S_MAX))
@@ -211,12 +216,12 @@ class Reconciler:
         uid = cluster["metadata"]["uid"]
         self._connect(cluster)
         try:
-            await membership.unclaim(self._pool.client(name), uid)
+            await memberjoin.unclaim(self._pool.client(name), uid)
         except (Unauthorized, Forbidden):
             if not (cluster.get("spec") or {}).get("useServiceAccount"):
                 raise
             self._connect(cluster, bootstrap=True)
-            await membership.unclaim(self._pool.client(name), uid)
+            await memberjoin.unclaim(self._pool.client(name), uid)
 
     async def _drop_token(self, cluster: Object) -> None:
         if (cluster.get("spec") or {}).get("useServiceAccount"):

@@ -1,1 +1,3 @@
-"""Source objects ⇄ federated objects (spec §3): `controller.py` watches and maps keys, `reconcile.py` acts."""
+"""Source objects ⇄ federated objects (docs/reference/federation.md): `controller.py` watches and maps keys,
+`reconcile.py` acts.
+"""

@@ -1,34 +1,38 @@
-"""Wiring of the federate controller: which events of sources, federated objects and policies concern which source.
+"""Triggers of the federate controller, and its wiring; the steps are in `reconcile.py`.
 
 It owns one informer per federated type and follows the types as they come and go. Most events on a source are status
 updates; they are dropped here, before anything is queued.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.api.resources import (
-    CLUSTER_FEDERATED_OBJECTS,
-    CLUSTER_OVERRIDE_POLICIES,
-    FEDERATED_OBJECTS,
-    OVERRIDE_POLICIES,
-    Object,
-    Resource,
-)
-from federation.base.clock import Clock
-from federation.client.protocol import Client
-from federation.controllers.federate.reconcile import Reconciler, SourceKey
-from federation.planning import federation
-from federation.planning.overrides.bindings import Bindings, idle_controllers
+from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object, Resource
+from federation.client.client import Client
+from federation.controllers.federate.reconcile import WRITER, Reconciler, SourceKey
+from federation.planning.federatedobject import builder, changes, eligibility
+from federation.planning.overrides.policymatching import Bindings, idle_controllers
 from federation.runtime.controller import Controller, ControllerOptions
 from federation.runtime.events import Recorder
+from federation.runtime.federatedobjects import FederatedObjects, Triggers
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
+
+_TRIGGERS = Triggers(
+    added=False,
+    generation=False,
+    template=True,
+    labels=True,
+    annotations=changes.SOURCE_ANNOTATIONS,
+    owner_references=True,
+)
+"""Changes of what the source decides, and removal. An added object is our own write, or its source is added as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +40,7 @@ class FederateOptions:
     """Limits of the federate controller."""
 
     workers: int = 16
-    """Sources that are worked on at the same time; each waits for the store's group commit most of the time."""
+    """Concurrent reconciles; each waits for the store's group commit most of the time."""
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
 
@@ -50,28 +54,34 @@ class _Followed:
 
 
 class FederateController:
-    """Keeps every source and its federated object together. `run` works until cancelled."""
+    """Keeps every federated object equal to its source. `run` runs until cancelled."""
 
     def __init__(
         self,
         client: Client,
+        objects: FederatedObjects,
         informers: Informers,
-        types: FederatedTypes,
         recorder: Recorder,
         *,
         clock: Clock,
         options: FederateOptions | None = None,
     ) -> None:
         chosen = options or FederateOptions()
+        self._objects = objects
         self._informers = informers
-        self._types = types
+        self._types = objects.types
         self._followed: dict[Resource, _Followed] = {}
         self._bindings = Bindings()
-        self._federated = {
-            resource: informers.for_resource(resource) for resource in (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
-        }
         self._policies = [informers.for_resource(OVERRIDE_POLICIES), informers.for_resource(CLUSTER_OVERRIDE_POLICIES)]
-        reconciler = Reconciler(client, self, recorder, idle=self._idle)
+        reconciler = Reconciler(
+            client,
+            objects,
+            recorder,
+            source=self._source,
+            # A policy that appears right now may be missed here; the override controller finds every federated object
+            # that the policy selects, so the object may be propagated once without its overrides, and no more.
+            idle=lambda source, federated: idle_controllers(self._bindings, source, federated),
+        )
         self.controller: Controller[SourceKey] = Controller(
             "federate",
             reconciler.reconcile,
@@ -82,44 +92,24 @@ class FederateController:
         )
 
     async def run(self) -> None:
-        """Follow types and objects, and work once what is read has arrived."""
+        """Subscribe, and start the workers once all caches are synced."""
         for policies in self._policies:
             policies.add_handler(self._on_policy)
-        for federated in self._federated.values():
-            federated.add_handler(self._on_federated)
+        self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
         stop = self._types.add_listener(self._follow, self._unfollow)
         try:
-            await asyncio.gather(*(informer.wait_synced() for informer in [*self._policies, *self._federated.values()]))
+            await asyncio.gather(self._objects.wait_synced(), *(informer.wait_synced() for informer in self._policies))
             await self.controller.run()
         finally:
             stop()
             for followed in list(self._followed.values()):
                 self._unfollow(followed.type_)
 
-    # -- what the reconciler reads
-
-    def type_of(self, resource: Resource) -> FederatedType | None:
-        """Return the federated type of the kind."""
-        followed = self._followed.get(resource)
-        return followed.type_ if followed is not None else None
-
-    def source(self, key: SourceKey) -> Object | None:
-        """Return the cached source."""
+    def _source(self, key: SourceKey) -> tuple[FederatedType, Object] | None:
+        """Return a cached source with its federated type."""
         followed = self._followed.get(key.resource)
         obj = followed.informer.get(key.namespace, key.name) if followed is not None else None
-        return _typed(key.resource, obj) if obj is not None else None
-
-    def federated(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        """Return the cached federated object."""
-        return self._federated[resource].get(namespace, name)
-
-    def _idle(self, source: Mapping[str, Any], federated: Mapping[str, Any] | None) -> Collection[str]:
-        """Return the pipeline controllers that have nothing to do for the source.
-
-        A policy that appears right now may be missed here; the override controller looks at every federated object by
-        itself when it sees the policy, so the only cost is that the object may go out once before it is overridden.
-        """
-        return idle_controllers(self._bindings, source, federated)
+        return None if followed is None or obj is None else (followed.type_, _typed(key.resource, obj))
 
     # -- events
 
@@ -140,21 +130,15 @@ class FederateController:
             self._informers.release(followed.informer)
 
     def _on_source(self, resource: Resource, old: Object | None, new: Object | None) -> None:
-        if new is None or (old is not None and not federation.is_relevant_change(old, new)):
+        if new is None or (old is not None and not changes.is_relevant_change(old, new)):
             return
         metadata = new["metadata"]
-        if not metadata.get("finalizers") and federation.exclusion(_typed(resource, new)):
+        if not metadata.get("finalizers") and eligibility.exclusion(_typed(resource, new)):
             return
         self.controller.enqueue(SourceKey(resource, metadata.get("namespace", ""), metadata["name"]))
 
     def _on_federated(self, old: Object | None, new: Object | None) -> None:
-        """Look again when somebody changed what is ours, or when a deletion is through.
-
-        An add needs no look: either it is our own write, or the source's own add has been queued as well.
-        """
-        if old is None or (new is not None and not federation.is_foreign_change(old, new)):
-            return
-        api_version, kind, namespace, name = federation.source_key(old)
+        api_version, kind, namespace, name = builder.source_key(old if old is not None else new or {})
         type_ = self._types.for_object({"apiVersion": api_version, "kind": kind})
         if type_ is not None and name:
             self.controller.enqueue(SourceKey(type_.resource, namespace, name))
@@ -180,27 +164,14 @@ def _typed(resource: Resource, obj: Object) -> Object:
 
 
 def first_finalizers(types: FederatedTypes) -> Callable[[Resource, Object], tuple[str, ...]]:
-    """Return what names our finalizer for a new object that will be federated, where the API server can ask us.
+    """Return the function with which the embedded API server sets our finalizer on new objects that will be federated.
 
-    The object then has it from its creation on, which saves a write and a round trip (docs/decisions/0020). The
-    reconciler puts it on whatever came without: objects of other API servers, and those that are federated only later.
+    That saves a write and a round trip (docs/decisions/0020). The reconciler adds the finalizer to all other objects:
+    those of other API servers, and those that are federated only later.
     """
 
     def name_finalizers(resource: Resource, obj: Object) -> tuple[str, ...]:
-        is_federated = types.for_resource(resource) is not None and not federation.exclusion(obj)
+        is_federated = types.for_resource(resource) is not None and not eligibility.exclusion(obj)
         return (names.FEDERATE_FINALIZER,) if is_federated else ()
 
     return name_finalizers
-
-
-def build(
-    client: Client,
-    informers: Informers,
-    types: FederatedTypes,
-    recorder: Recorder,
-    *,
-    clock: Clock,
-    options: FederateOptions | None = None,
-) -> FederateController:
-    """Return the wired controller; nothing runs yet."""
-    return FederateController(client, informers, types, recorder, clock=clock, options=options)

@@ -1,1 +1,3 @@
-"""Followers go where their leaders go (spec §9): `controller.py` watches and keeps the index, `reconcile.py` acts."""
+"""Followers go where their leaders go (docs/reference/followers.md): `controller.py` watches and keeps the
+index, `reconcile.py` acts.
+"""

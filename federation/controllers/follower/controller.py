@@ -1,7 +1,7 @@
-"""Wiring of the follower controller: which change of a workload concerns which follower.
+"""Triggers of the follower controller, and its wiring; the steps are in `reconcile.py`.
 
-Every change of a leader's federated object is read for what it takes along, and only the followers that it makes a
-difference to are looked at. The index lives in memory and is complete before the first object is written.
+Every change of a leader's federated object updates the index of followers, and only the followers whose leaders or
+clusters change are reconciled. The index lives in memory and is complete before the first object is written.
 """
 
 from collections.abc import Collection, Iterator
@@ -9,33 +9,35 @@ from dataclasses import dataclass, field
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.api.resources import FEDERATED_OBJECTS, Object
-from federation.base.clock import Clock
-from federation.client.protocol import Client
-from federation.controllers.follower.reconcile import Reconciler
-from federation.planning.followers.following import stored_leaders
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.controllers.follower.reconcile import WRITER, Reconciler
+from federation.planning.federatedobject.placements import placement_of
+from federation.planning.followers.followerplan import stored_leaders
 from federation.planning.followers.index import FollowerIndex
-from federation.planning.followers.leading import identity_of, is_leader_kind, lead_of, leads
+from federation.planning.followers.leaderplan import identity_of, is_leader_kind, is_leader_type, plan_leader
+from federation.planning.followers.orphaned import is_orphaning
 from federation.planning.followers.references import Identity
-from federation.planning.followers.released import is_released
-from federation.planning.naming import federated_object_name
-from federation.planning.placements import placement_of
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.events import WARNING, Recorder
-from federation.runtime.federatedtypes import FederatedTypes
-from federation.runtime.informers import Informers
+from federation.runtime.federatedobjects import FederatedObjects, Triggers
 
-_READ = (
-    names.FOLLOWERS,
-    names.ENABLE_FOLLOWER_SCHEDULING,
-    names.NO_SCHEDULING,
-    names.DRY_RUN,
-    names.DISABLE_FOLLOWING,
-    names.KEPT_FOR,
-    names.ORPHAN,
-    names.INTERNAL_ORPHAN,
+_RELATIONS = Triggers(
+    annotations=frozenset(
+        (
+            names.FOLLOWERS,
+            names.ENABLE_FOLLOWER_SCHEDULING,
+            names.NO_SCHEDULING,
+            names.DRY_RUN,
+            names.DISABLE_FOLLOWING,
+            names.KEPT_FOR,
+            names.ORPHAN,
+            names.INTERNAL_ORPHAN,
+        )
+    ),
+    status=lambda federated: bool((federated.get("status") or {}).get("clusters")),
 )
-"""The annotations that decide who follows whom."""
+"""Changes that can alter follower relations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,32 +45,25 @@ class FollowerOptions:
     """Limits of the follower controller."""
 
     workers: int = 8
-    """Followers that are worked on at the same time."""
+    """Concurrent reconciles."""
     leaders_noted_max: int = 100
-    """How many leaders a follower's `spec.follows` names: a pull secret may have thousands."""
+    """Limit of leaders in a follower's `spec.follows`: a pull secret may have thousands."""
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
 
 class FollowerController:
-    """Has followers placed where their leaders are. `run` works until cancelled."""
+    """Places followers where their leaders are. `run` runs until cancelled."""
 
     def __init__(
-        self,
-        client: Client,
-        informers: Informers,
-        types: FederatedTypes,
-        recorder: Recorder,
-        *,
-        clock: Clock,
-        options: FollowerOptions | None = None,
+        self, objects: FederatedObjects, recorder: Recorder, *, clock: Clock, options: FollowerOptions | None = None
     ) -> None:
         chosen = options or FollowerOptions()
-        self._types = types
+        self._objects = objects
+        self._types = objects.types
         self._recorder = recorder
         self._index = FollowerIndex()
         self._is_indexing = False
-        self._informer = informers.for_resource(FEDERATED_OBJECTS)
-        self._reconciler = Reconciler(client, self, self._index, recorder, leaders_max=chosen.leaders_noted_max)
+        self._reconciler = Reconciler(objects, self._index, recorder, leaders_max=chosen.leaders_noted_max)
         self.controller: Controller[Key] = Controller(
             "follower",
             self._reconciler.reconcile,
@@ -79,89 +74,74 @@ class FollowerController:
         )
 
     async def run(self) -> None:
-        """Follow the federated objects, and work once all of them have arrived."""
-        # Types first: what an override refers to, and what else may follow, depends on them.
+        """Subscribe, and start the workers once all caches are synced."""
+        # Types first: they decide which references of a leader are followed.
         await self._types.wait_synced()
         self._types.add_listener(self._on_type, self._on_type)
         self._is_indexing = True
-        self._informer.add_handler(self._on_federated)
-        await self._informer.wait_synced()
+        self._objects.subscribe(self._on_leader, _RELATIONS)
+        self._objects.subscribe(self._on_leader_state, None)
+        self._objects.subscribe(self._on_follower, _RELATIONS, writer=WRITER)
+        await self._objects.wait_synced()
         await self.controller.run()
-
-    # -- what the reconciler reads
-
-    def federated(self, key: Key) -> Object | None:
-        """Return the cached federated object."""
-        return self._informer.get(*key)
-
-    def federated_of(self, identity: Identity) -> Object | None:
-        """Return the cached federated object of a source."""
-        key = self._key_of(identity)
-        found = self._informer.get(*key) if key is not None else None
-        return found if found is not None and identity_of(found) == identity else None
-
-    def type_of(self, federated: Object) -> FederatedType | None:
-        """Return the federated type of the object's template."""
-        return self._types.for_federated(federated)
 
     # -- events
 
-    def _on_federated(self, old: Object | None, new: Object | None) -> None:
-        obj = new if new is not None else old
-        assert obj is not None
-        identity = identity_of(obj)
-        if is_leader_kind(obj["spec"]["template"]):
-            if new is None or old is None or _is_relevant_change(old, new):
-                self._lead(identity, old, new)
-            for key in self._reconciler.waiting_for(identity):
-                self.controller.enqueue(key)
-        elif new is None:
+    def _on_leader(self, old: Object | None, new: Object | None) -> None:
+        if is_leader_kind((new if new is not None else old or {})["spec"]["template"]):
+            self._index_leader(old, new)
+
+    def _on_leader_state(self, old: Object | None, new: Object | None) -> None:
+        """Enqueue the followers that wait for any change of the leader before they leave a cluster."""
+        for key in self._reconciler.take_waiting(identity_of(new if new is not None else old or {})):
+            self.controller.enqueue(key)
+
+    def _on_follower(self, old: Object | None, new: Object | None) -> None:
+        federated = new if new is not None else old or {}
+        if is_leader_kind(federated["spec"]["template"]):
+            return
+        identity = identity_of(federated)
+        if new is None:
             self._reconciler.forget(identity)
-        elif (old is None or _is_relevant_change(old, new)) and self._is_follower(identity, new):
+        elif self._is_follower(identity, new):
             self.controller.enqueue(key_of(new))
 
-    def _lead(self, leader: Identity, old: Object | None, new: Object | None) -> None:
-        """Take over whom the leader takes along now, or leaves behind with its copies."""
+    def _index_leader(self, old: Object | None, new: Object | None) -> None:
+        """Index the leader's followers, and enqueue those that it gains, loses or releases."""
+        leader = identity_of(new if new is not None else old or {})
         released: Collection[Identity] = ()
         if new is None:
-            if old is not None and is_released(old):
+            if old is not None and is_orphaning(old):
                 released = self._reconciler.release(leader)
             changed = self._index.put(leader, {})
         else:
-            lead = lead_of(new, self.type_of(new), self._types.for_group_kind)
+            lead = plan_leader(new, self._objects.type_of(new), self._types.for_group_kind)
             changed = self._index.put(leader, lead.followers)
-            if is_released(new):
+            if is_orphaning(new):
                 released = self._reconciler.release(leader)
             if lead.problem and (old is None or _listed(old) != _listed(new)):
                 self._recorder.event(new, WARNING, names.EVENT_FAILED_INFER_FOLLOWERS, lead.problem)
         for follower in changed.union(released):
-            key = self._key_of(follower)
-            if key is not None:
+            if (key := self._reconciler.key_of(follower)) is not None:
                 self.controller.enqueue(key)
 
     def _on_type(self, type_: FederatedType) -> None:
-        """Read every leader again when a type comes or goes that leads, or that may follow because it scales."""
-        if self._is_indexing and (type_.scale_target_ref_path or leads(type_)):
-            for federated in self._informer.list():
+        """Index every leader again when a type of leaders, or of followers that scale, is added or removed."""
+        if self._is_indexing and (type_.scale_target_ref_path or is_leader_type(type_)):
+            for federated in self._objects.list():
                 if is_leader_kind(federated["spec"]["template"]):
-                    self._lead(identity_of(federated), federated, federated)
+                    self._index_leader(federated, federated)
 
     def _is_follower(self, identity: Identity, federated: Object) -> bool:
-        """Say whether the object follows somebody, or is still written that it does."""
+        """Return whether the object follows a leader, or its stored state still says so."""
         return bool(
             self._index.leaders_of(identity)
             or stored_leaders(federated)
             or placement_of(federated, names.FOLLOWER_CONTROLLER)
         )
 
-    def _key_of(self, identity: Identity) -> Key | None:
-        type_ = self._types.for_group_kind(identity.group, identity.kind)
-        if type_ is None:
-            return None
-        return Key(identity.namespace, federated_object_name(identity.name, type_.name))
-
     def _followers(self) -> Iterator[Key]:
-        for federated in self._informer.list():
+        for federated in self._objects.list():
             if self._is_follower(identity_of(federated), federated):
                 yield key_of(federated)
 
@@ -169,29 +149,3 @@ class FollowerController:
 def _listed(federated: Object) -> str | None:
     value: str | None = (federated["metadata"].get("annotations") or {}).get(names.FOLLOWERS)
     return value
-
-
-def _is_relevant_change(old: Object, new: Object) -> bool:
-    """Say whether who follows whom may differ: most updates are status, which matters to those who wait only."""
-    before, after = old["metadata"], new["metadata"]
-    held, has = before.get("annotations") or {}, after.get("annotations") or {}
-    return (
-        before.get("generation") is None
-        or before.get("generation") != after.get("generation")
-        or any(held.get(name) != has.get(name) for name in _READ)
-        or before.get("deletionTimestamp") != after.get("deletionTimestamp")
-        or bool((old.get("status") or {}).get("clusters")) != bool((new.get("status") or {}).get("clusters"))
-    )
-
-
-def build(
-    client: Client,
-    informers: Informers,
-    types: FederatedTypes,
-    recorder: Recorder,
-    *,
-    clock: Clock,
-    options: FollowerOptions | None = None,
-) -> FollowerController:
-    """Return the wired controller; nothing runs yet."""
-    return FollowerController(client, informers, types, recorder, clock=clock, options=options)

@@ -1,151 +1,143 @@
-"""The steps that have one federated object follow its leaders.
+"""The steps that place one federated object where its leaders are.
 
-One merge patch when something changed, none otherwise; an object that nobody leads costs nothing. What it follows comes
-from the index, which the controller keeps; what a leader's copies may still need comes from the leader's federated
-object. Whom a follower waits for before it leaves a cluster is remembered, so that the leader's next change brings it
-back here. Leaders that were let go are remembered until the follower has noted them. Nothing is done before the index
-is complete: it must not look as if leaders were gone.
+One merge patch when something changed, none otherwise; an object without leaders costs nothing. The controller's index
+knows the leaders; a leader's federated object shows which clusters still need the follower. A follower that waits for a
+leader before it leaves a cluster is remembered, so that the leader's next change triggers a reconcile. A leader deleted
+with --cascade=orphan is remembered until the follower has recorded it. Nothing is written before the index is complete:
+leaders that are missing from an incomplete index would count as deleted.
 """
 
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet
-from typing import Protocol
 
 from federation.api import names
-from federation.api.federatedtype import FederatedType
-from federation.api.resources import FEDERATED_OBJECTS, Object
-from federation.base.errors import ApiError, Conflict, NotFound
-from federation.client.protocol import Client, PatchType
-from federation.planning.followers.following import (
+from federation.apimachinery.errors import ApiError, Conflict
+from federation.apimachinery.resources import Object
+from federation.planning.followers.followerplan import (
     clusters_still_needed,
     clusters_to_leave,
-    is_refusing,
+    is_following_disabled,
     plan_following,
     stored_leaders,
 )
 from federation.planning.followers.index import FollowerIndex
-from federation.planning.followers.leading import identity_of
+from federation.planning.followers.leaderplan import identity_of
+from federation.planning.followers.orphaned import (
+    NOTHING_KEPT,
+    KeptClusters,
+    is_orphaning,
+    kept_for,
+    merge_kept,
+    still_kept,
+)
 from federation.planning.followers.references import Identity
-from federation.planning.followers.released import NOBODY_KEPT, Kept, combine, is_released, kept_for, still_kept
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import WARNING, Recorder
+from federation.runtime.federatedobjects import FederatedObjects
 
+WRITER = "follower"
 _REFUSED_RETRY_S = 10.0
 """When to try again what the API server refused: a quota or an admission policy may have changed."""
 
 
-class Caches(Protocol):
-    """What the reconciler reads; the controller owns the informers behind it."""
-
-    def federated(self, key: Key) -> Object | None:
-        """Return the cached federated object."""
-        ...
-
-    def federated_of(self, identity: Identity) -> Object | None:
-        """Return the cached federated object of a source."""
-        ...
-
-    def type_of(self, federated: Object) -> FederatedType | None:
-        """Return the federated type of the object's template."""
-        ...
-
-
 class Reconciler:
-    """Has one federated object follow its leaders per call."""
+    """Places one federated object where its leaders are, per call."""
 
     def __init__(
-        self, client: Client, caches: Caches, index: FollowerIndex, recorder: Recorder, *, leaders_max: int
+        self, objects: FederatedObjects, index: FollowerIndex, recorder: Recorder, *, leaders_max: int
     ) -> None:
-        self._client = client
-        self._caches = caches
+        self._objects = objects
         self._index = index
         self._recorder = recorder
         self._leaders_max = leaders_max
         self._waiting: dict[Identity, set[Key]] = {}
-        self._released: dict[Identity, Kept] = {}
+        self._released: dict[Identity, KeptClusters] = {}
 
     def release(self, leader: Identity) -> Collection[Identity]:
-        """Take down that the leader's copies stay in the members; return the followers that stay with them."""
-        led = self._index.led_by(leader)
+        """Record that the leader's member objects stay; return the followers that stay with them."""
+        led = self._index.followers_of(leader)
         for follower, clusters in led.items():
-            if self._caches.federated_of(follower) is not None:
-                self._released[follower] = combine(self._released.get(follower, NOBODY_KEPT), {leader: clusters})
+            if self._federated_of(follower) is not None:
+                self._released[follower] = merge_kept(self._released.get(follower, NOTHING_KEPT), {leader: clusters})
         return led.keys()
 
     def forget(self, follower: Identity) -> None:
-        """Forget a follower that is gone."""
+        """Discard the state of a deleted follower."""
         self._released.pop(follower, None)
 
-    def waiting_for(self, leader: Identity) -> Collection[Key]:
-        """Return, once, the followers that waited for a change of this leader before they leave a cluster."""
+    def take_waiting(self, leader: Identity) -> Collection[Key]:
+        """Remove and return the followers that wait for a change of this leader before they leave a cluster."""
         return self._waiting.pop(leader, ())
 
+    def key_of(self, identity: Identity) -> Key | None:
+        """Return the key of a source's federated object, None when its kind is not federated."""
+        type_ = self._objects.types.for_group_kind(identity.group, identity.kind)
+        return None if type_ is None else self._objects.key_for(type_, identity.namespace, identity.name)
+
     async def reconcile(self, key: Key) -> Result:
-        """Bring placement and leaders of one object up to date."""
-        federated = self._caches.federated(key)
+        """Update placement and leaders of one object."""
+        federated = self._objects.get(key)
         if federated is None or federated["metadata"].get("deletionTimestamp"):
             return DONE
-        type_ = self._caches.type_of(federated)
+        type_ = self._objects.type_of(federated)
         if type_ is None:
             return DONE
         follower = identity_of(federated)
         leaders: AbstractSet[Identity] = frozenset()
         clusters: frozenset[str] = frozenset()
-        kept, released = NOBODY_KEPT, self._released.get(follower)
-        if not is_refusing(federated):
+        kept, released = NOTHING_KEPT, self._released.get(follower)
+        if not is_following_disabled(federated):
             leaders, clusters = self._index.leaders_of(follower), self._index.clusters_of(follower)
-            kept = self._kept(key, combine(kept_for(federated), released or NOBODY_KEPT))
+            kept = self._kept(key, merge_kept(kept_for(federated), released or NOTHING_KEPT))
         if leaving := clusters_to_leave(federated, clusters):
             held = self._still_needed(key, leaving, leaders | set(stored_leaders(federated)))
             leaders, clusters = leaders | held.keys(), clusters.union(*held.values())
-            kept = combine(kept, {leader: held[leader] for leader in held if self._is_released(leader)})
+            kept = merge_kept(kept, {leader: held[leader] for leader in held if self._is_released(leader)})
         patch = plan_following(federated, type_.controllers, leaders, clusters, kept, leaders_max=self._leaders_max)
         if patch is not None and not await self._write(key, federated, patch):
             return Result(requeue_after_s=_REFUSED_RETRY_S)
-        if self._released.get(follower) is released:  # and nobody was let go meanwhile
+        # Another leader may have been released during the write; its entry must stay.
+        if self._released.get(follower) is released:
             self._released.pop(follower, None)
         return DONE
 
-    def _kept(self, key: Key, noted: Kept) -> Kept:
-        """Return where the object stays for leaders that were let go; look again when such a leader is there again."""
-        kept = still_kept(noted, self._caches.federated_of)
+    def _kept(self, key: Key, recorded: KeptClusters) -> KeptClusters:
+        """Return the clusters kept for released leaders; a leader of that name requeues the key when it changes."""
+        kept = still_kept(recorded, self._federated_of)
         for leader in kept:
-            if self._caches.federated_of(leader) is not None:
+            if self._federated_of(leader) is not None:
                 self._waiting.setdefault(leader, set()).add(key)
         return kept
 
     def _is_released(self, leader: Identity) -> bool:
-        found = self._caches.federated_of(leader)
-        return found is not None and is_released(found)
+        found = self._federated_of(leader)
+        return found is not None and is_orphaning(found)
 
     def _still_needed(
         self, key: Key, leaving: frozenset[str], leaders: Collection[Identity]
     ) -> dict[Identity, frozenset[str]]:
-        """Return the clusters that are not to be left yet, by the leaders because of whom."""
+        """Return the clusters that leaders still need, by leader."""
         needed = {}
         for identity in leaders:
-            leader = self._caches.federated_of(identity)
+            leader = self._federated_of(identity)
             if leader is not None and (held := clusters_still_needed(leaving, leader)):
                 needed[identity] = held
                 self._waiting.setdefault(identity, set()).add(key)
         return needed
 
     async def _write(self, key: Key, federated: Object, patch: Object) -> bool:
-        """Send the patch, and say whether that is done with; what is refused may be accepted later."""
+        """Send the patch; return False when the API server refuses it, which it may accept later."""
         try:
-            await self._client.patch(
-                FEDERATED_OBJECTS,
-                key.name,
-                patch,
-                patch_type=PatchType.MERGE,
-                namespace=key.namespace,
-                field_manager=names.FIELD_MANAGER,
-            )
-        except NotFound:
-            return True
+            await self._objects.patch(key, federated, patch, writer=WRITER)
         except ApiError as error:
             if error.retryable or isinstance(error, Conflict):
                 raise
             self._recorder.event(federated, WARNING, names.EVENT_FAILED_UPDATE_FOLLOWER, str(error))
             return False
         return True
+
+    def _federated_of(self, identity: Identity) -> Object | None:
+        """Return the federated object of a source."""
+        key = self.key_of(identity)
+        found = self._objects.get(key) if key is not None else None
+        return found if found is not None and identity_of(found) == identity else None

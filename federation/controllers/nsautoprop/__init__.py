@@ -1,1 +1,3 @@
-"""Namespaces → every joined cluster (spec §4): `controller.py` watches and maps keys, `reconcile.py` acts."""
+"""Namespaces → every joined cluster (docs/reference/federation.md): `controller.py` watches and maps keys,
+`reconcile.py` acts.
+"""

@@ -1,1 +1,3 @@
-"""Override policies → overrides of federated objects (spec §8): `controller.py` watches, `reconcile.py` acts."""
+"""Override policies → overrides of federated objects (docs/reference/overrides.md): `controller.py` watches,
+`reconcile.py` acts.
+"""

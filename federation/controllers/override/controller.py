@@ -1,38 +1,38 @@
-"""Wiring of the override controller: which events of federated objects, policies and clusters concern which object.
+"""Triggers of the override controller, and its wiring; the steps are in `reconcile.py`.
 
-It follows the override policies, compiles each once (`planning/overrides/bindings.py`), and finds the objects that a
-changed policy is for by index, not by looking at all of them.
+It compiles each override policy once (`planning/overrides/policymatching.py`) and finds the objects that a changed
+policy selects by index.
 """
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from functools import partial
 from typing import Any
 
 from federation.api import names
-from federation.api.federatedtype import FederatedType
-from federation.api.resources import (
-    CLUSTER_FEDERATED_OBJECTS,
-    CLUSTER_OVERRIDE_POLICIES,
-    FEDERATED_CLUSTERS,
-    FEDERATED_OBJECTS,
-    OVERRIDE_POLICIES,
-    Object,
-)
-from federation.base.clock import Clock
-from federation.client.protocol import Client
-from federation.controllers.override.reconcile import Reconciler
-from federation.planning.fedindex import policies_named, type_of_template
-from federation.planning.overrides.bindings import Bindings, selected_types, subject_of_federated
-from federation.planning.overrides.storage import stored_overrides
+from federation.api.federatedtype import template_problem
+from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, FEDERATED_CLUSTERS, OVERRIDE_POLICIES
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.controllers.override.reconcile import WRITER, Reconciler
+from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.federatedobject.objectindex import policies_named
+from federation.planning.federatedobject.placements import overrides_of
+from federation.planning.overrides.policymatching import Bindings, selected_types, subject_of_federated
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.events import Recorder
-from federation.runtime.federatedtypes import FederatedTypes
+from federation.runtime.federatedobjects import FederatedObjects, Triggers
 from federation.runtime.informers import Informers
 
 _BY_POLICY = "override/policy"
-_BY_TYPE = "override/type"
+_TRIGGERS = Triggers(
+    labels=True,
+    deletion=False,
+    is_due=partial(pendingcontrollers.is_due, controller=names.OVERRIDE_CONTROLLER),
+    is_pending=partial(pendingcontrollers.is_at_head, controller=names.OVERRIDE_CONTROLLER),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,80 +40,72 @@ class OverrideOptions:
     """Limits of the override controller."""
 
     workers: int = 8
-    """Federated objects that are worked on at the same time."""
+    """Concurrent reconciles."""
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
 
 class OverrideController:
-    """Keeps the overrides of every federated object up to date. `run` works until cancelled."""
+    """Keeps the overrides of every federated object up to date. `run` runs until cancelled."""
 
     def __init__(
         self,
-        client: Client,
+        objects: FederatedObjects,
         informers: Informers,
-        types: FederatedTypes,
         recorder: Recorder,
         *,
         clock: Clock,
         options: OverrideOptions | None = None,
     ) -> None:
         chosen = options or OverrideOptions()
-        self._types = types
+        self._objects = objects
         self._recorder = recorder
         self._bindings = Bindings()
-        self._namespaced = informers.for_resource(FEDERATED_OBJECTS)
-        self._cluster_scoped = informers.for_resource(CLUSTER_FEDERATED_OBJECTS)
         self._policies = [informers.for_resource(OVERRIDE_POLICIES), informers.for_resource(CLUSTER_OVERRIDE_POLICIES)]
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
-        for informer in (self._namespaced, self._cluster_scoped):
-            informer.add_index(_BY_POLICY, _named_policies)
-            informer.add_index(_BY_TYPE, type_of_template)
-        reconciler = Reconciler(client, self, self._bindings, recorder, clock=clock)
+        objects.add_index(_BY_POLICY, _named_policies)
+        reconciler = Reconciler(objects, self._bindings, recorder, cluster=lambda name: self._clusters.get("", name))
         self.controller: Controller[Key] = Controller(
             "override",
             reconciler.reconcile,
             workers=chosen.workers,
             clock=clock,
             options=chosen.loop,
-            resync=self._all_keys,
+            resync=objects.all_keys,
         )
 
     async def run(self) -> None:
-        """Follow policies, clusters and federated objects, and work once all of them have arrived."""
+        """Subscribe, and start the workers once all caches are synced."""
         for informer in self._policies:
             informer.add_handler(self._on_policy)
         self._clusters.add_handler(self._on_cluster)
-        for informer in (self._namespaced, self._cluster_scoped):
-            informer.add_handler(self._on_federated)
-        # A policy or cluster that has not arrived yet must not look like one that does not exist.
-        await asyncio.gather(
-            self._types.wait_synced(),
-            *(
-                informer.wait_synced()
-                for informer in [*self._policies, self._clusters, self._namespaced, self._cluster_scoped]
-            ),
-        )
+        # Without complete caches an existing policy or cluster would count as absent.
+        await asyncio.gather(*(informer.wait_synced() for informer in [*self._policies, self._clusters]))
+        self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
+        await self._objects.wait_synced()
         await self.controller.run()
-
-    # -- what the reconciler reads
-
-    def federated(self, key: Key) -> Object | None:
-        """Return the cached federated object."""
-        return (self._namespaced if key.namespace else self._cluster_scoped).get(*key)
-
-    def type_of(self, federated: Object) -> FederatedType | None:
-        """Return the federated type of the object's template."""
-        return self._types.for_federated(federated)
-
-    def cluster(self, name: str) -> Object | None:
-        """Return the cached FederatedCluster."""
-        return self._clusters.get("", name)
 
     # -- events
 
-    def _on_federated(self, old: Object | None, new: Object | None) -> None:
-        if new is not None and (old is None or _is_relevant_change(old, new)):
+    def _on_federated(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+        if new is not None and (
+            pendingcontrollers.is_at_head(new, names.OVERRIDE_CONTROLLER) or self._is_overridden(new)
+        ):
             self.controller.enqueue(key_of(new))
+
+    def _is_overridden(self, federated: Object) -> bool:
+        """Return whether the object has overrides, may get some, or reports that they could not be computed.
+
+        The cached policies decide, not the annotation `idle-controllers`: a policy may have
+        appeared after the federate controller wrote that. A later one finds the object through the indexes.
+        """
+        if template_problem(federated):
+            return False
+        held = (federated.get("status") or {}).get("conditions")
+        return (
+            bool(overrides_of(federated, names.OVERRIDE_CONTROLLER))
+            or self._bindings.may_apply(subject_of_federated(federated))
+            or conditions.find(held, names.OVERRIDES_APPLIED) is not None
+        )
 
     def _on_policy(self, old: Object | None, new: Object | None) -> None:
         if old is not None and new is not None and old.get("spec") == new.get("spec"):
@@ -124,64 +116,24 @@ class OverrideController:
         elif old is not None:
             self._bindings.drop(old)
         policy = new if new is not None else old or {}
-        for federated in self._concerned(policy, selected_types((old, new))):
+        for federated in self._selected(policy, selected_types((old, new))):
             self.controller.enqueue(key_of(federated))
 
-    def _concerned(self, policy: Object, types: set[tuple[str, str]]) -> Iterable[Object]:
-        """Return the objects that name the policy, and those of the kinds that it selects or selected."""
+    def _selected(self, policy: Object, types: set[tuple[str, str]]) -> Iterable[Object]:
+        """Yield the objects that name the policy, and those of the kinds that it selects or selected."""
         namespace, name = policy["metadata"].get("namespace", ""), policy["metadata"]["name"]
-        informers = (self._namespaced,) if namespace else (self._namespaced, self._cluster_scoped)
-        for informer in informers:
-            yield from informer.by_index(_BY_POLICY, f"{namespace}/{name}")
-            for api_version, kind in types:
-                for federated in informer.by_index(_BY_TYPE, f"{api_version}/{kind}"):
-                    if not namespace or federated["metadata"].get("namespace") == namespace:
-                        yield federated
+        yield from self._objects.by_index(_BY_POLICY, f"{namespace}/{name}", namespace)
+        for api_version, kind in types:
+            yield from self._objects.of_kind(api_version, kind, namespace)
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
-        """Look again at everything that is overridden, or may be, when a cluster's labels are others than before."""
-        before = old["metadata"].get("labels") if old is not None else None
-        after = new["metadata"].get("labels") if new is not None else None
-        if old is not None and new is not None and before == after:
+        """Enqueue all objects with overrides when a cluster is added, removed or relabelled."""
+        if old is not None and new is not None and old["metadata"].get("labels") == new["metadata"].get("labels"):
             return
-        for federated in chain(self._namespaced.list(), self._cluster_scoped.list()):
-            if stored_overrides(federated, names.OVERRIDE_CONTROLLER) or self._bindings.may_apply(
-                subject_of_federated(federated)
-            ):
+        for federated in self._objects.list():
+            if self._is_overridden(federated):
                 self.controller.enqueue(key_of(federated))
-
-    def _all_keys(self) -> Iterator[Key]:
-        for federated in chain(self._namespaced.list(), self._cluster_scoped.list()):
-            yield key_of(federated)
 
 
 def _named_policies(federated: Mapping[str, Any]) -> Iterator[str]:
     return policies_named(federated, names.OVERRIDE_POLICY_LABEL, names.CLUSTER_OVERRIDE_POLICY_LABEL)
-
-
-def _is_relevant_change(old: Object, new: Object) -> bool:
-    """Say whether overrides may change, or our turn may have come: most updates are status and change neither."""
-    before, after = old["metadata"], new["metadata"]
-    if before.get("generation") is None or before.get("generation") != after.get("generation"):
-        return True
-    if before.get("labels") != after.get("labels"):
-        return True
-    return bool(_pending(before) != _pending(after))
-
-
-def _pending(metadata: Mapping[str, Any]) -> str | None:
-    value: str | None = (metadata.get("annotations") or {}).get(names.PENDING_CONTROLLERS)
-    return value
-
-
-def build(
-    client: Client,
-    informers: Informers,
-    types: FederatedTypes,
-    recorder: Recorder,
-    *,
-    clock: Clock,
-    options: OverrideOptions | None = None,
-) -> OverrideController:
-    """Return the wired controller; nothing runs yet."""
-    return OverrideController(client, informers, types, recorder, clock=clock, options=options)

@@ -1,1 +1,4 @@
-"""The schedule controller: which clusters every federated object goes to, and with how many replicas (spec §5)."""
+"""The schedule controller: selects clusters and replicas for every federated object.
+
+Reference: docs/reference/scheduling.md.
+"""

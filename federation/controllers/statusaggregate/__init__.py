@@ -1,1 +1,4 @@
-"""Status aggregation: the statuses of all copies, merged into the status of the object that the user applied (§12)."""
+"""Status aggregation: the statuses of all member objects, merged into the status of the object that the user applied.
+
+Reference: docs/reference/status.md.
+"""

@@ -1,1 +1,4 @@
-"""Status collection: one CollectedStatus per federated object shows fields of every member's copy (spec §11)."""
+"""Status collection: one CollectedStatus per federated object shows fields of every member object.
+
+Reference: docs/reference/status.md.
+"""

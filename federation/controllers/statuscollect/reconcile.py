@@ -1,69 +1,62 @@
 """The steps of status collection for one federated object: read the caches, compare, write once.
 
-A cluster that does not answer keeps the entry that it had: its cache stays, and after a restart the stored entry does.
-A field that is not there yet is told in the entry's `error` and nowhere else: every new object lacks its status for a
-moment, and KubeAdmiral's event for that would cost more writes than the status itself.
+A cluster that does not answer keeps its entry: its cache stays, and after a restart the stored entry stays. A missing
+field is reported in the entry's `error` only: every new object lacks its status at first, and KubeAdmiral's event for
+that would cost more writes than the status itself.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.api.resources import (
-    CLUSTER_COLLECTED_STATUSES,
-    CLUSTER_FEDERATED_OBJECTS,
-    COLLECTED_STATUSES,
-    FEDERATED_OBJECTS,
-    Object,
-    Resource,
-)
-from federation.base.clock import Clock, to_rfc3339
-from federation.base.errors import NotFound
-from federation.client.protocol import Client, PatchType
-from federation.dispatch.plan import is_other_derived_service
-from federation.planning.coalescing import Coalescer
-from federation.planning.collection import replicaset_digests, to_entry
-from federation.planning.memberobject import content_hash
+from federation.api.resources import CLUSTER_COLLECTED_STATUSES, COLLECTED_STATUSES
+from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.errors import NotFound
+from federation.apimachinery.ownerreferences import controller_reference
+from federation.apimachinery.resources import Object, Resource
+from federation.client.client import Client, PatchType
+from federation.dispatch.plan import is_name_collision
+from federation.planning.rendering.memberobject import content_hash
+from federation.planning.status.collection import replicaset_digests, to_entry
+from federation.planning.status.debounce import Coalescer
 from federation.runtime.controller import DONE, Key, Result
-from federation.runtime.federatedtypes import FederatedTypes
+from federation.runtime.federatedobjects import FederatedObjects, resource_of
 from federation.runtime.members import Members
 
 
 class Reconciler:
-    """Collects the statuses of one federated object's copies."""
+    """Collects fields of one federated object's member objects."""
 
     def __init__(
         self,
         client: Client,
-        federated: Callable[[Key], Object | None],
-        types: FederatedTypes,
+        objects: FederatedObjects,
         members: Members,
         pace: Coalescer[Key],
         clock: Clock,
     ) -> None:
         self._client = client
-        self._federated = federated
-        self._types = types
+        self._objects = objects
         self._members = members
         self._pace = pace
         self._clock = clock
         self._written: dict[Key, str] = {}
-        """Hash of what was written last; a CollectedStatus is read only once, after a restart."""
+        """Hash of the last write; a CollectedStatus is read only once, after a restart."""
 
     def forget(self, key: Key) -> None:
-        """Forget a federated object that is gone."""
+        """Discard the state of a deleted federated object."""
         self._written.pop(key, None)
         self._pace.forget(key)
 
     async def reconcile(self, key: Key) -> Result:
-        """Write one federated object's CollectedStatus when it changed and its time has come."""
-        federated = self._federated(key)
+        """Write one federated object's CollectedStatus when it changed and the pace allows it."""
+        federated = self._objects.get(key)
         if federated is None or federated["metadata"].get("deletionTimestamp"):
             return DONE
-        type_ = self._types.for_federated(federated)
+        type_ = self._objects.type_of(federated)
         if type_ is None or not type_.collect or not type_.status_fields:
             return DONE
         if (remaining_s := self._pace.remaining_s(key, self._clock.monotonic())) > 0:
@@ -76,7 +69,7 @@ class Reconciler:
         return DONE
 
     def _read(self, federated: Object, type_: FederatedType) -> tuple[dict[str, Object], bool]:
-        """Return the copies by cluster, and whether a cluster's cache is not there yet."""
+        """Return the entries by cluster, and whether a cluster's cache is incomplete."""
         namespace = federated["metadata"].get("namespace", "")
         name = federated["spec"]["template"]["metadata"]["name"]
         annotations = federated["metadata"].get("annotations") or {}
@@ -86,15 +79,19 @@ class Reconciler:
                 is_partial = True
                 continue
             obj = self._members.get_cached(cluster, type_.resource, namespace, name)
-            if obj is not None and not is_other_derived_service(annotations, obj):
+            if obj is not None and not is_name_collision(annotations, obj):
                 found[cluster] = obj
-        entries = {cluster: to_entry(cluster, obj, type_.status_fields) for cluster, obj in found.items()}
+        holds_secrets = (type_.resource.group, type_.resource.kind) == ("", "Secret")
+        entries = {
+            cluster: to_entry(cluster, obj, type_.status_fields, holds_secrets=holds_secrets)
+            for cluster, obj in found.items()
+        }
         if (digests := replicaset_digests(found)) is not None:
             entries[""] = {"digests": digests}
         return entries, is_partial
 
     async def _write(self, key: Key, federated: Object, entries: Mapping[str, Object], *, is_partial: bool) -> None:
-        """Create the CollectedStatus or patch what changed of it."""
+        """Create the CollectedStatus or patch its changed fields."""
         resource = COLLECTED_STATUSES if key.namespace else CLUSTER_COLLECTED_STATUSES
         present: Object | None = None
         if is_partial or key not in self._written:
@@ -121,7 +118,7 @@ class Reconciler:
         self._pace.wrote(key, self._clock.monotonic())
 
     def _kept(self, present: Object | None, entries: Mapping[str, Object]) -> dict[str, Object]:
-        """Return the stored entries of joined clusters whose cache is not there yet."""
+        """Return the stored entries of joined clusters whose cache is incomplete."""
         joined = set(self._members.clusters)
         return {
             entry["cluster"]: entry
@@ -147,15 +144,8 @@ class Reconciler:
 
 def _to_object(resource: Resource, key: Key, federated: Object, entries: Mapping[str, Object], now: str) -> Object:
     metadata = federated["metadata"]
-    owner = FEDERATED_OBJECTS if key.namespace else CLUSTER_FEDERATED_OBJECTS
-    reference = {
-        "apiVersion": owner.api_version,
-        "kind": owner.kind,
-        "name": key.name,
-        "uid": metadata["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    owner = resource_of(key)
+    reference = controller_reference(federated, owner.api_version, owner.kind)
     digests = entries.get("", {}).get("digests")
     own: Object = {
         "name": key.name,

@@ -1,24 +1,27 @@
-"""What sync knows of the clusters, kept up to date from the FederatedCluster informer as small facts.
+"""The states of the clusters that sync depends on, and the clusters that a federated object names.
 
-Most changes of a FederatedCluster (probe times, resources) mean nothing to sync; `Clusters` tells its listener only
-when a fact changed. It lives as long as the controller and owns no I/O.
+Most updates of a FederatedCluster (probe times, resources) do not matter to sync; `Clusters.update` detects those that
+do. It lives as long as the controller and does no I/O.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
 from typing import Any
 
-from federation.api import conditions, names
-from federation.api.resources import Object
-from federation.dispatch.plan import ClusterFacts
+from federation.api import names
+from federation.apimachinery import conditions
+from federation.apimachinery.resources import Object
+from federation.dispatch.plan import ClusterState
+from federation.dispatch.status import clusters_of
+from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 
 
-def facts_of(cluster: Object) -> ClusterFacts:
-    """Return the facts of a FederatedCluster."""
+def cluster_state_of(cluster: Object) -> ClusterState:
+    """Return the state of a FederatedCluster."""
     metadata = cluster["metadata"]
     status: dict[str, Any] = cluster.get("status") or {}
     found = status.get("conditions")
     is_joined = conditions.is_true(found, names.CLUSTER_JOINED)
-    return ClusterFacts(
+    return ClusterState(
         name=metadata["name"],
         ready=is_joined and conditions.is_true(found, names.CLUSTER_READY),
         joined=is_joined or bool(status.get("joinPerformed")),
@@ -29,26 +32,30 @@ def facts_of(cluster: Object) -> ClusterFacts:
 
 
 class Clusters:
-    """The facts of every cluster by name. `on_change` is told a cluster's name and whether only it appeared."""
+    """The state of every cluster by name."""
 
-    def __init__(self, on_change: Callable[[str], None]) -> None:
-        self._facts: dict[str, ClusterFacts] = {}
-        self._on_change = on_change
+    def __init__(self) -> None:
+        self._states: dict[str, ClusterState] = {}
 
-    def handle(self, old: Object | None, new: Object | None) -> None:
-        """Take over a change that the informer reports."""
-        name = (new if new is not None else old or {})["metadata"]["name"]
-        before = self._facts.get(name)
-        if new is None:
-            self._facts.pop(name, None)
+    def update(self, name: str, cluster: Object | None) -> bool:
+        """Record the state of a cluster, None when it was deleted; return whether the state changed."""
+        before = self._states.get(name)
+        if cluster is None:
+            self._states.pop(name, None)
         else:
-            self._facts[name] = facts_of(new)
-        if self._facts.get(name) != before:
-            self._on_change(name)
+            self._states[name] = cluster_state_of(cluster)
+        return self._states.get(name) != before
 
-    def get(self, name: str) -> ClusterFacts | None:
-        """Return a cluster's facts, None when there is no such cluster."""
-        return self._facts.get(name)
+    def get(self, name: str) -> ClusterState | None:
+        """Return a cluster's state, None when there is no such cluster."""
+        return self._states.get(name)
 
-    def __iter__(self) -> Iterator[ClusterFacts]:
-        return iter(self._facts.values())
+
+def recorded_clusters(federated: Mapping[str, Any]) -> set[str]:
+    """Return the clusters that may hold the object although it is not placed there (any more)."""
+    return clusters_of(federated).keys() | departed_clusters(federated)
+
+
+def clusters_of_interest(federated: Mapping[str, Any]) -> set[str]:
+    """Return every cluster whose state matters to the object."""
+    return recorded_clusters(federated) | effective_placement(federated)

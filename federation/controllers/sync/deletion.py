@@ -1,8 +1,8 @@
-"""The way out: a federated object leaves only after every cluster was seen without its copy (spec §10.8).
+"""Deletion: a federated object is removed only when no cluster has its object (docs/reference/sync.md).
 
-Copies are deleted, or released when the orphan annotation says so. When no cache shows a copy any more, every member is
-asked itself; only then the finalizer goes. A cluster that does not answer is waited for, by name, in the condition's
-message and an event: it is never skipped and never forgotten, unless the cluster leaves the federation.
+Member objects are deleted, or released when the orphan annotation says so. When no cache shows one any more, every
+member is queried; only then is the finalizer removed. A cluster that does not answer blocks the deletion, and the
+condition's message and an event name it, until it answers or leaves the federation.
 """
 
 import asyncio
@@ -10,21 +10,23 @@ from collections.abc import Iterable
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.api.resources import Object
-from federation.base.clock import Clock
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
 from federation.controllers.sync.clusters import Clusters
-from federation.controllers.sync.dispatching import Dispatcher, Round, begin_round
-from federation.controllers.sync.followers import Arrivals
-from federation.controllers.sync.host import Host
+from federation.controllers.sync.followerwait import FollowerReadiness
+from federation.controllers.sync.memberobjects import MemberObjectCache
+from federation.controllers.sync.memberoperations import MemberOperations
+from federation.controllers.sync.propagation import Propagation, begin_propagation
 from federation.dispatch.operations import Outcome
-from federation.dispatch.plan import ClusterFacts, decide_removal
+from federation.dispatch.plan import ClusterState, decide_removal
 from federation.dispatch.status import ClusterStatus, plan_status
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import WARNING, Recorder
+from federation.runtime.federatedobjects import FederatedObjects
 
 _RECHECK_S = 5.0
 _QUIET_S = 1.0
-"""Copies usually vanish within this time; only longer waits are worth a status."""
+"""Member objects usually disappear within this time; only a longer wait is published in the status."""
 _BLOCKING = frozenset(
     {
         ClusterStatus.CLUSTER_NOT_READY,
@@ -39,97 +41,97 @@ _BLOCKING = frozenset(
 
 
 class Deletion:
-    """Takes federated objects that are being deleted out of their clusters."""
+    """Removes the member objects of federated objects that are being deleted."""
 
     def __init__(
         self,
-        host: Host,
+        objects: FederatedObjects,
         clusters: Clusters,
-        dispatcher: Dispatcher,
-        arrivals: Arrivals,
+        operations: MemberOperations,
+        member_objects: MemberObjectCache,
+        follower_readiness: FollowerReadiness,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
-        self._host = host
+        self._objects = objects
         self._clusters = clusters
-        self._dispatcher = dispatcher
-        self._arrivals = arrivals
+        self._operations = operations
+        self._member_objects = member_objects
+        self._follower_readiness = follower_readiness
         self._recorder = recorder
         self._clock = clock
         self._since_s: dict[Key, float] = {}
 
     async def reconcile(self, key: Key, federated: Object, type_: FederatedType, *, recorded: Iterable[str]) -> Result:
-        """Delete or release every copy, then let the federated object go."""
+        """Delete or release every member object, then remove the finalizer."""
         finalizers = list(federated["metadata"].get("finalizers") or ())
         if names.SYNC_FINALIZER not in finalizers:
             self._since_s.pop(key, None)
             return DONE
-        round_ = begin_round(key, federated, type_)
-        facts = [known for name in sorted(recorded) if (known := self._clusters.get(name)) is not None and known.joined]
-        for cluster in facts:
-            self._remove(round_, cluster)
-        await self._dispatcher.settle(round_)
-        if not round_.statuses:
-            await self._confirm(round_, facts)
-        if not round_.statuses:
-            if (wait_s := self._arrivals.wait_to_part(key, federated)) is not None:
+        propagation = begin_propagation(key, federated, type_)
+        states = [self._clusters.get(name) for name in sorted(recorded)]
+        clusters = [state for state in states if state is not None and state.joined]
+        for cluster in clusters:
+            self._remove(propagation, cluster)
+        await self._operations.wait(propagation)
+        if not propagation.statuses:
+            await self._confirm(propagation, clusters)
+        if not propagation.statuses:
+            if (wait_s := self._follower_readiness.wait_before_release(key, federated)) is not None:
                 return Result(requeue_after_s=wait_s)
             self._since_s.pop(key, None)
             remaining = [name for name in finalizers if name != names.SYNC_FINALIZER]
-            await self._host.patch(key, federated, {"metadata": {"finalizers": remaining}})
+            await self._objects.patch(key, federated, {"metadata": {"finalizers": remaining}})
             return DONE
-        return await self._wait(key, federated, round_)
+        return await self._wait(key, federated, propagation)
 
-    def _remove(self, round_: Round, cluster: ClusterFacts) -> None:
+    def _remove(self, propagation: Propagation, cluster: ClusterState) -> None:
         if not cluster.ready:
-            round_.record(cluster.name, ClusterStatus.CLUSTER_NOT_READY)
+            propagation.record(cluster.name, ClusterStatus.CLUSTER_NOT_READY)
             return
-        observed, live = self._dispatcher.look(round_, cluster.name)
+        key = propagation.member_key(cluster.name)
+        observed, live = self._member_objects.observe(key, propagation.annotations)
         if observed.lookup_failed:
-            round_.record(cluster.name, ClusterStatus.CACHED_RETRIEVAL_FAILED)
+            propagation.record(cluster.name, ClusterStatus.CACHED_RETRIEVAL_FAILED)
         elif live is None or observed.derived_service_mismatch:
             return
         elif observed.terminating:
-            round_.record(cluster.name, ClusterStatus.WAITING_FOR_REMOVAL, live)
+            propagation.record(cluster.name, ClusterStatus.WAITING_FOR_REMOVAL, live)
         else:
-            removal = decide_removal(round_.annotations, live["metadata"].get("annotations") or {})
-            self._dispatcher.remove(round_, cluster.name, live, removal)
+            removal = decide_removal(propagation.annotations, live["metadata"].get("annotations") or {})
+            self._operations.remove(propagation, cluster.name, live, removal)
 
-    async def _confirm(self, round_: Round, clusters: Iterable[ClusterFacts]) -> None:
-        """Ask every member whether its copy is gone, and record those that have one or do not say."""
-        asked = {cluster.name: self._dispatcher.confirm_gone(round_, cluster.name) for cluster in clusters}
-        answers = await asyncio.gather(*asked.values())
-        for name, answer in zip(asked, answers, strict=True):
+    async def _confirm(self, propagation: Propagation, clusters: Iterable[ClusterState]) -> None:
+        """Query every member, and record those that have the object or do not answer."""
+        queries = {cluster.name: self._operations.confirm_absence(propagation, cluster.name) for cluster in clusters}
+        answers = await asyncio.gather(*queries.values())
+        for name, answer in zip(queries, answers, strict=True):
             outcome: Outcome = answer
             if outcome.status is not ClusterStatus.OK:
                 status = ClusterStatus.RETRIEVAL_FAILED if outcome.is_unanswered else outcome.status
-                round_.record(name, status, outcome.object, outcome.message)
+                propagation.record(name, status, outcome.object, outcome.message)
 
-    async def _wait(self, key: Key, federated: Object, round_: Round) -> Result:
-        """Say what is waited for, when it takes long or cannot go on by itself."""
+    async def _wait(self, key: Key, federated: Object, propagation: Propagation) -> Result:
+        """Publish the clusters that the deletion waits for, once it takes long or is blocked."""
         since_s = self._since_s.setdefault(key, self._clock.monotonic())
         waited_s = self._clock.monotonic() - since_s
-        blocking = sorted(name for name, status in round_.statuses.items() if status in _BLOCKING)
+        blocking = sorted(name for name, status in propagation.statuses.items() if status in _BLOCKING)
         if not blocking and waited_s < _QUIET_S:
             return Result(requeue_after_s=_QUIET_S - waited_s)
-        waiting = blocking or sorted(round_.statuses)
+        waiting = blocking or sorted(propagation.statuses)
         message = f"deletion waits for clusters [{','.join(waiting)}]"
         if blocking:
-            details = "; ".join(
-                f"{name}: {round_.statuses[name].value}"
-                + (f" ({round_.messages[name]})" if name in round_.messages else "")
-                for name in blocking
-            )
+            details = propagation.describe(blocking)
             self._recorder.event(federated, WARNING, names.EVENT_ENSURE_DELETION_FAILED, f"{message}: {details}")
         status = plan_status(
             federated.get("status") or {},
             generation=int((federated.get("status") or {}).get("syncedGeneration") or 0),
-            statuses=round_.statuses,
-            generations=round_.generations,
+            statuses=propagation.statuses,
+            generations=propagation.generations,
             reason=names.REASON_ENSURE_DELETION_FAILED if blocking else names.REASON_CHECK_CLUSTERS,
             message=message,
             now=self._clock.now(),
         )
         if status is not None:
-            await self._host.patch(key, federated, {"status": status}, subresource="status")
-        return Result(requeue_after_s=min(round_.recheck_after_s or _RECHECK_S, _RECHECK_S))
+            await self._objects.patch(key, federated, {"status": status}, subresource="status")
+        return Result(requeue_after_s=min(propagation.recheck_after_s or _RECHECK_S, _RECHECK_S))

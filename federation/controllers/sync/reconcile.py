@@ -1,8 +1,8 @@
-"""The steps of sync for one federated object (spec §10.2), in order, each with an early return.
+"""The steps of sync for one federated object (docs/reference/sync.md), in order, each with an early return.
 
-An object is dispatched when its pipeline is empty. All clusters that it is placed in, that its status names, or that it
-departed from are visited; then one status patch says what was found, and only when it says something new. Nothing is
-decided here about a single cluster: that is `dispatching.py`.
+An object is dispatched when no controller is pending. Sync visits all clusters that the object is placed in, that its
+status names, or that it departed from; then it patches the status once, and only when something changed. Decisions
+about a single cluster are in `clusterdispatch.py`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,20 +12,24 @@ import orjson
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, template_problem
-from federation.api.resources import Object
-from federation.base.clock import Clock
-from federation.controllers.sync.clusters import Clusters
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.controllers.sync.clusterdispatch import Dispatcher
+from federation.controllers.sync.clusters import Clusters, clusters_of_interest, recorded_clusters
 from federation.controllers.sync.deletion import Deletion
-from federation.controllers.sync.dispatching import Dispatcher, Round, begin_round
-from federation.controllers.sync.host import Host, clusters_of_interest, departed_clusters, recorded_clusters
-from federation.dispatch.plan import ClusterFacts
+from federation.controllers.sync.memberoperations import MemberOperations
+from federation.controllers.sync.propagation import Propagation, begin_propagation
+from federation.controllers.sync.sources import Refusal, Sources
+from federation.dispatch.plan import ClusterState
 from federation.dispatch.status import ClusterStatus, clusters_of, plan_status
-from federation.planning import pipeline
-from federation.planning.memberobject import effective_placement
+from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
-from federation.runtime.federatedtypes import FederatedTypes
+from federation.runtime.federatedobjects import FederatedObjects
 
+WRITER = "sync"
+_RECHECK_SOURCE_S = 1.0
 _NAMESPACES_NEVER_SYNCED = frozenset(
     {"kube-system", "kube-public", "kube-node-lease", "default", names.SYSTEM_NAMESPACE}
 )
@@ -36,37 +40,45 @@ class Reconciler:
 
     def __init__(
         self,
-        host: Host,
-        types: FederatedTypes,
+        objects: FederatedObjects,
+        sources: Sources,
         clusters: Clusters,
         dispatcher: Dispatcher,
+        operations: MemberOperations,
         deletion: Deletion,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
-        self._host = host
-        self._types = types
+        self._objects = objects
+        self._sources = sources
         self._clusters = clusters
         self._dispatcher = dispatcher
+        self._operations = operations
         self._deletion = deletion
         self._recorder = recorder
         self._clock = clock
 
     async def reconcile(self, key: Key) -> Result:
-        """Bring one federated object to its clusters."""
-        federated = self._host.federated(key)
+        """Propagate one federated object to its clusters."""
+        federated = self._objects.get(key)
         if federated is None:
+            self._sources.forget(key)
             return DONE
         template = (federated.get("spec") or {}).get("template") or {}
-        type_ = self._types.for_federated(federated)
+        type_ = self._objects.type_of(federated)
         if type_ is None and (problem := template_problem(federated)):
             self._recorder.event(federated, WARNING, names.EVENT_INVALID_TEMPLATE, problem)
         if type_ is None or _is_never_synced(template):
             return DONE
         if federated["metadata"].get("deletionTimestamp"):
-            return await self._deletion.reconcile(key, federated, type_, recorded=clusters_of_interest(federated))
-        if not _is_ready_for_dispatch(federated):
+            self._sources.forget(key)
+            recorded = self._clusters_to_clean(key, federated, type_)
+            return await self._deletion.reconcile(key, federated, type_, recorded=recorded)
+        if not pendingcontrollers.is_ready_for_dispatch(federated):
+            self._objects.defer(key, writer=WRITER)
             return DONE
+        if (refusal := self._sources.check(key, federated, type_)) is not None:
+            return await self._refuse(key, federated, refusal)
         if names.SYNC_FINALIZER not in (federated["metadata"].get("finalizers") or ()):
             patched = await self._add_finalizer(key, federated)
             if patched is None:
@@ -76,12 +88,37 @@ class Reconciler:
             return DONE
         return await self._dispatch(key, federated, type_)
 
+    def _clusters_to_clean(self, key: Key, federated: Object, type_: FederatedType) -> set[str]:
+        """Return the clusters that may have objects of a federated object which is being deleted.
+
+        One with the wrong scope or name must not delete member objects that another federated object delivers.
+        """
+        is_namespaced = type_.resource.namespaced
+        if is_namespaced and not key.namespace:
+            return set()
+        name = federated["spec"]["template"]["metadata"]["name"]
+        regular = self._objects.key_for(type_, key.namespace if is_namespaced else "", name)
+        is_shared = regular != key and self._objects.get(regular) is not None
+        return set() if is_shared else clusters_of_interest(federated)
+
+    async def _refuse(self, key: Key, federated: Object, refusal: Refusal) -> Result:
+        """Deliver nothing, and report why. Member objects stay until the federated object is deleted."""
+        if not refusal.is_final:
+            return Result(requeue_after_s=_RECHECK_SOURCE_S)
+        is_news = await self._objects.set_condition(
+            key, names.PROPAGATED, status="False", reason=names.REASON_NO_SOURCE, message=refusal.message, writer=WRITER
+        )
+        if is_news:
+            text = f"not delivered, because it does not follow from an object of the host: {refusal.message}"
+            self._recorder.event(federated, WARNING, names.EVENT_NO_SOURCE, text)
+        return DONE
+
     async def _add_finalizer(self, key: Key, federated: Object) -> Object | None:
         finalizers = [*(federated["metadata"].get("finalizers") or ()), names.SYNC_FINALIZER]
-        return await self._host.patch(key, federated, {"metadata": {"finalizers": finalizers}})
+        return await self._objects.patch(key, federated, {"metadata": {"finalizers": finalizers}}, writer=WRITER)
 
     def _is_dry_run(self, federated: Object) -> bool:
-        """Say whether nothing may be propagated: annotation dry-run, while no cluster holds the object yet."""
+        """Return whether the annotation dry-run is set and no cluster has the object; emit an event about it."""
         if (federated["metadata"].get("annotations") or {}).get(names.DRY_RUN) != "true":
             return False
         if clusters_of(federated):
@@ -92,91 +129,76 @@ class Reconciler:
         return True
 
     async def _dispatch(self, key: Key, federated: Object, type_: FederatedType) -> Result:
-        round_ = begin_round(key, federated, type_)
+        propagation = begin_propagation(key, federated, type_)
         selected, recorded = effective_placement(federated), recorded_clusters(federated)
-        done_with: set[str] = set()
+        settled: set[str] = set()
         for name in sorted(selected | recorded):
-            facts = self._clusters.get(name)
-            if facts is None or not facts.joined:
-                # No such cluster: there is nothing that could be done there, now or later.
-                if facts is None:
-                    done_with.add(name)
+            state = self._clusters.get(name)
+            if state is None or not state.joined:
+                if state is None:
+                    settled.add(name)
                 continue
-            if not _is_visited(facts, is_selected=name in selected, is_recorded=name in recorded):
+            if not _is_visited(state, is_selected=name in selected, is_recorded=name in recorded):
                 continue
-            decision = self._dispatcher.visit(round_, facts, is_selected=name in selected, is_recorded=name in recorded)
+            decision = self._dispatcher.dispatch(
+                propagation, state, is_selected=name in selected, is_recorded=name in recorded
+            )
             if decision.operation is None and decision.status is None:
-                done_with.add(name)
-        is_blind = self._keep_unlooked(round_)
-        await self._dispatcher.settle(round_)
-        if round_.started or not (is_blind or round_.is_premature):
-            await self._write(key, federated, round_, done_with | selected, is_blind=is_blind)
-        return DONE if round_.recheck_after_s is None else Result(requeue_after_s=round_.recheck_after_s)
+                settled.add(name)
+        is_uncached = self._keep_uncached_clusters(propagation)
+        await self._operations.wait(propagation)
+        if propagation.started or not (is_uncached or propagation.has_brief_wait):
+            await self._write(key, federated, propagation, settled | selected, is_uncached=is_uncached)
+        return DONE if propagation.recheck_after_s is None else Result(requeue_after_s=propagation.recheck_after_s)
 
-    def _keep_unlooked(self, round_: Round) -> bool:
-        """Publish nothing new about clusters whose cache is not there yet, and say whether there are any.
+    def _keep_uncached_clusters(self, propagation: Propagation) -> bool:
+        """Keep the published status of clusters whose cache is not complete yet; return whether there are any.
 
         The object is reconciled again as soon as the cache is complete.
         """
-        before = clusters_of(round_.federated)
-        is_blind = False
-        for cluster, status in list(round_.statuses.items()):
+        before = clusters_of(propagation.federated)
+        is_uncached = False
+        for cluster, status in list(propagation.statuses.items()):
             if status is ClusterStatus.CACHED_RETRIEVAL_FAILED:
-                is_blind = True
+                is_uncached = True
                 known = before.get(cluster, {}).get("status", "")
                 is_known = known in ClusterStatus._value2member_map_
-                round_.statuses[cluster] = ClusterStatus(known) if is_known else ClusterStatus.PENDING_CREATE
-                round_.generations[cluster] = int(before.get(cluster, {}).get("lastObservedGeneration", 0))
-        return is_blind
+                propagation.statuses[cluster] = ClusterStatus(known) if is_known else ClusterStatus.PENDING_CREATE
+                propagation.generations[cluster] = int(before.get(cluster, {}).get("lastObservedGeneration", 0))
+        return is_uncached
 
     async def _write(
-        self, key: Key, federated: Object, round_: Round, done_with: Iterable[str], *, is_blind: bool
+        self, key: Key, federated: Object, propagation: Propagation, settled: Iterable[str], *, is_uncached: bool
     ) -> None:
         before = federated.get("status") or {}
-        # What is kept of a cluster that could not be looked at is about an earlier generation.
-        generation = before.get("syncedGeneration") if is_blind else federated["metadata"].get("generation")
+        # Statuses kept for clusters without a cache describe an earlier generation.
+        generation = before.get("syncedGeneration") if is_uncached else federated["metadata"].get("generation")
+        failing = [cluster for cluster, status in propagation.statuses.items() if status is not ClusterStatus.OK]
         status = plan_status(
             before,
             generation=int(generation or 0),
-            statuses=round_.statuses,
-            generations=round_.generations,
-            message=describe(round_),
-            resources_updated=round_.resources_updated,
+            statuses=propagation.statuses,
+            generations=propagation.generations,
+            message=propagation.describe(failing),
+            resources_updated=propagation.resources_updated,
             now=self._clock.now(),
         )
         if status is not None:
-            patched = await self._host.patch(key, federated, {"status": status}, subresource="status")
+            patched = await self._objects.patch(key, federated, {"status": status}, subresource="status")
             if patched is None:
                 return
             federated = patched
         departed = departed_clusters(federated)
-        remaining = departed.difference(done_with)
+        remaining = departed.difference(settled)
         if remaining != departed:
             value = orjson.dumps(sorted(remaining)).decode() if remaining else None
-            await self._host.patch(key, federated, {"metadata": {"annotations": {names.DEPARTED_CLUSTERS: value}}})
+            body = {"metadata": {"annotations": {names.DEPARTED_CLUSTERS: value}}}
+            await self._objects.patch(key, federated, body, writer=WRITER)
 
 
-def describe(round_: Round) -> str:
-    """Return one line that names every cluster which is not OK, and why."""
-    parts = [
-        f"{cluster}: {status.value}" + (f" ({message})" if (message := round_.messages.get(cluster)) else "")
-        for cluster, status in sorted(round_.statuses.items())
-        if status is not ClusterStatus.OK
-    ]
-    return "; ".join(parts)
-
-
-def _is_visited(facts: ClusterFacts, *, is_selected: bool, is_recorded: bool) -> bool:
-    """Say whether the cluster counts: a leaving cluster is not newly taken on."""
-    return is_recorded or (is_selected and not facts.terminating)
-
-
-def _is_ready_for_dispatch(federated: Object) -> bool:
-    """Say whether every controller of the pipeline had its turn; a broken annotation is cured by federate."""
-    try:
-        return pipeline.may_dispatch(pipeline.pending(federated))
-    except pipeline.PipelineError:
-        return False
+def _is_visited(state: ClusterState, *, is_selected: bool, is_recorded: bool) -> bool:
+    """Return whether sync acts in the cluster: a leaving cluster gets no new objects."""
+    return is_recorded or (is_selected and not state.terminating)
 
 
 def _is_never_synced(template: Mapping[str, Any]) -> bool:

@@ -1,7 +1,7 @@
-"""Merging the statuses of an object's copies in the members into one status for the object that the user applied.
+"""Aggregate the statuses of member objects into the status of the source object (docs/reference/status.md). Pure.
 
-One file per kind, all with the same silhouette: `merge(source, members, context) -> status | None`. `members` holds the
-copy of every cluster that has one, by cluster name; a copy without a status counts as zero. The result is the complete
-`.status`; None means that there is nothing to say. Pure: equal inputs give equal outputs, so that an unchanged status
-is never written twice. `registry.py` finds the function for a kind; `controllers/statusaggregate` calls it.
+There is one module per kind, each with `merge(source, members, context) -> status | None`. `members` are the member
+objects by cluster; one without a status counts as zero. The result is the complete `.status`, or None for no change.
+Equal inputs give equal outputs, so an unchanged status is never written again. `aggregators.py` finds the function of a
+kind; `controllers/statusaggregate` calls it.
 """

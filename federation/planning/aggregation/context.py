@@ -1,23 +1,23 @@
-"""What every kind's merge needs besides the copies: the time, and whether the members have seen the newest spec."""
+"""Shared parts of all merge functions: their context, sums and condition times."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from federation.api.resources import Object
-from federation.base.clock import to_rfc3339
+from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.resources import Object
 
 Members = Mapping[str, Mapping[str, Any]]
-"""The copies by cluster name."""
+"""Member objects by cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Facts about one object's way to its clusters.
+    """The dispatch state of one object.
 
-    `is_observed`: the source's newest generation is what all clusters hold, and their controllers have seen it.
-    `placed`: the clusters that should have a copy; a copy elsewhere is on its way out and still counts in sums.
+    `is_observed`: all clusters have the source's current generation, and their controllers have observed it. `placed`:
+    the clusters of the placement; member objects elsewhere are being deleted and still count in sums.
     """
 
     now: datetime
@@ -34,7 +34,7 @@ def status_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def total(members: Members, field_name: str) -> int:
-    """Return the sum of a status' integer field over all copies."""
+    """Return the sum of a status' integer field over all member objects."""
     return sum(int(status_of(member).get(field_name) or 0) for member in members.values())
 
 
@@ -45,7 +45,7 @@ def sums(members: Members, fields: tuple[str, ...]) -> dict[str, int]:
 
 
 def observed_generation(source: Mapping[str, Any], context: Context) -> int | None:
-    """Return the source's generation when the members have seen it, else the one that was published before."""
+    """Return the source's generation if the members have observed it, else the published one."""
     if context.is_observed:
         generation = (source.get("metadata") or {}).get("generation")
         return int(generation) if generation is not None else None
@@ -56,7 +56,7 @@ def observed_generation(source: Mapping[str, Any], context: Context) -> int | No
 def keep_condition_times(
     previous: list[dict[str, Any]] | None, wanted: list[dict[str, Any]], now: datetime, *, update_field: str = ""
 ) -> list[dict[str, Any]]:
-    """Return the conditions with their times: kept where nothing changed, `now` where status or text did.
+    """Return the conditions with their times: `now` where status or message changed, else the previous ones.
 
     `update_field` names the kind's second time (lastUpdateTime, lastProbeTime), "" when it has none.
     """

@@ -1,9 +1,9 @@
-"""The merged status of a DaemonSet: sums over all clusters, every node of every member counted once."""
+"""The aggregated status of a DaemonSet: sums over all clusters, every node of every member counted once."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from federation.api.resources import Object
+from federation.apimachinery.resources import Object
 from federation.planning.aggregation.context import Context, Members, observed_generation, sums, total
 
 _REQUIRED = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady")
@@ -11,7 +11,7 @@ _OPTIONAL = ("updatedNumberScheduled", "numberAvailable", "numberUnavailable")
 
 
 def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
-    """Return the DaemonSet's status, None when there is no copy."""
+    """Return the DaemonSet's status, None without a member object."""
     if not members:
         return None
     status: Object = {name: total(members, name) for name in _REQUIRED} | sums(members, _OPTIONAL)

@@ -1,15 +1,16 @@
-"""The merged status of a Deployment: sums, and the conditions that `kubectl rollout status` and `kubectl wait` read.
+"""The aggregated status of a Deployment: sums, and the conditions for `kubectl rollout status` and `kubectl wait`.
 
-Available is True when every cluster that should run a part of it says so; Progressing is the worst of the members':
-a deadline exceeded anywhere, else still updating somewhere, else complete. `observedGeneration` follows the source only
-when all members have seen its newest spec (spec §12; the conditions are where we differ from KubeAdmiral on purpose).
+Available is True when it is True in every cluster of the placement. Progressing is the worst of the members': deadline
+exceeded, else updating, else complete. `observedGeneration` follows the source when all members have observed its
+current spec. The conditions differ from KubeAdmiral's on purpose (docs/reference/status.md).
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from federation.api import conditions, names
-from federation.api.resources import Object
+from federation.api import names
+from federation.apimachinery import conditions
+from federation.apimachinery.resources import Object
 from federation.planning.aggregation.context import (
     Context,
     Members,
@@ -47,7 +48,7 @@ _OWNED = frozenset({names.DEPLOYMENT_AVAILABLE, names.DEPLOYMENT_PROGRESSING, na
 
 
 def _expected(members: Members, context: Context) -> list[str]:
-    """Return the clusters whose copies decide: those placed, or whoever has one when nothing is placed any more."""
+    """Return the clusters of the placement, or those with a member object when it is empty."""
     return sorted(context.placed or members)
 
 
@@ -99,7 +100,7 @@ def _progressing(members: Members, context: Context) -> list[dict[str, Any]]:
 
 
 def _replica_failure(members: Members) -> list[dict[str, Any]]:
-    """Return the failure to create pods, with the first cluster's own words, when any member reports one."""
+    """Return the ReplicaFailure condition with the first cluster's message, when any member reports one."""
     failing = [
         (cluster, condition)
         for cluster in sorted(members)

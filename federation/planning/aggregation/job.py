@@ -1,25 +1,27 @@
-"""The merged status of a Job: counts summed, and one final condition when every copy has ended (spec §12).
+"""The aggregated status of a Job: counts summed, and a final condition when all member objects have ended.
 
-The condition's times are kept while it stays the same, so that a finished Job is not written again and again.
+The condition's times are kept while it stays the same, so that a finished Job is not written again.
+
+Reference: docs/reference/status.md.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from federation.api import conditions
-from federation.api.resources import Object
+from federation.apimachinery import conditions
+from federation.apimachinery.resources import Object
 from federation.planning.aggregation.context import Context, Members, keep_condition_times, status_of, sums
 
 _SUMMED = ("active", "succeeded", "failed", "ready")
 
 
 def is_failed(job_conditions: Iterable[Mapping[str, Any]] | None) -> bool:
-    """Say whether the Job has ended in failure: its condition Failed is True."""
+    """Return True if the Job has ended in failure: its condition Failed is True."""
     return conditions.is_true(list(job_conditions or ()), "Failed")
 
 
 def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
-    """Return the Job's status, None when there is no copy."""
+    """Return the Job's status, None without a member object."""
     if not members:
         return None
     status: Object = dict(sums(members, _SUMMED))

@@ -1,16 +1,16 @@
-"""The merged status of a Pod: the worst phase, where which phase is, and every container with its cluster's name."""
+"""The aggregated status of a Pod: the worst phase, the clusters of each phase, and every container with its cluster."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from federation.api.resources import Object
+from federation.apimachinery.resources import Object
 from federation.planning.aggregation.context import Context, Members, status_of
 
 _PRIORITY = ("Failed", "Pending", "Running", "Succeeded")
 
 
 def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:  # noqa: ARG001  # one silhouette
-    """Return the Pod's status, None when there is no copy."""
+    """Return the Pod's status, None without a member object."""
     if not members:
         return None
     by_phase: dict[str, list[str]] = {}

@@ -1,14 +1,14 @@
-"""The merged status of a Service or an Ingress: the load balancer addresses of all clusters, each once, in order."""
+"""The aggregated status of a Service or an Ingress: the load balancer addresses of all clusters."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from federation.api.resources import Object
+from federation.apimachinery.resources import Object
 from federation.planning.aggregation.context import Context, Members, status_of
 
 
 def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:  # noqa: ARG001  # one silhouette
-    """Return the status with all ingress points, None when there is no copy."""
+    """Return the status with all ingress points, None without a member object."""
     if not members:
         return None
     points: list[Any] = []

@@ -1,4 +1,4 @@
-"""The merged status of a StatefulSet: one copy's status as it is, several copies' counts summed.
+"""The aggregated status of a StatefulSet: the status of a single member object, or the sums of several.
 
 A StatefulSet usually runs in one cluster, then its status is copied (with the source's own observedGeneration). With
 several copies KubeAdmiral publishes nothing; we publish the sums, and the revisions only where all members agree.
@@ -7,7 +7,7 @@ several copies KubeAdmiral publishes nothing; we publish the sums, and the revis
 from collections.abc import Mapping
 from typing import Any
 
-from federation.api.resources import Object
+from federation.apimachinery.resources import Object
 from federation.planning.aggregation.context import Context, Members, observed_generation, status_of, total
 
 _REQUIRED = ("replicas", "availableReplicas")
@@ -16,7 +16,7 @@ _AGREED = ("currentRevision", "updateRevision")
 
 
 def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
-    """Return the StatefulSet's status, None when there is no copy."""
+    """Return the StatefulSet's status, None without a member object."""
     if not members:
         return None
     if len(members) == 1:

@@ -1,6 +1,6 @@
-"""Auto-migration's arithmetic (spec §13): which replicas a member cannot run, what it can, and when it can again.
+"""Auto-migration: which replicas a member cannot run, and when it can again (docs/reference/auto-migration.md). Pure.
 
-`pods` counts, `replicasets` finds the pods that count, `belief` is what follows from all that about each member's
-capacity, `info` its text. `planning/clusterresources.py` says how many more replicas would fit. Pure;
-`controllers/automigration` brings the facts and writes.
+`podanalysis` counts pods, `replicasets` finds the pods of the current template, `capacityestimate` derives the capacity
+of each member from that, and `migrationinfo` is the annotation. `clusters/clusterresources.py` counts how many more
+replicas fit; `controllers/automigration` observes and writes.
 """

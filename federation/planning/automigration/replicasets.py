@@ -1,18 +1,20 @@
-"""Which ReplicaSet holds a Deployment's newest pods: the one that it controls with the same pod template (spec §13).
+"""Find the ReplicaSet with the newest pods of a Deployment: the one that it controls with the same pod template. Pure.
 
-Only those pods say whether the workload as it is now can be scheduled. Templates are compared without the label that
-the Deployment controller adds, by a hash, so that a cache keeps sixteen bytes of a template (`slim_replica_set`). Pure.
+Only those pods show whether the current workload can be scheduled. Templates are compared by a hash without the label
+that the Deployment controller adds, so that a cache keeps sixteen bytes per template (`slim_replica_set`).
+
+Reference: docs/reference/auto-migration.md.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from federation.api.resources import Object
-from federation.planning.memberobject import content_hash
+from federation.apimachinery.resources import Object
+from federation.planning.rendering.memberobject import content_hash
 
 TEMPLATE_HASH_LABEL = "pod-template-hash"
 TEMPLATE_HASH = "templateHash"
-"""Where a slim ReplicaSet keeps the hash of its template."""
+"""The field of a slim ReplicaSet with the hash of its template."""
 
 
 def template_hash(template: Mapping[str, Any]) -> str:
@@ -28,7 +30,7 @@ def _without_empty(value: Any) -> Any:
         fields = ((key, _without_empty(inner)) for key, inner in value.items())
         return {key: inner for key, inner in fields if inner is not None} or None
     if isinstance(value, list):
-        # An empty item counts: the others would not be where they are.
+        # Empty items stay, because they determine the positions of the others.
         return [_without_empty(inner) for inner in value] or None
     return None if value == "" else value
 
@@ -44,7 +46,7 @@ def newest_replica_set(deployment: Mapping[str, Any], replica_sets: Iterable[Obj
 
 
 def slim_replica_set(replica_set: Object) -> Object:
-    """Return what is needed of a ReplicaSet: whose it is, how old, and a hash of its pod template."""
+    """Return a ReplicaSet reduced to identity, owner, age and a hash of its pod template."""
     metadata = replica_set["metadata"]
     kept = {
         key: metadata.get(key) or "" for key in ("name", "namespace", "resourceVersion", "uid", "creationTimestamp")

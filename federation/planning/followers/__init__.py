@@ -1,5 +1,5 @@
-"""Which objects follow which workload, and where to (spec §9).
+"""Followers: objects that go where a workload goes (docs/reference/followers.md). Pure.
 
-`references.py` reads them from pod specs and annotations, `leading.py` says what one workload takes along to which
-clusters, `index.py` keeps that for all workloads in both directions, `following.py` plans what a follower is written.
+`references.py` reads them from pod specs and annotations, `leaderplan.py` plans the followers of one workload,
+`index.py` keeps those of all workloads in both directions, and `followerplan.py` plans the patch of a follower.
 """

@@ -1,8 +1,8 @@
-"""All leaders and followers in both directions, kept up to date one leader at a time.
+"""The index of all leaders and followers in both directions, updated one leader at a time.
 
-Putting a leader costs as much as it has followers, whatever else is known; where a follower goes is counted, not
-computed from its leaders, so that a thousand workloads with one pull secret cost no more each than the first.
-Lives as long as the controller that feeds it; not shared between processes, and rebuilt at start.
+An update costs as much as the leader has followers. The clusters of a follower are counted rather than computed from
+its leaders, so that the cost of a pull secret does not grow with the number of workloads that share it. An index lives
+as long as its controller and is rebuilt at start.
 """
 
 from collections import Counter
@@ -12,40 +12,40 @@ from collections.abc import Set as AbstractSet
 from federation.planning.followers.references import Identity, Reference
 
 _NOWHERE: frozenset[str] = frozenset()
-_NOBODY: frozenset[Identity] = frozenset()
+_NO_LEADERS: frozenset[Identity] = frozenset()
 
 
 class FollowerIndex:
-    """Who leads whom, and to which clusters."""
+    """The followers of each leader, and the leaders and clusters of each follower."""
 
     def __init__(self) -> None:
-        self._led_by: dict[Identity, dict[Identity, frozenset[str]]] = {}
+        self._followers: dict[Identity, dict[Identity, frozenset[str]]] = {}
         self._leaders: dict[Identity, set[Identity]] = {}
         self._counts: dict[Identity, Counter[str]] = {}
 
     def put(self, leader: Identity, followers: Mapping[Reference, frozenset[str]]) -> set[Identity]:
-        """Replace what a leader takes along, {} for nothing; return the followers that it makes a difference to."""
-        before = self._led_by.get(leader, {})
+        """Replace the followers of a leader, {} for none; return the followers that changed."""
+        before = self._followers.get(leader, {})
         after = {Identity(ref.group, ref.kind, leader.namespace, ref.name): to for ref, to in followers.items()}
-        changed = {one for one in before.keys() | after.keys() if before.get(one) != after.get(one)}
+        changed = {follower for follower in before.keys() | after.keys() if before.get(follower) != after.get(follower)}
         for follower in changed:
             self._move(leader, follower, before.get(follower), after.get(follower))
         if after:
-            self._led_by[leader] = after
+            self._followers[leader] = after
         else:
-            self._led_by.pop(leader, None)
+            self._followers.pop(leader, None)
         return changed
 
     def leaders_of(self, follower: Identity) -> AbstractSet[Identity]:
-        """Return everybody who takes the object along; the set is the index's own and changes with it."""
-        return self._leaders.get(follower, _NOBODY)
+        """Return the leaders of an object; the set is the index's own and changes with it."""
+        return self._leaders.get(follower, _NO_LEADERS)
 
-    def led_by(self, leader: Identity) -> Mapping[Identity, frozenset[str]]:
-        """Return whom a leader takes along, and to which clusters."""
-        return self._led_by.get(leader, {})
+    def followers_of(self, leader: Identity) -> Mapping[Identity, frozenset[str]]:
+        """Return the followers of a leader, and their clusters."""
+        return self._followers.get(leader, {})
 
     def clusters_of(self, follower: Identity) -> frozenset[str]:
-        """Return every cluster that some leader takes the object to."""
+        """Return the clusters of all leaders of an object."""
         counts = self._counts.get(follower)
         return frozenset(counts) if counts else _NOWHERE
 

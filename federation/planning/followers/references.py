@@ -1,8 +1,8 @@
-"""What a pod needs from its namespace: ConfigMaps, Secrets, claims and its service account, read from a pod spec.
+"""The objects that a pod refers to in its namespace: ConfigMaps, Secrets, claims and its service account. Pure.
 
-The list is KubeAdmiral's (spec §9): pull secrets, environment, volumes of every kind that names a Secret, claims,
-service account. A generic ephemeral volume is made with its pod and needs nothing. Manifests are any JSON here, so that
-nothing is assumed about their shape. Pure; `leading.py` says what is done with the references.
+The fields are KubeAdmiral's (docs/reference/followers.md): pull secrets, environment, volumes of every kind that names
+a Secret, claims, service account. A generic ephemeral volume refers to nothing. Manifests are arbitrary JSON here, so
+no shape is assumed. `leaderplan.py` uses the references.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 import orjson
 
 from federation.api import names
-from federation.api import paths as dotpaths
+from federation.apimachinery import dotpaths
+from federation.apimachinery.errors import InvalidInput
 
 
 class Reference(NamedTuple):
-    """An object in the namespace of whoever refers to it."""
+    """An object in the namespace of the referring one."""
 
     group: str
     kind: str
@@ -26,7 +27,7 @@ class Reference(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """An object by its kind, whatever the version, namespace and name: a leader or a follower."""
+    """A leader or follower by kind (of any version), namespace and name."""
 
     group: str
     kind: str
@@ -37,8 +38,8 @@ class Identity(NamedTuple):
         return f"{self.kind.lower()}/{self.name}"
 
 
-class FollowersError(ValueError):
-    """The annotation `followers` cannot be read; the message says what is wrong."""
+class FollowersError(InvalidInput):
+    """The annotation `followers` is malformed."""
 
 
 CONFIG_MAP, SECRET, CLAIM, SERVICE_ACCOUNT = "ConfigMap", "Secret", "PersistentVolumeClaim", "ServiceAccount"
@@ -75,14 +76,14 @@ _ENV_FROM: Mapping[str, tuple[str, dotpaths.Path]] = {
 
 
 def pod_references(pod_spec: Any) -> set[Reference]:
-    """Return everything that a pod with this spec refers to."""
+    """Return the objects that a pod with this spec refers to."""
     if not isinstance(pod_spec, Mapping):
         return set()
     return {Reference("", kind, name) for kind, name in _named(pod_spec) if isinstance(name, str) and name}
 
 
 def _named(pod_spec: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    # The older field is still honoured by Kubernetes when the newer one is empty.
+    # Kubernetes still uses the older field when the newer one is empty.
     yield SERVICE_ACCOUNT, pod_spec.get("serviceAccountName") or pod_spec.get("serviceAccount")
     for secret in _items(pod_spec, "imagePullSecrets"):
         yield SECRET, secret.get("name")
@@ -115,7 +116,7 @@ def _items(value: Mapping[str, Any], field: str) -> Iterable[Mapping[str, Any]]:
 
 
 def listed_followers(annotations: Mapping[str, str]) -> set[Reference]:
-    """Return what the annotation `followers` names; FollowersError when it is no list of {group?, kind, name}."""
+    """Return the objects in the annotation `followers`; FollowersError unless it is a list of {group?, kind, name}."""
     text = annotations.get(names.FOLLOWERS)
     if not text:
         return set()

@@ -1,5 +1,6 @@
-"""What differs in which cluster: from override policies to JSON patches per cluster (spec §8). Pure.
+"""Overrides: from override policies to JSON patches per cluster (docs/reference/overrides.md). Pure.
 
-`policies.py` finds and compiles policies and computes the patches of every cluster; `targets.py` says which clusters a
-rule is for; `image.py`, `containers.py` and `metadata.py` are the overriders; `jsonpatch.py` applies patches.
+`policymatching.py` finds the policies of an object, `policies.py` compiles them and computes the patches of every
+cluster, `targets.py` matches clusters; `image.py`, `containers.py` and `metadata.py` are the overriders, `patches.py`
+applies patches, and `entries.py` plans the patch of the federated object.
 """

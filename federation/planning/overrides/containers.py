@@ -1,7 +1,7 @@
-"""Changing commands, arguments and environments of containers (spec §8.4, §8.5).
+"""Override commands, arguments and environments of containers (docs/reference/overrides.md).
 
-Overriders of one rule chain per container and yield one `replace` each, which also creates the field. A container that
-the workload does not have is skipped: one policy often serves several workloads.
+The overriders of one rule chain per container. Each changed field yields one `replace`, which also creates the field.
+Missing containers are skipped, because one policy often applies to several workloads.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -34,17 +34,17 @@ def _compute(
     label: str,
     change: _Change,
 ) -> list[dict[str, Any]]:
-    newest: dict[str, Values] = {}
+    values: dict[str, Values] = {}
     for index, overrider in enumerate(overriders):
         try:
             container = find(template, overrider.get("containerName", ""))
             if container is None:
                 continue
             path = f"{container.pointer}/{field}"
-            newest[path] = change(newest[path] if path in newest else container.value.get(field), overrider)
+            values[path] = change(values[path] if path in values else container.value.get(field), overrider)
         except OverrideError as error:
             raise error.within(f"{label}[{index}]") from error
-    return [{"op": "replace", "path": path, "value": newest[path]} for path in sorted(newest)]
+    return [{"op": "replace", "path": path, "value": values[path]} for path in sorted(values)]
 
 
 def _change_strings(current: Values, overrider: Mapping[str, Any]) -> Values:
@@ -57,7 +57,7 @@ def _change_strings(current: Values, overrider: Mapping[str, Any]) -> Values:
         case "overwrite":
             return value
         case "delete":
-            # Null rather than an empty list: the container then falls back to what its image says.
+            # Null rather than an empty list, so that the container uses the default of its image.
             return [item for item in current or () if item not in (value or ())] or None
         case other:
             raise OverrideError(f"unsupported operator: {other!r} is none of append, overwrite, delete")
@@ -66,25 +66,25 @@ def _change_strings(current: Values, overrider: Mapping[str, Any]) -> Values:
 def _change_variables(current: Values, overrider: Mapping[str, Any]) -> Values:
     variables: list[Any] = overrider.get("value") or []
     named = {variable.get("name", ""): variable for variable in variables}
-    held = current or []
+    present = current or []
     match overrider.get("operator") or "overwrite":
         case "addIfAbsent":
-            _check_absent(held, variables)
-            return [*held, *variables]
+            _check_absent(present, variables)
+            return [*present, *variables]
         case "overwrite":
-            return [named.get(variable.get("name", ""), variable) for variable in held] or None
+            return [named.get(variable.get("name", ""), variable) for variable in present] or None
         case "delete":
-            return [variable for variable in held if variable.get("name", "") not in named] or None
+            return [variable for variable in present if variable.get("name", "") not in named] or None
         case other:
             if variables:
                 raise OverrideError(f"unsupported operator: {other!r} is none of addIfAbsent, overwrite, delete")
-            return held or None
+            return present or None
 
 
-def _check_absent(held: Sequence[Mapping[str, Any]], variables: Sequence[Mapping[str, Any]]) -> None:
+def _check_absent(present: Sequence[Mapping[str, Any]], variables: Sequence[Mapping[str, Any]]) -> None:
     if not variables:
         raise OverrideError("addIfAbsent operation needs value")
-    seen = {variable.get("name", "") for variable in held}
+    seen = {variable.get("name", "") for variable in present}
     for variable in variables:
         name = variable.get("name", "")
         if name in seen:

@@ -1,8 +1,10 @@
-"""The one error of this package: an override that cannot be computed or applied, and where it is written."""
+"""The error of this package: an override that cannot be computed or applied, with its position in the policy."""
+
+from federation.apimachinery.errors import InvalidInput
 
 
-class OverrideError(ValueError):
-    """The policy or the patch is wrong for this object; one line: the field, then the reason."""
+class OverrideError(InvalidInput):
+    """A policy or patch that does not fit the object; the message is the field and the reason."""
 
     def __init__(self, reason: str, path: str = "") -> None:
         super().__init__(f"{path}: {reason}" if path else reason)
@@ -10,9 +12,9 @@ class OverrideError(ValueError):
         self.path = path
 
     def within(self, field: str) -> "OverrideError":
-        """Return the error with the field that holds the failing part in front of its path."""
+        """Return the error with `field` in front of its path."""
         return OverrideError(self.reason, f"{field}.{self.path}" if self.path else field)
 
     def of(self, policy: str) -> "OverrideError":
-        """Return the error with the policy that it is in."""
+        """Return the error with the policy in front of its path."""
         return OverrideError(self.reason, f"{policy}: {self.path}" if self.path else policy)

@@ -1,4 +1,4 @@
-"""Changing parts of image references (spec §8.3), with Docker's reference grammar.
+"""Override parts of image references (docs/reference/overrides.md), in Docker's reference grammar.
 
 A reference is [registry/]repository[:tag][@digest]; the first path segment is a registry only when it looks like a
 host. Several overriders on one image chain within a rule.
@@ -27,7 +27,7 @@ _COMPONENTS = {"Registry": "registry", "Repository": "repository", "Tag": "tag",
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image reference in parts; absent parts are empty."""
+    """The parts of an image reference; absent parts are empty."""
 
     registry: str = ""
     repository: str = ""
@@ -45,7 +45,7 @@ class Image:
 
 @lru_cache(maxsize=1024)
 def parse_image(reference: str) -> Image:
-    """Return the parts of the reference; OverrideError when it is none. No default registry is filled in."""
+    """Return the parts of the reference without a default registry; OverrideError when it is malformed."""
     match = _REFERENCE.fullmatch(reference)
     if match is None or len(match["name"]) > _NAME_LENGTH_MAX:
         raise OverrideError(f"{reference!r} is not an image reference")
@@ -60,19 +60,19 @@ def parse_image(reference: str) -> Image:
 
 
 def compute_image_patches(template: Mapping[str, Any], overriders: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return one replace per changed image, sorted by path; OverrideError naming the overrider that fails."""
-    newest: dict[str, str] = {}
+    """Return one replace per changed image, sorted by path; OverrideError with the failing overrider."""
+    images: dict[str, str] = {}
     for index, overrider in enumerate(overriders):
         try:
             for path, value in _images(template, overrider):
-                newest[path] = _change(newest.get(path, value), overrider.get("operations") or ())
+                images[path] = _change(images.get(path, value), overrider.get("operations") or ())
         except OverrideError as error:
             raise error.within(f"image[{index}]") from error
-    return [{"op": "replace", "path": path, "value": newest[path]} for path in sorted(newest)]
+    return [{"op": "replace", "path": path, "value": images[path]} for path in sorted(images)]
 
 
 def _images(template: Mapping[str, Any], overrider: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return pointer and value of every image that the overrider is for."""
+    """Return pointer and value of the overrider's images."""
     if path := overrider.get("imagePath"):
         return [(path, _image_at(template, path))]
     wanted = overrider.get("containerNames") or ()

@@ -1,4 +1,4 @@
-"""Changing annotations and labels (spec §8.6): one `replace` with the complete map per target."""
+"""Override annotations and labels (docs/reference/overrides.md): one `replace` of the complete map per field."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

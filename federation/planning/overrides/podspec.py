@@ -1,4 +1,4 @@
-"""Where the containers of a workload are (spec §8.2)."""
+"""The pod spec and the containers of workloads (docs/reference/overrides.md)."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ class Container(NamedTuple):
 
 
 def pod_spec_path(template: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the keys of the pod spec in this kind of workload, whatever its version; OverrideError if it has none."""
+    """Return the keys of the pod spec in this kind of workload, of any version; OverrideError if it has none."""
     group = template.get("apiVersion", "").rpartition("/")[0]
     kind = template.get("kind", "")
     path = _PATHS.get((group, kind))

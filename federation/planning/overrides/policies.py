@@ -1,8 +1,7 @@
-"""From override policies to the patches of every cluster (spec §8).
+"""Compile override policies, and compute the patches of every cluster (docs/reference/overrides.md).
 
-A policy is compiled once per version of it. For each cluster the rules of all its policies run in order on a working
-copy of the template; clusters for which the same rules match share one computation. Also here: which policies an object
-is bound to, and the shape in which patches are stored (`spec.overrides[].clusters`).
+For each cluster the matching rules of all policies run in order on a working copy of the template. Clusters with the
+same matching rules share one computation. Policy references by label are also here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,24 +9,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from federation.api import names
-from federation.api.selectors import Labels
+from federation.apimachinery.selectors import Labels
 from federation.planning.overrides.containers import compute_command_patches, compute_env_patches
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.image import compute_image_patches
-from federation.planning.overrides.jsonpatch import apply_json_patch
 from federation.planning.overrides.metadata import compute_metadata_patches
+from federation.planning.overrides.patches import ClusterPatches, Patches, apply_patches
 from federation.planning.overrides.targets import Target, compile_target
-
-Patches = list[dict[str, Any]]
-ClusterPatches = dict[str, Patches]
-"""Patches in order by cluster; clusters without patches are absent."""
 
 _FINALIZERS = "/metadata/finalizers"
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One override rule: for which clusters, and what."""
+    """One override rule: target clusters and overriders."""
 
     target: Target
     overriders: Mapping[str, Any]
@@ -43,14 +38,14 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What rules may ask of a cluster."""
+    """The properties of a cluster that rules match."""
 
     name: str
     labels: Labels
 
 
 def compile_policy(policy: Mapping[str, Any]) -> Policy:
-    """Return the compiled policy. It never fails: what is malformed fails when an object needs it."""
+    """Return the compiled policy. Malformed parts raise only when they are computed for an object."""
     metadata = policy.get("metadata") or {}
     namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
     kind = policy.get("kind") or ("OverridePolicy" if namespace else "ClusterOverridePolicy")
@@ -98,8 +93,8 @@ def _compute(template: dict[str, Any], policies: Sequence[Policy], matching: Seq
         policy = policies[position]
         try:
             added = compute_rule_patches(working_copy, policy.rules[index].overriders)
-            # Finalizers are set only in the member; the template's own are not part of the working copy.
-            working_copy = apply_json_patch(
+            # The working copy does not have the template's finalizers; those patches apply to member objects only.
+            working_copy = apply_patches(
                 working_copy, [patch for patch in added if not patch["path"].startswith(_FINALIZERS)]
             )
         except OverrideError as error:
@@ -109,7 +104,7 @@ def _compute(template: dict[str, Any], policies: Sequence[Policy], matching: Seq
 
 
 def compute_rule_patches(template: Mapping[str, Any], overriders: Mapping[str, Any]) -> Patches:
-    """Return the patches of one rule's overriders, which all see the same template; empty lists are skipped."""
+    """Return the patches of one rule's overriders, all computed from the same template."""
     patches: Patches = []
     if image := overriders.get("image"):
         patches += compute_image_patches(template, image)
@@ -133,24 +128,6 @@ def _to_patch(overrider: Mapping[str, Any]) -> dict[str, Any]:
     return patch
 
 
-def merge_overrides(first: Mapping[str, Patches] | None, second: Mapping[str, Patches] | None) -> ClusterPatches:
-    """Return the patches of both, those of `second` after those of `first` per cluster."""
-    result: ClusterPatches = {cluster: list(patches) for cluster, patches in (first or {}).items()}
-    for cluster, patches in (second or {}).items():
-        result.setdefault(cluster, []).extend(patches)
-    return result
-
-
-def to_list(overrides: Mapping[str, Patches]) -> list[dict[str, Any]]:
-    """Return the stored form, `[{cluster, patches}]` sorted by cluster."""
-    return [{"cluster": cluster, "patches": overrides[cluster]} for cluster in sorted(overrides)]
-
-
-def from_list(entries: Iterable[Mapping[str, Any]] | None) -> ClusterPatches:
-    """Return the patches by cluster of the stored form."""
-    return {entry["cluster"]: list(entry.get("patches") or ()) for entry in entries or ()}
-
-
 @dataclass(frozen=True, slots=True)
 class PolicyReference:
     """A policy by name; `namespace` is "" for a ClusterOverridePolicy."""
@@ -167,16 +144,16 @@ class PolicyReference:
 
 
 def labelled_policies(labels: Labels | None, namespace: str) -> tuple[PolicyReference | None, PolicyReference | None]:
-    """Return the cluster-wide and the namespaced policy that the object's labels name, None where there is no label.
+    """Return the cluster-wide and the namespaced policy of the object's labels, None without a label.
 
-    OverrideError when a label is there but empty. Objects without a namespace have no namespaced policy.
+    OverrideError for an empty label. Objects without a namespace have no namespaced policy.
     """
-    held = labels or {}
+    present = labels or {}
     for label in (names.CLUSTER_OVERRIDE_POLICY_LABEL, names.OVERRIDE_POLICY_LABEL):
-        if held.get(label) == "" and (namespace or label == names.CLUSTER_OVERRIDE_POLICY_LABEL):
+        if present.get(label) == "" and (namespace or label == names.CLUSTER_OVERRIDE_POLICY_LABEL):
             raise OverrideError(f"the label {label} is empty")
-    cluster_wide = held.get(names.CLUSTER_OVERRIDE_POLICY_LABEL)
-    namespaced = held.get(names.OVERRIDE_POLICY_LABEL) if namespace else None
+    cluster_wide = present.get(names.CLUSTER_OVERRIDE_POLICY_LABEL)
+    namespaced = present.get(names.OVERRIDE_POLICY_LABEL) if namespace else None
     return (
         PolicyReference("", cluster_wide) if cluster_wide else None,
         PolicyReference(namespace, namespaced) if namespaced else None,

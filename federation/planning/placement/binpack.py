@@ -1,12 +1,12 @@
-"""Fill one cluster after the other: the bin packing planner (spec §7.3).
+"""Fill one cluster after the other: the bin packing planner (docs/reference/replica-division.md).
 
-The candidates come in the order of preference. Every cluster first gets its minimum, then the first one takes all that
-its bounds and capacity allow, then the second, and so on. To keep replicas from wandering while the members have not
-reported yet, a division is only made anew when the feedback agrees with what runs (`_is_settled`), when a cap is
-exceeded or when a cluster has left the candidates.
+Clusters come in the order of preference. Each first gets its minimum; then the first takes as much as its bounds and
+capacity allow, then the second, and so on. A new division is computed only when the members' feedback agrees with the
+last one (`_is_settled`), a cap is exceeded or a cluster is no longer a candidate; otherwise replicas would move back
+and forth while feedback is outdated.
 
-Pure and deterministic. `Demand` and `Plan` are those of its sibling `replicas.py`; weights play no part here. Known
-oddities of the original are kept and marked, because existing installations depend on the numbers.
+Pure and deterministic. Weights have no effect. Known oddities of KubeAdmiral's planner are kept and marked, because
+existing installations depend on the numbers.
 """
 
 from collections.abc import Mapping
@@ -19,9 +19,9 @@ _Ordered = list[tuple[str, int, int | None]]
 
 
 def plan_binpack(demand: Demand, steps: Steps | None = None, *, waits: bool | None = None) -> Plan:
-    """Divide `demand.total` replicas; append what was done to `steps` when given.
+    """Divide `demand.total` replicas; append a trace to `steps` when given.
 
-    `waits` says whether everything stays for now; by default that is as in KubeAdmiral (`is_due`).
+    `waits` keeps the current division; the default is KubeAdmiral's rule (`is_due`).
     """
     if not is_due(demand) if waits is None else waits:
         if steps is not None:
@@ -34,7 +34,7 @@ def plan_binpack(demand: Demand, steps: Steps | None = None, *, waits: bool | No
 
 
 def fill(order: _Ordered, total: int, estimated: Mapping[str, int], limited: Mapping[str, int]) -> Plan:
-    """Return minimums for all in order, then as much as possible for each in order; overflow is not trimmed."""
+    """Return the minimums of all clusters in order, then the most for each in order; overflow is not trimmed."""
     plan: dict[str, int] = {}
     overflow: dict[str, int] = {}
     remaining = total
@@ -61,34 +61,36 @@ def fill(order: _Ordered, total: int, estimated: Mapping[str, int], limited: Map
     return Plan(plan, overflow)
 
 
-def is_due(demand: Demand, *, believes_more: bool = False) -> bool:
-    """Say whether the division is made anew, and not left as it is until the members have confirmed it.
+def is_due(demand: Demand, *, allows_higher_estimate: bool = False) -> bool:
+    """Return True if a new division is due; until the members confirm the current one it stays.
 
-    With `believes_more` a member that runs what it was given has confirmed it also when more is believed to fit there;
-    KubeAdmiral, whose feedback never believes more, waits then.
+    With `allows_higher_estimate` a member that runs its replicas confirms them even if its estimate is higher.
+    KubeAdmiral waits in that case, but its estimates are never higher.
     """
     candidates = set(demand.clusters)
     if any(cluster not in candidates for cluster in demand.current):
         return True
     if any(held > demand.limited[cluster] for cluster, held in demand.current.items() if cluster in demand.limited):
         return True
-    return all(_is_settled(demand, cluster, running, believes_more) for cluster, running in demand.scheduled.items())
+    return all(
+        _is_settled(demand, cluster, running, allows_higher_estimate) for cluster, running in demand.scheduled.items()
+    )
 
 
 def has_other_total(demand: Demand) -> bool:
-    """Say whether another number is wanted than there is: more than were given out, or less than are believed to run.
+    """Return True if the total differs from the current division: more than placed, or less than can run.
 
-    What was given out beyond that stands in for replicas that wait until they run elsewhere.
+    Placed replicas beyond the total replace waiting ones until these run elsewhere.
     """
     running = sum(_capped(count, demand.estimated.get(cluster)) for cluster, count in demand.current.items())
     return sum(demand.current.values()) < demand.total or running > demand.total
 
 
-def _is_settled(demand: Demand, cluster: str, running: int, believes_more: bool) -> bool:
-    """Say whether the member's report agrees with what it was given, or with what is believed to fit there."""
+def _is_settled(demand: Demand, cluster: str, running: int, allows_higher_estimate: bool) -> bool:
+    """Return True if the member runs its replicas, or as many as its estimated capacity."""
     current = demand.current.get(cluster, 0)
     estimated = demand.estimated.get(cluster, current)
-    return running == estimated or (believes_more and running == current < estimated)
+    return running == estimated or (allows_higher_estimate and running == current < estimated)
 
 
 def _plan(demand: Demand) -> Plan:
@@ -112,7 +114,7 @@ def _plan(demand: Demand) -> Plan:
 
 
 def _approach(demand: Demand, desired: dict[str, int], current: dict[str, int]) -> dict[str, int]:
-    """Go from the current towards the desired division; both amounts use `total`, not the desired sum (kept oddity)."""
+    """Move from the current to the desired division; both amounts use `total`, not the desired sum (kept oddity)."""
     have, want = sum(current.values()), sum(desired.values())
     if have == want:
         return current

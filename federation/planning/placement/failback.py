@@ -1,30 +1,29 @@
-"""Replicas that come back to a cluster that has room again: first one more there, then one fewer elsewhere.
+"""Return replicas to a cluster that has capacity again: first one more there, then one less elsewhere. Pure.
 
 A planner that avoids disruption leaves replicas where they run. So they return on trial: clusters with an offer get up
-to a batch more than their division, as far as weights and bounds want it, and nobody gets fewer. When they run, the
-believed capacity grows and the next division takes the surplus away (`planning/automigration/belief.py`).
+to a batch more than their division, within weights and bounds, and no cluster gets fewer. When they run, the capacity
+estimate grows and the next division removes the surplus (`planning/automigration/capacityestimate.py`).
 
-Whatever a planner was told, here nothing that runs is taken away before as many others run. Pure; works with any
-planner of this package.
+With any planner, no running replica is removed here before as many others run.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from federation.planning.placement.capacity import Planner, upper_bounds
 from federation.planning.placement.replicas import Demand, Plan, Steps
-from federation.planning.placement.room import Planner, bounds_of
 
 
 @dataclass(frozen=True, slots=True)
 class Offers:
-    """Replicas that clusters may take beyond their estimated capacity, and the most of them in all at a time."""
+    """Replicas that clusters may get beyond their estimated capacity; `batch` limits their sum."""
 
     offered: Mapping[str, int] = field(default_factory=dict)
     batch: int = 0
 
 
 def plan_with_trials(planner: Planner, demand: Demand, offers: Offers, steps: Steps | None = None) -> Plan:
-    """Return the planner's division; replicas on trial, and running ones without a replacement, are overflow."""
+    """Return the planner's division; replicas on trial and running ones without a replacement are overflow."""
     plan = planner(demand, steps)
     if offers.offered and offers.batch > 0:
         plan = _with_overflow(plan, _find_trials(planner, demand, plan.totals(), offers, steps))
@@ -41,12 +40,12 @@ def _with_overflow(plan: Plan, more: Mapping[str, int]) -> Plan:
 def _find_trials(
     planner: Planner, demand: Demand, base: Mapping[str, int], offers: Offers, steps: Steps | None
 ) -> dict[str, int]:
-    """Return up to a batch of replicas for clusters with an offer that lack some, those first that lack most."""
+    """Return up to a batch of replicas for clusters with an offer, those that lack most first."""
     offered = offers.offered
     lifted = {cluster: room + offered.get(cluster, 0) for cluster, room in demand.estimated.items()}
     ideal = replace(demand, estimated=lifted, scheduled={}, avoid_disruption=False)
     wanted = planner(ideal, None).replicas
-    # Replicas that wait in a cluster are the first to take its room.
+    # Replicas that wait in a cluster use up its offer first.
     gains = {c: min(wanted.get(c, 0), lifted.get(c, 0)) - base.get(c, 0) for c in offered}
     trials, left = {}, offers.batch
     for cluster in sorted(gains, key=lambda name: (-gains[name], name)):
@@ -59,9 +58,9 @@ def _find_trials(
 
 
 def _lasting(planner: Planner, demand: Demand, base: Mapping[str, int], trials: Mapping[str, int]) -> dict[str, int]:
-    """Return the trials of which the planner would leave something when they run: the others would come and go.
+    """Return the trials that the planner would keep once they run; the others would oscillate.
 
-    Those that are there already are seen through to their end: meanwhile they take room, and planners may look at it.
+    Started trials run to their end, because they occupy capacity that planners may look at.
     """
     if all(demand.current.get(cluster, 0) >= base.get(cluster, 0) + extra for cluster, extra in trials.items()):
         return dict(trials)
@@ -75,13 +74,13 @@ def _lasting(planner: Planner, demand: Demand, base: Mapping[str, int], trials: 
 
 
 def _find_irreplaceable(demand: Demand, totals: Mapping[str, int], steps: Steps | None) -> dict[str, int]:
-    """Return replicas that run, that the plan takes away, and for which none of those that it leaves runs yet.
+    """Return the running replicas that the plan removes before their replacements run.
 
-    What is believed follows what runs only after a while, and what was placed elsewhere may never run: members' own
-    counts decide. The bounds of policy and user go before, and so does what a planner places nowhere on purpose: where
-    less is believed to fit than runs it is none.
+    Estimates follow running replicas with a delay, and replicas placed elsewhere may never run, so the members' ready
+    counts decide. Bounds of policy and user take precedence. In clusters without an estimate the planner may leave
+    replicas out on purpose, so no more are kept there than it places elsewhere.
     """
-    caps = bounds_of(replace(demand, estimated={}))
+    caps = upper_bounds(replace(demand, estimated={}))
     runs = {c: min(demand.current.get(c, 0), n, caps.get(c, n)) for c, n in demand.ready.items()}
     runs = {cluster: runs[cluster] for cluster in demand.clusters if runs.get(cluster)}
     left = sum(min(count, totals.get(cluster, 0)) for cluster, count in runs.items())

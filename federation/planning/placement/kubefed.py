@@ -1,21 +1,21 @@
-"""KubeFed's division of replicas, for ReplicaSchedulingPreferences (spec §7.4).
+"""KubeFed's division of replicas, for ReplicaSchedulingPreferences (docs/reference/replica-division.md).
 
-The ancestor of `replicas.py`, kept because installations that come from KubeFed expect its numbers. Without `rebalance`
-every cluster first keeps what it runs, as far as bounds allow, and that is offset against its later shares; this is why
-a scale-down can empty clusters (30 → 15 over 15, 15, 0 gives 15, 0, 0), which the spread planner avoids. Clusters
-without a preference get 0, explicitly. Pure and deterministic.
+The predecessor of `replicas.py`, for installations that come from KubeFed and expect its numbers. Without `rebalance`
+every cluster first keeps its current replicas within its bounds, and these are subtracted from its later shares. So a
+scale-down can empty clusters (30 → 15 over 15, 15, 0 gives 15, 0, 0), which the spread planner avoids. Clusters without
+a preference get an explicit 0. Pure and deterministic.
 """
 
 from collections.abc import Mapping, Sequence
 
-from federation.planning.hashing import fnv1_32_each
+from federation.apimachinery.hashing import fnv1_32_each
 from federation.planning.placement.replicas import WILDCARD, Demand, Plan, Preference
 
 _Shares = list[tuple[str, Preference]]
 
 
 def plan_kubefed(demand: Demand, *, rebalance: bool) -> Plan:
-    """Divide `demand.total` replicas; `limited`, `avoid_disruption` and `keep_unschedulable` play no part."""
+    """Divide `demand.total` replicas; `limited`, `avoid_disruption` and `keep_unschedulable` have no effect."""
     shares = _in_order(demand)
     plan: dict[str, int] = dict.fromkeys(demand.clusters, 0)
     overflow: dict[str, int] = {}
@@ -35,9 +35,9 @@ def plan_kubefed(demand: Demand, *, rebalance: bool) -> Plan:
 def select_clusters(
     clusters: Mapping[str, Mapping[str, str]], names: Sequence[str] | None, selector: Mapping[str, str] | None
 ) -> list[str]:
-    """Return where a federated object goes, of `clusters` (name → labels): its list, or else its selector, or nowhere.
+    """Return the clusters of a placement, out of `clusters` (name → labels): its list, or else its selector.
 
-    None means absent, which differs from empty: an empty list is nowhere, an empty selector everywhere.
+    None is absent. An empty list selects no cluster, an empty selector all, and without both there is none.
     """
     if names is not None:
         return sorted(set(names) & clusters.keys())
@@ -58,7 +58,7 @@ def _in_order(demand: Demand) -> _Shares:
 
 
 def _give_minimums(shares: _Shares, demand: Demand, plan: dict[str, int]) -> int:
-    """Fill in the minimums; what does not fit of them is no overflow here, unlike in the spread planner."""
+    """Fill in the minimums; unlike in the spread planner, parts that do not fit are no overflow."""
     remaining = demand.total
     for cluster, preference in shares:
         given = min(preference.minimum, remaining, demand.estimated.get(cluster, remaining))
@@ -68,7 +68,7 @@ def _give_minimums(shares: _Shares, demand: Demand, plan: dict[str, int]) -> int
 
 
 def _keep_current(shares: _Shares, remaining: int, demand: Demand, plan: dict[str, int], kept: dict[str, int]) -> int:
-    """Leave running replicas where they are, as far as bounds and the total allow; return what remains."""
+    """Keep current replicas within the bounds and the total; return the remaining replicas."""
     for cluster, preference in shares:
         held = demand.current.get(cluster, 0)
         if held <= plan[cluster]:
@@ -89,7 +89,7 @@ def _share_out(
     estimated: Mapping[str, int],
     state: tuple[dict[str, int], dict[str, int], dict[str, int]],
 ) -> tuple[bool, _Shares, int]:
-    """Run one round in place; a share is first offset against what the cluster was left with."""
+    """Run one round in place; replicas that a cluster kept are subtracted from its share."""
     plan, overflow, kept = state
     distribute, weights = remaining, sum(preference.weight for _, preference in shares)
     is_changed, open_shares = False, []

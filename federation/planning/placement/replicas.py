@@ -1,30 +1,29 @@
-"""Divide replicas over clusters by weight: the spread planner (spec §7.1).
+"""Divide replicas over clusters by weight: the spread planner (docs/reference/replica-division.md).
 
-Problem: so many replicas, these clusters, each with a weight, a minimum, a maximum and perhaps a capacity; who gets how
-many? The desired division gives every cluster its minimum and shares the rest by weight, round by round, until nothing
-moves. When running replicas must not be disrupted, the planner then goes from the current division towards the desired
-one only by the difference: a scale-down takes from those who have too many, a scale-up gives to those who have too few.
+Every cluster has a weight, a minimum, a maximum and perhaps a capacity estimate. The desired division gives every
+cluster its minimum and shares the rest by weight, round by round, until nothing changes. Without disruption the planner
+moves from the current division towards the desired one only by the difference of the totals: a scale-down removes from
+clusters with too many replicas, a scale-up adds to those with too few.
 
-Pure arithmetic on integers, deterministic: equal weights are ordered by a hash of cluster and workload, so that
-different workloads spread their remainders over different clusters. It does not know clusters' health, taints or
-resources: the plugin `ClusterCapacityWeight` does.
+Pure arithmetic on integers and deterministic: a hash of cluster and workload orders equal weights, so that different
+workloads put their remainders into different clusters. Health, taints and resources of clusters are not considered.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from federation.planning.hashing import fnv1_32_each
+from federation.apimachinery.hashing import fnv1_32_each
 
 WILDCARD = "*"
 """The preference of clusters that have none of their own."""
 
 Steps = list[dict[str, Any]]
-"""A trace: one JSON-able mapping per step, in order, for `fedctl why`."""
+"""A trace: one JSON object per step, in order, for `fedctl why`."""
 
 
 class Preference(NamedTuple):
-    """What one cluster may get: at least `minimum`, at most `maximum` (None: unbounded), the rest by `weight`."""
+    """The bounds and weight of one cluster; a `maximum` of None is unbounded."""
 
     weight: int = 0
     minimum: int = 0
@@ -32,17 +31,17 @@ class Preference(NamedTuple):
 
     @property
     def is_free(self) -> bool:
-        """Say whether only the weight counts."""
+        """True without bounds."""
         return not self.minimum and self.maximum is None
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """One question to a planner. `current`, `estimated` and `limited` map clusters to replicas.
+    """The input of a planner. `current`, `estimated`, `limited`, `scheduled` and `ready` map clusters to replicas.
 
-    `estimated` is what is believed to fit (more becomes overflow), `limited` a hard cap, `scheduled` what has a node in
-    the members (feedback for `binpack.py`), `ready` what runs there (`failback.py` holds on to it). Clusters without a
-    preference of their own and without the wildcard are not considered. `key` is the workload, "namespace/name".
+    `estimated` is the estimated capacity (more becomes overflow), `limited` a hard cap, `scheduled` the replicas with a
+    node (feedback for `binpack.py`), `ready` the running ones (`failback.py` keeps them). Clusters without a preference
+    of their own and without the wildcard are not considered. `key` is the workload, "namespace/name".
     """
 
     total: int
@@ -60,15 +59,15 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The answer: replicas that fit, and those beyond the estimated capacity that stay where they cannot run yet."""
+    """A division: replicas that fit, and those beyond the estimated capacity that stay in their cluster."""
 
     replicas: dict[str, int]
     overflow: dict[str, int]
     because: str = ""
-    """What kept the rest from being placed, when that is known: "maxSkew 1 of topology key zone"."""
+    """Why the rest is not placed, if known: "maxSkew 1 of topology key zone"."""
 
     def totals(self) -> dict[str, int]:
-        """Return what is to be written per cluster: replicas and overflow together."""
+        """Return the sum of replicas and overflow per cluster."""
         if not self.overflow:
             return dict(self.replicas)
         return {
@@ -83,7 +82,7 @@ _Share = tuple[str, Preference]
 
 @dataclass(frozen=True, slots=True)
 class _Caps:
-    """What a cluster is believed to hold, and what it must not exceed."""
+    """The estimated capacities and the hard caps."""
 
     estimated: Mapping[str, int]
     limited: Mapping[str, int]
@@ -93,7 +92,7 @@ _NO_CAPS = _Caps({}, {})
 
 
 def plan_replicas(demand: Demand, steps: Steps | None = None) -> Plan:
-    """Divide `demand.total` replicas; append what was done to `steps` when given."""
+    """Divide `demand.total` replicas; append a trace to `steps` when given."""
     shares = _shares_of(demand)
     keep = demand.keep_unschedulable or not demand.avoid_disruption
     desired = _divide(shares, demand.total, keep, _Caps(demand.estimated, demand.limited), demand.key, steps)
@@ -103,26 +102,26 @@ def plan_replicas(demand: Demand, steps: Steps | None = None) -> Plan:
     if not any(current.values()) and all(
         own.maximum is None or desired.replicas[cluster] <= own.maximum for cluster, own in shares
     ):
-        return desired  # Nothing runs yet: going there step by step would arrive at the same.
+        return desired  # Nothing runs yet, so the approach would end at the same division.
     return Plan(_approach(demand, desired.replicas, current, steps), desired.overflow)
 
 
 def _shares_of(demand: Demand) -> list[_Share]:
     fallback, preferences = demand.preferences.get(WILDCARD), demand.preferences
-    # A cluster that is named twice is one cluster.
+    # A cluster may be listed twice.
     owned = [(cluster, preferences.get(cluster, fallback)) for cluster in dict.fromkeys(demand.clusters)]
     return [(cluster, own) for cluster, own in owned if own is not None]
 
 
 def _in_order(shares: list[_Share], key: str) -> list[_Share]:
-    """Heaviest first, equal weights by the hash of cluster and workload, and by name should two hashes collide."""
+    """Sort by descending weight, then by the hash of cluster and workload, then by name."""
     hashes = fnv1_32_each([cluster for cluster, _ in shares], key)
     ranked = sorted(zip(hashes, shares, strict=True), key=lambda entry: (-entry[1][1].weight, entry[0], entry[1][0]))
     return [share for _, share in ranked]
 
 
 def _current(demand: Demand, shares: list[_Share]) -> dict[str, int]:
-    """Return what runs per cluster as far as caps and capacity let it count."""
+    """Return the current replicas per cluster, at most its cap and its capacity estimate."""
     current = demand.current
     held = {cluster: current.get(cluster, 0) for cluster, _ in shares}
     for caps in (demand.limited, demand.estimated):
@@ -133,7 +132,7 @@ def _current(demand: Demand, shares: list[_Share]) -> dict[str, int]:
 
 
 def _divide(shares: list[_Share], total: int, keep: bool, caps: _Caps, key: str, steps: Steps | None = None) -> Plan:
-    """Return the division that weights, bounds and capacities ask for, whatever runs now."""
+    """Return the division by weights, bounds and capacities, without regard to current replicas."""
     plan = dict.fromkeys([cluster for cluster, _ in shares], 0)
     alike = _alike(shares)
     if not caps.estimated and not caps.limited and all(own.is_free for own in alike):
@@ -156,7 +155,7 @@ def _divide(shares: list[_Share], total: int, keep: bool, caps: _Caps, key: str,
 
 
 def _alike(shares: list[_Share]) -> dict[Preference, list[str]]:
-    """Return the clusters by preference: with hundreds of clusters many have the same."""
+    """Return the clusters by preference; many of hundreds of clusters share one."""
     alike: dict[Preference, list[str]] = {}
     for cluster, own in shares:
         alike.setdefault(own, []).append(cluster)
@@ -166,9 +165,9 @@ def _alike(shares: list[_Share]) -> dict[Preference, list[str]]:
 def _share_freely(
     alike: Mapping[Preference, list[str]], total: int, key: str, plan: dict[str, int], steps: Steps | None
 ) -> None:
-    """Fill in the division when nobody has bounds: then one round gives everything away.
+    """Fill in the division for clusters without bounds, in a single round.
 
-    Everybody of one weight gets the same, so only those among whom it runs out have to be brought into an order.
+    Clusters of one weight get the same number, so only the weight at which the total is used up needs an order.
     """
     weights = sum(own.weight * len(clusters) for own, clusters in alike.items())
     remaining = total
@@ -194,14 +193,14 @@ def _share_freely(
 
 
 def _placed(replicas: Mapping[str, int]) -> dict[str, int]:
-    """Return only the clusters that get any: with hundreds of clusters most get none."""
+    """Return the clusters with replicas; most of hundreds of clusters have none."""
     return {cluster: number for cluster, number in replicas.items() if number}
 
 
 def _give_minimums(
     shares: list[_Share], total: int, caps: _Caps, plan: dict[str, int], overflow: dict[str, int]
 ) -> int:
-    """Fill in the minimums as far as the total reaches, and what did not fit of them; return what remains."""
+    """Fill in the minimums and their overflow as far as the total suffices; return the remaining replicas."""
     remaining = total
     for cluster, (_, minimum, _) in shares:
         if not minimum:
@@ -220,9 +219,9 @@ def _give_minimums(
 def _share_out(
     shares: list[_Share], remaining: int, caps: _Caps, plan: dict[str, int], overflow: dict[str, int]
 ) -> tuple[bool, list[_Share], int]:
-    """Run one round in place: everybody's share of `remaining` by weight, rounded up, while there is something left.
+    """Run one round in place: give each cluster its share of `remaining` by weight, rounded up.
 
-    Return whether somebody got more, who takes part in the next round (those who hit no bound), and what remains.
+    Return whether any cluster got more, the clusters of the next round (those at no bound), and the remaining replicas.
     """
     distribute, weights = remaining, sum(own.weight for _, own in shares)
     estimated, limited = caps.estimated, caps.limited
@@ -247,7 +246,7 @@ def _share_out(
 
 
 def _approach(demand: Demand, desired: dict[str, int], current: dict[str, int], steps: Steps | None) -> dict[str, int]:
-    """Return the division nearest to `desired` that moves no running replica without need."""
+    """Return the division nearest to `desired` that moves no running replica unnecessarily."""
     have, want = sum(current.values()), sum(desired.values())
     if steps is not None:
         steps.append({"step": "desired", "replicas": _placed(desired), "current": _placed(current)})
@@ -264,8 +263,8 @@ def _approach(demand: Demand, desired: dict[str, int], current: dict[str, int], 
 
 
 def _scale_down(demand: Demand, desired: dict[str, int], current: dict[str, int], amount: int) -> dict[str, int]:
-    """Take `amount` from the clusters that have too many, in proportion to how many too many."""
-    # Nobody is asked for more than it has too many of: `amount` is at most the sum of that.
+    """Remove `amount` from the clusters with too many replicas, in proportion to their surplus."""
+    # No cluster loses more than its surplus, because `amount` is at most the sum of all.
     surplus = [
         (cluster, Preference(held - desired[cluster])) for cluster, held in current.items() if held > desired[cluster]
     ]
@@ -274,7 +273,7 @@ def _scale_down(demand: Demand, desired: dict[str, int], current: dict[str, int]
 
 
 def _scale_up(demand: Demand, desired: dict[str, int], current: dict[str, int], amount: int) -> dict[str, int]:
-    """Give `amount` to the clusters that have too few, in proportion to how many too few."""
+    """Add `amount` to the clusters with too few replicas, in proportion to what they lack."""
     lacking = []
     for cluster, wanted in desired.items():
         held = current[cluster]

@@ -1,10 +1,9 @@
-"""One rollout over all clusters: how far each member may go now, within one surge and one unavailability budget.
+"""Plan a rollout over all clusters within one surge and one unavailability budget (vectors rollout_planner). Pure.
 
-A Deployment that is updated and divided anew at the same time runs in several clusters, each of which knows its own
-maxSurge and maxUnavailable only. `plan_rollout` turns the budgets of the whole into what each cluster may do in this
-round; whoever uses it asks again whenever a cluster has made progress, until nothing is left to do. It is KubeAdmiral's
-planner of 2023 (spec appendix A, vectors rollout_planner), and pure. No controller uses it: the copies of a Deployment
-roll out side by side, each by its own budget.
+A Deployment that is updated and divided at the same time runs in several clusters, each with its own maxSurge and
+maxUnavailable. `plan_rollout` turns the budgets of the whole into those of each cluster for one round; the caller
+repeats it whenever a cluster has made progress. It is KubeAdmiral's planner of 2023. No controller uses it yet: the
+member objects of a Deployment roll out independently, each within its own budget.
 """
 
 from collections.abc import Iterable
@@ -13,46 +12,46 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One cluster's share of a Deployment. Everything counts pods, but for `is_updated`."""
+    """The state of a Deployment in one cluster; all numbers count pods."""
 
     cluster: str
     desired: int
-    """What the scheduler wants there."""
+    """Replicas by the scheduler's decision."""
     replicas: int
-    """What the member is told (its `spec.replicas`)."""
+    """`spec.replicas` of the member object."""
     actual: int
-    """What the member has (its `status.replicas`)."""
+    """`status.replicas` of the member object."""
     available: int
     updated: int
-    """Pods of the revision that the federation wants; 0 unless the copy's template is that revision."""
+    """Pods of the desired revision; 0 unless the member object's template is that revision."""
     updated_available: int
     newest: int
-    """Pods of the member's newest ReplicaSet, whatever revision that is."""
+    """Pods of the member's newest ReplicaSet, of any revision."""
     newest_available: int
     is_updated: bool
-    """Whether the copy's template is the one that the federation wants."""
+    """Whether the member object's template is the desired one."""
     surge_max: int
-    """What the member's maxSurge is set to now."""
+    """The current maxSurge of the member object."""
     unavailable_max: int
 
     @property
     def to_update(self) -> int:
-        """Replicas without a pod of the wanted revision."""
+        """Replicas without a pod of the desired revision."""
         return _positive(self.replicas - self.updated)
 
     @property
     def to_update_available(self) -> int:
-        """Replicas without an available pod of the wanted revision."""
+        """Replicas without an available pod of the desired revision."""
         return _positive(self.replicas - self.updated_available)
 
     @property
     def is_rolling(self) -> bool:
-        """Whether the member is in the middle of an update."""
+        """Whether the member is rolling out an update."""
         return self.newest < self.replicas or (self.is_updated and self.to_update > 0)
 
     @property
     def surge(self) -> int:
-        """Pods beyond the replicas that it has, or may make at any moment."""
+        """Pods beyond the replicas, including those that the member may create at any time."""
         extra = _positive(self.actual - self.replicas)
         if not self.is_rolling:
             return extra
@@ -60,7 +59,7 @@ class Target:
 
     @property
     def unavailable(self) -> int:
-        """Pods that are not available, or may go at any moment."""
+        """Unavailable pods, including those that the member may delete at any time."""
         missing = _positive(self.replicas - self.available)
         if not self.is_rolling:
             return missing
@@ -68,17 +67,17 @@ class Target:
 
     @property
     def is_surging(self) -> bool:
-        """Whether the member updates by making pods first."""
+        """Whether the member creates new pods before it deletes old ones."""
         return self.surge_max != 0 and self.unavailable_max == 0
 
     def is_flipping(self, *, by_surge: bool) -> bool:
-        """Say whether it still updates by surge while the whole updates by unavailability."""
+        """Return True if the member still updates by surge while the whole updates by unavailability."""
         return self.is_surging and not by_surge and self.to_update_available > 0
 
 
 @dataclass(slots=True)
 class ClusterPlan:
-    """What one cluster may do now; None leaves what the template says. `only_replicas`: its template stays as it is."""
+    """The changes of one cluster in this round; None keeps the template's value, `only_replicas` the whole template."""
 
     replicas: int | None = None
     surge_max: int | None = None
@@ -88,7 +87,7 @@ class ClusterPlan:
 
 @dataclass(slots=True)
 class _Budgets:
-    """What is left of both budgets while clusters are visited; below zero when more is out than allowed."""
+    """The remainder of both budgets; negative when they are exceeded."""
 
     surge: int
     unavailable: int
@@ -96,11 +95,11 @@ class _Budgets:
     plans: dict[str, ClusterPlan] = field(default_factory=dict)
 
     def is_idle(self, target: Target) -> bool:
-        """Say whether the target cannot even begin."""
+        """Return True if the target cannot start its update."""
         return self.surge <= 0 and self.unavailable <= 0 and not target.is_updated and not target.is_rolling
 
     def grant_update(self, target: Target, plan: ClusterPlan, unavailable: int) -> None:
-        """Let the target update as far as the budgets go; what it has out already (`unavailable`) costs nothing."""
+        """Plan the update of the target within the budgets; its current `unavailable` pods cost nothing."""
         plan.surge_max, cost = _grant(self.surge, target.surge, target.to_update, target.surge_max)
         self.surge -= cost
         plan.unavailable_max, cost = _grant(
@@ -110,14 +109,14 @@ class _Budgets:
         if target.to_update == 0 and not target.is_flipping(by_surge=self.by_surge):
             plan.surge_max = plan.unavailable_max = None
         elif not plan.surge_max and not plan.unavailable_max:
-            # A Deployment must have one of the two.
+            # Kubernetes rejects a Deployment in which both are 0.
             plan.surge_max, plan.unavailable_max = (1, 0) if target.is_surging else (0, 1)
 
 
 def plan_rollout(
     replicas: int, surge_max: int, unavailable_max: int, targets: Iterable[Target]
 ) -> dict[str, ClusterPlan]:
-    """Return what each cluster may do now, by name; a cluster without a plan has to wait.
+    """Return the plan of each cluster by name; a cluster without a plan waits.
 
     `replicas` is the total that is wanted; both budgets are absolute numbers, of which one is not 0. {} also when the
     targets do not add up to a plan within the budgets: then nothing is touched.
@@ -146,7 +145,7 @@ def plan_rollout(
 
 
 def _is_scaling_only(growing: list[Target], shrinking: list[Target], staying: list[Target], *, by_surge: bool) -> bool:
-    """Say whether replicas only grow, or only shrink, and there is nothing to update."""
+    """Return True if replicas only grow or only shrink, and nothing needs an update."""
     if bool(growing) == bool(shrinking):
         return False
     return all(t.to_update == 0 and not t.is_flipping(by_surge=by_surge) for t in (*growing, *shrinking, *staying))
@@ -161,7 +160,7 @@ def _update_growing(growing: list[Target], budgets: _Budgets) -> None:
 
 
 def _shrink(shrinking: list[Target], budgets: _Budgets) -> dict[str, int]:
-    """Take replicas away where there are too many, and return how many per cluster."""
+    """Scale down clusters with too many replicas; return the removed number per cluster."""
     removed = {}
     for target in shrinking:
         if budgets.unavailable <= 0 and target.unavailable <= 0:
@@ -221,7 +220,7 @@ def _grant(budget: int, out: int, need: int, current: int) -> tuple[int, int]:
 def _is_valid(
     replicas: int, surge_max: int, unavailable_max: int, targets: list[Target], plans: dict[str, ClusterPlan]
 ) -> bool:
-    """Say whether replicas stay within the budgets when the plans are carried out."""
+    """Return True if the plans stay within the budgets."""
     desired = sum(target.desired for target in targets)
     present = sum(target.replicas for target in targets)
     planned = sum(_planned(target, plans.get(target.cluster)) for target in targets)

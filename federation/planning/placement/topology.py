@@ -1,61 +1,75 @@
-"""Divide replicas over domains of clusters, then within each: `spec.topologySpread` (docs/decisions/0017).
+"""Plan replicas under `spec.topologySpread`: first per topology domain, then within each (docs/decisions/0017).
 
-A domain is the clusters that carry the same value of a label. Constraints are nested in their order: domains of the
-first, inside each of them domains of the second, and so on; a tree, whose leaves another planner divides as the policy
-says. Between the domains of one parent replicas are as even as possible; a hard constraint (DoNotSchedule) never lets
-one get a replica that puts it more than `skew_max` above the domain with the fewest.
-
-What a domain can take comes from its clusters' bounds, in steps (`_tiers`): first what surely fits, last what waits for
-room. What the planner of a leaf cannot place, contrary to these bounds, is learnt and divided anew. Pure and
-deterministic; `tree.py` knows who belongs where.
+Constraints are nested in their order, so the domains form a tree (`topologydomains.py`); another planner divides within
+its leaves. The replicas of a leaf come from its clusters' limits, tier by tier (`topologytiers.py`), under the
+constraints (`topologyspread.py`). When a leaf's planner places fewer than that, its number becomes a limit of the leaf
+and all replicas are distributed again. Pure and deterministic.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import NamedTuple
 
-from federation.planning.hashing import fnv1_32_each
+from federation.planning.placement.capacity import (
+    FreeCapacity,
+    Planner,
+    countable_replicas,
+    kept_unschedulable,
+    upper_bounds,
+)
 from federation.planning.placement.replicas import WILDCARD, Demand, Plan, Preference, Steps
-from federation.planning.placement.room import Counts, Planner, Rooms, bounds_of, held_of, kept_of
-from federation.planning.placement.tree import Domain, SpreadConstraint
-
-Shares = dict[Domain, int]
-"""Domain → replicas."""
+from federation.planning.placement.topologydomains import Domain, Shares
+from federation.planning.placement.topologyspread import Spread, rank_domains
+from federation.planning.placement.topologytiers import Tier, compute_tiers, lesser
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The tree of domains; `closed` clusters are unready or tainted: a domain of only such gets no more."""
+    """The tree of domains. A domain with only `unavailable` clusters (unready or tainted) gets no more replicas."""
 
     root: Domain
-    closed: frozenset[str] = frozenset()
-    rooms: Rooms | None = None
+    unavailable: frozenset[str] = frozenset()
+    capacity: FreeCapacity | None = None
 
 
-def plan_over(topology: Topology, planner: Planner, demand: Demand, steps: Steps | None = None) -> Plan:
+class _LeafPlan(NamedTuple):
+    """The division within a leaf, its trace, and the number of replicas that it places."""
+
+    plan: Plan
+    trace: Steps
+    placed: int
+
+
+def plan_topology_spread(topology: Topology, planner: Planner, demand: Demand, steps: Steps | None = None) -> Plan:
     """Divide `demand.total` over the domains, and within each of them with `planner`."""
-    learnt: Shares = {}
-    answers: dict[tuple[Domain, int], _Answer] = {}
+    leaf_limits: Shares = {}
+    leaf_plans: dict[tuple[Domain, int], _LeafPlan] = {}
     while True:
-        shares, binding = _share_out(topology, demand, learnt)
-        less: Shares = {}
+        shares, binding = _distribute(topology, demand, leaf_limits)
+        lower: Shares = {}
         for leaf, amount in shares.items():
-            answer = answers.get((leaf, amount))
-            if answer is None:
-                answer = answers[leaf, amount] = _ask(planner, demand, leaf, amount)
-            if answer.placed < amount:
-                less[leaf] = answer.placed
-        if not less:
+            leaf_plan = leaf_plans.get((leaf, amount))
+            if leaf_plan is None:
+                leaf_plan = leaf_plans[leaf, amount] = _plan_leaf(planner, demand, leaf, amount)
+            if leaf_plan.placed < amount:
+                lower[leaf] = leaf_plan.placed
+        if not lower:
             break
-        learnt |= less
-        # Asked for just that many, a planner might place fewer still.
-        answers |= {(leaf, most): answers[leaf, shares[leaf]] for leaf, most in less.items()}
-    plan = Plan({}, {}, because=" and ".join(binding) if sum(shares.values()) < demand.total else "")
+        leaf_limits |= lower
+        # For exactly that number a planner might place fewer still, so this plan is kept for it.
+        leaf_plans |= {(leaf, placed): leaf_plans[leaf, shares[leaf]] for leaf, placed in lower.items()}
+    reason = " and ".join(binding) if sum(shares.values()) < demand.total else ""
+    return _merge(demand, {leaf: leaf_plans[leaf, amount] for leaf, amount in shares.items()}, shares, reason, steps)
+
+
+def _merge(
+    demand: Demand, leaf_plans: Mapping[Domain, _LeafPlan], shares: Shares, reason: str, steps: Steps | None
+) -> Plan:
+    """Return the plans of all leaves as one."""
+    plan = Plan({}, {}, because=reason)
     if steps is not None:
         steps.append({"step": "topology", "domains": {str(leaf): n for leaf, n in shares.items()}})
-    for leaf, amount in shares.items():
-        part, trace, _ = answers[leaf, amount]
+    for leaf, (part, trace, _) in leaf_plans.items():
         plan.replicas.update(part.replicas)
         plan.overflow.update(part.overflow)
         if steps is not None and trace:
@@ -63,141 +77,97 @@ def plan_over(topology: Topology, planner: Planner, demand: Demand, steps: Steps
             steps += [{"step": step["step"], "domain": domain, **step} for step in trace]
     if demand.keep_unschedulable:
         every = dict.fromkeys(demand.clusters, 0) | plan.replicas
-        for cluster, count in kept_of(demand, held_of(demand), every).items():
+        for cluster, count in kept_unschedulable(demand, countable_replicas(demand), every).items():
             plan.overflow[cluster] = max(count, plan.overflow.get(cluster, 0))
     return plan
 
 
-class _Answer(NamedTuple):
-    """A planner's division within a leaf, its trace, and how many it places."""
+def _plan_leaf(planner: Planner, demand: Demand, leaf: Domain, amount: int) -> _LeafPlan:
+    """Return the planner's division of the amount over the clusters of a leaf."""
+    if not amount and demand.current.keys().isdisjoint(leaf.clusters):
+        return _LeafPlan(Plan(dict.fromkeys(leaf.clusters, 0), {}), [], 0)
+    leaf_demand = _restrict(demand, leaf.clusters, amount)
+    result = _run(planner, leaf_demand)
+    if result.placed < amount and leaf_demand.current and demand.avoid_disruption:
+        preferences = demand.preferences
+        stays = {
+            c: lesser(n, preferences[c].maximum if c in preferences else None)
+            for c, n in countable_replicas(leaf_demand).items()
+            if n
+        }
+        if result.placed < min(amount, sum(stays.values())):
+            # All weight is on other clusters than those that run the replicas. That is no reason to move them.
+            return _run(planner, replace(leaf_demand, preferences={c: Preference(n, 0, n) for c, n in stays.items()}))
+    return result
 
-    plan: Plan
-    trace: Steps
-    placed: int
 
-
-def _ask(planner: Planner, demand: Demand, leaf: Domain, amount: int) -> _Answer:
-    """Return how the planner divides so many replicas over the clusters of a leaf, and its trace."""
-    here = leaf.clusters
+def _restrict(demand: Demand, clusters: tuple[str, ...], total: int) -> Demand:
+    """Return the demand for some of its clusters."""
 
     def only(values: Mapping[str, int]) -> dict[str, int]:
-        return {cluster: values[cluster] for cluster in here if cluster in values} if values else {}
+        return {cluster: values[cluster] for cluster in clusters if cluster in values} if values else {}
 
-    own, current = demand.preferences, only(demand.current)
-    if not amount and not current:
-        return _Answer(Plan(dict.fromkeys(here, 0), {}), [], 0)
-    asked = Demand(
-        total=amount,
-        clusters=here,
-        preferences={name: own[name] for name in (*here, WILDCARD) if name in own} if own else {},
+    preferences = demand.preferences
+    if preferences:
+        preferences = {name: preferences[name] for name in (*clusters, WILDCARD) if name in preferences}
+    return Demand(
+        total=total,
+        clusters=clusters,
+        preferences=preferences,
         key=demand.key,
-        current=current,
+        current=only(demand.current),
         estimated=only(demand.estimated),
         limited=only(demand.limited),
         scheduled=only(demand.scheduled),
         avoid_disruption=demand.avoid_disruption,
         keep_unschedulable=demand.keep_unschedulable,
     )
-    answer = _answer_of(planner, asked)
-    if answer.placed < amount and current and demand.avoid_disruption:
-        stays = {c: _least(n, own[c].maximum if c in own else None) for c, n in held_of(asked).items() if n}
-        if answer.placed < min(amount, sum(stays.values())):
-            # The policy wants nothing of what runs here, in clusters without a weight: that is no reason to move it.
-            return _answer_of(planner, replace(asked, preferences={c: Preference(n, 0, n) for c, n in stays.items()}))
-    return answer
 
 
-def _answer_of(planner: Planner, demand: Demand) -> _Answer:
+def _run(planner: Planner, demand: Demand) -> _LeafPlan:
     trace: Steps = []
     plan = planner(demand, trace)
-    return _Answer(plan, trace, sum(plan.replicas.values()) + sum(plan.overflow.values()))
+    return _LeafPlan(plan, trace, sum(plan.replicas.values()) + sum(plan.overflow.values()))
 
 
-@dataclass(slots=True)
-class _Round:
-    """Replicas per domain: what it has, the most that it may have, its clusters' minimums; and the open ones."""
-
-    ranks: Shares
-    """The order in which what is left over goes to equals: another one for every workload."""
-    start: Shares = field(default_factory=dict)
-    top: Shares = field(default_factory=dict)
-    minimum: Shares = field(default_factory=dict)
-    is_open: set[Domain] = field(default_factory=set)
-    binding: dict[str, None] = field(default_factory=dict)
-
-
-class _Tier(NamedTuple):
-    """The most per leaf of one step, and its clusters' minimums as far as that allows."""
-
-    top: Shares
-    minimum: Shares
-
-
-def _share_out(topology: Topology, demand: Demand, learnt: Shares) -> tuple[Shares, Iterable[str]]:
-    """Return replicas per leaf, and what kept more from being placed."""
-    root, total, held = topology.root, demand.total, held_of(demand)
+def _distribute(topology: Topology, demand: Demand, leaf_limits: Shares) -> tuple[Shares, Iterable[str]]:
+    """Return the replicas per leaf, and the constraints that kept some replicas from being placed."""
+    root, held = topology.root, countable_replicas(demand)
     leaves, has_held = root.leaves(), any(held.values())
-    here = (
-        {leaf: sum(map(held.__getitem__, leaf.clusters)) for leaf in leaves} if has_held else dict.fromkeys(leaves, 0)
-    )
+    present = dict.fromkeys(leaves, 0)
+    if has_held:
+        present = {leaf: sum(map(held.__getitem__, leaf.clusters)) for leaf in leaves}
     start = dict.fromkeys(leaves, 0)
     if has_held and demand.avoid_disruption:
-        start = {leaf: _least(here[leaf], learnt.get(leaf)) for leaf in leaves}
-    if sum(start.values()) >= total:
-        running = _Round(_ranks(root, demand.key), top=dict(start))
-        _sum_up(root, running)
-        return _fill(root, total, running), ()
-    limits = bounds_of(replace(demand, estimated={}) if demand.estimated else demand)
-    unwanted = _unwanted(demand)
-    is_open = {
-        leaf
-        for leaf in leaves
-        if learnt.get(leaf, 1) > 0
-        and (not limits or any(limits.get(c, 1) > 0 for c in leaf.clusters))
-        and not (topology.closed and topology.closed.issuperset(leaf.clusters))
-        and not (unwanted and unwanted.issuperset(leaf.clusters))
-    }
-    is_hard = any(constraint.is_hard for constraint in root.constraints())
-    minimums = {c: own.minimum for c, own in demand.preferences.items() if own.minimum and c in held}
-    tiers: list[_Tier] = []
-    ranks = _ranks(root, demand.key)
-
-    def raised(tier: _Tier, shares: Shares, most: int) -> tuple[Shares, _Round]:
-        """Return the shares with more, up to a sum of `most`, as far as the tier and the constraints allow."""
-        current = _Round(ranks, start=dict(shares), is_open=set(is_open))
-        for leaf in leaves:
-            current.top[leaf] = max(shares[leaf], tier.top[leaf] if leaf in is_open else 0)
-            current.minimum[leaf] = tier.minimum[leaf]
-        _measure(root, current)
-        return _fill(root, min(most, current.top[root]), current), current
-
-    def refilled(number: int, more: int) -> Shares:
-        """Return the shares after giving away so many in this tier, and then what the earlier ones let follow."""
-        shares, _ = raised(tiers[number], start, sum(start.values()) + more)
-        for tier in tiers[:number]:
-            shares, _ = raised(tier, shares, total)
-        return shares
-
-    for number, tops in enumerate(_tiers(demand, held, limits, minimums, topology.rooms)):
-        tiers.append(_to_tier(leaves, tops, here, total, minimums, learnt))
-        fullest, current = raised(tiers[number], start, total)
-        if number and is_hard and sum(fullest.values()) == total:
-            # Each replica that waits for room in the domain with the fewest may let others run elsewhere: as few as do.
-            low, high = 0, total - sum(start.values())
-            while low < high:
-                middle = (low + high) // 2
-                if sum(refilled(number, middle).values()) < total:
-                    low = middle + 1
-                else:
-                    high = middle
-            fullest = refilled(number, low)
-        start = fullest
-        if sum(start.values()) == total:
+        start = {leaf: lesser(count, leaf_limits.get(leaf)) for leaf, count in present.items()}
+    ranks = rank_domains(root, demand.key)
+    if sum(start.values()) >= demand.total:
+        return Spread(ranks, maximum=start).shrink(root, demand.total), ()
+    bounds = upper_bounds(replace(demand, estimated={}) if demand.estimated else demand)
+    distribution = _Distribution(root, demand.total, ranks, leaves, _eligible(topology, demand, leaf_limits, bounds))
+    for tier in compute_tiers(demand, leaves, present, bounds, leaf_limits, topology.capacity):
+        start = distribution.extend(tier, start)
+        if sum(start.values()) == demand.total:
             break
-    return start, current.binding
+    return start, distribution.binding
 
 
-def _unwanted(demand: Demand) -> frozenset[str]:
+def _eligible(topology: Topology, demand: Demand, leaf_limits: Shares, bounds: Mapping[str, int]) -> frozenset[Domain]:
+    """Return the leaves that may get more replicas."""
+    unavailable, unweighted = topology.unavailable, _unweighted(demand)
+    return frozenset(
+        [
+            leaf
+            for leaf in topology.root.leaves()
+            if leaf_limits.get(leaf, 1) > 0
+            and (not bounds or any(bounds.get(c, 1) > 0 for c in leaf.clusters))
+            and not (unavailable and unavailable.issuperset(leaf.clusters))
+            and not (unweighted and unweighted.issuperset(leaf.clusters))
+        ]
+    )
+
+
+def _unweighted(demand: Demand) -> frozenset[str]:
     """Return the clusters that get nothing, because others have weights and they do not."""
     preferences = demand.preferences.items()
     if not any(own.weight for _, own in preferences):
@@ -205,192 +175,54 @@ def _unwanted(demand: Demand) -> frozenset[str]:
     return frozenset([cluster for cluster, own in preferences if not own.weight and not own.minimum])
 
 
-class _Tops(NamedTuple):
-    """The most per cluster of one step: `bounded`, or when nothing bounds clusters what is there and `room` more.
+@dataclass(slots=True)
+class _Distribution:
+    """A distribution over the leaves that grows tier by tier."""
 
-    Without a room either it is everything.
-    """
+    root: Domain
+    total: int
+    ranks: Shares
+    leaves: list[Domain]
+    eligible: frozenset[Domain]
+    tiers: list[Tier] = field(default_factory=list)
+    binding: Iterable[str] = ()
 
-    room: Counts | None = None
-    bounded: Counts | None = None
+    def extend(self, tier: Tier, start: Shares) -> Shares:
+        """Return the shares with as many more as the tier and the constraints allow."""
+        self.tiers.append(tier)
+        spread = self._spread(tier, start)
+        self.binding = spread.binding
+        shares = spread.fill(self.root, min(self.total, spread.maximum[self.root]))
+        if len(self.tiers) == 1 or sum(shares.values()) < self.total or not self._has_hard_constraint():
+            return shares
+        # A replica that waits for capacity in the domain with the fewest may let others run elsewhere within maxSkew.
+        # The search finds the smallest number of this tier's replicas with which the earlier tiers place all others.
+        low, high = 0, self.total - sum(start.values())
+        while low < high:
+            middle = (low + high) // 2
+            if sum(self._refill(start, middle).values()) < self.total:
+                low = middle + 1
+            else:
+                high = middle
+        return self._refill(start, low)
 
+    def _has_hard_constraint(self) -> bool:
+        return any(constraint.is_hard for constraint in self.root.constraints())
 
-def _tiers(demand: Demand, held: Counts, limits: Counts, minimums: Counts, rooms: Rooms | None) -> Iterator[_Tops]:
-    """Yield the most per cluster, in the order in which it is used; the last is what policy and user allow.
+    def _refill(self, start: Shares, more: int) -> Shares:
+        """Return the shares after `more` replicas of the last tier, and then as many as the earlier tiers allow."""
+        shares = self._raise(self.tiers[-1], start, sum(start.values()) + more)
+        for tier in self.tiers[:-1]:
+            shares = self._raise(tier, shares, self.total)
+        return shares
 
-    What runs somewhere and need not be disrupted is never more than the most there.
-    """
-    total, bounds = demand.total, bounds_of(demand) if demand.estimated else limits
+    def _raise(self, tier: Tier, shares: Shares, amount: int) -> Shares:
+        spread = self._spread(tier, shares)
+        return spread.fill(self.root, min(amount, spread.maximum[self.root]))
 
-    def raised(tops: dict[str, int]) -> _Tops:
-        if demand.avoid_disruption:
-            tops |= {c: count for c, count in held.items() if count > tops[c]}
-        return _Tops(bounded=tops)
-
-    for room in (None,) if rooms is None else rooms.tiers:
-        if not bounds and not minimums:
-            yield _Tops(room)
-        elif room is None:
-            yield raised({c: min(bounds.get(c, total), total) for c in held})
-        else:
-            yield raised({c: min(bounds.get(c, total), count + room[c]) for c, count in held.items()})
-    if demand.estimated and demand.avoid_disruption:
-        # What cannot run where it is stays there rather than wait elsewhere.
-        yield raised({c: min(limits.get(c, total), demand.current.get(c, 0)) for c in held})
-    yield raised({c: min(limits.get(c, total), total) for c in held}) if limits or minimums else _Tops()
-
-
-def _to_tier(
-    leaves: Iterable[Domain], tops: _Tops, here: Shares, total: int, minimums: Counts, learnt: Shares
-) -> _Tier:
-    top, minimum, (room, bounded) = {}, dict.fromkeys(leaves, 0), tops
-    for leaf in leaves:
-        most = total
-        if bounded is not None:
-            most = sum(map(bounded.__getitem__, leaf.clusters))
-            if minimums:
-                minimum[leaf] = sum([min(minimums[c], bounded[c]) for c in leaf.clusters if c in minimums])
-        elif room is not None:
-            most = here[leaf] + sum(map(room.__getitem__, leaf.clusters))
-        top[leaf] = min(_least(most, learnt.get(leaf)), total)
-    return _Tier(top, minimum)
-
-
-def _sum_up(node: Domain, current: _Round) -> None:
-    """Fill in the inner domains of a round that takes away: nobody keeps more than it has, nobody must keep any."""
-    for child in node.parts():
-        _sum_up(child, current)
-    if node.constraint is not None:
-        current.top[node] = sum(current.top[child] for child in node.parts())
-    current.start[node] = current.minimum[node] = 0
-
-
-def _measure(node: Domain, current: _Round) -> None:
-    """Fill in the inner domains of a round, and lower the tops of children that a hard constraint keeps down."""
-    constraint, children = node.constraint, node.children
-    if constraint is None:
-        return
-    for part in node.parts():
-        _measure(part, current)
-    start, top = current.start, current.top
-    counted = [child for child in children if child in current.is_open]
-    if constraint.is_hard:
-        bound = constraint.skew_max + (
-            min((top[child] for child in counted), default=0) if len(counted) >= constraint.domains_min else 0
-        )
-        for child in children:
-            if top[child] > max(bound, start[child]):
-                top[child] = max(bound, start[child])
-                current.binding[constraint.describe(len(counted))] = None
-        if node.rest is not None:
-            _close(node.rest, current)
-            current.binding[f"the clusters with a label {constraint.key}"] = None
-    if counted or (node.rest is not None and node.rest in current.is_open):
-        current.is_open.add(node)
-    for values in (start, top, current.minimum):
-        values[node] = sum(values[part] for part in node.parts())
-
-
-def _close(node: Domain, current: _Round) -> None:
-    """Let a domain keep what it has and get no more."""
-    for part in node.parts():
-        _close(part, current)
-    current.top[node] = current.start[node]
-    current.minimum[node] = 0
-    current.is_open.discard(node)
-
-
-def _fill(node: Domain, amount: int, current: _Round) -> Shares:
-    """Return replicas per leaf below the node, which gets `amount` of them."""
-    constraint = node.constraint
-    if constraint is None:
-        return {node: amount}
-    start, top, rest = current.start, current.top, node.rest
-    beside = 0
-    if rest is not None:
-        spare = amount - sum(start[child] for child in node.children)
-        beside = max(start[rest], min(current.minimum[rest], top[rest], spare))
-        beside = max(beside, amount - sum(top[child] for child in node.children))
-    counts = _even(node.children, constraint, amount - beside, current)
-    shares = {} if rest is None else _fill(rest, beside, current)
-    for child, count in counts.items():
-        shares |= _fill(child, count, current)
-    return shares
-
-
-def _even(children: tuple[Domain, ...], constraint: SpreadConstraint, amount: int, current: _Round) -> Shares:
-    """Return the most even counts that keep what is there and, as far as the constraint lets them, minimums."""
-    start, top, minimum = current.start, current.top, current.minimum
-    most = max((min(minimum[child], top[child]) for child in children), default=0)
-    if not constraint.is_hard or most == 0:
-        return _raised(children, amount, current, most)
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        counts = _raised(children, amount, current, middle)
-        counted = [counts[child] for child in children if child in current.is_open]
-        fewest = min(counted, default=0) if len(counted) >= constraint.domains_min else 0
-        if all(n <= max(start[child], fewest + constraint.skew_max) for child, n in counts.items()):
-            low = middle
-        else:
-            high = middle - 1
-    return _raised(children, amount, current, low)
-
-
-def _raised(children: tuple[Domain, ...], amount: int, current: _Round, minimum_max: int) -> Shares:
-    """Return counts from what is there and minimums up to `minimum_max` upwards, always to those with the fewest."""
-    start, top = current.start, current.top
-    floor = {child: start[child] for child in children}
-    order: Iterable[Domain] | None = None
-    if minimum_max:
-        left = amount - sum(floor.values())
-        order = sorted(children, key=current.ranks.__getitem__)
-        for child in order:
-            given = min(left, max(0, min(current.minimum[child], minimum_max, top[child]) - floor[child]))
-            floor[child] += given
-            left -= given
-    level = _level(amount, floor, top)
-    counts = {child: max(floor[child], min(top[child], level)) for child in children}
-    left = amount - sum(counts.values())
-    if left > 0:
-        for child in order or sorted(children, key=current.ranks.__getitem__):
-            if left and floor[child] <= level < top[child]:
-                counts[child] += 1
-                left -= 1
-    return counts
-
-
-def _level(amount: int, floor: Shares, top: Shares) -> int:
-    """Return how high all can be filled with the amount, where nobody goes below its floor or above its top."""
-    if not floor:
-        return 0
-    bounds = [(count, top[child]) for child, count in floor.items()]
-    even = amount // len(bounds)
-    if max(floor.values()) <= even < min([most for _, most in bounds]):
-        return even  # Nobody is held down or up.
-    low, high = 0, max([most for _, most in bounds])
-    while low < high:
-        middle = (low + high + 1) // 2
-        if sum([max(least, min(most, middle)) for least, most in bounds]) <= amount:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _ranks(root: Domain, key: str) -> Shares:
-    """Return a rank for each domain: by the hash of its name and the workload, and by name should two be equal."""
-    domains, names = _names_of(root)
-    order = sorted(zip(fnv1_32_each(names, key), names, domains, strict=True))
-    return {domain: rank for rank, (_, _, domain) in enumerate(order)}
-
-
-@lru_cache(maxsize=64)
-def _names_of(root: Domain) -> tuple[list[Domain], list[str]]:
-    """Return the domains below one, and their names; the last ones are remembered, trees are used many times."""
-    domains = root.below()
-    return domains, list(map(str, domains))
-
-
-def _least(amount: int, bound: int | None) -> int:
-    return amount if bound is None else min(amount, bound)
+    def _spread(self, tier: Tier, shares: Shares) -> Spread:
+        spread = Spread(self.ranks, start=dict(shares), minimum=dict(tier.minimum), eligible=set(self.eligible))
+        for leaf in self.leaves:
+            spread.maximum[leaf] = max(shares[leaf], tier.maximum[leaf] if leaf in self.eligible else 0)
+        spread.apply_constraints(self.root)
+        return spread

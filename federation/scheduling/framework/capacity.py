@@ -1,9 +1,9 @@
-"""How many more replicas of one pod fit into a cluster, node by node.
+"""The number of further replicas that fit into a cluster, counted node by node.
 
-Part of the public plugin API. A cluster with 20 free cores on 20 nodes takes no pod of two cores; `capacity_of` knows
-that from `Cluster.node_classes`. The answer is never more than fits: free amounts are rounded down, and a node whose
-labels or taints are not known well enough counts as unsuitable. A cluster that reports no nodes is judged by its sums.
-Answers are kept with the cluster, per shape of pod. `rooms_of` also takes off what recent decisions have promised.
+Part of the public plugin API. A cluster with 20 free cores on 20 nodes takes no pod of two cores; `capacity_of` counts
+that from `Cluster.node_classes`. The result is a lower bound: free amounts are rounded down, and a node whose labels
+are unknown counts as unsuitable. For a cluster that reports no nodes, sums are compared. Results are memoized with the
+cluster, per pod shape. `rooms_of` also subtracts assumed replicas.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,10 +13,10 @@ from itertools import compress
 from operator import attrgetter, mul
 from typing import NamedTuple
 
-from federation.api.quantity import to_int64
 from federation.api.selectors import ClusterTerm
-from federation.planning.placement.room import Rooms
-from federation.scheduling.framework.promised import displaced
+from federation.apimachinery.quantity import to_int64
+from federation.planning.placement.capacity import FreeCapacity
+from federation.scheduling.framework.assumed import displaced_replicas
 from federation.scheduling.framework.types import (
     PODS,
     Cluster,
@@ -28,12 +28,12 @@ from federation.scheduling.framework.types import (
 )
 
 _NAME, _WAITING = attrgetter("name"), attrgetter("waiting")
-_NOTHING: Mapping[PodShape, "_Answer"] = {}
+_NOTHING: Mapping[PodShape, "_Capacity"] = {}
 _Request = tuple[tuple[str, int], ...]
 
 
-class _Answer(NamedTuple):
-    """About one cluster and one shape of pod."""
+class _Capacity(NamedTuple):
+    """Capacity of one cluster for one pod shape."""
 
     room: int
     size: int
@@ -41,62 +41,62 @@ class _Answer(NamedTuple):
 
 
 def capacity_of(cluster: Cluster, pod: PodShape) -> int:
-    """Return how many more replicas surely fit into the cluster."""
-    return _answer(cluster, pod).room
+    """Return how many further replicas fit into the cluster, a lower bound."""
+    return _capacity_for(cluster, pod).room
 
 
 def could_run(cluster: Cluster, pod: PodShape) -> bool:
-    """Say whether a replica would fit on some node of the cluster if that were empty; True when nodes are not known."""
-    return _answer(cluster, pod).could_run
+    """Return whether a replica would fit on an empty node of the cluster; True when nodes are unknown."""
+    return _capacity_for(cluster, pod).could_run
 
 
-def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Rooms | None:
-    """Return the room for the unit's replicas, openings included; None when no cluster reports its nodes."""
+def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> FreeCapacity | None:
+    """Return the capacity for the unit's replicas, openings included; None when no cluster reports its nodes."""
     pod = unit.shape
     known = _rooms(tuple(clusters), pod)
     if known is not None and unit.auto_migration is not None and unit.auto_migration.openings:
         known = known.with_openings(unit.auto_migration.openings)
-    if known is None or not unit.reserved:
+    if known is None or not unit.assumed:
         return known
-    lost = displaced(unit.reserved, pod.request).get
+    lost = displaced_replicas(unit.assumed, pod.request).get
     sure = {name: room - taken if (taken := lost(name, 0)) < room else 0 for name, room in known.free.items()}
-    return replace(known, sure=sure)
+    return replace(known, unreserved=sure)
 
 
 @lru_cache(maxsize=64)
-def _rooms(clusters: tuple[Cluster, ...], pod: PodShape) -> Rooms | None:
-    """Return the rooms without promises; the last ones are remembered, because many units in a row ask for the same."""
+def _rooms(clusters: tuple[Cluster, ...], pod: PodShape) -> FreeCapacity | None:
+    """Return the capacity without assumed replicas; cached, because consecutive units often have the same shape."""
     if all(cluster.node_classes is None for cluster in clusters):
         return None
-    rooms, sizes, _ = zip(*[cluster.memo.get(pod) or _answer(cluster, pod) for cluster in clusters], strict=True)
+    rooms, sizes, _ = zip(*[cluster.memo.get(pod) or _capacity_for(cluster, pod) for cluster in clusters], strict=True)
     names = tuple(map(_NAME, clusters))
     free = dict(zip(names, rooms, strict=True))
     wanting = compress(clusters, map(_WAITING, clusters))
     waiting = {c.name: count for c in wanting if (count := _waiting(c.waiting, pod.request))}
-    return Rooms(free, free, dict(zip(names, sizes, strict=True)), waiting)
+    return FreeCapacity(free, free, dict(zip(names, sizes, strict=True)), waiting)
 
 
 def carry_over(old: Cluster, new: Cluster) -> None:
-    """Answer for a cluster that has reported what was asked about it since its report before.
+    """Compute the capacity of a changed cluster for the pod shapes of its previous version.
 
-    So this is paid once per report, by that cluster alone, and not by the decision that comes next.
+    The cost is paid with the report, for one cluster, instead of in the next decision.
     """
-    new.keep(carry_over, {pod: _compute(new, pod) for pod in old.memo if isinstance(pod, PodShape)})
+    new.memoize(carry_over, {pod: _compute(new, pod) for pod in old.memo if isinstance(pod, PodShape)})
 
 
-def _answer(cluster: Cluster, pod: PodShape) -> _Answer:
+def _capacity_for(cluster: Cluster, pod: PodShape) -> _Capacity:
     memo = cluster.memo
-    known: _Answer | None = memo.get(pod)
+    known: _Capacity | None = memo.get(pod)
     if known is None:
         carried = memo.get(carry_over, _NOTHING)
-        known = cluster.keep(pod, carried.get(pod) or _compute(cluster, pod))
+        known = cluster.memoize(pod, carried.get(pod) or _compute(cluster, pod))
     return known
 
 
-def _compute(cluster: Cluster, pod: PodShape) -> _Answer:
-    room = _capacity(cluster, pod)
+def _compute(cluster: Cluster, pod: PodShape) -> _Capacity:
+    room = _count_fitting(cluster, pod)
     size = max(_fit_into(cluster.allocatable, pod.request), room, 1)
-    return _Answer(room, size, room > 0 or _could_run(cluster, pod))
+    return _Capacity(room, size, room > 0 or _could_run(cluster, pod))
 
 
 def _could_run(cluster: Cluster, pod: PodShape) -> bool:
@@ -109,7 +109,7 @@ def _could_run(cluster: Cluster, pod: PodShape) -> bool:
     )
 
 
-def _capacity(cluster: Cluster, pod: PodShape) -> int:
+def _count_fitting(cluster: Cluster, pod: PodShape) -> int:
     if cluster.node_classes is None:
         return _fit_into(cluster.available, pod.request)
     return to_int64(
@@ -122,7 +122,7 @@ def _capacity(cluster: Cluster, pod: PodShape) -> int:
 
 
 def _fit_on_nodes(node_class: NodeClass, request: _Request) -> int:
-    """Return how many replicas fit, taking one resource of all groups of nodes after the other."""
+    """Return how many replicas fit, resource by resource over all node groups."""
     fits: Sequence[int] = node_class.free.get(PODS, ())
     for name, amount in request:
         if amount:
@@ -132,20 +132,20 @@ def _fit_on_nodes(node_class: NodeClass, request: _Request) -> int:
 
 
 def _waiting(waiting: Resources, request: _Request) -> int:
-    """Return how many replicas would have room in what waiting pods request."""
+    """Return how many replicas the requests of waiting pods amount to."""
     if not request:
         return waiting.get(PODS, 0)
     return max((-(-waiting.get(name, 0) // amount) for name, amount in request if amount), default=0)
 
 
 def _fit_into(amounts: Resources, request: _Request) -> int:
-    """Return how often the request fits into the amounts; 0 for a request of nothing."""
+    """Return how often the request fits into the amounts; 0 for an empty request."""
     fits = [amounts.get(name, 0) // amount for name, amount in request if amount]
     return max(0, min(fits)) if fits else 0
 
 
 def _suits(node_class: NodeClass, needs: NodeNeeds, omitted: frozenset[str], *, is_sure: bool) -> bool:
-    """Say whether the pods can go to the class's nodes; what is not known of the nodes counts as no when `is_sure`."""
+    """Return whether the pods can run on the nodes; with `is_sure`, unknown labels count as a mismatch."""
     if node_class.taints and not all(
         any(toleration.tolerates(taint) for toleration in needs.tolerations) for taint in node_class.taints
     ):

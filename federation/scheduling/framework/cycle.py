@@ -1,15 +1,15 @@
-"""One decision's bookkeeping, and what the extension points come to.
+"""The state of one scheduling cycle and the results of its extension points.
 
-The runner makes them, the engine and the explanation read them. What plugins themselves carry through a decision is in
+The runner creates the results; the engine and the explanation read them. Data that plugins pass on within a cycle is in
 `cyclestate.py`. Read `runner.py` next.
 """
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
-from federation.base.errors import PluginError
+from federation.apimachinery.errors import PluginError
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.scores import Totals
+from federation.scheduling.framework.normalization import Totals
 from federation.scheduling.framework.types import (
     Cluster,
     SchedulingUnit,
@@ -18,8 +18,8 @@ from federation.scheduling.framework.types import (
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
-    """A plugin that failed and that the decision went on without, where and why."""
+class IgnoredPlugin:
+    """A failed plugin that the cycle continued without, with its extension point and reasons."""
 
     point: str
     plugin: str
@@ -27,22 +27,22 @@ class Ignored:
 
 
 @dataclass(frozen=True, slots=True)
-class Filtered:
-    """What the filters left, and who took out which cluster why.
+class FilterResult:
+    """The feasible clusters, and the rejecting filter's status for each of the others.
 
-    `positions` are those of the feasible clusters in the snapshot: as long as the same ones are, it is the same object.
-    `is_usual`: most units of this shape are left with the same clusters, wherever they are now.
+    `positions` are those of the feasible clusters in the snapshot; the tuple is the same object as long as they are.
+    `ignores_current`: the unit's current clusters made no difference, so that most units with its cache key share it.
     """
 
     feasible: tuple[Cluster, ...]
     rejected: Mapping[str, Status]
     positions: tuple[int, ...] = ()
-    is_usual: bool = True
+    ignores_current: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class PluginScores:
-    """One plugin's scores, in the order of the feasible clusters."""
+    """One plugin's raw and normalized scores, in the order of the feasible clusters."""
 
     plugin: str
     weight: int
@@ -51,48 +51,48 @@ class PluginScores:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
-    """The feasible clusters with their totals, and how these came about.
+class ScoreResult:
+    """The feasible clusters with their total scores, and each plugin's part.
 
-    `selected` keeps what select plugins made of them, by shapes of units: clusters in order, and each plugin's answer.
+    `selected` caches the results of the select plugins by cache key: the clusters in order, and each plugin's result.
     """
 
     totals: Totals
     parts: tuple[PluginScores, ...]
-    selected: dict[Hashable, tuple[tuple[Cluster, ...], tuple["Selection", ...]]] = field(default_factory=dict)
+    selected: dict[Hashable, tuple[tuple[Cluster, ...], tuple["SelectResult", ...]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """The answer of one select plugin: cluster names in order."""
+class SelectResult:
+    """The result of one select plugin: cluster names in order."""
 
     plugin: str
     clusters: tuple[str, ...]
 
 
 @dataclass(slots=True)
-class Cycle:
-    """The question, the plugins' state, and who is being asked right now."""
+class SchedulingCycle:
+    """One scheduling cycle: unit, clusters, plugin state, and the extension point and plugin that run now."""
 
     unit: SchedulingUnit
     clusters: tuple[Cluster, ...]
     state: CycleState
     point: str = ""
     plugin: str = ""
-    selections: list[Selection] = field(default_factory=list)
-    ignored: list[Ignored] = field(default_factory=list)
+    selections: list[SelectResult] = field(default_factory=list)
+    ignored: list[IgnoredPlugin] = field(default_factory=list)
 
 
 class PluginFailed(PluginError):
-    """A plugin answered ERROR, or something that the protocol forbids; `status` names it."""
+    """A plugin returned ERROR or an invalid result; `status` names the plugin."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(f"{status.plugin}: {'; '.join(status.reasons)}")
         self.status = status
 
 
-class Unselectable(PluginError):
-    """A plugin behind the filters answered UNSCHEDULABLE: no cluster can be taken."""
+class UnschedulableError(PluginError):
+    """A plugin after the filters returned UNSCHEDULABLE: no cluster can be selected."""
 
     def __init__(self, status: Status) -> None:
         super().__init__("; ".join(status.reasons))

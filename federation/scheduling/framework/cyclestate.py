@@ -1,7 +1,7 @@
-"""What plugins may carry from one extension point to the next within one decision.
+"""Data that plugins pass from one extension point to the next within one scheduling cycle.
 
-Part of the public plugin API. It holds plugin data only: the framework's own bookkeeping stays in the runner
-(STYLE 32). One state lives as long as one decision; plugins keep nothing between decisions.
+Part of the public plugin API. It holds plugin data only; the framework's own state is in `cycle.py`. A state lives for
+one cycle; plugins keep nothing between cycles.
 """
 
 from collections.abc import Hashable, Mapping
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class CycleState:
-    """The moment of the decision, a private shelf for each plugin, and what plugins remark about clusters."""
+    """The time of the decision, data by plugin, and the plugins' remarks about clusters."""
 
     __slots__ = ("_data", "_remarks", "now")
 
@@ -20,19 +20,19 @@ class CycleState:
         self._remarks: dict[str, dict[str, tuple[str, ...]]] = {}
 
     def write(self, key: Hashable, value: Any) -> None:
-        """Keep a value for later extension points; take your plugin's NAME as key, or a tuple that starts with it."""
+        """Store a value for later extension points. The key is the plugin's NAME, or a tuple that starts with it."""
         self._data[key] = value
 
     def read(self, key: Hashable) -> Any:
-        """Return what was written under the key in this decision, None when nothing was."""
+        """Return the value written under the key in this cycle, None when there is none."""
         return self._data.get(key)
 
     def remark(self, plugin: str, cluster: str, *reasons: str) -> None:
-        """Say why a plugin scored, selected or divided as it did; `fedctl why` shows it beside the cluster."""
-        said = self._remarks.setdefault(plugin, {})
-        said[cluster] = (*said.get(cluster, ()), *reasons)
+        """Record why a plugin scored, selected or divided as it did; `fedctl why` shows it for the cluster."""
+        by_cluster = self._remarks.setdefault(plugin, {})
+        by_cluster[cluster] = (*by_cluster.get(cluster, ()), *reasons)
 
     @property
     def remarks(self) -> Mapping[str, Mapping[str, tuple[str, ...]]]:
-        """Plugin → cluster → what it remarked."""
+        """Plugin → cluster → remarks."""
         return self._remarks

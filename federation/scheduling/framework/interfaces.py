@@ -1,27 +1,29 @@
-"""The four extension points: what a scheduler plugin is (spec §6.1).
+"""The four extension points of the scheduler framework (docs/reference/scheduling.md).
 
-Part of the public plugin API. In the order of a decision: Filter says which clusters can take the unit, Score how well
-each of those suits, Select which of them are taken, Replicas how many replicas each gets. A plugin is a class with a
-`NAME`, built with the arguments of its profile (`pluginConfig`), that has the methods of at least one of them.
+Part of the public plugin API. In the order of a scheduling cycle: Filter decides which clusters can take the unit,
+Score how well each of them suits, Select which of them are used, Replicas how many replicas each gets. A plugin is a
+class with a `NAME`, built with the arguments of its profile (`pluginConfig`), with the methods of at least one of them.
 
-Rules for every method: a pure function of its arguments (no I/O, clock, randomness, logging), quick, deterministic, and
-never changing what it was given. A value that says "no" is a `Status`, not an exception; an exception that escapes is
-reported as this plugin's failure and the last placement stays.
+Rules for every method: a pure function of its arguments (no I/O, clock, randomness, logging), fast, deterministic, and
+without changes to its arguments. A rejection is a `Status`, not an exception; an exception that escapes counts as this
+plugin's failure, and the last placement stays.
 
-A plugin whose answer lies elsewhere implements the `…Clusters` variant as a generator: it yields the requests it wants
-made and is resumed with the responses; whoever drives the engine does the I/O. So the engine never waits.
+A plugin that needs I/O has `filter_clusters`, `score_clusters` (both with all clusters at once), `select_clusters` or
+`replicas_of_clusters` instead. It is a generator (`types.Exchange`): it yields requests, is resumed with the responses
+in the same order, and returns the statuses or raw scores in the order of the clusters, or what `select` or `replicas`
+return. The caller of the engine does the I/O, so that the engine never waits. With `is_ignorable` set on the plugin a
+cycle continues without it when it fails (`failurePolicy: Ignore`).
 """
 
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol
 
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.types import (
-    Change,
     Cluster,
+    ClusterChange,
     ClusterScore,
     Division,
-    Exchange,
     SchedulingUnit,
     Status,
 )
@@ -31,27 +33,39 @@ Arguments = dict[str, Any]
 
 
 class Plugin(Protocol):
-    """What every plugin has. It is made once per profile with `Class.from_args(args)`, or `Class()` without that."""
+    """Every plugin. It is created once per profile with `Class.from_args(args)`, or `Class()` without that method."""
 
     NAME: ClassVar[str]
 
 
-@runtime_checkable
 class FilterPlugin(Plugin, Protocol):
-    """Says whether a cluster can take the unit."""
+    """Decides whether a cluster can take the unit."""
+
+    REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.ANY
+    """Changes of a rejected cluster that can make it feasible. An unschedulable unit is scheduled again after them.
+
+    Changes of the unit or its policy need not be named: they always count.
+    """
+    DEPENDS_ON_CURRENT: ClassVar[bool] = False
+    """Whether results differ for clusters that run the unit (`unit.current`). Results for them are cached separately.
+
+    The cache key then need not contain the current clusters, which hardly two units share. The filter must not depend
+    on their replica counts or on other clusters.
+    """
+    IS_LENIENT: ClassVar[bool] = False
+    """Whether the filter rejects no cluster when it would reject all remaining ones."""
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
-        """Return SUCCESS to let the cluster pass.
+        """Return SUCCESS to pass the cluster.
 
-        Called for every joined cluster that all filters before it let pass. UNSCHEDULABLE takes the cluster out of this
-        decision and its reasons are shown to the user; ERROR fails the decision.
+        Called for every joined cluster that all earlier filters passed. UNSCHEDULABLE rejects the cluster and its
+        reasons are shown to the user; ERROR fails the decision.
         """
         ...
 
 
-@runtime_checkable
 class ScorePlugin(Plugin, Protocol):
-    """Says how well a feasible cluster suits the unit."""
+    """Scores how well a feasible cluster suits the unit."""
 
     def score(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> int | Status:
         """Return a score, higher is better: 0..100 after `normalise`, which must bring it there if it is not.
@@ -61,30 +75,27 @@ class ScorePlugin(Plugin, Protocol):
         ...
 
 
-@runtime_checkable
 class ScoreNormaliser(Protocol):
-    """An addition to ScorePlugin for those whose raw scores are relative to each other."""
+    """Optional for Score plugins: score normalization, for raw scores that are relative to each other."""
 
     def normalise(self, unit: SchedulingUnit, scores: Sequence[int], state: CycleState) -> Sequence[int]:
         """Return as many scores, each 0..100, in the same order. Called once with all raw scores of this plugin."""
         ...
 
 
-@runtime_checkable
 class SelectPlugin(Plugin, Protocol):
-    """Chooses and orders the clusters that are taken."""
+    """Selects and orders clusters."""
 
     def select(
         self, unit: SchedulingUnit, scored: Sequence[ClusterScore], state: CycleState
     ) -> Sequence[ClusterScore] | Status:
-        """Return the clusters to go on with, in order. Select plugins are chained: each gets the one before's answer.
+        """Return the selected clusters, in order. Select plugins are chained: each gets the result of the one before.
 
         It may reorder, drop and change scores, not add clusters. A Status that is no success fails the decision.
         """
         ...
 
 
-@runtime_checkable
 class ReplicasPlugin(Plugin, Protocol):
     """Divides replicas in Divide mode. Only the first one of a profile runs."""
 
@@ -93,102 +104,16 @@ class ReplicasPlugin(Plugin, Protocol):
         ...
 
 
-@runtime_checkable
-class FilterClustersPlugin(Plugin, Protocol):
-    """A filter that answers for all clusters at once, for instance over the network."""
+class Cacheable(Protocol):
+    """Optional for Filter and Score plugins: lets the framework reuse their results."""
 
-    def filter_clusters(
-        self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState
-    ) -> Exchange[Sequence[Status]]:
-        """Yield requests, get the responses in the same order, return one Status per cluster in the same order."""
-        ...
+    def cache_key(self, unit: SchedulingUnit) -> Hashable:
+        """Return everything of the unit that the results depend on; None when they must not be reused.
 
-
-@runtime_checkable
-class ScoreClustersPlugin(Plugin, Protocol):
-    """A score that answers for all clusters at once."""
-
-    def score_clusters(
-        self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState
-    ) -> Exchange[Sequence[int] | Status]:
-        """Yield requests, return one raw score per cluster in the same order, or why there is none."""
-        ...
-
-
-@runtime_checkable
-class SelectClustersPlugin(Plugin, Protocol):
-    """A selection made elsewhere."""
-
-    def select_clusters(
-        self, unit: SchedulingUnit, scored: Sequence[ClusterScore], state: CycleState
-    ) -> Exchange[Sequence[ClusterScore] | Status]:
-        """Yield requests, return what `select` returns."""
-        ...
-
-
-@runtime_checkable
-class ReplicasOfClustersPlugin(Plugin, Protocol):
-    """A division made elsewhere."""
-
-    def replicas_of_clusters(
-        self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: CycleState
-    ) -> Exchange[Division | Status]:
-        """Yield requests, return what `replicas` returns."""
-        ...
-
-
-@runtime_checkable
-class MayBeIgnored(Protocol):
-    """An optional addition to every plugin: whether decisions go on without it when it fails (`failurePolicy: Ignore`).
-
-    Then a failing filter lets every cluster pass, a failing score adds nothing, a failing select passes on what it got,
-    and the next replicas plugin divides; the explanation says so. Without it a failure fails the decision.
-    """
-
-    is_optional: bool
-
-
-@runtime_checkable
-class Awaiting(Protocol):
-    """An optional addition to Filter plugins: which changes of a cluster can turn its rejection there around.
-
-    A unit without a feasible cluster is decided again when one of them happens to a cluster where this plugin rejected
-    it, and not for others. Without it every change counts. What the unit or its policy say need not be named: a change
-    of those is always followed.
-    """
-
-    AWAITS: ClassVar[Change]
-
-
-@runtime_checkable
-class Shaped(Protocol):
-    """An optional addition to Filter and Score plugins that lets the engine reuse their answers."""
-
-    def shape(self, unit: SchedulingUnit) -> Hashable:
-        """Return all of the unit that the answers depend on, besides the cluster; None when they must not be reused.
-
-        Two units with equal shapes get the same answer for the same cluster, whatever the other clusters are, and the
-        same scores from `normalise`. A plugin whose filter and score look at different things may have `filter_shape`
-        and `score_shape` instead. A Select plugin may have a `select_shape`: then two units with equal ones get the
-        same answer for the same scores. Answers are reused where every plugin of an extension point tells its shape;
-        what a plugin remarks or writes into the state is not, so that one that does has no shape.
+        Two units with equal keys get the same result for the same cluster, whatever the other clusters are, and the
+        same scores from `normalise`. `filter_cache_key` and `score_cache_key` replace it for a plugin whose filter and
+        score depend on different fields. A Select plugin may have a `select_cache_key`: units with equal keys get the
+        same result for the same scores. Results are reused when every plugin of an extension point has a key. Remarks
+        and values written to the state are not reused, so that a plugin that makes any has no key.
         """
         ...
-
-
-@runtime_checkable
-class MindsCurrent(Protocol):
-    """An optional addition to Shaped filters: the answer is another where the unit already is (`unit.current`).
-
-    So that `shape` need not contain where that is, which hardly two units share: answers about clusters that the unit
-    is in are kept apart. The filter must not look at how many replicas are there, or at other clusters.
-    """
-
-    MINDS_CURRENT: ClassVar[Literal[True]]
-
-
-@runtime_checkable
-class Lenient(Protocol):
-    """An optional addition to Filter plugins: when it would take out all clusters that are left, it takes out none."""
-
-    IS_LENIENT: ClassVar[Literal[True]]

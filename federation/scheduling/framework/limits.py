@@ -1,13 +1,12 @@
-"""What every division keeps to, whoever made it: the hard limits of policy and user, and how an answer breaks them.
+"""Validation of divisions against the hard limits of policy and user.
 
-A Replicas plugin may be a stranger's code or a service on the network. What it answers is checked here before it counts
-(`runner.py`): bounds of clusters, replicas that run and are not to be moved, minimums, the total, and topology
-constraints with DoNotSchedule (`skew.py`). `limits_of` is also what remote plugins are told, so that one that keeps to
-what it is told is not refused for a cluster. Preferences (weights, room, ScheduleAnyway) are not checked: the
-explanation shows them. The built-in plugins keep to all of this (`tests/properties/test_division_limits.py`).
+A Replicas plugin may be third-party code or a network service, so its result is checked here before it is used
+(`runner.py`): cluster bounds, running replicas that must not move, minimums, the total, and topology constraints with
+DoNotSchedule (docs/decisions/0017). Webhook requests contain the same `limits_of`. Preferences (weights, capacity,
+ScheduleAnyway) are not checked. The built-in plugins satisfy all limits (`tests/properties/test_division_limits.py`).
 
-While members report replicas that they cannot run (auto-migration), only bounds of clusters are checked: replicas that
-wait or are on trial come on top of the total and of what runs.
+While members report replicas that they cannot run (auto-migration), only cluster bounds are checked: pending and trial
+replicas exceed the total and the running replicas.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +14,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from federation.planning.placement.tree import summarise
+from federation.planning.placement.topologydomains import (
+    Domain,
+    count_by_domain,
+    ineligible_domains,
+    summarise_skew,
+)
 from federation.scheduling.framework.capacity import rooms_of
-from federation.scheduling.framework.divide import current_replicas
-from federation.scheduling.framework.skew import Barred, Occupied, breach_of_spread
+from federation.scheduling.framework.division import current_replicas
 from federation.scheduling.framework.topology import closed_for, domains_of
 from federation.scheduling.framework.types import Cluster, Effect, ReplicasStrategy, SchedulingMode, SchedulingUnit
 
@@ -27,7 +30,7 @@ REPLICAS_MAX = 2**31 - 1
 
 
 class Bound(NamedTuple):
-    """The most replicas that a cluster may have, and because of what."""
+    """The most replicas that a cluster may have, and the reason."""
 
     most: int
     because: str
@@ -35,14 +38,26 @@ class Bound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Per cluster the replicas that it keeps and the most that it may have; clusters left out have no such limit."""
+    """Lower and upper limits by cluster; a missing cluster has no such limit."""
 
     least: Mapping[str, int]
     most: Mapping[str, Bound]
 
 
+class _ExcludedDomains(NamedTuple):
+    """Clusters that are expected to get no replicas.
+
+    `closed` ones are unready or tainted; policy or user limit `full` ones to 0; `idle` ones are the full ones and those
+    that some planners give none. A domain of idle clusters counts for minDomains, but is no minimum for the others.
+    """
+
+    closed: frozenset[str]
+    full: frozenset[str]
+    idle: frozenset[str]
+
+
 def limits_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Limits:
-    """Return what the division of a unit has to keep to, cluster by cluster."""
+    """Return the limits for the division of a unit."""
     ceilings, has_reports = _ceilings(unit, clusters), _has_reports(unit)
     running = _running(unit, clusters)
     most = dict(ceilings)
@@ -60,14 +75,14 @@ def limits_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Limits:
             name, count = cluster.name, running.get(cluster.name, 0)
             if name not in most or most[name].most > count:
                 most[name] = Bound(count, "avoidDisruption: a scale-down moves none")
-    # Otherwise some run where policy or user want fewer, and taking these away may make place elsewhere.
+    # Otherwise replicas run above a limit of policy or user, and removing these may add replicas elsewhere.
     return Limits({}, most)
 
 
-def find_breach(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Mapping[str, int]) -> str:
-    """Return the first limit that a division breaks, naming cluster or domain and constraint; "" when it breaks none.
+def find_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Mapping[str, int]) -> str:
+    """Return the first limit that a division violates, naming cluster or domain and constraint; "" for none.
 
-    One that gives nothing to anybody breaks none: it is no placement.
+    A division without any replicas violates none: it is no placement.
     """
     offered = _by_name(tuple(clusters))
     for name, count in replicas.items():
@@ -78,10 +93,10 @@ def find_breach(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Map
     given = sum(replicas.values())
     if not given:
         return ""
-    # Of the others none has or gets any, and none is bounded by what runs there.
+    # Other clusters neither have nor get replicas. With hundreds of clusters it pays to leave them out.
     names = dict.fromkeys((*replicas, *unit.current)) if unit.current else replicas
-    concerned = [offered[name] for name in names if name in offered]
-    limits = limits_of(unit, concerned)
+    relevant = [offered[name] for name in names if name in offered]
+    limits = limits_of(unit, relevant)
     for name, bound in limits.most.items():
         if (count := replicas.get(name, 0)) > bound.most:
             return f"it gave {count} replicas to {name}, which may have {bound.most} at most ({bound.because})"
@@ -92,19 +107,20 @@ def find_breach(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Map
         return ""
     if given > (wanted := unit.desired_replicas or 0):
         return f"it gave out {given} replicas where {wanted} are wanted"
-    return _breach_of_minimums(unit, clusters, replicas) or _breach_of_spread(unit, clusters, replicas)
+    return _find_minimum_violation(unit, clusters, replicas) or _find_spread_violation(unit, clusters, replicas)
 
 
 @lru_cache(maxsize=16)
 def _by_name(clusters: tuple[Cluster, ...]) -> Mapping[str, Cluster]:
-    """Return the clusters by name; the last ones are remembered, because many units in a row are offered the same."""
+    """Return the clusters by name; cached, because consecutive units often have the same clusters."""
     return {cluster.name: cluster for cluster in clusters}
 
 
-def _breach_of_minimums(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Mapping[str, int]) -> str:
-    """Return which `minReplicas` does not hold although all could, where replicas are divided anew.
+def _find_minimum_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Mapping[str, int]) -> str:
+    """Return the violated `minReplicas`, where all minimums could be satisfied and no running replicas must stay.
 
-    Only what surely fits counts. With topology constraints, which come first, it is so inside of every domain.
+    Minimums count up to a cluster's certain capacity. Topology constraints take precedence: with them, minimums are
+    checked within each domain.
     """
     if not unit.min_replicas:
         return ""
@@ -122,33 +138,34 @@ def _breach_of_minimums(unit: SchedulingUnit, clusters: Sequence[Cluster], repli
         if sum([minimums.get(name, 0) for name in group]) > amount:
             continue
         if unit.avoid_disruption and any(running.get(name) for name in group):
-            continue  # What runs stays, and comes before a minimum.
+            continue  # Running replicas stay, and take precedence over a minimum.
         for name in [name for name in group if name in minimums]:
-            least = minimums[name] if rooms is None else min(minimums[name], running.get(name, 0) + rooms.sure[name])
+            least = (
+                minimums[name] if rooms is None else min(minimums[name], running.get(name, 0) + rooms.unreserved[name])
+            )
             if (count := replicas.get(name, 0)) < least:
                 return f"it gave {count} replicas to {name}, which needs {least} at least (minReplicas)"
     return ""
 
 
-def _breach_of_spread(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Mapping[str, int]) -> str:
+def _find_spread_violation(unit: SchedulingUnit, clusters: Sequence[Cluster], replicas: Mapping[str, int]) -> str:
     if not any(constraint.is_hard for constraint in unit.topology_spread):
         return ""
     domains = domains_of(unit.topology_spread, tuple(clusters))
-    full, idle = _barred_by(unit, clusters, domains.doubtful)
+    full, idle = _excluded_clusters(unit, clusters, domains.maybe_closed)
     stays = _running(unit, clusters) if unit.avoid_disruption else {}
     shrinks = sum(stays.values()) > (unit.desired_replicas or 0)
     shrinks = shrinks and stays == _wanted(unit, _ceilings(unit, clusters), stays)
-    barred = Barred(closed_for(unit, domains.doubtful), full, idle)
-    return breach_of_spread(domains.root, Occupied(replicas, stays, shrinks), barred)
+    excluded = _ExcludedDomains(closed_for(unit, domains.maybe_closed), full, idle)
+    return _exceeded_domain(domains.root, replicas, stays, excluded, shrinks=shrinks)
 
 
-def _barred_by(
+def _excluded_clusters(
     unit: SchedulingUnit, clusters: Sequence[Cluster], tainted: Sequence[Cluster]
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the clusters that may have none by policy, taints or the user's migration, and these and those unwanted.
+    """Return the clusters limited to 0 by policy, taints or the user's migration, and these with those of weight 0.
 
-    Unwanted are those without a weight where others have weights. `tainted` are at least the clusters with taints that
-    bar.
+    `tainted` contains at least all clusters with NoSchedule or NoExecute taints.
     """
     ceilings = _ceilings(unit, clusters if _is_bounded(unit) else tainted)
     full = idle = frozenset([name for name, bound in ceilings.items() if not bound.most])
@@ -160,30 +177,30 @@ def _barred_by(
 def explain_spread(
     unit: SchedulingUnit, clusters: Sequence[Cluster], placements: Mapping[str, int | None]
 ) -> list[dict[str, Any]]:
-    """Return per constraint its domains with their replicas, or with their clusters of a unit that is copied."""
+    """Return per constraint its domains with their replicas, or with their clusters in Duplicate mode."""
     domains = domains_of(unit.topology_spread, tuple(clusters))
     counts = {name: 1 if replicas is None else replicas for name, replicas in placements.items()}
-    barred: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
     if unit.mode is SchedulingMode.DIVIDE:
-        full, idle = _barred_by(unit, clusters, domains.doubtful)
-        barred = idle if unit.strategy is ReplicasStrategy.SPREAD else full
-    return summarise(domains.root, unit.topology_spread, counts, closed_for(unit, domains.doubtful), barred)
+        full, idle = _excluded_clusters(unit, clusters, domains.maybe_closed)
+        excluded = idle if unit.strategy is ReplicasStrategy.SPREAD else full
+    return summarise_skew(domains.root, unit.topology_spread, counts, closed_for(unit, domains.maybe_closed), excluded)
 
 
 def _wanted(unit: SchedulingUnit, ceilings: Mapping[str, Bound], running: Mapping[str, int]) -> dict[str, int]:
-    """Return of what runs in clusters what policy and user want there."""
+    """Return the running replicas per cluster, up to the limits of policy and user."""
     return {name: min(count, _wanted_most(unit, name, ceilings, count)) for name, count in running.items()}
 
 
 def _wanted_most(unit: SchedulingUnit, name: str, ceilings: Mapping[str, Bound], unbounded: int) -> int:
-    """Return the most that policy and user want in a cluster: without a weight only its minimum."""
+    """Return the limit of policy and user in a cluster: without a weight it is the minimum."""
     if unit.weights and not unit.weights.get(name):
         unbounded = unit.min_replicas.get(name, 0)
     return min(unbounded, ceilings[name].most) if name in ceilings else unbounded
 
 
 def _ceilings(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, Bound]:
-    """Return the most that policy, taints and the user's migration allow, whatever runs."""
+    """Return the upper bounds by policy, taints and the user's migration, regardless of running replicas."""
     limited = _limited(unit)
     ceilings: dict[str, Bound] = {}
     is_bounded = _is_bounded(unit)
@@ -206,7 +223,7 @@ def _ceilings(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, Bo
 
 
 def _is_bounded(unit: SchedulingUnit) -> bool:
-    """Say whether policy or user bound what clusters may have; if not, only taints do."""
+    """Return whether policy or user set bounds; if not, only taints do."""
     return bool(unit.max_replicas or _limited(unit))
 
 
@@ -215,7 +232,7 @@ def _limited(unit: SchedulingUnit) -> Mapping[str, int]:
 
 
 def _running(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, int]:
-    """Return the replicas that run in the clusters, as far as the user's migration leaves them there."""
+    """Return the running replicas in the clusters, up to the limits of the user's migration."""
     if not unit.current:
         return {}
     limited, current = _limited(unit), current_replicas(unit)
@@ -224,8 +241,42 @@ def _running(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, int
 
 
 def _has_reports(unit: SchedulingUnit) -> bool:
-    """Say whether members have reported replicas that they cannot run, or room that has returned."""
+    """Return whether members reported replicas that they cannot run, or recovered capacity."""
     migration = unit.auto_migration
     if migration is None:
         return False
     return bool(migration.estimated_capacity or migration.scheduled_replicas or migration.offers.offered)
+
+
+def _exceeded_domain(
+    root: Domain, replicas: Mapping[str, int], staying: Mapping[str, int], excluded: _ExcludedDomains, *, shrinks: bool
+) -> str:
+    """Return the domain that has more replicas than a constraint allows, "" for none.
+
+    `staying` replicas ran in a cluster before and may stay. With `shrinks`, replicas are only removed, and none from
+    the domain with the fewest while another one has too many. Where planners differ on which domains count, nothing is
+    reported.
+    """
+    counts = count_by_domain(root, replicas)
+    stays = count_by_domain(root, staying) if staying else dict.fromkeys(counts, 0)
+    shut = ineligible_domains(root, (excluded.closed, excluded.full))
+    idle = shut if excluded.idle == excluded.full else ineligible_domains(root, (excluded.closed, excluded.idle))
+    for node in counts:
+        constraint, rest = node.constraint, node.unlabelled
+        if constraint is None or not constraint.is_hard:
+            continue
+        if rest is not None and counts[rest] > stays[rest]:
+            without = f"clusters without a label {constraint.topology_key}"
+            return f"it gave {counts[rest]} replicas to {without}, which DoNotSchedule keeps out"
+        counted = [child for child in node.children if child not in shut]
+        lowest = min([child for child in counted if child not in idle] or counted, key=counts.__getitem__, default=None)
+        fewest, compared, is_unfair = 0, "", False
+        if lowest is not None and len(counted) >= constraint.min_domains:
+            fewest, compared = counts[lowest], f" and {counts[lowest]} to {lowest}"
+            is_unfair = shrinks and fewest < stays[lowest]
+        for child in node.children:
+            most = fewest + constraint.max_skew
+            if counts[child] > (most if is_unfair else max(most, stays[child])):
+                bound = constraint.describe(len(counted))
+                return f"it gave {counts[child]} replicas to domain {child}{compared}, beyond {bound}"
+    return ""

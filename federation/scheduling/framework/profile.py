@@ -1,15 +1,15 @@
-"""Which plugins a decision runs, in which order, with which weights and arguments (spec §6.1).
+"""Scheduling profiles: enabled plugins, their order, weights and arguments (docs/reference/scheduling.md).
 
-A `Profile` is names only and comparable; `Framework` (runner.py) is the profile with its plugins made. The default
-profile's order is significant: filters stop at the first "no". A SchedulingProfile object changes each extension point;
-unless it names another, the replicas plugin follows from the policy's replicasStrategy.
+A `Profile` holds names only and is comparable; `Framework` (runner.py) holds its plugin instances. The order of filters
+is significant: the first rejection counts. A SchedulingProfile object changes each extension point; unless it names
+another, the replicas plugin follows from the policy's replicasStrategy.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from federation.base.errors import PluginError
+from federation.apimachinery.errors import PluginError
 
 DEFAULT_NAME = "default-scheduler"
 ALL = "*"
@@ -73,8 +73,8 @@ DEFAULT_PROFILE = Profile(
 def apply_profile(base: Profile, profile: Mapping[str, Any]) -> Profile:
     """Return `base` changed by a SchedulingProfile object.
 
-    Per extension point: what is `disabled` goes ("*": everything), then what is `enabled` is appended in order.
-    Replicas plugins are put in front instead, because the first one divides. KubeAdmiral spells the weight `wait` and
+    Per extension point, `disabled` plugins are removed ("*": all), then `enabled` ones are appended in order. Replicas
+    plugins are prepended instead, because only the first one runs. KubeAdmiral spells the weight `wait` and
     ignores it; here `weight` and `wait` both work, a missing one is 1.
     """
     spec = profile.get("spec") or {}
@@ -94,7 +94,7 @@ def apply_profile(base: Profile, profile: Mapping[str, Any]) -> Profile:
 
 
 def with_strategy(profile: Profile, *, is_binpack: bool) -> Profile:
-    """Return the profile with the replicas plugin that the policy's replicasStrategy asks for."""
+    """Return the profile with the replicas plugin for the policy's replicasStrategy."""
     if not is_binpack:
         return profile
     names = (BINPACK_PLUGIN if ref.name == SPREAD_PLUGIN else ref.name for ref in profile.replicas)
@@ -117,7 +117,7 @@ def _merge_replicas(base: Refs, changes: Mapping[str, Any] | None) -> Refs:
 
 
 def _split(base: Refs, changes: Mapping[str, Any]) -> tuple[Refs, Refs]:
-    """Return what remains of the default and what is added."""
+    """Return the remaining default plugins and the added ones."""
     disabled = {entry.get("name") for entry in changes.get("disabled") or ()}
     kept = () if ALL in disabled else tuple(ref for ref in base if ref.name not in disabled)
     added = (PluginRef(str(entry.get("name") or ""), _weight(entry)) for entry in changes.get("enabled") or ())

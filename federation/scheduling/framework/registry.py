@@ -1,25 +1,25 @@
-"""Which plugins there are: name → class, found through entry points.
+"""The plugin registry: plugin factories by name, found through entry points.
 
-Built-in plugins and a stranger's come the same way: a distribution lists `NAME = "module:Class"` under the entry point
-group `federation.scheduler.plugins`. The core imports no plugin by name (STYLE 5). A `PluginRegistry` is a value: made
-once at start, extended with `with_plugin` for plugins that exist by configuration (webhooks). `profile.py` is next.
+Built-in and third-party plugins register in the same way: a distribution lists `NAME = "module:Class"` under the entry
+point group `federation.scheduler.plugins`. The core imports no plugin by name. A `PluginRegistry` is immutable;
+`with_plugin` returns one with a webhook added. Read `profile.py` next.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from federation.base.errors import PluginError
+from federation.apimachinery.errors import PluginError
 from federation.scheduling.framework.interfaces import Arguments
 
 GROUP = "federation.scheduler.plugins"
 
 Factory = Callable[[Arguments], Any]
-"""Makes a plugin from its arguments; raises ValueError or TypeError when they do not fit."""
+"""Creates a plugin from its arguments; raises ValueError or TypeError for invalid ones."""
 
 
 class PluginRegistry:
-    """Name → factory. Looking up a name that is not there is a PluginError that lists what is."""
+    """Plugin factories by name. An unknown name is a PluginError that lists the known ones."""
 
     def __init__(self, factories: Mapping[str, Factory]) -> None:
         self._factories = dict(factories)
@@ -30,7 +30,7 @@ class PluginRegistry:
         return sorted(self._factories)
 
     def with_plugin(self, name: str, factory: Factory) -> "PluginRegistry":
-        """Return a registry that has this plugin too, in place of one with the same name."""
+        """Return a registry with this plugin added, or replaced if it has the same name."""
         return PluginRegistry({**self._factories, name: factory})
 
     def make(self, name: str, arguments: Arguments) -> Any:
@@ -45,7 +45,7 @@ class PluginRegistry:
 
 
 def factory_of(plugin_class: type[Any]) -> Factory:
-    """Return how a plugin class is made: `from_args(args)` when it has that, else without arguments."""
+    """Return the factory of a plugin class: `from_args` if it has one, else the class without arguments."""
     from_args: Factory | None = getattr(plugin_class, "from_args", None)
 
     def make(arguments: Arguments) -> Any:
@@ -59,7 +59,7 @@ def factory_of(plugin_class: type[Any]) -> Factory:
 
 
 def load_plugins(entries: Iterable[EntryPoint] | None = None) -> PluginRegistry:
-    """Return every installed plugin, or those of `entries`; PluginError when one cannot be imported or comes twice."""
+    """Return the installed plugins, or those of `entries`; PluginError for import failures and duplicates."""
     found = entry_points(group=GROUP) if entries is None else entries
     factories: dict[str, Factory] = {}
     for entry in sorted(found, key=lambda entry: (entry.name, entry.value)):

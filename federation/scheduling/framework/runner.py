@@ -1,9 +1,8 @@
-"""Run the plugins of one profile, extension point by extension point, and check what they answer.
+"""Run the plugins of one profile at each extension point and validate their results.
 
-A `Framework` is a profile with its plugins made; it lives as long as the profile does not change. Every run is a
-generator: it yields what remote plugins want to ask and returns the outcome, so the engine never waits (STYLE 31).
-Filters are `sieve.py`'s, scores `ranking.py`'s: both keep what they found for units of the same shape (`memo.py`). It
-decides nothing: `engine.py` does.
+A `Framework` is a profile with its plugin instances; it lives until the profile changes. Every run is a generator that
+yields the requests of remote plugins and returns the result, so that the engine never waits. Filter and Score are in
+`filtering.py` and `scoring.py`, which reuse results between cycles. The order of the steps is `engine.py`'s.
 """
 
 from collections.abc import Sequence
@@ -11,119 +10,132 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from federation.scheduling.framework.cycle import (
-    Cycle,
-    Filtered,
+    FilterResult,
     PluginFailed,
-    Scored,
-    Selection,
+    SchedulingCycle,
+    ScoreResult,
+    SelectResult,
 )
-from federation.scheduling.framework.enabled import Enabled, enable, failure, ignore, shapes_of, usable
-from federation.scheduling.framework.instrument import Instrument
-from federation.scheduling.framework.limits import find_breach
-from federation.scheduling.framework.memo import Roster
+from federation.scheduling.framework.enabledplugin import (
+    EnabledPlugin,
+    cache_keys,
+    check_status,
+    enable_plugins,
+    failure_of,
+    ignore_or_raise,
+)
+from federation.scheduling.framework.filtering import FilterRunner
+from federation.scheduling.framework.limits import find_violation
+from federation.scheduling.framework.normalization import BestFirst, Totals
 from federation.scheduling.framework.profile import POINTS, Profile
-from federation.scheduling.framework.ranking import Ranking
 from federation.scheduling.framework.registry import PluginRegistry
-from federation.scheduling.framework.scores import BestFirst, Totals
-from federation.scheduling.framework.sieve import Sieve
-from federation.scheduling.framework.types import Change, Cluster, ClusterScore, Division, Exchange, error
+from federation.scheduling.framework.resultcache import ClusterList
+from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
+from federation.scheduling.framework.scoring import ScoreRunner
+from federation.scheduling.framework.types import Cluster, ClusterChange, ClusterScore, Division, Exchange, error
 
 _CLUSTER, _NAME = itemgetter(0), attrgetter("name")
 _SELECTIONS_MAX = 64
-"""Shapes of units that the selection is kept for of the same scores; when there are more they are all made anew."""
+"""Cache size. When selections for more cache keys are kept with one set of scores, they are cleared."""
 
 
 class Framework:
-    """The plugins of one profile, ready to run; PluginError at once when the profile cannot work."""
+    """The plugins of one profile; PluginError at once when the profile cannot work."""
 
-    def __init__(self, profile: Profile, registry: PluginRegistry, instrument: Instrument | None = None) -> None:
+    def __init__(self, profile: Profile, registry: PluginRegistry, metrics: SchedulerMetrics | None = None) -> None:
         self.profile = profile
-        self._instrument = instrument or Instrument()
-        self._roster = Roster()
+        self._metrics = metrics or SchedulerMetrics()
+        self._cluster_list = ClusterList()
         made: dict[str, Any] = {}
-        filters, scores, self._selects, self._replicas = (enable(profile, registry, made, point) for point in POINTS)
-        self._sieve = Sieve(filters, self._roster, self._instrument)
-        self._ranking = Ranking(scores, self._roster, self._instrument)
+        filters, scores, self._selects, self._replicas = (
+            enable_plugins(profile, registry, made, point) for point in POINTS
+        )
+        self._filter_runner = FilterRunner(filters, self._cluster_list, self._metrics)
+        self._score_runner = ScoreRunner(scores, self._cluster_list, self._metrics)
 
-    def awaits(self, plugin: str) -> Change:
-        """Return which changes of a cluster can turn the filter's rejection there around."""
-        return next((enabled.awaits for enabled in self._sieve.filters if enabled.name == plugin), Change.ANY)
+    def requeue_on(self, plugin: str) -> ClusterChange:
+        """Return the cluster changes that can make a cluster feasible that the filter rejected."""
+        filters = self._filter_runner.filters
+        return next((enabled.requeue_on for enabled in filters if enabled.name == plugin), ClusterChange.ANY)
 
-    def run_filters(self, cycle: Cycle) -> Exchange[Filtered]:
-        """Return the clusters that every filter let pass; PluginFailed when one could not answer."""
-        self._roster.move_to(cycle.clusters)
-        return self._sieve.run(cycle)
+    def run_filters(self, cycle: SchedulingCycle) -> Exchange[FilterResult]:
+        """Return the clusters that pass every filter; PluginFailed when a filter failed that must not be ignored."""
+        self._cluster_list.update(cycle.clusters)
+        return self._filter_runner.run(cycle)
 
-    def run_scores(self, cycle: Cycle, filtered: Filtered) -> Exchange[Scored]:
-        """Return every feasible cluster's weighted sum of normalised scores."""
-        self._roster.move_to(cycle.clusters)
-        return self._ranking.run(cycle, filtered)
+    def run_scores(self, cycle: SchedulingCycle, filtered: FilterResult) -> Exchange[ScoreResult]:
+        """Return every feasible cluster's weighted sum of normalized scores."""
+        # Cycles with remote plugins interleave: another one may have switched to a newer snapshot in between.
+        self._cluster_list.update(cycle.clusters)
+        return self._score_runner.run(cycle, filtered)
 
-    def run_select(self, cycle: Cycle, scored: Scored) -> Exchange[tuple[Cluster, ...]]:
-        """Return the clusters that the chain of select plugins takes, in order."""
+    def run_select(self, cycle: SchedulingCycle, scored: ScoreResult) -> Exchange[tuple[Cluster, ...]]:
+        """Return the clusters that the chain of select plugins selects, in order."""
         cycle.point = "select"
-        shapes = shapes_of(self._selects, cycle.unit)
-        if shapes is not None and (known := scored.selected.get(shapes)) is not None:
+        keys = cache_keys(self._selects, cycle.unit)
+        if keys is not None and (known := scored.selected.get(keys)) is not None:
             clusters, selections = known
             cycle.selections += selections
             return clusters
         entries: Sequence[ClusterScore] = scored.totals
         for enabled in self._selects:
             try:
-                entries = yield from self._ask_select(cycle, enabled, entries)
+                entries = yield from self._run_select_plugin(cycle, enabled, entries)
             except PluginFailed as failed:
-                ignore(cycle, enabled, failed)
-                shapes = None
+                ignore_or_raise(cycle, enabled, failed)
+                keys = None
         clusters = entries.clusters if isinstance(entries, BestFirst) else tuple([entry.cluster for entry in entries])
-        if shapes is not None:
+        if keys is not None:
             if len(scored.selected) >= _SELECTIONS_MAX:
                 scored.selected.clear()
-            scored.selected[shapes] = clusters, tuple(cycle.selections)
+            scored.selected[keys] = clusters, tuple(cycle.selections)
         return clusters
 
-    def _ask_select(
-        self, cycle: Cycle, enabled: Enabled, entries: Sequence[ClusterScore]
+    def _run_select_plugin(
+        self, cycle: SchedulingCycle, enabled: EnabledPlugin, entries: Sequence[ClusterScore]
     ) -> Exchange[Sequence[ClusterScore]]:
-        cycle.plugin, started = enabled.name, self._instrument.now()
+        cycle.plugin, started = enabled.name, self._metrics.now()
         if enabled.remote is not None:
             answer = yield from enabled.remote(cycle.unit, entries, cycle.state)
         else:
             assert enabled.local is not None
             answer = enabled.local(cycle.unit, entries, cycle.state)
-        selected: Sequence[ClusterScore] = usable(enabled, answer)
+        selected: Sequence[ClusterScore] = check_status(enabled, answer)
         if isinstance(selected, BestFirst) and (
             selected is entries or (isinstance(entries, Totals) and selected is entries.order)
         ):
-            names = selected.names  # these are the same clusters
+            names = selected.names  # The same clusters: checking hundreds of names again would show in the rate.
         else:
             clusters = list(map(_CLUSTER, selected))
-            names, taken = tuple(map(_NAME, clusters)), set(clusters)
-            if len(taken) != len(names) or not taken.issubset(map(_CLUSTER, entries)):
-                raise PluginFailed(failure(enabled, "it selected a cluster twice, or one that was not offered"))
-        cycle.selections.append(Selection(enabled.name, names))
-        self._instrument.plugin("select", enabled.name, started)
+            names, unique = tuple(map(_NAME, clusters)), set(clusters)
+            if len(unique) != len(names) or not unique.issubset(map(_CLUSTER, entries)):
+                raise PluginFailed(failure_of(enabled, "it selected a cluster twice, or one that was not offered"))
+        cycle.selections.append(SelectResult(enabled.name, names))
+        self._metrics.plugin("select", enabled.name, started)
         return selected
 
-    def run_replicas(self, cycle: Cycle, clusters: Sequence[Cluster]) -> Exchange[Division]:
+    def run_replicas(self, cycle: SchedulingCycle, clusters: Sequence[Cluster]) -> Exchange[Division]:
         """Return the division by the first replicas plugin, or by the next one when that is ignored."""
         cycle.point = "replicas"
         for enabled in self._replicas:
             try:
-                return (yield from self._ask_replicas(cycle, enabled, clusters))
+                return (yield from self._run_replicas_plugin(cycle, enabled, clusters))
             except PluginFailed as failed:
-                ignore(cycle, enabled, failed)
+                ignore_or_raise(cycle, enabled, failed)
         cycle.plugin = ""
         raise PluginFailed(error(f"profile {self.profile.name!r} has no replicas plugin"))
 
-    def _ask_replicas(self, cycle: Cycle, enabled: Enabled, clusters: Sequence[Cluster]) -> Exchange[Division]:
-        cycle.plugin, started = enabled.name, self._instrument.now()
+    def _run_replicas_plugin(
+        self, cycle: SchedulingCycle, enabled: EnabledPlugin, clusters: Sequence[Cluster]
+    ) -> Exchange[Division]:
+        cycle.plugin, started = enabled.name, self._metrics.now()
         if enabled.remote is not None:
             answer = yield from enabled.remote(cycle.unit, clusters, cycle.state)
         else:
             assert enabled.local is not None
             answer = enabled.local(cycle.unit, clusters, cycle.state)
-        division: Division = usable(enabled, answer)
-        if breach := find_breach(cycle.unit, clusters, division.replicas):
-            raise PluginFailed(failure(enabled, breach))
-        self._instrument.plugin("replicas", enabled.name, started)
+        division: Division = check_status(enabled, answer)
+        if violation := find_violation(cycle.unit, clusters, division.replicas):
+            raise PluginFailed(failure_of(enabled, violation))
+        self._metrics.plugin("replicas", enabled.name, started)
         return division

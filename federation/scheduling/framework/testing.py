@@ -1,11 +1,11 @@
 """Builders and one-line drivers for tests of scheduler plugins.
 
-Part of the public plugin API: a stranger's plugin is tested with the same few words as the built-in ones.
+Part of the public plugin API: third-party plugins are tested in the same way as built-in ones.
 
     cluster = a_cluster("east").labelled(region="eu").tainted("dedicated", "gpu").built()
     status = run_filter(MyPlugin(), a_unit(tolerations=()), cluster)
 
-The product never imports this module (STYLE 37).
+The product never imports this module.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from federation.api import quantity
+from federation.apimachinery import quantity
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import FilterPlugin, ReplicasPlugin, ScorePlugin, SelectPlugin
 from federation.scheduling.framework.types import (
@@ -35,7 +35,7 @@ DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")
 
 
 class ClusterBuilder:
-    """A joined, ready cluster that serves Deployments; each method changes one thing and returns the builder."""
+    """A joined, ready cluster that serves Deployments; each method changes one field and returns the builder."""
 
     def __init__(self, name: str) -> None:
         self._cluster = Cluster(name, api_types=frozenset({DEPLOYMENT}))
@@ -53,31 +53,31 @@ class ClusterBuilder:
         return self._with(taints=(*self._cluster.taints, Taint(key, value, effect)))
 
     def serving(self, *kinds: GroupVersionKind) -> Self:
-        """Set the kinds that it serves."""
+        """Set the served kinds."""
         return self._with(api_types=frozenset(kinds))
 
     def unready(self) -> Self:
-        """Make it not Ready."""
+        """Make it unready."""
         return self._with(is_ready=False)
 
     def terminating(self) -> Self:
-        """Make it leave the federation."""
+        """Mark it as being deleted."""
         return self._with(is_terminating=True)
 
     def offering(self, **quantities: str) -> Self:
-        """Set what all its nodes offer, for instance `cpu="8"`; all of it is free until `free` says otherwise."""
+        """Set allocatable resources, for instance `cpu="8"`; all of them are free unless `free` is called."""
         amounts = {name: _amount(name, text) for name, text in quantities.items()}
         return self._with(allocatable=amounts, available=amounts)
 
     def free(self, **quantities: str) -> Self:
-        """Set what is free of it."""
+        """Set free resources."""
         amounts = {name: _amount(name, text) for name, text in quantities.items()}
         return self._with(available={**self._cluster.available, **amounts})
 
     def with_nodes(
         self, count: int, *, taints: Sequence[Taint] = (), labels: Mapping[str, str] | None = None, **free: str
     ) -> Self:
-        """Add empty nodes that have so much free each, for instance `with_nodes(3, cpu="4")`; 110 pods fit by count."""
+        """Add empty nodes with these free resources each, for instance `with_nodes(3, cpu="4")`, and 110 pods."""
         amounts = {"pods": 110, **{name: _amount(name, text) for name, text in free.items()}}
         added = NodeClass(
             labels or {}, tuple(taints), amounts, (count,), {name: (amount,) for name, amount in amounts.items()}
@@ -104,17 +104,17 @@ def a_unit(**fields: Any) -> SchedulingUnit:
 
 
 def a_divided_unit(replicas: int, **fields: Any) -> SchedulingUnit:
-    """Return a unit in Divide mode that wants so many replicas."""
+    """Return a unit in Divide mode with so many desired replicas."""
     return a_unit(mode=SchedulingMode.DIVIDE, desired_replicas=replicas, **fields)
 
 
 def a_state(now: datetime = NOW) -> CycleState:
-    """Return a fresh cycle state at a fixed moment."""
+    """Return a new cycle state at a fixed time."""
     return CycleState(now)
 
 
 def run_filter(plugin: FilterPlugin, unit: SchedulingUnit | None, cluster: Cluster | None) -> Status:
-    """Ask a filter about one cluster; a missing argument is an error as the reference words it."""
+    """Run a filter for one cluster; a missing argument is an error in KubeAdmiral's words."""
     if unit is None:
         return error("invalid scheduling unit")
     if cluster is None:
@@ -123,7 +123,7 @@ def run_filter(plugin: FilterPlugin, unit: SchedulingUnit | None, cluster: Clust
 
 
 def run_score(plugin: ScorePlugin, unit: SchedulingUnit, clusters: Sequence[Cluster]) -> list[int]:
-    """Return a plugin's scores for the clusters, normalised when it does that; AssertionError when it refuses."""
+    """Return a plugin's scores for the clusters, normalized if it does that; AssertionError for a Status."""
     state = a_state()
     raw = [plugin.score(unit, cluster, state) for cluster in clusters]
     scores = [score for score in raw if not isinstance(score, Status)]
@@ -135,12 +135,12 @@ def run_score(plugin: ScorePlugin, unit: SchedulingUnit, clusters: Sequence[Clus
 def run_select(
     plugin: SelectPlugin, unit: SchedulingUnit, scored: Sequence[ClusterScore]
 ) -> Sequence[ClusterScore] | Status:
-    """Return what a select plugin takes."""
+    """Return the clusters that a select plugin selects."""
     return plugin.select(unit, scored, a_state())
 
 
 def run_replicas(plugin: ReplicasPlugin, unit: SchedulingUnit, clusters: Sequence[Cluster]) -> Division | Status:
-    """Return how a replicas plugin divides."""
+    """Return the division by a replicas plugin."""
     return plugin.replicas(unit, clusters, a_state())
 
 

@@ -1,8 +1,8 @@
-"""What a unit's topology constraints mean for the clusters of a decision.
+"""Topology domains of the clusters of a scheduling cycle, from a unit's spread constraints.
 
-Part of the public plugin API: a Replicas plugin hands `topology_of` to `divide_with`, and its planner then divides
-within each domain; a Select plugin chooses clusters with `choose_clusters`. Both cost nothing without constraints. The
-arithmetic is `federation.planning.placement.topology`.
+Part of the public plugin API: a Replicas plugin passes `topology_of` to `divide_with`, whose planner then divides
+within each domain; a Select plugin uses `choose_clusters`. Both cost nothing without constraints. The arithmetic is in
+`federation.planning.placement.topology`.
 """
 
 from collections.abc import Sequence
@@ -10,38 +10,39 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from federation.planning.placement.capacity import FreeCapacity
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
-from federation.planning.placement.room import Rooms
-from federation.planning.placement.topology import Topology, plan_over
-from federation.planning.placement.tree import Domain, Groups, SpreadConstraint, tree_of
+from federation.planning.placement.topology import Topology, plan_topology_spread
+from federation.planning.placement.topologydomains import Domain, Groups, SpreadConstraint, build_domain_tree
 from federation.scheduling.framework.types import Cluster, ClusterScore, Effect, SchedulingMode, SchedulingUnit, Taint
 
 _ONE = Preference(0, 0, 1)
 
 
 class Domains(NamedTuple):
-    """The tree of some clusters, and those of them that may be closed to a unit: unready, or with a taint that bars."""
+    """The domain tree, and the clusters that may be closed to a unit: unready or tainted."""
 
     root: Domain
-    doubtful: tuple[Cluster, ...]
+    maybe_closed: tuple[Cluster, ...]
 
 
-def topology_of(unit: SchedulingUnit, clusters: Sequence[Cluster], rooms: Rooms | None = None) -> Topology | None:
-    """Return the domains that a unit's constraints make of the clusters; None when it has no constraints."""
+def topology_of(
+    unit: SchedulingUnit, clusters: Sequence[Cluster], rooms: FreeCapacity | None = None
+) -> Topology | None:
+    """Return the domains of the clusters by a unit's constraints; None without constraints."""
     if not unit.topology_spread:
         return None
     domains = domains_of(unit.topology_spread, tuple(clusters))
-    return Topology(domains.root, closed_for(unit, domains.doubtful), rooms)
+    return Topology(domains.root, closed_for(unit, domains.maybe_closed), rooms)
 
 
 @lru_cache(maxsize=64)
 def domains_of(constraints: tuple[SpreadConstraint, ...], clusters: tuple[Cluster, ...]) -> Domains:
     """Return the domains of clusters, which keep their order in every leaf.
 
-    The last answers are remembered: whoever divides, checks and explains asks for the same. The values of a cluster's
-    labels are kept with it.
+    Cached, because division, validation and explanation use the same domains. Label values are memoized per cluster.
     """
-    keys = _keys(tuple([constraint.key for constraint in constraints]))
+    keys = _keys(tuple([constraint.topology_key for constraint in constraints]))
     groups: Groups = {}
     for cluster in clusters:
         path = cluster.memo.get(keys) or keys.path_of(cluster)
@@ -49,18 +50,21 @@ def domains_of(constraints: tuple[SpreadConstraint, ...], clusters: tuple[Cluste
             groups[path].append(cluster.name)
         except KeyError:
             groups[path] = [cluster.name]
-    return Domains(tree_of(groups, constraints), tuple([c for c in clusters if not c.is_ready or _bars(c.taints)]))
+    return Domains(
+        build_domain_tree(groups, constraints),
+        tuple([c for c in clusters if not c.is_ready or _has_blocking(c.taints)]),
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Keys:
-    """The labels of some constraints; made by `_keys`, so that a look-up in a cluster's memo costs next to nothing."""
+    """The label keys of some constraints; created by `_keys`, so that a memo look-up hashes an identity."""
 
     labels: tuple[str, ...]
 
     def path_of(self, cluster: Cluster) -> tuple[str | None, ...]:
-        """Return the values of a cluster's labels, and keep them with it."""
-        return cluster.keep(self, tuple(map(cluster.labels.get, self.labels)))
+        """Return the cluster's values of the labels, memoized."""
+        return cluster.memoize(self, tuple(map(cluster.labels.get, self.labels)))
 
 
 @lru_cache(maxsize=128)
@@ -69,23 +73,23 @@ def _keys(labels: tuple[str, ...]) -> _Keys:
 
 
 def closed_for(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> frozenset[str]:
-    """Return the clusters that keep what they have of the unit and cannot be expected to take more."""
+    """Return the clusters that keep their replicas of the unit and cannot be expected to take more."""
     return frozenset([c.name for c in clusters if not c.is_ready or (c.taints and _is_kept_out(unit, c))])
 
 
-def _bars(taints: Sequence[Taint]) -> bool:
+def _has_blocking(taints: Sequence[Taint]) -> bool:
     return bool(taints) and any(taint.effect != Effect.PREFER_NO_SCHEDULE for taint in taints)
 
 
 def choose_clusters(unit: SchedulingUnit, ordered: Sequence[ClusterScore]) -> tuple[list[ClusterScore], str]:
-    """Return at most `max_clusters` of the clusters, best first, and what kept more from being chosen ("" nothing).
+    """Return at most `max_clusters` of the clusters, best first, and the limit that excluded others ("" for none).
 
-    Each domain's best ones, those that hold the unit in front when that is not to be disrupted. For a copy in each,
-    the number of clusters per domain satisfies the constraints; where replicas are divided they only ask for evenness.
+    Each domain's best ones are chosen, current clusters first when disruption is to be avoided. In Duplicate mode the
+    number of clusters per domain satisfies the constraints; in Divide mode they are a preference only.
     """
     constraints = unit.topology_spread
     if unit.mode is SchedulingMode.DIVIDE:
-        constraints = tuple(constraint._replace(is_hard=False, domains_min=1) for constraint in constraints)
+        constraints = tuple(constraint._replace(is_hard=False, min_domains=1) for constraint in constraints)
     held = unit.current if unit.avoid_disruption else {}
     clusters = [entry.cluster for entry in ordered]
     if held:
@@ -100,7 +104,7 @@ def choose_clusters(unit: SchedulingUnit, ordered: Sequence[ClusterScore]) -> tu
         current={name: 1 for name in names if name in held},
         avoid_disruption=unit.avoid_disruption,
     )
-    plan = plan_over(Topology(domains.root, closed_for(unit, domains.doubtful)), _first, demand)
+    plan = plan_topology_spread(Topology(domains.root, closed_for(unit, domains.maybe_closed)), _first, demand)
     return [entry for entry in ordered if plan.replicas.get(entry.cluster.name)], plan.because
 
 

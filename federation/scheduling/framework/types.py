@@ -1,9 +1,9 @@
-"""What a scheduler plugin sees: the unit to place, the clusters, and the answers it may give.
+"""Arguments and results of scheduler plugins: the unit to place, the clusters, and statuses.
 
-Part of the public plugin API (STYLE 8). Everything here is a fact: made once, never changed. A `Cluster` is a light
-view of a FederatedCluster, computed once per change of what scheduling looks at, so that a plugin never parses a
-quantity or a label list. Quantities are integers: `cpu` in thousandths of a core, everything else in whole units, both
-rounded up. Read `interfaces.py` next, then any file of `plugins/federation_plugins`.
+Part of the public plugin API. Everything here is immutable. A `Cluster` is a view of a FederatedCluster, computed once
+per relevant change, so that a plugin never parses a quantity or a label list. Quantities are integers: `cpu` in
+thousandths of a core, everything else in whole units, both rounded up. Read `interfaces.py` next, then any file of
+`plugins/federation_plugins`.
 """
 
 from collections.abc import Generator, Hashable, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from federation.api import names
 from federation.api.selectors import ClusterTerms
 from federation.planning.placement.failback import Offers
-from federation.planning.placement.tree import SpreadConstraint
+from federation.planning.placement.topologydomains import SpreadConstraint
 
 T = TypeVar("T")
 CPU = "cpu"
@@ -26,25 +26,25 @@ EPHEMERAL_STORAGE = "ephemeral-storage"
 NVIDIA_GPU = "nvidia.com/gpu"
 KATALYST_PREFIX = names.KATALYST_PREFIX
 
-_KEPT_MAX = 1024
-"""Values that are kept with one cluster: about shapes of pods, sets of labels, what plugins over HTTP are told."""
+_MEMO_MAX = 1024
+"""Size limit of a cluster's memo: capacities by pod shape, label values, webhook payloads."""
 Resources = Mapping[str, int]
 """Resource name → amount; `cpu` in thousandths, the rest in whole units."""
 
 
 class Code(StrEnum):
-    """How an extension point ended."""
+    """The status code of a plugin's result."""
 
     SUCCESS = "Success"
     UNSCHEDULABLE = "Unschedulable"
-    """Not here, for a reason that the user can read. The decision goes on without this cluster."""
+    """The cluster is rejected; the reasons are shown to the user. The cycle continues without it."""
     ERROR = "Error"
-    """The plugin could not answer. The decision fails; the last placement stays."""
+    """The plugin failed. The decision fails; the last placement stays."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """An answer: a code and reasons that complete "0/3 clusters are available: 2 …". The framework fills `plugin`."""
+    """A code, and reasons that complete "0/3 clusters are available: 2 …". The framework sets `plugin`."""
 
     code: Code = Code.SUCCESS
     reasons: tuple[str, ...] = ()
@@ -59,17 +59,17 @@ SUCCESS = Status()
 
 
 def unschedulable(*reasons: str) -> Status:
-    """Return the answer "not here"."""
+    """Return a rejection."""
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def error(*reasons: str) -> Status:
-    """Return the answer "I cannot tell"."""
+    """Return a failure."""
     return Status(Code.ERROR, reasons)
 
 
-class Change(Flag):
-    """What of a cluster changed, as far as decisions depend on it; `Change.ANY` is all of it."""
+class ClusterChange(Flag):
+    """The parts of a cluster that changed, as far as decisions depend on them."""
 
     NOTHING = 0
     MEMBERSHIP = auto()
@@ -81,26 +81,26 @@ class Change(Flag):
     TERMINATION = auto()
     RESOURCES = auto()
     ANNOTATIONS = auto()
-    """Of these only plugins that ask for them depend."""
+    """Only webhook plugins that declare `fields.cluster: [annotations]` depend on them."""
     ANY = MEMBERSHIP | LABELS | TAINTS | API_TYPES | READINESS | TERMINATION | RESOURCES | ANNOTATIONS
 
 
 class SchedulingMode(StrEnum):
-    """Copy the object to every selected cluster, or divide its replicas between them."""
+    """Propagate the object to every selected cluster, or divide its replicas between them."""
 
     DUPLICATE = "Duplicate"
     DIVIDE = "Divide"
 
 
 class ReplicasStrategy(StrEnum):
-    """How Divide divides."""
+    """How replicas are divided in Divide mode."""
 
     SPREAD = "Spread"
     BINPACK = "Binpack"
 
 
 class Effect(StrEnum):
-    """What a taint does to units that do not tolerate it."""
+    """The effect of a taint on units that do not tolerate it."""
 
     NO_SCHEDULE = "NoSchedule"
     PREFER_NO_SCHEDULE = "PreferNoSchedule"
@@ -108,7 +108,7 @@ class Effect(StrEnum):
 
 
 class Taint(NamedTuple):
-    """A taint of a cluster (`timeAdded` plays no part in scheduling)."""
+    """A taint of a cluster, without `timeAdded`, which scheduling ignores."""
 
     key: str
     value: str
@@ -118,7 +118,7 @@ class Taint(NamedTuple):
 class Toleration(NamedTuple):
     """A toleration with Kubernetes' meaning: no key and Exists tolerates all, no effect means every effect.
 
-    No operator means Equal. `seconds` plays no part in scheduling, but plugins may be told of it.
+    No operator means Equal. Scheduling ignores `seconds`; webhook payloads contain it.
     """
 
     key: str = ""
@@ -128,7 +128,7 @@ class Toleration(NamedTuple):
     seconds: int | None = None
 
     def tolerates(self, taint: Taint) -> bool:
-        """Say whether this toleration covers the taint."""
+        """Return whether this toleration matches the taint."""
         if self.effect and self.effect != taint.effect:
             return False
         if self.key and self.key != taint.key:
@@ -156,16 +156,16 @@ NO_KIND = GroupVersionKind("", "", "")
 
 @dataclass(frozen=True, slots=True)
 class NodeNeeds:
-    """Which nodes a unit's pods can go to: node selector, required node affinity (None: any) and tolerations."""
+    """The nodes that a unit's pods can run on: node selector, required node affinity (None: any) and tolerations."""
 
     selector: tuple[tuple[str, str], ...] = ()
     terms: ClusterTerms | None = None
     tolerations: tuple[Toleration, ...] = ()
 
     def admit(self, name: str, labels: Mapping[str, str], taints: Iterable[tuple[str, str, str]]) -> bool:
-        """Say whether the pods can go to one node; `taints` are (key, value, effect) of those that keep pods away.
+        """Return whether the pods can run on a node; `taints` are (key, value, effect) without PreferNoSchedule.
 
-        SelectorError when the affinity cannot be read.
+        SelectorError when the affinity is malformed.
         """
         return (
             all(labels.get(key) == value for key, value in self.selector)
@@ -179,9 +179,9 @@ ANY_NODE = NodeNeeds()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodShape:
-    """What decides how many replicas fit somewhere: a replica's sorted request and the nodes that it can go to.
+    """A replica's sorted request and node needs, which determine how many replicas fit into a cluster.
 
-    Made by `pod_shape`, so that equal shapes are the same object and a look-up by shape costs next to nothing.
+    Created by `pod_shape`: equal shapes are the same object, and a look-up by shape hashes an identity.
     """
 
     request: tuple[tuple[str, int], ...]
@@ -190,21 +190,20 @@ class PodShape:
 
 @lru_cache(maxsize=4096)
 def pod_shape(request: tuple[tuple[str, int], ...], needs: NodeNeeds = ANY_NODE) -> PodShape:
-    """Return the shape of such a pod."""
+    """Return the shape for a request and node needs."""
     return PodShape(request, needs)
 
 
-Reserved = Mapping[str, Mapping[tuple[tuple[str, int], ...], int]]
-"""Cluster → sorted request → replicas that were decided on and that the cluster's report does not show yet."""
+Assumed = Mapping[str, Mapping[tuple[tuple[str, int], ...], int]]
+"""Cluster → sorted request → replicas of recent decisions that the cluster's report does not show yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeClass:
-    """Nodes of a cluster that have these labels and taints. `largest` is the most that any of them offers.
+    """The nodes of a cluster with equal labels and taints. `largest` is the largest allocatable amount of any of them.
 
-    They come in groups with alike free resources: `nodes` is how many are in each group, `free` maps each resource to
-    what is free of it on every node of each group, at least and in the same order; `pods` among them is how many more
-    pods a node takes, however small.
+    Nodes with similar free resources form groups: `nodes` is the size of each group; `free` maps each resource to the
+    least free amount per node of each group, in the same order. `free["pods"]` is the number of pods a node can add.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -216,21 +215,23 @@ class NodeClass:
 
 @dataclass(frozen=True, slots=True)
 class AutoMigration:
-    """Feedback about replicas that a member could not run (spec §13)."""
+    """Feedback about replicas that a member cannot run (docs/reference/auto-migration.md)."""
 
     keep_unschedulable: bool = False
     estimated_capacity: Mapping[str, int] = field(default_factory=dict)
     scheduled_replicas: Mapping[str, int] = field(default_factory=dict)
     offers: Offers = field(default_factory=Offers)
-    """Room that has returned and may be tried."""
+    """Recovered capacity that may be tried."""
     ready_replicas: Mapping[str, int] = field(default_factory=dict)
     openings: Mapping[str, int] = field(default_factory=dict)
-    """Replicas of those that wait that were counted to fit, exactly, where the rounded report may show less room."""
+    """Pending replicas that fit by an exact count, where the rounded report may show less capacity."""
 
 
 @dataclass(frozen=True, slots=True)
 class CustomMigration:
-    """A migration that the user asked for (spec §5.6): caps per cluster, and clusters closed until a moment."""
+    """A migration that the user requested (docs/reference/scheduling.md): limits per cluster, and clusters that are
+    unavailable until a time.
+    """
 
     limited_capacity: Mapping[str, int] = field(default_factory=dict)
     unavailable_until: Mapping[str, datetime] = field(default_factory=dict)
@@ -238,12 +239,12 @@ class CustomMigration:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SchedulingUnit:
-    """What is to be placed: identity, what it needs, where it is, and what policy and annotations ask for.
+    """An object to place: identity, requests, current placement, and the settings of policy and annotations.
 
-    `desired_replicas` is None for kinds without replicas. `current` maps each cluster that holds it now to its replicas
-    (None: as in the template). `required` is None when any cluster will do. `priorities` is None
-    when the policy gives none. `max_clusters` is None when unlimited. `reserved` is what decisions of the last seconds
-    promised to units, this one included: only Replicas plugins may look at it, because it differs at every decision.
+    `desired_replicas` is None for kinds without replicas. `current` maps each current cluster to its replicas (None: as
+    in the template). `required` is None when any cluster matches. `priorities` is None when the policy has none.
+    `max_clusters` is None when unlimited. `assumed` are the replicas of recent decisions, this unit's included: only
+    Replicas plugins may use it, because it differs at every decision.
     """
 
     gvk: GroupVersionKind = NO_KIND
@@ -255,7 +256,7 @@ class SchedulingUnit:
     desired_replicas: int | None = None
     request: Resources = field(default_factory=dict)
     node_needs: NodeNeeds = ANY_NODE
-    reserved: Reserved = field(default_factory=dict)
+    assumed: Assumed = field(default_factory=dict)
     current: Mapping[str, int | None] = field(default_factory=dict)
     mode: SchedulingMode = SchedulingMode.DUPLICATE
     strategy: ReplicasStrategy = ReplicasStrategy.SPREAD
@@ -278,7 +279,7 @@ class SchedulingUnit:
     """The object's manifest, read-only, for plugins that need a field of their own."""
 
     shape: PodShape = field(init=False, repr=False)
-    """What decides how many of its replicas fit somewhere: made of `request` and `node_needs`."""
+    """Made from `request` and `node_needs`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", pod_shape(tuple(sorted(self.request.items())), self.node_needs))
@@ -289,19 +290,18 @@ class SchedulingUnit:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def tolerates(self, taint: Taint) -> bool:
-        """Say whether any of the unit's tolerations covers the taint."""
+        """Return whether any of the unit's tolerations matches the taint."""
         return any(toleration.tolerates(taint) for toleration in self.tolerations)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cluster:
-    """A member as scheduling sees it; compared by identity: an unchanged cluster is the same object in every snapshot.
+    """A member cluster; compared by identity: an unchanged cluster is the same object in every snapshot.
 
-    `allocatable` and `available` are what all its nodes offer and what is free of it (may be negative); empty when the
-    member has not reported. `node_classes` says what is free node by node (`capacity.py` reads it), None when the
-    member does not tell; labels with an omitted key are unknown. `waiting` is what pods without a node request.
-    `source` is the FederatedCluster it was made from: read-only, for plugins that need a field of their own. `memo`
-    has what was computed from the cluster; `keep` adds to it.
+    `allocatable` and `available` are sums over its nodes (`available` may be negative); empty without a report.
+    `node_classes` has the free resources node by node (see `capacity.py`), None when the member does not report them;
+    labels with an omitted key are unknown. `waiting` is requested by pods without a node. `source` is the read-only
+    FederatedCluster. `memo` caches values computed from the cluster; `memoize` adds to it.
     """
 
     name: str
@@ -320,19 +320,19 @@ class Cluster:
     memo: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def used(self, resource: str) -> int:
-        """Return how much of the resource is taken: allocatable less available."""
+        """Return the used amount of the resource: allocatable less available."""
         return self.allocatable.get(resource, 0) - self.available.get(resource, 0)
 
-    def keep(self, key: Hashable, value: T) -> T:
-        """Put a value that follows from the cluster into its memo, and return it; a full memo is emptied first."""
-        if len(self.memo) >= _KEPT_MAX:
+    def memoize(self, key: Hashable, value: T) -> T:
+        """Store a value computed from the cluster in its memo, and return it; a full memo is cleared first."""
+        if len(self.memo) >= _MEMO_MAX:
             self.memo.clear()
         self.memo[key] = value
         return value
 
 
 class ClusterScore(NamedTuple):
-    """A feasible cluster and the sum of its normalised, weighted scores."""
+    """A feasible cluster and the sum of its normalized, weighted scores."""
 
     cluster: Cluster
     score: int
@@ -340,27 +340,27 @@ class ClusterScore(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Replicas per cluster (clusters left out get none) and how they came about (JSON-able)."""
+    """Replicas per cluster (none for missing ones), and a JSON explanation of the steps."""
 
     replicas: Mapping[str, int]
     explanation: Mapping[str, Any] = field(default_factory=dict)
     because: str = ""
-    """What kept the rest from being placed; completes "replicas have no place within …"."""
-    awaits: Change = Change.ANY
-    """Which changes of a cluster that was offered can give the rest a place."""
+    """The limit that left replicas unplaced; completes "replicas have no place within …"."""
+    requeue_on: ClusterChange = ClusterChange.ANY
+    """Changes of a selected cluster that can make unplaced replicas schedulable."""
 
 
 @dataclass(frozen=True, slots=True)
 class PluginTLS:
-    """How a call over https is secured: PEM texts or b""; without `ca_data` the system's authorities count."""
+    """TLS settings of a call: PEM texts or b""; without `ca_data` the system's authorities are used."""
 
     ca_data: bytes = field(default=b"", repr=False)
     cert_data: bytes = field(default=b"", repr=False)
     key_data: bytes = field(default=b"", repr=False)
     server_name: str = ""
-    """The name that the certificate is verified against instead of the host."""
+    """The name in the certificate, when it is not the host."""
     insecure: bool = False
-    """Do not verify the certificate."""
+    """Skip certificate verification."""
 
 
 DEFAULT_TLS = PluginTLS()
@@ -368,7 +368,7 @@ DEFAULT_TLS = PluginTLS()
 
 @dataclass(frozen=True, slots=True)
 class PluginRequest:
-    """A call that a remote plugin wants made: POST `body` to `url` within `timeout_s` seconds (sans-I/O)."""
+    """A request of a remote plugin: POST `body` to `url` within `timeout_s` seconds."""
 
     url: str
     body: bytes
@@ -377,14 +377,14 @@ class PluginRequest:
     """For all attempts together."""
     tls: PluginTLS = DEFAULT_TLS
     plugin: str = ""
-    """Whose request it is: a plugin that does not answer is left alone for a while."""
+    """The plugin that sends it; circuit breakers are per plugin."""
     retries_max: int = 0
-    """How often it may be repeated when there was no answer."""
+    """Retries when there is no response."""
 
 
 @dataclass(frozen=True, slots=True)
 class PluginResponse:
-    """What came back: HTTP status and body, or status 0 and why there was no answer."""
+    """HTTP status and body, or status 0 and the error when there is no response."""
 
     status: int
     body: bytes = b""
@@ -392,4 +392,4 @@ class PluginResponse:
 
 
 Exchange = Generator[Sequence[PluginRequest], Sequence[PluginResponse], T]
-"""A run that may ask remote plugins on the way to its result."""
+"""A generator that yields the requests of remote plugins, is sent their responses, and returns its result."""

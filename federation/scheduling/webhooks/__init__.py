@@ -1,6 +1,6 @@
-"""Scheduler plugins that are HTTP services: what they are asked, and what their answers mean.
+"""Scheduler plugins that are HTTP services: their requests and responses.
 
-`configuration.py` reads a SchedulerPluginWebhookConfiguration and picks the payload version; `v1alpha1.py` is
-KubeAdmiral's protocol, `v1beta1.py` ours; each has its bodies in a module of its own. Pure: a plugin yields its
-requests and is resumed with the responses (D6). Deadlines, retries and circuits are `client/services.py`'s matter.
+`configuration.py` compiles a SchedulerPluginWebhookConfiguration and selects the payload version; `v1alpha1.py` is
+KubeAdmiral's protocol, `v1beta1.py` ours; each has a module for its payloads. Pure: a plugin yields requests and is
+resumed with the responses. Deadlines, retries and circuit breakers are in `client/retryingwebhookclient.py`.
 """

@@ -1,7 +1,7 @@
-"""What a SchedulerPluginWebhookConfiguration says: addresses, credentials, payload version and what the plugin is told.
+"""Compile a SchedulerPluginWebhookConfiguration: URLs, credentials, payload version and declared fields.
 
-The first of its payloadVersions that is known here counts. Fields that KubeAdmiral does not have are optional; a
-configuration without them means what it means there. What cannot work is a PluginError that names field and remedy.
+The first supported entry of payloadVersions is used. Fields that KubeAdmiral does not have are optional; without them a
+configuration has the same meaning as there. An invalid configuration is a PluginError that names field and remedy.
 """
 
 import base64
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from federation.api.durations import parse_duration
-from federation.base.errors import PluginError
+from federation.apimachinery.durations import parse_duration
+from federation.apimachinery.errors import PluginError
 from federation.scheduling.framework.profile import POINTS
 from federation.scheduling.framework.types import PluginTLS
-from federation.scheduling.policy import hash_of
+from federation.scheduling.policyspec import hash_of
 
 V1ALPHA1 = "v1alpha1"
 V1BETA1 = "v1beta1"
@@ -25,14 +25,14 @@ UNIT_FIELDS = frozenset({"annotations", "current", "labels", "policy", "resource
 CLUSTER_FIELDS = frozenset({"annotations", "apiResourceTypes", "conditions", "labels", "resources", "taints"})
 TIMEOUT_S = 5.0
 _NOT_DECISIVE = frozenset({"failurePolicy", "httpTimeout", "tlsConfig"})
-"""What may change without a reason to decide anything again."""
+"""Settings whose changes do not reschedule objects."""
 
 _PATH_CHARACTERS = "/%:@!$&'()*+,;=~"
 
 
 @dataclass(frozen=True, slots=True)
 class WebhookOptions:
-    """Where a plugin is and how it is asked. `urls` maps the extension points that it has to addresses."""
+    """A compiled configuration. `urls` maps the plugin's extension points to addresses."""
 
     name: str
     version: str = V1ALPHA1
@@ -41,13 +41,13 @@ class WebhookOptions:
     tls: PluginTLS = field(default_factory=PluginTLS)
     unit_fields: frozenset[str] = frozenset()
     cluster_fields: frozenset[str] = frozenset()
-    is_optional: bool = False
+    is_ignorable: bool = False
     problem: str = ""
-    """Why the configuration cannot be used, so that the plugin fails with these words."""
+    """Why the configuration is unusable; the plugin fails with this message."""
 
 
 def compile_webhook(source: Mapping[str, Any]) -> WebhookOptions:
-    """Return what a configuration object says; PluginError when it cannot be used, and why."""
+    """Return the compiled configuration; PluginError when it is unusable."""
     name, spec = str(source["metadata"]["name"]), source.get("spec") or {}
     try:
         return _compile(name, spec)
@@ -56,15 +56,15 @@ def compile_webhook(source: Mapping[str, Any]) -> WebhookOptions:
 
 
 def unusable(source: Mapping[str, Any], problem: str) -> WebhookOptions:
-    """Return the options of a plugin whose configuration cannot be used; it fails by its failurePolicy."""
+    """Return the options of a plugin with an unusable configuration; it fails by its failurePolicy."""
     spec = source.get("spec") or {}
     return WebhookOptions(
-        str(source["metadata"]["name"]), is_optional=spec.get("failurePolicy") == "Ignore", problem=problem
+        str(source["metadata"]["name"]), is_ignorable=spec.get("failurePolicy") == "Ignore", problem=problem
     )
 
 
 def decisive_hash(source: Mapping[str, Any]) -> str:
-    """Return the hash of what decisions depend on: who is asked what, not deadlines and credentials."""
+    """Return the hash of the settings that decisions depend on: all but deadlines and credentials."""
     spec = source.get("spec") or {}
     return hash_of({key: value for key, value in spec.items() if key not in _NOT_DECISIVE})
 

@@ -1,10 +1,10 @@
-"""Plugins out of configurations: which one a configuration makes, and the registry that has them all."""
+"""Create webhook plugins from configurations, and the registry with all plugins."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from federation.base.errors import PluginError
+from federation.apimachinery.errors import PluginError
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.interfaces import Arguments
 from federation.scheduling.framework.registry import PluginRegistry
@@ -14,7 +14,7 @@ from federation.scheduling.webhooks.configuration import V1BETA1, WebhookOptions
 
 
 def compile_for(installed: PluginRegistry, source: Mapping[str, Any]) -> WebhookOptions:
-    """Return what a configuration says; PluginError also when an installed plugin has its name: none is replaced."""
+    """Return the compiled configuration; PluginError also when an installed plugin has its name."""
     name = str(source["metadata"]["name"])
     if name in installed.names:
         raise PluginError(f"webhook {name!r}: an installed plugin has this name")
@@ -22,9 +22,9 @@ def compile_for(installed: PluginRegistry, source: Mapping[str, Any]) -> Webhook
 
 
 def admit(installed: PluginRegistry, source: Mapping[str, Any]) -> tuple[WebhookOptions | None, str]:
-    """Return what a configuration registers, and what is wrong with it, "" when nothing is.
+    """Return the options to register for a configuration, and its problem, "" for none.
 
-    One that cannot be used registers a plugin that fails; one with the name of an installed plugin registers nothing.
+    An unusable one registers a plugin that fails; one with the name of an installed plugin registers nothing.
     """
     try:
         return compile_for(installed, source), ""
@@ -34,7 +34,7 @@ def admit(installed: PluginRegistry, source: Mapping[str, Any]) -> tuple[Webhook
 
 
 def with_webhooks(installed: PluginRegistry, webhooks: Iterable[WebhookOptions]) -> PluginRegistry:
-    """Return the installed plugins and these."""
+    """Return a registry of the installed plugins and the webhooks."""
     registry = installed
     for options in webhooks:
         registry = registry.with_plugin(options.name, partial(make_webhook, options))
@@ -42,17 +42,17 @@ def with_webhooks(installed: PluginRegistry, webhooks: Iterable[WebhookOptions])
 
 
 def make_webhook(options: WebhookOptions, arguments: Arguments) -> "v1alpha1.Webhook | v1beta1.Webhook | Unusable":
-    """Return the plugin; `arguments` are the profile's, which `v1alpha1` has no place for."""
+    """Return the plugin; `v1alpha1` ignores the profile's `arguments`."""
     if options.problem:
         return Unusable(options)
     return v1beta1.Webhook(options, arguments) if options.version == V1BETA1 else v1alpha1.Webhook(options)
 
 
 class Unusable:
-    """A plugin at every extension point that fails, because its configuration cannot be used."""
+    """A plugin that fails at every extension point, because its configuration is unusable."""
 
     def __init__(self, options: WebhookOptions) -> None:
-        self.is_optional = options.is_optional
+        self.is_ignorable = options.is_ignorable
         self._failure = error(options.problem)
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:

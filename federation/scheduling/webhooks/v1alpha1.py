@@ -1,17 +1,18 @@
-"""Scheduler plugins over HTTP, protocol `v1alpha1` (spec §6.7): KubeAdmiral's, whose webhooks work unchanged.
+"""Scheduler plugins over HTTP, protocol `v1alpha1` (docs/reference/webhook-plugins.md): KubeAdmiral's, whose
+webhooks work unchanged.
 
 One request per cluster for filter and score, one for select. Answers are read as KubeAdmiral reads them: field names in
 any case, what is absent is false, 0 or empty. Whatever is not what the protocol says is this plugin's failure, and the
-last placement stays (D8); KubeAdmiral leaves out the cluster about which the call failed. `v1alpha1payload.py` has the
+last placement stays; KubeAdmiral leaves out the cluster for which the call failed. `v1alpha1payload.py` has the
 bodies.
 """
 
 from collections.abc import Sequence
 from typing import TypeVar
 
-from federation.api.quantity import INT64_MAX, INT64_MIN
-from federation.base.errors import PluginError
-from federation.scheduling.framework.scores import normalise_to_max
+from federation.apimachinery.errors import PluginError
+from federation.apimachinery.quantity import INT64_MAX, INT64_MIN
+from federation.scheduling.framework.normalization import normalise_to_max
 from federation.scheduling.framework.types import (
     SUCCESS,
     Cluster,
@@ -24,8 +25,8 @@ from federation.scheduling.framework.types import (
     error,
     unschedulable,
 )
-from federation.scheduling.webhooks.answers import QUOTED_MAX, clean, printable, quote, read_object
 from federation.scheduling.webhooks.configuration import WebhookOptions
+from federation.scheduling.webhooks.responses import QUOTED_MAX, clean, printable, quote, read_object
 from federation.scheduling.webhooks.v1alpha1payload import cluster_bodies, select_body
 
 T = TypeVar("T")
@@ -34,16 +35,16 @@ HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Us
 
 
 class Webhook:
-    """A filter, score and select plugin whose answers come over HTTP."""
+    """A filter, score and select plugin over HTTP."""
 
     def __init__(self, options: WebhookOptions) -> None:
-        self.is_optional = options.is_optional
+        self.is_ignorable = options.is_ignorable
         self._options = options
 
     def filter_clusters(
         self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: object
     ) -> Exchange[Sequence[Status]]:
-        """Ask about each cluster; `selected: false` means unschedulable."""
+        """Send one request per cluster; `selected: false` means unschedulable."""
         url = self._options.urls.get("filter")
         if url is None:
             return [_unsupported("filter")] * len(clusters)
@@ -53,7 +54,7 @@ class Webhook:
     def score_clusters(
         self, unit: SchedulingUnit, clusters: Sequence[Cluster], state: object
     ) -> Exchange[Sequence[int] | Status]:
-        """Ask for each cluster's raw score, a 64 bit integer."""
+        """Request each cluster's raw score, a 64 bit integer."""
         url = self._options.urls.get("score")
         if url is None:
             return _unsupported("score")
@@ -74,7 +75,7 @@ class Webhook:
     def select_clusters(
         self, unit: SchedulingUnit, scored: Sequence[ClusterScore], state: object
     ) -> Exchange[Sequence[ClusterScore] | Status]:
-        """Ask once which clusters to take, in order."""
+        """Request the selected clusters, in order."""
         url = self._options.urls.get("select")
         if url is None:
             return _unsupported("select")
@@ -108,7 +109,7 @@ def _unsupported(point: str) -> Status:
 
 
 def _read(response: PluginResponse, name: str, type_: type[T], absent: T) -> T:
-    """Return one field of a good answer, `absent` when it is not there; PluginError for any answer that is not good."""
+    """Return one field of a valid response, `absent` when it is missing; PluginError for an invalid one."""
     answer = {key.lower(): value for key, value in read_object(response).items()}
     if answer.get("error"):
         raise PluginError(printable(quote(answer["error"])[:QUOTED_MAX]))

@@ -1,8 +1,10 @@
-"""What a webhook plugin is told: the scheduling unit and the clusters in the `v1alpha1` payload (spec §6.7).
+"""The `v1alpha1` payload: the scheduling unit and the clusters.
 
 Existing KubeAdmiral webhooks parse this, so names, order, what is left out when empty and what is not, the order of
 maps (by key) and the notation of quantities are those of KubeAdmiral's Go types. Lists that it sends in the random
 order of its maps are sorted. Pure; `v1alpha1.py` sends it and reads the answers.
+
+Reference: docs/reference/webhook-plugins.md.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from federation.api.quantity import NANOS, Notation, Quantity
+from federation.apimachinery.quantity import NANOS, Notation, Quantity
 from federation.scheduling.framework.types import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -23,7 +25,7 @@ from federation.scheduling.framework.types import (
 )
 
 _ALWAYS = frozenset({"apiVersion", "kind", "resource", "name", "schedulingMode", "currentClusters"})
-"""Fields that are there also when they are empty."""
+"""Fields that are present even when empty."""
 _HUGE_PAGES = "hugepages-"
 
 
@@ -84,11 +86,11 @@ def affinity(unit: SchedulingUnit) -> list[dict[str, Any]]:
 
 def tolerations(unit: SchedulingUnit) -> list[dict[str, Any]]:
     """Return the unit's tolerations as they were given, without what is empty."""
-    told = []
+    entries = []
     for each in unit.tolerations:
-        said = {key: value for key, value in each._asdict().items() if value and key != "seconds"}
-        told.append(said if each.seconds is None else said | {"tolerationSeconds": each.seconds})
-    return told
+        entry = {key: value for key, value in each._asdict().items() if value and key != "seconds"}
+        entries.append(entry if each.seconds is None else entry | {"tolerationSeconds": each.seconds})
+    return entries
 
 
 def placements(unit: SchedulingUnit) -> list[dict[str, Any]]:

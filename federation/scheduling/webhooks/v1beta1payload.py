@@ -1,8 +1,8 @@
-"""What a `v1beta1` plugin is told: one envelope per extension point, with all clusters and only the declared fields.
+"""The `v1beta1` payload: one envelope per extension point, with all clusters and only the declared fields.
 
-Of the object: kind, names, mode and replicas, and what `fields.unit` declares. Of each cluster: its name, what
-`fields.cluster` declares, its score in a select request, and limits and room in a replicas request. With a thousand
-clusters most of a body is clusters, which hardly change: their JSON is kept for as long as a cluster stays the same.
+For the object: kind, names, mode, replicas and `fields.unit`. For each cluster: its name, `fields.cluster`, its score
+in a select request, and limits and capacity in a replicas request. With a thousand clusters most of a body is clusters,
+which hardly change: their JSON is memoized per cluster.
 """
 
 import hashlib
@@ -15,15 +15,15 @@ import orjson
 from federation.scheduling.framework.capacity import rooms_of
 from federation.scheduling.framework.limits import limits_of
 from federation.scheduling.framework.types import Cluster, ClusterScore, SchedulingUnit
-from federation.scheduling.webhooks.answers import API_VERSION, REQUEST_KIND
+from federation.scheduling.webhooks.responses import API_VERSION, REQUEST_KIND
 from federation.scheduling.webhooks.v1alpha1payload import affinity, placements, quantities, tolerations
 
 Extras = Mapping[str, Mapping[str, int]]
-"""Cluster → what one extension point adds to it."""
+"""Cluster → additional fields of one extension point."""
 
 
 def request_uid(*parts: str) -> str:
-    """Return the uid of a question: the same for all attempts at it, different for every decision."""
+    """Return the uid of a request: equal for its retries, different for every decision."""
     digest = hashlib.blake2b("\0".join(parts).encode(), digest_size=16).digest()
     return str(uuid.UUID(bytes=digest))
 
@@ -46,14 +46,14 @@ class Payload:
         return b'%s,"clusters":[%s]}' % (head[:-1], listed)
 
     def unit(self, unit: SchedulingUnit) -> dict[str, Any]:
-        """Return what is said of the object."""
+        """Return the object's part of the request."""
         group, version, kind = unit.gvk
-        said: dict[str, Any] = {"apiVersion": f"{group}/{version}" if group else version, "kind": kind}
+        fields: dict[str, Any] = {"apiVersion": f"{group}/{version}" if group else version, "kind": kind}
         if unit.namespace:
-            said["namespace"] = unit.namespace
-        said |= {"name": unit.name, "schedulingMode": str(unit.mode)}
+            fields["namespace"] = unit.namespace
+        fields |= {"name": unit.name, "schedulingMode": str(unit.mode)}
         if unit.desired_replicas is not None:
-            said["desiredReplicas"] = unit.desired_replicas
+            fields["desiredReplicas"] = unit.desired_replicas
         declared: dict[str, Callable[[], Any]] = {
             "labels": lambda: unit.labels,
             "annotations": lambda: unit.annotations,
@@ -62,14 +62,14 @@ class Payload:
             "policy": lambda: _policy(unit),
             "template": lambda: unit.template,
         }
-        return said | {name: value() for name, value in declared.items() if name in self._unit_fields}
+        return fields | {name: value() for name, value in declared.items() if name in self._unit_fields}
 
     def _cluster(self, cluster: Cluster, extra: Mapping[str, int] | None) -> bytes:
-        known: bytes = cluster.memo.get(self) or cluster.keep(self, orjson.dumps(self.cluster(cluster)))
+        known: bytes = cluster.memo.get(self) or cluster.memoize(self, orjson.dumps(self.cluster(cluster)))
         return known[:-1] + b"," + orjson.dumps(extra)[1:] if extra else known
 
     def cluster(self, cluster: Cluster) -> dict[str, Any]:
-        """Return what is said of a cluster."""
+        """Return a cluster's part of the request."""
         metadata, status = cluster.source.get("metadata") or {}, cluster.source.get("status") or {}
         resources = status.get("resources") or {}
         declared: dict[str, Callable[[], Any]] = {
@@ -80,20 +80,20 @@ class Payload:
             "apiResourceTypes": lambda: status.get("apiResourceTypes") or [],
             "conditions": lambda: [_condition(condition) for condition in status.get("conditions") or ()],
         }
-        said = {name: value() for name, value in declared.items() if name in self._cluster_fields}
-        return {"name": cluster.name, **said}
+        fields = {name: value() for name, value in declared.items() if name in self._cluster_fields}
+        return {"name": cluster.name, **fields}
 
 
 def scores_of(scored: Sequence[ClusterScore]) -> Extras:
-    """Return what a select request adds: each cluster's score so far."""
+    """Return the additional fields of a select request: each cluster's total score."""
     return {entry.cluster.name: {"score": entry.score} for entry in scored}
 
 
-def told_limits(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, dict[str, int]]:
-    """Return what a replicas request adds: what each cluster needs and may have, and how many more surely fit.
+def limits_payload(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, dict[str, int]]:
+    """Return the additional fields of a replicas request: limits and capacity by cluster.
 
-    The limits are those that the answer is held to: what runs and stays is part of `minReplicas`, and where replicas
-    are only taken away, nobody may have more than it has.
+    The response is validated against the same limits: replicas that must stay are part of `minReplicas`, and during a
+    scale-down no cluster may exceed its current replicas.
     """
     rooms, bounds = rooms_of(unit, clusters), limits_of(unit, clusters)
     limits: dict[str, dict[str, int]] = {}
@@ -106,12 +106,12 @@ def told_limits(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, 
         if bound is not None:
             limit["maxReplicas"] = bound.most
         if rooms is not None and cluster.node_classes is not None:
-            limit["room"] = rooms.sure[name]
+            limit["room"] = rooms.unreserved[name]
     return limits
 
 
 def _policy(unit: SchedulingUnit) -> dict[str, Any]:
-    said = {
+    fields = {
         "replicasStrategy": str(unit.strategy),
         "clusterSelector": dict(unit.cluster_selector),
         "clusterAffinity": affinity(unit),
@@ -120,7 +120,7 @@ def _policy(unit: SchedulingUnit) -> dict[str, Any]:
         "topologySpread": [constraint.to_json() for constraint in unit.topology_spread],
         "placements": placements(unit),
     }
-    return {key: value for key, value in said.items() if value not in (None, [], {})}
+    return {key: value for key, value in fields.items() if value not in (None, [], {})}
 
 
 def _condition(condition: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""What would happen if: a world, changes, and what the control plane would make of them; the library of `fedctl plan`.
+"""Predict the effect of changes without applying them; the library of `fedctl plan`.
 
-`world.py` holds the objects, `changes.py` makes hypothetical ones, `concern.py` finds the federated objects that a
-change is about, `walk.py` takes one through its pipeline with the controllers' own planners, `compute.py` does all of
-it and `result.py` is the answer. Pure, as the engine is: remote plugins are asked by whoever drives `compute`.
+`state.py` holds the objects, `changes.py` makes hypothetical versions, `affected.py` finds the federated objects that a
+change affects, `pipelinerun.py` runs one of them through its pipeline with the controllers' planners, `compute.py`
+combines these steps, and `planresult.py` defines the result. Pure: the caller of `compute` calls remote plugins.
 """

@@ -1,25 +1,25 @@
-"""Hypothetical versions of objects: a cluster that is down, tainted or labelled otherwise, an object scaled.
+"""Make hypothetical versions of objects: a cluster that is down, tainted or relabelled, an object that is scaled.
 
-Each function returns a changed copy of an object and touches nothing else. What exists only as a thought (a cluster
-that is down) and what could be applied is not told apart here; the caller knows what it asked for.
+Each function returns a changed copy of an object. Some changes can be applied to the API and some cannot (a cluster
+that is down); the caller distinguishes them.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from federation.api import names
-from federation.api.paths import Path
-from federation.api.resources import Object
-from federation.planning import health
+from federation.apimachinery.dotpaths import Path
+from federation.apimachinery.resources import Object
+from federation.planning.clusters import health
 
 
 def as_down(cluster: Mapping[str, Any]) -> Object:
-    """Return the FederatedCluster as it is when its API server has not answered for longer than the threshold."""
+    """Return the FederatedCluster in the state after its API server was unreachable for longer than the threshold."""
     status = cluster.get("status") or {}
     verdict = health.unreachable("")
-    stated = {names.CLUSTER_READY: verdict.ready, names.CLUSTER_OFFLINE: verdict.offline}
+    statuses = {names.CLUSTER_READY: verdict.ready, names.CLUSTER_OFFLINE: verdict.offline}
     conditions = [
-        {**condition, "status": stated.get(condition["type"], condition["status"])}
+        {**condition, "status": statuses.get(condition["type"], condition["status"])}
         for condition in status.get("conditions") or ()
     ]
     return {**cluster, "status": {**status, "conditions": conditions}}
@@ -33,7 +33,7 @@ def with_taint(cluster: Mapping[str, Any], key: str, value: str, effect: str) ->
 
 
 def without_taint(cluster: Mapping[str, Any], key: str, effect: str = "") -> Object:
-    """Return the FederatedCluster without the taints of the key, with `effect` only that one."""
+    """Return the FederatedCluster without the taints of the key, or only without the one with `effect`."""
     kept = [t for t in _taints(cluster) if t.get("key") != key or (effect and t.get("effect") != effect)]
     return _with_taints(cluster, kept)
 
@@ -48,7 +48,7 @@ def with_label(obj: Mapping[str, Any], key: str, value: str | None) -> Object:
 
 
 def replicas_patch(path: Path, replicas: int) -> Object:
-    """Return the merge patch that sets the replicas of an object whose type has them at `path`."""
+    """Return the merge patch that sets the field `path` to the replicas."""
     value: Any = replicas
     for key in reversed(path):
         value = {key: value}

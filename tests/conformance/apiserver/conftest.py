@@ -19,13 +19,13 @@ from tests.support.apiserver import api_server
 from tests.support.postgres import PostgresServer
 from tests.support.rest import Api, Object, Refused, eventually
 
-from federation.client.connection import Connection
+from federation.apimachinery.connection import Connection
+from federation.apiserver.store.interface import Store
+from federation.apiserver.store.memory import MemoryStore
+from federation.apiserver.store.options import StoreOptions
+from federation.apiserver.store.sql import SQLStore
+from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.client.kubeconfig import load_kubeconfig
-from federation.registry.options import RegistryOptions
-from federation.store.interface import Store
-from federation.store.memory import MemoryStore
-from federation.store.options import StoreOptions
-from federation.store.sql import SQLStore
 
 OURS = [
     pytest.param("sqlite", id="sqlite"),
@@ -128,7 +128,7 @@ def define(api: Api, definition: Object) -> str:
 
 @pytest.fixture
 def nobody(api: Api, connection: Connection) -> Iterator[Api]:
-    """The same namespace as a service account `nobody`, which may do nothing that not everybody may."""
+    """The same namespace as the service account `nobody`, which has only the permissions of every user."""
     api.create("serviceaccounts", {"metadata": {"name": "nobody"}})
     token = api.create("serviceaccounts", {"spec": {}}, name="nobody", subresource="token")["status"]["token"]
     bare = replace(connection, client_cert_data=b"", client_key_data=b"", token=token)

@@ -1,4 +1,4 @@
-"""The objects that the suite talks about: small, valid on every cluster, and harmless there."""
+"""The objects of the suite: small, valid on every cluster, and harmless there."""
 
 from typing import Any
 

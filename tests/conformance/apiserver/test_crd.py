@@ -58,7 +58,7 @@ def test_values_are_validated(api: Api, widgets: str, group: str, spec: dict, fi
     assert field in caught.value.fields
 
 
-def test_a_required_field_is_asked_for(api: Api, widgets: str, group: str) -> None:
+def test_a_missing_required_field_is_invalid(api: Api, widgets: str, group: str) -> None:
     with refused(422, "Invalid", "spec.size: Required value"):
         api.create(widgets, {**a_widget(group), "spec": {"color": "red"}})
 
@@ -236,7 +236,7 @@ def test_an_old_object_is_shown_with_a_new_default(api: Api, widgets: str, group
     assert api.list(widgets)["items"][0]["spec"]["shade"] == "dark"
 
 
-def test_what_is_wrong_already_does_not_keep_the_rest_from_changing(api: Api, widgets: str, group: str) -> None:
+def test_an_existing_violation_does_not_block_other_changes(api: Api, widgets: str, group: str) -> None:
     api.create(widgets, a_widget(group, size=9, parts=[{"name": "a", "count": 9}, {"name": "b", "count": 1}]))
 
     def change(fields: dict) -> None:

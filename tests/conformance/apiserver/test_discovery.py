@@ -38,7 +38,7 @@ def test_groups_are_listed_with_a_preferred_version(api: Api, group: str) -> Non
     assert listed["groupVersion"] == entry["preferredVersion"]["groupVersion"]
 
 
-def test_resources_say_what_they_can(api: Api) -> None:
+def test_resources_list_their_verbs(api: Api) -> None:
     resources = {entry["name"]: entry for entry in api.send("GET", "/api/v1").json()["resources"]}
     pods = resources["pods"]
     assert (pods["kind"], pods["namespaced"], pods["singularName"], pods["shortNames"]) == ("Pod", True, "pod", ["po"])
@@ -71,19 +71,19 @@ def test_an_unchanged_document_is_not_sent_again(api: Api) -> None:
 
 
 @pytest.mark.parametrize("path", ["/apis/no.such.group", "/apis/apps/v9", "/api/v2", "/no/such/path"])
-def test_what_is_not_served_is_not_found(api: Api, path: str) -> None:
+def test_an_unserved_path_is_not_found(api: Api, path: str) -> None:
     with refused(404):
         api.send("GET", path)
 
 
-def test_the_version_is_told(api: Api) -> None:
+def test_the_version_is_served(api: Api) -> None:
     version = api.send("GET", "/version").json()
     assert version["major"] == "1"
     assert version["gitVersion"].startswith("v1.")
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
-def test_health_is_told(api: Api, path: str) -> None:
+def test_health_is_served(api: Api, path: str) -> None:
     assert api.send("GET", path, accept="*/*").text == "ok"
     assert "[+]ping ok" in api.send("GET", path, accept="*/*", verbose="").text
 
@@ -121,7 +121,7 @@ def test_an_unsupported_method_is_refused(api: Api) -> None:
         api.send("PUT", api.url("configmaps"), {})
 
 
-def test_strangers_see_health_and_nothing_else(nobody: Api) -> None:
+def test_anonymous_users_see_only_health(nobody: Api) -> None:
     stranger = {"authorization": ""}
     assert nobody.send("GET", "/livez", accept="*/*", headers=stranger).text == "ok"
     with pytest.raises(Refused) as caught:

@@ -1,4 +1,4 @@
-"""Events: one set of objects under two names, what each name demands, and what of them can be selected."""
+"""Events: one set of objects in two API groups, the required fields of each, and field selectors."""
 
 from typing import Any
 

@@ -29,7 +29,7 @@ def test_warn_is_the_default(api: Api) -> None:
     assert "spec.nonsense" in answer.headers["warning"]
 
 
-def test_ignore_says_nothing(api: Api) -> None:
+def test_ignore_gives_no_warning(api: Api) -> None:
     answer = api.send("POST", api.url("deployments"), a_deployment(nonsense=1), fieldValidation="Ignore")
     assert "warning" not in answer.headers
 
@@ -51,7 +51,7 @@ def test_strict_holds_for_updates_and_patches(api: Api) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'"text"', b"\xff\xfe", b'{"metadata":'])
-def test_what_is_no_object_is_a_bad_request(api: Api, body: bytes) -> None:
+def test_a_body_that_is_no_object_is_a_bad_request(api: Api, body: bytes) -> None:
     with refused(400, "BadRequest"):
         api.create("configmaps", body)
 
@@ -88,7 +88,7 @@ def test_names_are_checked(api: Api, plural: str, name: str) -> None:
     assert caught.value.fields == ["metadata.name"]
 
 
-def test_a_name_is_asked_for(api: Api) -> None:
+def test_a_name_is_required(api: Api) -> None:
     with refused(422, "Invalid", "name or generateName is required"):
         api.create("configmaps", {"data": {}})
 
@@ -107,7 +107,7 @@ def test_labels_are_checked(api: Api, labels: dict[str, str]) -> None:
     assert caught.value.fields == ["metadata.labels"]
 
 
-def test_every_cause_is_told(api: Api) -> None:
+def test_every_cause_is_listed(api: Api) -> None:
     body = a_pod()
     body["spec"]["containers"] = [{"name": "A", "image": ""}]
     with refused(422, "Invalid") as caught:
@@ -135,7 +135,7 @@ def test_defaults_are_filled_in(api: Api) -> None:
     assert pod["containers"][0]["imagePullPolicy"] == "IfNotPresent"
 
 
-def test_creating_twice_says_already_exists(api: Api) -> None:
+def test_creating_twice_is_already_exists(api: Api) -> None:
     api.create("configmaps", a_config_map())
     with refused(409, "AlreadyExists", 'configmaps "cm" already exists') as caught:
         api.create("configmaps", a_config_map())

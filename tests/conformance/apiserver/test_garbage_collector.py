@@ -102,14 +102,14 @@ def test_an_unqualified_finalizer_is_refused(api: Api) -> None:
         api.create("configmaps", a_config_map(finalizers=["not a name"]))
 
 
-def test_an_answer_names_what_was_deleted(api: Api) -> None:
+def test_the_response_names_the_deleted_object(api: Api) -> None:
     created = api.create("configmaps", a_config_map())
     status = api.delete("configmaps", "cm")
     assert (status["kind"], status["status"]) == ("Status", "Success")
     assert status["details"] == {"name": "cm", "kind": "configmaps", "uid": created["metadata"]["uid"]}
 
 
-def test_deleting_what_is_absent_is_not_found(api: Api) -> None:
+def test_deleting_an_absent_object_is_not_found(api: Api) -> None:
     with refused(404, "NotFound", 'configmaps "cm" not found'):
         api.delete("configmaps", "cm")
 

@@ -1,4 +1,4 @@
-"""What never changes after creation, kind by kind, and in which words it is refused."""
+"""Immutable fields of each kind, and the messages that refuse their change."""
 
 from typing import Any
 

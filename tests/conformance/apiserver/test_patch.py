@@ -104,7 +104,7 @@ def test_a_patch_that_changes_nothing_keeps_the_revision(cm: Api) -> None:
     assert cm.patch("configmaps", "cm", {"data": {"k": "v"}}) == before
 
 
-def test_patching_what_is_absent_is_not_found(api: Api) -> None:
+def test_patching_an_absent_object_is_not_found(api: Api) -> None:
     with refused(404, "NotFound"):
         api.patch("configmaps", "cm", {})
 
@@ -127,7 +127,7 @@ def test_an_update_without_revision_overwrites(cm: Api) -> None:
     assert cm.update("configmaps", {"metadata": {"name": "cm"}, "data": {"x": "y"}})["data"] == {"x": "y"}
 
 
-def test_an_update_of_what_is_absent_is_not_found(api: Api) -> None:
+def test_updating_an_absent_object_is_not_found(api: Api) -> None:
     with refused(404, "NotFound"):
         api.update("configmaps", a_config_map())
 

@@ -1,4 +1,4 @@
-"""Pods: binding, eviction under budgets, deletion with grace; and scales, the other virtual objects."""
+"""Pods: binding, eviction under budgets, graceful deletion; and scales."""
 
 import pytest
 from tests.conformance.apiserver.objects import a_deployment, a_pod, a_spec

@@ -36,7 +36,7 @@ def allowed(act: Any) -> bool:
     return True
 
 
-def test_who_has_no_role_may_nothing(nobody: Api) -> None:
+def test_a_user_without_a_role_has_no_permissions(nobody: Api) -> None:
     user = f"system:serviceaccount:{nobody.namespace}:nobody"
     text = f'configmaps is forbidden: User "{user}" cannot list resource "configmaps" in API group "" in the namespace'
     with refused(403, "Forbidden", text):
@@ -52,7 +52,7 @@ def test_a_role_allows_what_it_names(api: Api, nobody: Api) -> None:
         nobody.list("secrets")
 
 
-def test_a_role_ends_at_its_namespace(api: Api, nobody: Api) -> None:
+def test_a_role_is_limited_to_its_namespace(api: Api, nobody: Api) -> None:
     grant(api, rule("list", "configmaps"))
     eventually(lambda: allowed(lambda: nobody.list("configmaps")))
     with refused(403, "Forbidden"):
@@ -85,7 +85,7 @@ def test_a_cluster_role_is_bound_in_a_namespace(api: Api, nobody: Api) -> None:
         nobody.list("secrets")
 
 
-def test_nobody_gives_away_what_he_does_not_have(api: Api, nobody: Api) -> None:
+def test_a_role_cannot_grant_more_than_its_author_has(api: Api, nobody: Api) -> None:
     grant(api, rule("create", "roles", "rbac.authorization.k8s.io"), rule("get", "configmaps"))
     eventually(lambda: allowed(lambda: nobody.create("roles", {"metadata": {"name": "a"}, "rules": []})))
     with refused(403, "Forbidden", "attempting to grant RBAC permissions not currently held"):
@@ -99,7 +99,7 @@ def test_a_role_reference_cannot_change(api: Api, nobody: Api) -> None:
         api.patch("rolebindings", "r", {"roleRef": {"name": "other"}})
 
 
-def test_everybody_may_ask_what_he_may(api: Api, nobody: Api) -> None:
+def test_every_user_may_review_its_own_permissions(api: Api, nobody: Api) -> None:
     review = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods", "namespace": api.namespace}}}
     assert api.send("POST", f"{AUTH}/selfsubjectaccessreviews", review).json()["status"]["allowed"] is True
     assert nobody.send("POST", f"{AUTH}/selfsubjectaccessreviews", review).json()["status"]["allowed"] is False
@@ -118,14 +118,14 @@ def test_rules_are_listed(api: Api, nobody: Api) -> None:
     eventually(listed)
 
 
-def test_an_administrator_asks_for_another(api: Api, nobody: Api) -> None:
+def test_an_administrator_reviews_another_user_s_permissions(api: Api, nobody: Api) -> None:
     user = f"system:serviceaccount:{api.namespace}:nobody"
     attributes = {"verb": "list", "resource": "secrets", "namespace": api.namespace}
     review = {"spec": {"user": user, "resourceAttributes": attributes}}
     assert api.send("POST", f"{AUTH}/subjectaccessreviews", review).json()["status"]["allowed"] is False
 
 
-def test_who_am_i(nobody: Api) -> None:
+def test_a_self_subject_review_returns_the_user(nobody: Api) -> None:
     """[sig-auth] SelfSubjectReview should support SelfSubjectReview API operations."""
     answer = nobody.send("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {}).json()
     info = answer["status"]["userInfo"]
@@ -140,7 +140,7 @@ def test_a_token_is_reviewed(api: Api, nobody: Api) -> None:
     assert status["user"]["username"] == f"system:serviceaccount:{api.namespace}:nobody"
 
 
-def test_a_token_ends_with_its_account(api: Api, nobody: Api) -> None:
+def test_a_token_is_invalid_after_its_account_is_deleted(api: Api, nobody: Api) -> None:
     """[sig-auth] ServiceAccounts: tokens are invalid once the account is deleted."""
     api.delete("serviceaccounts", "nobody")
 
@@ -164,7 +164,7 @@ def test_an_administrator_acts_as_another(api: Api) -> None:
         api.send("GET", api.url("configmaps"), headers={"impersonate-user": "jane"})
 
 
-def test_nobody_else_acts_as_another(nobody: Api) -> None:
+def test_impersonation_needs_a_permission(nobody: Api) -> None:
     with refused(403, "Forbidden", 'cannot impersonate resource "users"'):
         nobody.send("GET", nobody.url("configmaps"), headers={"impersonate-user": "jane"})
 
@@ -196,7 +196,7 @@ def test_cluster_roles_aggregate(api: Api) -> None:
         api.delete("clusterroles", role)
 
 
-def test_who_is_impersonated_is_shown_with_uid_and_extra(api: Api) -> None:
+def test_an_impersonated_user_is_shown_with_uid_and_extra(api: Api) -> None:
     headers = {
         "impersonate-user": "jane",
         "impersonate-uid": "42",
@@ -213,7 +213,7 @@ def test_who_is_impersonated_is_shown_with_uid_and_extra(api: Api) -> None:
     }
 
 
-def test_acting_as_a_uid_needs_a_permission_of_its_own(api: Api, nobody: Api) -> None:
+def test_impersonating_a_uid_needs_a_separate_permission(api: Api, nobody: Api) -> None:
     name = f"{api.namespace}-as-jane"
     rules = [{"verbs": ["impersonate"], "apiGroups": [""], "resources": ["users"], "resourceNames": ["jane"]}]
     api.create("clusterroles", {"metadata": {"name": name}, "rules": rules})
@@ -234,7 +234,7 @@ def test_acting_as_a_uid_needs_a_permission_of_its_own(api: Api, nobody: Api) ->
     api.delete("clusterroles", name)
 
 
-def test_a_question_with_an_unknown_field_is_refused_or_answered_with_a_warning(api: Api) -> None:
+def test_a_review_with_an_unknown_field_is_refused_or_gets_a_warning(api: Api) -> None:
     review = {"spec": {"user": "jane", "resourceAttributes": {"verb": "get", "resource": "pods", "name_space": "x"}}}
     with refused(400, "BadRequest", 'unknown field "spec.resourceAttributes.name_space"'):
         api.send("POST", f"{AUTH}/subjectaccessreviews", review, fieldValidation="Strict")

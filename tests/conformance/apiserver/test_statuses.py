@@ -1,4 +1,4 @@
-"""The status of built-in kinds: what stands there before anybody has reported, and who may write it."""
+"""The status of built-in kinds: its initial value, and the writes that may change it."""
 
 import pytest
 from tests.conformance.apiserver.objects import SELECTOR, a_deployment, a_spec
@@ -45,7 +45,7 @@ def test_a_status_that_is_emptied_keeps_what_is_always_there(api: Api) -> None:
     assert api.update("poddisruptionbudgets", budget, "status")["status"]["expectedPods"] == 0
 
 
-def test_nobody_owns_the_status_of_a_new_object(api: Api) -> None:
+def test_the_status_of_a_new_object_has_no_field_manager(api: Api) -> None:
     created = api.create("deployments", {**a_deployment(), "status": {"replicas": 1}}, fieldManager="me")
     (entry,) = created["metadata"]["managedFields"]
     assert "f:status" not in entry["fieldsV1"]

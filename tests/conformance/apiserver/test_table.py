@@ -1,4 +1,4 @@
-"""Conformance area: tables and other transformations of answers."""
+"""Conformance area: tables and other transformations of responses."""
 
 import pytest
 from tests.conformance.apiserver.objects import a_config_map, a_deployment, a_pod, a_service
@@ -64,7 +64,7 @@ def test_tables_come_in_chunks(api: Api) -> None:
     assert [row["cells"][0] for row in rest["rows"]] == ["c"]
 
 
-def test_a_table_alone_is_refused_for_what_has_none(api: Api) -> None:
+def test_a_table_alone_is_refused_where_there_is_none(api: Api) -> None:
     """[sig-api-machinery] Servers should return a 406 for a backend which does not implement metadata."""
     review = {"spec": {"resourceAttributes": {"verb": "get", "resource": "pods"}}}
     with refused(406, "NotAcceptable"):
@@ -101,7 +101,7 @@ def test_protobuf_readers_fall_back_to_json(api: Api) -> None:
     assert answer.status_code == 200
 
 
-def test_large_answers_are_compressed_for_who_asks(api: Api) -> None:
+def test_large_responses_are_compressed_on_request(api: Api) -> None:
     body = a_config_map()
     body["data"] = {"k": "x" * 300_000}
     api.create("configmaps", body)

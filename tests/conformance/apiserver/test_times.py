@@ -1,4 +1,4 @@
-"""Conformance area "times": Lease and Event answer times in the form of their types, whatever form was sent."""
+"""Conformance area "times": Lease and Event return times in the format of their types."""
 
 from tests.support.rest import Api
 

@@ -249,7 +249,7 @@ def test_the_request_the_namespace_and_the_user_are_known(api: Api, configure: C
     api.create("configmaps", a_config_map("cm"))
 
 
-def test_the_authorizer_knows_what_the_user_may(api: Api, nobody: Api, configure: Configure) -> None:
+def test_the_authorizer_checks_the_user_s_permissions(api: Api, nobody: Api, configure: Configure) -> None:
     may = "authorizer.group('apps').resource('deployments').namespace(request.namespace).check('create').allowed()"
     itself = "authorizer.requestResource.check('create').allowed()"
     account = (

@@ -48,7 +48,7 @@ def test_revisions_grow_from_event_to_event(api: Api) -> None:
         assert seen == sorted(set(seen))
 
 
-def test_without_a_revision_what_exists_comes_first(api: Api) -> None:
+def test_without_a_revision_existing_objects_come_first(api: Api) -> None:
     api.create("configmaps", a_map("a"))
     api.create("configmaps", a_map("b"))
     with api.watch("configmaps", **OURS) as watch:

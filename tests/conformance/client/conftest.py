@@ -1,4 +1,4 @@
-"""The same API behind both clients: a registry in memory, reached in process and through a real HTTPS server."""
+"""One registry in memory behind both transports: in process, and through a real HTTPS server."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from federation.api.resources import NAMESPACES
-from federation.base.clock import SystemClock
-from federation.client.connection import Connection
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.resources import NAMESPACES
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.memory import MemoryStore
+from federation.apiserver.verbs.requestoptions import RegistryOptions
+from federation.client.client import Client
 from federation.client.http import HTTPClient
 from federation.client.local import LocalClient
-from federation.client.protocol import Client
-from federation.registry.options import RegistryOptions
-from federation.registry.registry import Registry
-from federation.store.memory import MemoryStore
 
 
 @asynccontextmanager
@@ -32,21 +32,19 @@ async def running(*loops) -> AsyncIterator[None]:
 @asynccontextmanager
 async def https_server(registry: Registry, directory: Path) -> AsyncIterator[Connection]:
     """Serve the registry on a free port and give the administrator's connection."""
-    from federation.server.app import create_app
-    from federation.server.authn import Authenticator
-    from federation.server.authz import RBACAuthorizer
-    from federation.server.pki import ensure_pki
-    from federation.server.serving import serve
-    from federation.store.journal import MemoryJournal
+    from federation.apiserver.auth.authentication import Authenticator
+    from federation.apiserver.auth.pki import ensure_pki
+    from federation.apiserver.auth.rbac import RBACAuthorizer
+    from federation.apiserver.http.app import App
+    from federation.apiserver.http.serving import serve
 
     clock = SystemClock()
     pki = ensure_pki(directory, now=clock.now())
     authorizer = RBACAuthorizer(registry)
-    app = create_app(
+    app = App(
         registry,
         authenticator=Authenticator(registry, clock=clock),
         authorizer=authorizer,
-        journal=MemoryJournal(),
     )
     started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     serving = serve(

@@ -1,4 +1,4 @@
-"""What every `Client` promises, shown on the in-process one and on the HTTPS one."""
+"""The contract of `Client`, over the local and the HTTPS transport."""
 
 import asyncio
 from typing import Any
@@ -6,8 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from federation.api.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, Resource
-from federation.base.errors import (
+from federation.apimachinery.errors import (
     AlreadyExists,
     ApiError,
     BadRequest,
@@ -17,7 +16,8 @@ from federation.base.errors import (
     Invalid,
     NotFound,
 )
-from federation.client.protocol import Client, PatchType, WatchEvent, WatchEventType
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, Resource
+from federation.client.client import Client, PatchType, WatchEvent, WatchEventType
 
 
 def a_configmap(name: str = "settings", labels: dict[str, str] | None = None, **data: str) -> dict[str, Any]:
@@ -54,14 +54,14 @@ async def follow(client: Client, since: str, wanted: int, **selection: str) -> l
     return found
 
 
-async def test_what_was_created_can_be_read(client: Client) -> None:
+async def test_a_created_object_can_be_read(client: Client) -> None:
     created = await client.create(CONFIGMAPS, a_configmap(color="blue"))
     assert created["metadata"]["uid"]
     assert created["metadata"]["resourceVersion"].isdecimal()
     assert await client.get(CONFIGMAPS, "settings", "shop") == created
 
 
-async def test_a_caller_keeps_its_object(client: Client) -> None:
+async def test_the_callers_object_is_not_changed(client: Client) -> None:
     mine = a_deployment()
     before = orjson.dumps(mine)
     created = await client.create(DEPLOYMENTS, mine)
@@ -122,7 +122,7 @@ async def test_a_status_update_changes_only_the_status(client: Client) -> None:
     ],
     ids=["merge", "strategic", "json", "bytes"],
 )
-async def test_a_patch_changes_what_it_names(client: Client, patch_type: PatchType, body: Any) -> None:
+async def test_a_patch_changes_its_fields_only(client: Client, patch_type: PatchType, body: Any) -> None:
     await client.create(DEPLOYMENTS, a_deployment())
     patched = await client.patch(DEPLOYMENTS, "web", body, patch_type=patch_type, namespace="shop")
     assert patched["spec"]["replicas"] == 5
@@ -159,14 +159,14 @@ async def test_deleting_honours_its_preconditions(client: Client) -> None:
         await client.delete(CONFIGMAPS, "settings", "shop")
 
 
-async def test_items_of_a_list_know_their_kind(client: Client) -> None:
+async def test_list_items_have_api_version_and_kind(client: Client) -> None:
     await client.create(CONFIGMAPS, a_configmap("one"))
     listed = await client.list(CONFIGMAPS, "shop")
     one = next(item for item in listed.items if item["metadata"]["name"] == "one")
     assert (one["apiVersion"], one["kind"]) == ("v1", "ConfigMap")
 
 
-async def test_pages_together_are_the_list(client: Client) -> None:
+async def test_pages_add_up_to_the_whole_list(client: Client) -> None:
     for number in range(7):
         await client.create(CONFIGMAPS, a_configmap(f"page-{number}", {"of": "pages"}))
     names: list[str] = []
@@ -181,7 +181,7 @@ async def test_pages_together_are_the_list(client: Client) -> None:
     assert pages == 3
 
 
-async def test_selectors_choose(client: Client) -> None:
+async def test_selectors_filter_lists(client: Client) -> None:
     await client.create(CONFIGMAPS, a_configmap("one", {"tier": "front"}))
     await client.create(CONFIGMAPS, a_configmap("two", {"tier": "back"}))
     by_label = await client.list(CONFIGMAPS, "shop", label_selector="tier in (back)")
@@ -195,7 +195,7 @@ async def test_a_broken_selector_is_a_bad_request(client: Client) -> None:
         await client.list(CONFIGMAPS, "shop", label_selector="a in (")
 
 
-async def test_a_watch_tells_every_change_after_its_start_in_order(client: Client) -> None:
+async def test_a_watch_yields_every_change_after_its_start_in_order(client: Client) -> None:
     since = (await client.list(CONFIGMAPS, "shop")).resource_version
     await client.create(CONFIGMAPS, a_configmap(color="blue"))
     await client.patch(CONFIGMAPS, "settings", {"data": {"color": "red"}}, patch_type=PatchType.MERGE, namespace="shop")
@@ -216,7 +216,7 @@ async def test_a_watch_begins_with_an_empty_batch(client: Client) -> None:
             break
 
 
-async def test_an_object_that_leaves_the_selection_is_told_as_deleted(client: Client) -> None:
+async def test_an_object_that_leaves_the_selection_is_deleted(client: Client) -> None:
     created = await client.create(CONFIGMAPS, a_configmap(labels={"tier": "front"}))
     since = created["metadata"]["resourceVersion"]
     patch = {"metadata": {"labels": {"tier": "back"}}}
@@ -225,7 +225,7 @@ async def test_an_object_that_leaves_the_selection_is_told_as_deleted(client: Cl
     assert event.type is WatchEventType.DELETED
 
 
-async def test_bookmarks_tell_an_idle_watch_how_far_it_is(client: Client) -> None:
+async def test_an_idle_watch_receives_bookmarks(client: Client) -> None:
     since = (await client.list(CONFIGMAPS, "shop")).resource_version
     other = await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
     async with asyncio.timeout(10):
@@ -243,7 +243,7 @@ async def test_a_watch_ends_after_its_timeout(client: Client) -> None:
             pass
 
 
-async def test_a_watch_from_forgotten_history_is_expired(client: Client, registry: Any) -> None:
+async def test_a_watch_from_a_compacted_revision_is_expired(client: Client, registry: Any) -> None:
     created = await client.create(CONFIGMAPS, a_configmap())
     for color in ("red", "green"):
         await client.patch(
@@ -280,7 +280,7 @@ async def test_raw_reads_objects_by_path(client: Client) -> None:
     assert [item["metadata"]["name"] for item in orjson.loads(body)["items"]] == ["one"]
 
 
-async def test_raw_gives_answers_that_are_not_success(client: Client) -> None:
+async def test_raw_returns_answers_without_success(client: Client) -> None:
     code, body = await client.raw("GET", "/apis/example.com/v1")
     assert (code, orjson.loads(body)["kind"]) == (404, "Status")
 

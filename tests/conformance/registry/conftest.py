@@ -1,4 +1,4 @@
-"""A registry over each store, on a virtual clock, and short words for its verbs: `api`."""
+"""A registry over each store on a virtual clock, and `api` with short forms of its verbs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -11,11 +11,11 @@ import pytest
 import pytest_asyncio
 from tests.support.stores import StoreBackend
 
-from federation.base.clock import ManualClock
-from federation.registry.entropy import SeededEntropy
-from federation.registry.kinds import KindInfo
-from federation.registry.options import DeleteOptions, ListOptions, RegistryOptions, WriteOptions
-from federation.registry.registry import Registry
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.entropy import SeededEntropy
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.semantics.kinds.kinds import KindInfo
+from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions, RegistryOptions, WriteOptions
 
 Object = dict[str, Any]
 MERGE = "application/merge-patch+json"
@@ -25,7 +25,7 @@ APPLY = "application/apply-patch+yaml"
 
 
 class Api:
-    """The registry as a test talks to it: plural names, parsed objects."""
+    """A registry's verbs with plural names and parsed objects."""
 
     def __init__(self, registry: Registry, clock: ManualClock) -> None:
         self.registry = registry
@@ -114,22 +114,22 @@ class Api:
         try:
             yield Watching(stream)
         finally:
-            await stream.aclose()  # type: ignore[attr-defined]
+            await stream.aclose()
 
     async def eventually(self, check: Callable[[], Awaitable[Any]]) -> None:
-        """Let the loops run, moving the clock, until `check` is true."""
+        """Run the background loops and advance the clock until `check` is true."""
         for _ in range(3000):
             if await check():
                 return
             await self.clock.advance(0.05)
-        raise AssertionError("it never became so")
+        raise AssertionError("the condition never became true")
 
     def _scope(self, info: KindInfo, namespace: str) -> str:
         return namespace if info.resource.namespaced else ""
 
 
 class Watching:
-    """What a watch has said, event by event."""
+    """The events of a watch, one at a time."""
 
     def __init__(self, stream: AsyncIterator[Any]) -> None:
         self._stream = stream
@@ -170,7 +170,7 @@ async def api(backend: StoreBackend) -> Api:
 
 @pytest_asyncio.fixture
 async def running(api: Api) -> AsyncIterator[Api]:
-    """The same with its loops: garbage collection, namespaces, definitions, expiry."""
+    """The same with its background loops: garbage collection, namespaces, definitions, expiry."""
     task = asyncio.create_task(api.registry.run())
     await asyncio.sleep(0)
     yield api

@@ -1,4 +1,4 @@
-"""Mutating and validating webhooks: whom they concern, what they may change, and what happens when they fail."""
+"""Mutating and validating webhooks: matching, changes, denials and failures."""
 
 import asyncio
 import base64
@@ -20,12 +20,11 @@ from tests.conformance.registry.conftest import (
 )
 from tests.support.stores import StoreBackend
 
-from federation.base.clock import ManualClock
-from federation.base.errors import ApiError, BadRequest, Forbidden, InternalError
-from federation.registry.admission.webhooks import WebhookFailed
-from federation.registry.entropy import SeededEntropy
-from federation.registry.options import RegistryOptions
-from federation.registry.registry import Registry
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.entropy import SeededEntropy
+from federation.apimachinery.errors import ApiError, BadRequest, Forbidden, InternalError, WebhookFailed
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.verbs.requestoptions import RegistryOptions
 
 Object = dict[str, Any]
 
@@ -108,7 +107,7 @@ def deny(request: Object) -> Object:
     return {"allowed": False, "status": {"code": 403, "reason": "Forbidden", "message": "not here"}}
 
 
-async def test_a_denial_says_who_denied_and_nothing_is_stored(api: Api, desk: Desk) -> None:
+async def test_a_denial_names_the_webhook_and_nothing_is_stored(api: Api, desk: Desk) -> None:
     desk.answers["https://one"] = deny
     await configure(api, "Validating", a_webhook())
     with pytest.raises(Forbidden) as caught:
@@ -124,7 +123,7 @@ async def test_a_denial_without_words_is_a_bad_request(api: Api, desk: Desk) -> 
         await api.create("configmaps", a_config_map(), user=me)
 
 
-async def test_the_review_tells_who_does_what(api: Api, desk: Desk) -> None:
+async def test_the_review_carries_user_and_operation(api: Api, desk: Desk) -> None:
     desk.answers["https://one"] = lambda request: {}
     await configure(api, "Validating", a_webhook())
     await api.create("configmaps", a_config_map(), user=me)
@@ -184,7 +183,7 @@ async def test_mutation_comes_before_validation(api: Api, desk: Desk) -> None:
         await api.create("widgets", a_widget("v"), user=me)
 
 
-async def test_a_webhook_is_asked_again_when_another_changed_the_object_after_it(api: Api, desk: Desk) -> None:
+async def test_a_webhook_is_reinvoked_after_another_s_change(api: Api, desk: Desk) -> None:
     desk.answers["https://one"] = lambda request: {}
     desk.answers["https://two"] = patching(label("late"))
     await configure(api, "Mutating", a_webhook("one", reinvocationPolicy="IfNeeded"), a_webhook("two"))
@@ -220,14 +219,14 @@ async def test_the_failure_policy_decides_about_a_webhook_that_does_not_answer(a
         await api.create("configmaps", a_config_map("other"), user=me)
 
 
-async def test_configurations_can_be_removed_whatever_webhooks_say(api: Api) -> None:
+async def test_webhooks_cannot_deny_the_removal_of_configurations(api: Api) -> None:
     everything = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}
     await configure(api, "Validating", a_webhook("away", rules=[everything]))
     await api.delete("validatingwebhookconfigurations", "hooks", user=me)
     await api.create("configmaps", a_config_map(), user=me)
 
 
-async def test_the_registry_s_own_writes_are_not_asked_about(api: Api, desk: Desk) -> None:
+async def test_the_registry_s_own_writes_skip_webhooks(api: Api, desk: Desk) -> None:
     await configure(api, "Validating", a_webhook("away"))
     await api.create("configmaps", a_config_map())
     assert desk.asked == []
@@ -264,7 +263,7 @@ async def test_the_registry_s_own_writes_are_not_asked_about(api: Api, desk: Des
         "condition broken and ignored",
     ],
 )
-async def test_a_webhook_is_asked_only_about_what_concerns_it(
+async def test_a_webhook_is_called_only_for_matching_requests(
     api: Api, desk: Desk, fields: Object, *, is_concerned: bool
 ) -> None:
     desk.answers["https://one"] = lambda request: {}
@@ -287,7 +286,7 @@ async def test_warnings_reach_the_writer(api: Api, desk: Desk) -> None:
     assert warnings == ["old style"]
 
 
-async def test_a_dry_run_is_told_and_stores_nothing(api: Api, desk: Desk) -> None:
+async def test_a_dry_run_reaches_the_webhook_and_stores_nothing(api: Api, desk: Desk) -> None:
     desk.answers["https://one"] = lambda request: {}
     await configure(api, "Validating", a_webhook(sideEffects="NoneOnDryRun"))
     await api.create("configmaps", a_config_map(), user=me, dry_run=True)
@@ -317,7 +316,7 @@ async def test_a_scale_can_be_changed_by_a_webhook(api: Api, desk: Desk) -> None
     assert (await api.get("deployments", "web"))["spec"]["replicas"] == 4
 
 
-async def test_evictions_and_bindings_are_shown_as_what_is_posted(api: Api, desk: Desk) -> None:
+async def test_webhooks_get_evictions_and_bindings_as_posted(api: Api, desk: Desk) -> None:
     pods = {**CONFIG_MAPS, "resources": ["pods/eviction", "pods/binding", "pods"]}
     desk.answers["https://one"] = lambda request: {}
     await api.create("pods", a_pod())

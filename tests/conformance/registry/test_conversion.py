@@ -1,4 +1,4 @@
-"""Versions of a custom resource: conversion by webhook and by name, and what was stored under an older definition."""
+"""Versions of a custom resource: conversion by webhook and by name, and objects stored under an older definition."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
@@ -9,13 +9,12 @@ import pytest_asyncio
 from tests.conformance.registry.conftest import APPLY, Api, Object, a_definition, a_widget, copied
 from tests.support.stores import StoreBackend
 
-from federation.base.clock import ManualClock
-from federation.base.errors import InternalError
-from federation.registry.admission.webhooks import WebhookFailed
-from federation.registry.entropy import SeededEntropy
-from federation.registry.kinds import KindInfo
-from federation.registry.options import DeleteOptions, ListOptions, RegistryOptions, WriteOptions
-from federation.registry.registry import Registry
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.entropy import SeededEntropy
+from federation.apimachinery.errors import InternalError, WebhookFailed
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.semantics.kinds.kinds import KindInfo
+from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions, RegistryOptions, WriteOptions
 
 SIZE = {"type": "object", "properties": {"size": {"type": "integer"}, "old": {"type": "string"}}}
 LENGTH = {"type": "object", "properties": {"length": {"type": "integer"}, "old": {"type": "string"}}}
@@ -107,7 +106,7 @@ async def test_an_object_is_stored_in_one_version_and_read_in_both(api: Api, tai
     assert found["metadata"] == made["metadata"]
 
 
-async def test_reading_the_stored_version_asks_nobody(api: Api, tailor: Tailor) -> None:
+async def test_reading_the_stored_version_calls_no_webhook(api: Api, tailor: Tailor) -> None:
     await api.create("customresourcedefinitions", two_versions())
     await write(api, at="v1", size=5)
     await read(api, at="v1")
@@ -123,7 +122,7 @@ async def test_a_list_is_converted_in_one_request(api: Api, tailor: Tailor) -> N
     assert tailor.asked == [("example.com/v2", 3)]
 
 
-async def test_a_watch_speaks_the_version_it_was_asked_in(api: Api) -> None:
+async def test_a_watch_converts_to_the_requested_version(api: Api) -> None:
     await api.create("customresourcedefinitions", two_versions())
     start = str(await api.registry.store.revision())
     stream = api.registry.watch(version(api, "v2"), "default", ListOptions(resource_version=start))
@@ -135,7 +134,7 @@ async def test_a_watch_speaks_the_version_it_was_asked_in(api: Api) -> None:
     while len(events) < 3:
         events += [(kind, orjson.loads(value)["spec"]) for kind, value in await anext(stream)]
     assert events == [("ADDED", {"length": 1}), ("MODIFIED", {"length": 2}), ("DELETED", {"length": 2})]
-    await stream.aclose()  # type: ignore[attr-defined]
+    await stream.aclose()
 
 
 async def test_patches_are_applied_in_the_version_of_the_request(api: Api) -> None:
@@ -166,7 +165,7 @@ async def test_a_new_storage_version_takes_over_with_the_next_write(api: Api, ta
 
 
 async def test_a_version_that_objects_are_stored_in_cannot_be_dropped(api: Api) -> None:
-    from federation.base.errors import Invalid
+    from federation.apimachinery.errors import Invalid
 
     await api.create("customresourcedefinitions", two_versions())
     change = two_versions(storage="v2")["spec"]["versions"]
@@ -182,7 +181,7 @@ async def test_a_version_that_objects_are_stored_in_cannot_be_dropped(api: Api) 
     assert changed["status"]["storedVersions"] == ["v2"]
 
 
-async def test_a_definition_goes_with_its_objects_although_its_webhook_is_gone(api: Api, tailor: Tailor) -> None:
+async def test_a_definition_and_its_objects_are_deleted_without_their_webhook(api: Api, tailor: Tailor) -> None:
     await api.create("customresourcedefinitions", two_versions())
     await write(api, at="v1", size=3)
     change = two_versions(storage="v2")["spec"]["versions"]

@@ -1,4 +1,4 @@
-"""POST: what a new object gets, and what is refused."""
+"""POST: system fields, defaults, and invalid objects."""
 
 import re
 
@@ -6,7 +6,7 @@ import orjson
 import pytest
 from tests.conformance.registry.conftest import APPLY, Api, a_config_map, a_deployment, a_pod
 
-from federation.base.errors import AlreadyExists, BadRequest, Forbidden, Invalid, NotFound
+from federation.apimachinery.errors import AlreadyExists, BadRequest, Forbidden, Invalid, NotFound
 
 
 async def test_a_new_object_gets_uid_creation_time_and_resource_version(api: Api) -> None:
@@ -17,7 +17,7 @@ async def test_a_new_object_gets_uid_creation_time_and_resource_version(api: Api
     assert made["metadata"]["namespace"] == "default"
 
 
-async def test_what_is_answered_is_what_is_stored(api: Api) -> None:
+async def test_the_response_is_the_stored_object(api: Api) -> None:
     made = await api.create("deployments", a_deployment())
     assert made == await api.get("deployments", "web")
 
@@ -48,7 +48,7 @@ async def test_a_resource_version_on_a_new_object_is_refused(api: Api) -> None:
         await api.create("configmaps", a_config_map(resourceVersion="5"))
 
 
-async def test_creating_twice_says_already_exists(api: Api) -> None:
+async def test_creating_twice_is_already_exists(api: Api) -> None:
     await api.create("deployments", a_deployment())
     with pytest.raises(AlreadyExists) as caught:
         await api.create("deployments", a_deployment())
@@ -178,7 +178,7 @@ async def test_a_null_does_not_hide_an_unknown_field(api: Api) -> None:
         await api.create("deployments", a_deployment(imagee=None), field_validation="Strict")
 
 
-async def test_ignoring_unknown_fields_says_nothing(api: Api) -> None:
+async def test_ignoring_unknown_fields_gives_no_warning(api: Api) -> None:
     warnings: list[str] = []
     await api.create("deployments", a_deployment(imagee="x"), field_validation="Ignore", warnings=warnings)
     assert warnings == []
@@ -264,12 +264,14 @@ async def test_a_manager_that_names_itself_owns_its_fields(api: Api) -> None:
     assert "f:data" in entry["fieldsV1"]
 
 
-async def test_nobody_is_recorded_who_did_not_say_its_name(api: Api) -> None:
+async def test_a_write_without_a_field_manager_is_not_tracked(api: Api) -> None:
     assert "managedFields" not in (await api.create("configmaps", a_config_map()))["metadata"]
 
 
-async def test_finalizers_of_this_process_are_there_from_the_first_moment_and_stay_through_applies(api: Api) -> None:
-    api.registry.hold_with(lambda resource, _: ("example.com/ours",) if resource.kind == "ConfigMap" else ())
+async def test_creation_finalizers_are_added_and_survive_applies(api: Api) -> None:
+    api.registry.set_creation_finalizers(
+        lambda resource, _: ("example.com/ours",) if resource.kind == "ConfigMap" else (), manager="federation"
+    )
     made = await api.create("configmaps", a_config_map(finalizers=["example.com/theirs"]), field_manager="writer")
     assert made["metadata"]["finalizers"] == ["example.com/theirs", "example.com/ours"]
     owners = {entry["manager"]: entry["fieldsV1"]["f:metadata"] for entry in made["metadata"]["managedFields"]}
@@ -285,6 +287,6 @@ async def test_finalizers_of_this_process_are_there_from_the_first_moment_and_st
 
 
 async def test_a_finalizer_of_this_process_is_put_on_an_object_once(api: Api) -> None:
-    api.registry.hold_with(lambda *_: ("example.com/ours",))
+    api.registry.set_creation_finalizers(lambda *_: ("example.com/ours",), manager="federation")
     made = await api.create("configmaps", a_config_map(finalizers=["example.com/ours"]))
     assert made["metadata"]["finalizers"] == ["example.com/ours"]

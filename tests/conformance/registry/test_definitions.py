@@ -5,9 +5,16 @@ import asyncio
 import pytest
 from tests.conformance.registry.conftest import APPLY, MERGE, STRATEGIC, Api, a_definition, a_widget, copied
 
-from federation.base.errors import BadRequest, Conflict, Invalid, MethodNotAllowed, NotFound, UnsupportedMediaType
-from federation.registry.options import ListOptions
-from federation.registry.registry import Registry
+from federation.apimachinery.errors import (
+    BadRequest,
+    Conflict,
+    Invalid,
+    MethodNotAllowed,
+    NotFound,
+    UnsupportedMediaType,
+)
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.verbs.requestoptions import ListOptions
 
 OPEN = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
 STATUS_AND_SCALE = {
@@ -156,7 +163,7 @@ async def test_every_served_version_shows_the_same_objects(api: Api) -> None:
 
 
 async def test_a_write_in_another_version_is_stored_in_the_storage_version(api: Api) -> None:
-    from federation.registry.options import WriteOptions
+    from federation.apiserver.verbs.requestoptions import WriteOptions
 
     definition = a_definition(schema=OPEN)
     definition["spec"]["versions"].append({**definition["spec"]["versions"][0], "name": "v2", "storage": False})

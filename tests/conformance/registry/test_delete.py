@@ -3,11 +3,11 @@
 import pytest
 from tests.conformance.registry.conftest import Api, a_config_map, a_deployment, a_pod, a_service
 
-from federation.base.errors import Conflict, Forbidden, Invalid, NotFound
-from federation.registry.options import DeleteOptions, ListOptions
+from federation.apimachinery.errors import Conflict, Forbidden, Invalid, NotFound
+from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions
 
 
-async def test_an_object_goes_at_once_and_a_status_says_so(api: Api) -> None:
+async def test_an_object_is_removed_at_once_and_a_status_is_returned(api: Api) -> None:
     made = await api.create("deployments", a_deployment())
     answer, gone = await api.delete("deployments", "web")
     assert gone

@@ -1,4 +1,4 @@
-"""What the background loops do: owner references, namespaces, expiry of events."""
+"""The background controllers: garbage collection, namespaces, expiry of Events."""
 
 import asyncio
 from datetime import timedelta
@@ -6,8 +6,7 @@ from datetime import timedelta
 import pytest
 from tests.conformance.registry.conftest import Api, a_config_map, a_definition, a_widget
 
-from federation.api.names import SYSTEM_NAMESPACE
-from federation.registry.registry import Registry
+from federation.apiserver.registry.registry import Registry
 
 Object = dict
 
@@ -84,7 +83,7 @@ async def test_one_living_owner_is_enough_and_the_dead_reference_goes(running: A
     await running.eventually(has_one_owner)
 
 
-async def test_an_owner_of_an_unknown_kind_is_not_judged(running: Api) -> None:
+async def test_an_owner_of_an_unknown_kind_deletes_nothing(running: Api) -> None:
     await running.create(
         "configmaps",
         owned_by({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w", "uid": "u"}}),
@@ -157,14 +156,14 @@ async def test_foreground_deletion_is_not_blocked_by_a_circle(running: Api) -> N
     await running.eventually(gone(running, "child"))
 
 
-async def test_a_circle_does_not_block_a_collector_that_hears_late_of_the_deletion(api: Api) -> None:
+async def test_a_cycle_is_broken_when_the_index_lags_behind_the_deletion(api: Api) -> None:
     owner = await api.create("configmaps", a_config_map("owner"))
     child = await api.create("configmaps", owned_by(owner, block=True))
     circle = owned_by(child, block=True)["metadata"]["ownerReferences"]
     await api.patch("configmaps", "owner", {"metadata": {"ownerReferences": circle}})
     collector = api.registry._collector
     for entry in (await api.registry.store.list("/")).entries:
-        collector._index.note(entry.key, entry.value)
+        collector._index.record(entry.key, entry.value)
     await api.delete("configmaps", "owner", propagation_policy="Foreground")
     key = next(e.key for e in (await api.registry.store.list("/")).entries if e.key.endswith("/child"))
     await collector.process(key)
@@ -182,7 +181,7 @@ async def test_orphans_live_on_without_the_reference(running: Api) -> None:
     assert not child["metadata"].get("ownerReferences")
 
 
-async def test_what_happened_while_nobody_ran_is_made_up_for(api: Api) -> None:
+async def test_deletions_while_the_collector_was_stopped_are_processed(api: Api) -> None:
     owner = await api.create("configmaps", a_config_map("owner"))
     await api.create("configmaps", owned_by(owner))
     await api.delete("configmaps", "owner")
@@ -193,9 +192,7 @@ async def test_what_happened_while_nobody_ran_is_made_up_for(api: Api) -> None:
 
 
 async def test_the_system_namespaces_exist_from_the_start(api: Api) -> None:
-    assert {"default", "kube-system", "kube-public", "kube-node-lease", SYSTEM_NAMESPACE} <= set(
-        await api.names("namespaces")
-    )
+    assert {"default", "kube-system", "kube-public", "kube-node-lease"} <= set(await api.names("namespaces"))
 
 
 async def test_starting_again_creates_nothing(api: Api) -> None:
@@ -237,7 +234,7 @@ async def test_a_deleted_namespace_takes_its_content_with_it(running: Api) -> No
     assert await running.names("serviceaccounts", "team") == []
 
 
-async def test_a_namespace_waits_for_finalizers_and_says_so(running: Api) -> None:
+async def test_a_namespace_reports_the_finalizers_that_it_waits_for(running: Api) -> None:
     await running.create("namespaces", {"metadata": {"name": "team"}})
     await running.create("configmaps", a_config_map("held", finalizers=["example.com/hold"]), "team")
     await running.delete("namespaces", "team")

@@ -3,7 +3,7 @@
 import pytest
 from tests.conformance.registry.conftest import APPLY, JSON, MERGE, STRATEGIC, Api, a_config_map, a_deployment
 
-from federation.base.errors import ApiError, BadRequest, Conflict, Invalid, NotFound, UnsupportedMediaType
+from federation.apimachinery.errors import ApiError, BadRequest, Conflict, Invalid, NotFound, UnsupportedMediaType
 
 
 async def test_a_merge_patch_changes_what_it_names(api: Api) -> None:

@@ -1,11 +1,11 @@
-"""Services: what is allocated, kept, refused and given back."""
+"""Services: allocation, preservation and release of addresses and node ports, and refused ones."""
 
 from ipaddress import ip_address, ip_network
 
 import pytest
 from tests.conformance.registry.conftest import Api, a_service
 
-from federation.base.errors import Invalid
+from federation.apimachinery.errors import Invalid
 
 
 async def test_a_service_gets_an_address_of_the_network(api: Api) -> None:
@@ -89,7 +89,7 @@ async def test_a_node_port_out_of_range_is_refused(api: Api) -> None:
         await api.create("services", a_service(type="NodePort", ports=[{"port": 80, "nodePort": 80}]))
 
 
-async def test_turning_back_to_cluster_ip_gives_up_the_node_ports(api: Api) -> None:
+async def test_changing_back_to_cluster_ip_releases_the_node_ports(api: Api) -> None:
     made = await api.create("services", a_service(type="NodePort"))
     made["spec"]["type"] = "ClusterIP"
     back = await api.update("services", made)
@@ -103,13 +103,13 @@ async def test_an_update_without_address_keeps_it(api: Api) -> None:
     assert changed["spec"]["clusterIP"] == made["spec"]["clusterIP"]
 
 
-async def test_a_failed_create_holds_no_address(api: Api) -> None:
+async def test_a_failed_create_releases_its_address(api: Api) -> None:
     await api.create("services", a_service("a"))
     with pytest.raises(Exception, match="already exists"):
         await api.create("services", a_service("a", clusterIP="10.96.0.1"))
     assert await api.create("services", a_service("b", clusterIP="10.96.0.1"))
 
 
-async def test_a_dry_run_holds_no_address(api: Api) -> None:
+async def test_a_dry_run_allocates_no_address(api: Api) -> None:
     await api.create("services", a_service("a", clusterIP="10.96.0.1"), dry_run=True)
     assert await api.create("services", a_service("b", clusterIP="10.96.0.1"))

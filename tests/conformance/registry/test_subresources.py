@@ -3,7 +3,7 @@
 import pytest
 from tests.conformance.registry.conftest import JSON, Api, a_config_map, a_deployment, a_pod
 
-from federation.base.errors import BadRequest, Conflict, Invalid, MethodNotAllowed, NotFound, TooManyRequests
+from federation.apimachinery.errors import BadRequest, Conflict, Invalid, MethodNotAllowed, NotFound, TooManyRequests
 
 
 async def test_a_scale_shows_replicas_and_selector(api: Api) -> None:
@@ -118,7 +118,7 @@ async def test_eviction_deletes_a_pod(api: Api) -> None:
         ({"preconditions": {"uid": "another"}}, Conflict),
     ],
 )
-async def test_an_eviction_with_bad_options_evicts_nobody(api: Api, options: object, error: type[Exception]) -> None:
+async def test_an_eviction_with_bad_options_deletes_nothing(api: Api, options: object, error: type[Exception]) -> None:
     await api.create("pods", a_pod())
     with pytest.raises(error):
         await api.create("pods", {"kind": "Eviction", "deleteOptions": options}, name="p", subresource="eviction")
@@ -158,7 +158,7 @@ async def test_a_disruption_budget_stops_an_eviction(api: Api) -> None:
     assert (await api.get("poddisruptionbudgets", "b"))["status"]["disruptionsAllowed"] == 0
 
 
-async def test_a_budget_that_nobody_has_counted_yet_stops_an_eviction_for_now(api: Api) -> None:
+async def test_a_budget_without_a_current_status_delays_an_eviction(api: Api) -> None:
     await a_running_pod(api)
     await a_budget(api)
     with pytest.raises(TooManyRequests) as caught:

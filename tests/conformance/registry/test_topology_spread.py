@@ -1,16 +1,17 @@
-"""Topology constraints of policies as the API takes and refuses them: paths, and what to do about it."""
+"""Validation of policies' topology constraints by the API: field paths and remedies."""
 
 from typing import Any
 
 import pytest
 
 from federation.api.crds import crd_manifests
-from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES, Resource
-from federation.base.clock import SystemClock
-from federation.base.errors import Invalid
+from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.errors import Invalid
+from federation.apimachinery.resources import Resource
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.memory import MemoryStore
 from federation.client.local import LocalClient
-from federation.registry.registry import Registry
-from federation.store.memory import MemoryStore
 
 GOOD = {"topologyKey": "topology.kubernetes.io/zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
 IN_SPEC = "spec.topologySpread"
@@ -54,9 +55,7 @@ async def test_constraints_keep_their_order(resource: Resource) -> None:
         ({"topologyKey": "x"}, "", "names a topologyKey twice; keep one constraint per topologyKey"),
     ],
 )
-async def test_what_makes_no_sense_is_refused_with_the_remedy(
-    constraint: dict[str, Any], path: str, remedy: str
-) -> None:
+async def test_nonsense_is_refused_with_the_remedy(constraint: dict[str, Any], path: str, remedy: str) -> None:
     with pytest.raises(Invalid) as refused:
         await create(PROPAGATION_POLICIES, GOOD | constraint, GOOD | {"topologyKey": "x"})
     assert f"{IN_SPEC}{path}: " in str(refused.value)

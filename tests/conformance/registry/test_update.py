@@ -1,4 +1,4 @@
-"""PUT: optimistic concurrency, what may change, generation, status, finalizers."""
+"""PUT: optimistic concurrency, immutable fields, generation, status, finalizers."""
 
 import asyncio
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.conformance.registry.conftest import Api, a_config_map, a_deployment, a_pod, a_service, copied
 
-from federation.base.errors import BadRequest, Conflict, Invalid, NotFound
-from federation.registry.options import WriteOptions
+from federation.apimachinery.errors import BadRequest, Conflict, Invalid, NotFound
+from federation.apiserver.verbs.requestoptions import WriteOptions
 
 MODIFIED = (
     'Operation cannot be fulfilled on deployments.apps "web": the object has been modified; please apply your changes'

@@ -1,18 +1,18 @@
-"""WATCH: order, starts, selectors, bookmarks, ends."""
+"""WATCH: order, start revisions, selectors, bookmarks, timeouts."""
 
 import asyncio
 
 import pytest
 from tests.conformance.registry.conftest import Api, a_config_map
 
-from federation.base.errors import BadRequest, Expired
+from federation.apimachinery.errors import Expired, Invalid
 
 
 async def now(api: Api) -> str:
     return str(await api.registry.store.revision())
 
 
-async def test_every_change_is_told_in_order(api: Api) -> None:
+async def test_every_change_is_delivered_in_order(api: Api) -> None:
     async with api.watching("configmaps", resource_version=await now(api)) as watching:
         made = await api.create("configmaps", a_config_map())
         changed = await api.patch("configmaps", "cm", {"data": {"a": "b"}})
@@ -32,7 +32,7 @@ async def test_a_deletion_carries_its_own_revision(api: Api) -> None:
         assert last["metadata"]["resourceVersion"] == await now(api)
 
 
-async def test_without_a_revision_what_exists_comes_first(api: Api) -> None:
+async def test_without_a_revision_existing_objects_come_first(api: Api) -> None:
     await api.create("configmaps", a_config_map("a"))
     for start in ("", "0"):
         async with api.watching("configmaps", resource_version=start) as watching:
@@ -50,7 +50,7 @@ async def test_a_revision_resumes_after_it(api: Api) -> None:
         assert await watching.said(1) == [("ADDED", "b")]
 
 
-async def test_other_namespaces_and_kinds_are_not_told(api: Api) -> None:
+async def test_changes_of_other_namespaces_and_kinds_are_not_delivered(api: Api) -> None:
     async with api.watching("configmaps", "default", resource_version=await now(api)) as watching:
         await api.create("configmaps", a_config_map(), "kube-system")
         await api.create("secrets", {"metadata": {"name": "s"}})
@@ -58,7 +58,7 @@ async def test_other_namespaces_and_kinds_are_not_told(api: Api) -> None:
         assert await watching.said(1) == [("ADDED", "mine")]
 
 
-async def test_all_namespaces_are_told_together(api: Api) -> None:
+async def test_all_namespaces_are_watched_together(api: Api) -> None:
     async with api.watching("configmaps", "", resource_version=await now(api)) as watching:
         await api.create("configmaps", a_config_map("a"), "kube-system")
         await api.create("configmaps", a_config_map("b"))
@@ -79,7 +79,7 @@ async def test_an_object_enters_and_leaves_a_selection(api: Api) -> None:
         assert last["metadata"]["resourceVersion"] == left["metadata"]["resourceVersion"]
 
 
-async def test_a_deletion_outside_the_selection_is_not_told(api: Api) -> None:
+async def test_a_deletion_outside_the_selection_is_not_delivered(api: Api) -> None:
     await api.create("configmaps", a_config_map("out"))
     await api.create("configmaps", a_config_map("in", {"x": "1"}))
     async with api.watching("configmaps", resource_version=await now(api), label_selector="x=1") as watching:
@@ -128,12 +128,12 @@ async def test_initial_events_end_with_a_bookmark(api: Api) -> None:
 
 async def test_initial_events_need_their_match(api: Api) -> None:
     async with api.watching("configmaps", send_initial_events=True) as watching:
-        with pytest.raises(BadRequest, match="sendInitialEvents requires setting resourceVersionMatch"):
+        with pytest.raises(Invalid, match="sendInitialEvents requires setting resourceVersionMatch"):
             await watching.next()
 
 
 @pytest.mark.real_time
-async def test_an_idle_watch_is_told_how_far_it_has_come(api: Api) -> None:
+async def test_an_idle_watch_gets_bookmarks(api: Api) -> None:
     start = await now(api)
     async with api.watching("configmaps", resource_version=start, allow_watch_bookmarks=True) as watching:
         said = asyncio.ensure_future(watching.next())
@@ -161,5 +161,5 @@ async def test_a_watch_ends_at_its_timeout(api: Api) -> None:
 
 async def test_a_match_without_initial_events_is_refused(api: Api) -> None:
     async with api.watching("configmaps", resource_version="1", resource_version_match="NotOlderThan") as watching:
-        with pytest.raises(BadRequest, match="forbidden for watch unless sendInitialEvents is provided"):
+        with pytest.raises(Invalid, match="forbidden for watch unless sendInitialEvents is provided"):
             await watching.next()

@@ -8,7 +8,7 @@ import pytest_asyncio
 from tests.support.postgres import PostgresServer
 from tests.support.stores import StoreBackend
 
-from federation.store.interface import Store
+from federation.apiserver.store.interface import Store
 
 POSTGRES = pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.xdist_group("postgres")])
 

@@ -1,4 +1,4 @@
-"""Forgetting history, in every store: current values stay, events keep what they replaced, rows really go."""
+"""Compaction in every store: current values stay, events keep their previous values, rows are deleted."""
 
 import asyncio
 
@@ -6,9 +6,9 @@ import pytest
 from tests.conformance.store.test_watches import write_some
 from tests.support.stores import StoreBackend, a_body, recording
 
-from federation.base.errors import RevisionCompacted
-from federation.store.interface import Store
-from federation.store.sql import SQLStore
+from federation.apimachinery.errors import RevisionCompacted
+from federation.apiserver.store.interface import Store
+from federation.apiserver.store.sql import SQLStore
 
 
 async def rows_of(store: SQLStore) -> set[int]:

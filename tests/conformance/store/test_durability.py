@@ -1,4 +1,4 @@
-"""What survives: an orderly restart, kill -9 in the middle of writes, a helper or connection that dies."""
+"""Durability over an orderly restart, kill -9 during writes, and the loss of a helper or connection."""
 
 import asyncio
 import os
@@ -13,9 +13,9 @@ from tests.conformance.store.test_watches import write_some
 from tests.support.postgres import PostgresServer
 from tests.support.stores import StoreBackend, a_body, a_value, recording
 
-from federation.base.errors import ConfigurationError, StoreUnavailable
-from federation.store.interface import Entry, EventType
-from federation.store.sql import SQLStore
+from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
+from federation.apiserver.store.interface import Entry, EventType
+from federation.apiserver.store.sql import SQLStore
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -50,7 +50,7 @@ async def _kill_while_writing(url: str, lines: int) -> list[tuple[str, int]]:
         process.kill()
         acknowledged += (await process.stdout.read()).splitlines(keepends=True)
         assert await process.wait() == -signal.SIGKILL
-    # A last line may be cut off: then nobody was told.
+    # The last line may be incomplete: such a write was not acknowledged.
     return [(k.decode(), int(r)) for k, r in (line.split() for line in acknowledged if line.endswith(b"\n"))]
 
 
@@ -87,7 +87,7 @@ async def test_the_syncing_helper_is_replaced_when_it_dies(tmp_path: Path) -> No
             child.wait()
     outcomes = [await _outcome(store, f"/{number}") for number in range(2, 6)]
     assert isinstance(outcomes[-1], Entry), "writes go on"
-    # A write that was refused because the helper died may have happened; nothing is lost or told twice either way.
+    # A write that failed because the helper died may have happened; in both cases nothing is lost or duplicated.
     async with recording(store, since=0) as watch:
         events = await watch.wait_for(outcomes[-1].revision)
         assert [event.revision for event in events] == list(range(1, len(events) + 1))
@@ -138,5 +138,7 @@ async def test_the_files_are_private(tmp_path: Path) -> None:
     store = await backend.open()
     await store.create("/secret", a_body())
     modes = {entry.name: entry.stat().st_mode & 0o777 for entry in os.scandir(tmp_path)}
-    assert modes == dict.fromkeys(("state.db", "state.db-wal", "state.db-shm", "state.db.lock"), 0o600)
+    assert modes == dict.fromkeys(
+        ("state.db", "state.db-wal", "state.db-shm", "state.db.lock", "state.db.reserve"), 0o600
+    )
     await backend.close()

@@ -1,12 +1,12 @@
-"""Lists, the same in every store: order, prefixes, pages, and one snapshot for all pages of a list."""
+"""Lists in every store: order, prefixes, pages, and one snapshot for all pages of a list."""
 
 import asyncio
 
 import pytest
 from tests.support.stores import StoreBackend, a_body
 
-from federation.base.errors import RevisionCompacted
-from federation.store.interface import Page, Store
+from federation.apimachinery.errors import RevisionCompacted
+from federation.apiserver.store.interface import Page, Store
 
 
 def keys(page: Page) -> list[str]:

@@ -9,12 +9,14 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, inspect, text
 from tests.support.stores import StoreBackend, a_body
 
-from federation.base.errors import ConfigurationError
-from federation.store.database import Database, open_database
-from federation.store.migrate import downgrade, migrate, migrations_folder
-from federation.store.options import StoreOptions
-from federation.store.schema import MIGRATION_HEAD, SCHEMA_COMPAT, SCHEMA_VERSION, metadata
-from federation.store.sql import SQLStore
+from federation.apimachinery.errors import ConfigurationError
+from federation.apiserver.store.database import Database
+from federation.apiserver.store.databases import open_database
+from federation.apiserver.store.migrate import downgrade, migrate, migrations_folder
+from federation.apiserver.store.options import StoreOptions
+from federation.apiserver.store.schema import MIGRATION_HEAD, SCHEMA_COMPAT, SCHEMA_VERSION, metadata
+from federation.apiserver.store.sql import SQLStore
+from federation.journal import sqljournal  # noqa: F401  # adds its table to `metadata`
 
 FOLDER = Path(__file__).resolve().parents[3] / "migrations"
 
@@ -102,13 +104,13 @@ async def set_versions(url: str, version: int, compat: int) -> None:
     await database.close()
 
 
-def test_migrations_form_one_line_that_ends_at_the_known_head() -> None:
+def test_migrations_form_one_line_up_to_the_declared_head() -> None:
     script = ScriptDirectory(str(FOLDER))
     assert script.get_heads() == [MIGRATION_HEAD]
     assert len(list(script.walk_revisions())) == len(list((FOLDER / "versions").glob("*.py")))
 
 
-def test_every_migration_says_whether_the_previous_version_may_run_meanwhile() -> None:
+def test_every_migration_states_whether_the_previous_version_may_run() -> None:
     for path in (FOLDER / "versions").glob("*.py"):
         assert "Safe while the previous version runs?" in path.read_text(), path.name
 

@@ -3,8 +3,8 @@
 import pytest
 from tests.support.postgres import PostgresServer
 
-from federation.base.errors import ConfigurationError, StoreUnavailable
-from federation.store.sql import SQLStore
+from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
+from federation.apiserver.store.sql import SQLStore
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
 
@@ -24,7 +24,7 @@ async def test_a_database_that_does_not_exist_is_named(postgres: PostgresServer)
     assert message.endswith("create it, or correct the store url")
 
 
-async def test_a_user_without_rights_is_told_what_is_needed(postgres: PostgresServer) -> None:
+async def test_an_error_names_the_missing_database_permission(postgres: PostgresServer) -> None:
     postgres.execute("CREATE ROLE weak LOGIN PASSWORD 'secret-word'")
     url = postgres.create_database().replace("postgres@", "weak:secret-word@")
     message = await refused(url)

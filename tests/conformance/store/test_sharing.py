@@ -1,4 +1,4 @@
-"""Several processes on one PostgreSQL database: one order for all, reads that are never stale, preconditions that hold."""
+"""Several processes on one PostgreSQL database: one order of changes, linearizable reads, correct preconditions."""
 
 import asyncio
 from urllib.parse import urlsplit
@@ -7,8 +7,8 @@ import pytest
 from tests.support.postgres import PostgresServer
 from tests.support.stores import StoreBackend, a_body, eventually, recording
 
-from federation.base.errors import KeyExists, RevisionConflict, StoreError, StoreUnavailable
-from federation.store.interface import Entry
+from federation.apimachinery.errors import KeyExists, RevisionConflict, StoreError, StoreUnavailable
+from federation.apiserver.store.interface import Entry
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
 
@@ -18,7 +18,7 @@ def shared(postgres: PostgresServer) -> StoreBackend:
     return StoreBackend("postgres", postgres.create_database())
 
 
-async def test_a_read_sees_what_another_process_has_committed_before(shared: StoreBackend) -> None:
+async def test_a_read_sees_earlier_commits_of_another_process(shared: StoreBackend) -> None:
     # No tail that would tell in time: only the read itself can find out.
     one, other = await shared.open(tail_interval_s=60), await shared.open(tail_interval_s=60)
     for number in range(1, 20):
@@ -63,7 +63,7 @@ async def test_one_of_two_racing_writers_wins(shared: StoreBackend) -> None:
     await shared.close()
 
 
-async def test_a_write_is_not_refused_because_this_process_has_not_heard_yet(shared: StoreBackend) -> None:
+async def test_a_write_does_not_conflict_because_the_cache_lags(shared: StoreBackend) -> None:
     one, other = await shared.open(tail_interval_s=60), await shared.open(tail_interval_s=60)
     entry = await one.create("/a", a_body())
     newer = await other.update("/a", a_body(), entry.revision)
@@ -74,7 +74,7 @@ async def test_a_write_is_not_refused_because_this_process_has_not_heard_yet(sha
     await shared.close()
 
 
-async def test_a_watcher_hears_of_another_process_at_once(shared: StoreBackend) -> None:
+async def test_a_watcher_receives_another_process_s_commit_at_once(shared: StoreBackend) -> None:
     one, other = await shared.open(), await shared.open(tail_interval_s=60)
     await one.create("/warm", a_body())
     async with recording(other) as watch, asyncio.timeout(5):
@@ -85,7 +85,7 @@ async def test_a_watcher_hears_of_another_process_at_once(shared: StoreBackend) 
     await shared.close()
 
 
-async def test_a_watcher_hears_of_it_also_without_notifications(shared: StoreBackend, postgres: PostgresServer) -> None:
+async def test_a_watcher_receives_it_without_notifications_too(shared: StoreBackend, postgres: PostgresServer) -> None:
     store = await shared.open(tail_interval_s=0.05)
     await store.create("/1", a_body())
     async with recording(store) as watch:
@@ -105,7 +105,7 @@ async def test_a_process_that_fell_behind_compaction_loads_again(shared: StoreBa
     async with recording(sleeper) as watch:
         await watch.wait_for(1)
         # While the other does not follow (its lock is taken), history passes it by.
-        async with sleeper._follower._lock:
+        async with sleeper._tail._lock:
             for number in range(20):
                 await one.create(f"/{number}", a_body())
             await one.compact(15)
@@ -124,18 +124,18 @@ async def test_a_process_that_fell_behind_compaction_loads_again(shared: StoreBa
 
 async def test_a_write_of_a_process_that_fell_behind_is_refused_until_it_has_loaded_again(shared: StoreBackend) -> None:
     one, sleeper = await shared.open(), await shared.open(tail_interval_s=60)
-    async with sleeper._follower._lock:
+    async with sleeper._tail._lock:
         for number in range(20):
             await one.create(f"/{number}", a_body())
         await one.compact(15)
         with pytest.raises(StoreUnavailable, match="fell behind and loads it again"):
             await sleeper.create("/new", a_body())
-        await eventually(lambda: sleeper._view.cache.revision == 20)
+        await eventually(lambda: sleeper._watch_cache.cache.revision == 20)
         assert (await sleeper.create("/new", a_body())).revision == 21
     await shared.close()
 
 
-async def test_compaction_by_one_process_holds_for_all(shared: StoreBackend) -> None:
+async def test_compaction_by_one_process_applies_to_all(shared: StoreBackend) -> None:
     one, other = await shared.open(), await shared.open()
     for number in range(10):
         await one.create(f"/{number}", a_body())

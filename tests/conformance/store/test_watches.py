@@ -1,4 +1,4 @@
-"""Watches, the same in every store: every change once, in order, from any kept revision, with what it replaced."""
+"""Watches in every store: every change once, in order, from any kept revision, with its previous value."""
 
 import asyncio
 import random
@@ -6,8 +6,8 @@ import random
 import pytest
 from tests.support.stores import StoreBackend, a_body, a_value, recording
 
-from federation.base.errors import RevisionCompacted, StoreError
-from federation.store.interface import Event, EventType, Nudge, Store
+from federation.apimachinery.errors import RevisionCompacted, StoreError
+from federation.apiserver.store.interface import Event, EventType, Store, WakeSignal
 
 
 async def write_some(store: Store, count: int, seed: int = 1) -> list[Event]:
@@ -34,7 +34,7 @@ async def write_some(store: Store, count: int, seed: int = 1) -> list[Event]:
     return events
 
 
-async def test_a_watch_tells_created_updated_and_deleted_with_what_was_before(store: Store) -> None:
+async def test_a_watch_yields_each_change_with_the_previous_value(store: Store) -> None:
     async with recording(store) as watch:
         first = await store.create("/a", a_body("1"))
         second = await store.update("/a", a_body("2"), first.revision)
@@ -94,7 +94,7 @@ async def test_an_idle_watch_gets_empty_batches_as_progress(store: Store) -> Non
         assert await watch.wait_for(2) == []
 
 
-async def test_a_batch_says_how_far_the_watch_has_got(store: Store) -> None:
+async def test_a_batch_carries_the_watch_s_revision(store: Store) -> None:
     watch = store.watch("/a/", 0)
     await store.create("/a/1", a_body())
     await store.create("/b/1", a_body())
@@ -133,7 +133,7 @@ async def test_a_watch_from_the_future_is_refused(store: Store) -> None:
         assert isinstance(await watch.wait_for_error(), RevisionCompacted)
 
 
-async def test_a_watch_that_falls_behind_compaction_is_told(durable: StoreBackend) -> None:
+async def test_a_watch_behind_the_compacted_revision_fails(durable: StoreBackend) -> None:
     store = await durable.open(recent_events_max=0, replay_events_max=5)
     await write_some(store, 30)
     watch = store.watch("", 0)
@@ -152,23 +152,23 @@ async def test_closing_the_store_ends_its_watches(backend: StoreBackend) -> None
         assert isinstance(await watch.wait_for_error(), StoreError)
 
 
-async def test_a_cancelled_watch_leaves_nothing_behind(store: Store) -> None:
-    hub = store._view.hub
+async def test_a_cancelled_watch_is_unsubscribed(store: Store) -> None:
+    broadcaster = store._watch_cache.broadcaster
     for _ in range(20):
         async with recording(store, "/a/") as watch:
             entry = await store.create(f"/a/{await store.revision()}", a_body())
             await watch.wait_for(entry.revision)
-    assert not hub._folders
+    assert not broadcaster._directories
 
 
 async def test_a_nudge_makes_a_quiet_watch_yield_an_empty_batch(store: Store) -> None:
     entry = await store.create("/a", a_body("1"))
-    nudge = Nudge()
-    watch = store.watch("/", 0, nudge)
+    wake_signal = WakeSignal()
+    watch = store.watch("/", 0, wake_signal)
     assert [event.key for event in await anext(watch)] == ["/a"]
     quiet = asyncio.ensure_future(anext(watch))
     await asyncio.sleep(0)
-    nudge()
+    wake_signal()
     batch = await quiet
     assert (list(batch), batch.revision) == ([], entry.revision)
     await watch.aclose()  # type: ignore[attr-defined]  # every store's watch is an async generator

@@ -1,13 +1,13 @@
-"""What a write does, the same in every store: revisions, preconditions, values with their own revision inside."""
+"""Writes in every store: revisions, preconditions, values that contain their own revision."""
 
 import asyncio
 
 import pytest
 from tests.support.stores import StoreBackend, a_body, a_value
 
-from federation.base.errors import KeyExists, KeyNotFound, RevisionConflict, StoreError, StoreUnavailable
-from federation.store.interface import Body, Entry, Store
-from federation.store.writes import VALUE_BYTES_MAX
+from federation.apimachinery.errors import KeyExists, KeyNotFound, RevisionConflict, StoreError, StoreUnavailable
+from federation.apiserver.store.interface import Body, Entry, Store
+from federation.apiserver.store.writes import VALUE_BYTES_MAX
 
 
 async def test_a_new_store_is_at_revision_zero(store: Store) -> None:
@@ -147,7 +147,7 @@ async def test_a_closed_store_refuses_everything(backend: StoreBackend) -> None:
             await call
 
 
-async def test_close_finishes_what_was_accepted(durable: StoreBackend) -> None:
+async def test_close_commits_accepted_writes(durable: StoreBackend) -> None:
     store = await durable.open()
     writes = [asyncio.create_task(store.create(f"/{n}", a_body())) for n in range(300)]
     await asyncio.sleep(0)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.support.vectors import case_id, load
 
-from federation.planning.automigration.pods import count_pods, has_scheduling_changed
+from federation.planning.automigration.podanalysis import count_pods, has_scheduling_changed
 from federation.planning.automigration.replicasets import template_hash
 from federation.planning.placement.replicas import Demand, Preference, plan_replicas
 

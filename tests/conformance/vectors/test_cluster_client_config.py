@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.support.vectors import case_id, load
 
-from federation.base.errors import ConfigurationError
-from federation.client.connection import connection_from_secret
+from federation.apimachinery.errors import ConfigurationError
+from federation.client.clustersecret import connection_from_secret
 
 
 @pytest.mark.parametrize("case", load("cluster_client_config"), ids=case_id)

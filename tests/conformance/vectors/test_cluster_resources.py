@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from tests.support.vectors import case_id, load
 
-from federation.api.quantity import parse
-from federation.api.selectors import compile_label_map
-from federation.planning import clusterresources
-from federation.runtime.slim import slim_node, slim_pod
+from federation.apimachinery.quantity import parse
+from federation.apimachinery.selectors import compile_label_map
+from federation.planning.clusters import clusterresources
+from federation.runtime.transforms import slim_node, slim_pod
 
 
 def _numbers(amounts: Any) -> Any:

@@ -8,8 +8,8 @@ from tests.support.vectors import case_id, load
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.api.resources import Resource
-from federation.planning import federation
+from federation.apimachinery.resources import Resource
+from federation.planning.federatedobject import builder
 
 
 def _type(source: dict[str, Any], controllers: list[list[str]]) -> FederatedType:
@@ -26,7 +26,7 @@ def test_a_source_becomes_the_federated_object_of_the_vectors(case: dict[str, An
     source = given["source"]
     type_ = _type(source, given["ftcControllers"])
 
-    federated = federation.build(source, type_)
+    federated = builder.build(source, type_)
 
     annotations = dict(federated["metadata"]["annotations"])
     assert orjson.loads(annotations.pop(names.PENDING_CONTROLLERS)) == expected["pendingControllers"]

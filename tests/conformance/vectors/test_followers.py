@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.support.vectors import case_id, load
 
-from federation.planning.followers.leading import is_dry_run
+from federation.planning.followers.leaderplan import is_dry_run
 from federation.planning.followers.references import pod_references
 
 

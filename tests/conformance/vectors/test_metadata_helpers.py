@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.support.vectors import load
 
-from federation.planning import federation
+from federation.planning.federatedobject import federatedtemplate
 
 CASES = [case for case in load("metadata_helpers") if case["input"]["op"] == "objectMetaEquivalent"]
 
@@ -16,5 +16,5 @@ def _object(metadata: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_objects_that_differ_only_in_identity_make_the_same_template(case: dict[str, Any]) -> None:
-    left, right = (federation.divide(_object(case["input"][side])).template for side in ("a", "b"))
+    left, right = (federatedtemplate.divide(_object(case["input"][side])).template for side in ("a", "b"))
     assert (left == right) is case["expected"]["result"]

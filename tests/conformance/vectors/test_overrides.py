@@ -7,11 +7,13 @@ import pytest
 from tests.support.vectors import case_id, load
 
 from federation.api import names
+from federation.planning.federatedobject.placements import overrides_of
 from federation.planning.overrides import policies
 from federation.planning.overrides.containers import compute_command_patches, compute_env_patches
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.image import compute_image_patches
 from federation.planning.overrides.metadata import compute_metadata_patches
+from federation.planning.overrides.patches import patches_by_cluster
 from federation.planning.overrides.targets import compile_target
 
 
@@ -96,9 +98,19 @@ def test_helpers(case: dict[str, Any]) -> None:
             else:
                 assert _look_up(given) == expected["policyKeys"]
         case "mergeOverrides":
-            assert policies.merge_overrides(given["dst"], given["src"]) == (expected["result"] or {})
+            overrides = [
+                {
+                    "controller": name,
+                    "clusters": [
+                        {"cluster": cluster, "patches": given[name][cluster]} for cluster in given[name] or ()
+                    ],
+                }
+                for name in ("src", "dst")
+            ]
+            assert patches_by_cluster(overrides, [["dst"], ["src"]]) == (expected["result"] or {})
         case "listToMap":
-            assert policies.from_list(given["list"]) == expected["result"]
+            overrides = [{"controller": "c", "clusters": given["list"]}]
+            assert overrides_of({"spec": {"overrides": overrides}}, "c") == expected["result"]
         case other:
             raise AssertionError(other)
 

@@ -6,17 +6,17 @@ import orjson
 import pytest
 from tests.support.vectors import case_id, load
 
-from federation.planning import pipeline
+from federation.planning.federatedobject import pendingcontrollers
 
 
 @pytest.mark.parametrize("case", load("pending_controllers"), ids=case_id)
 def test_the_pipeline_advances_as_in_the_vectors(case: dict[str, Any]) -> None:
     given = case["input"]
-    stages = pipeline.parse(orjson.dumps(given["pending"]).decode())
+    stages = pendingcontrollers.parse(orjson.dumps(given["pending"]).decode())
     if given["op"] == "dependenciesFulfilled":
-        assert pipeline.may_act(stages, given["controller"]) is case["expected"]["fulfilled"]
+        assert pendingcontrollers.may_act(stages, given["controller"]) is case["expected"]["fulfilled"]
         return
-    after = pipeline.after_acting(
+    after = pendingcontrollers.advance(
         stages, given["controller"], is_changed=given["setDownstream"], pipeline=given["ftcControllers"]
     )
     assert [list(stage) for stage in after] == case["expected"]["pending"]

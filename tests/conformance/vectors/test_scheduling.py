@@ -8,10 +8,10 @@ from tests.support.vectors import case_id, load
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, PathDefinition
-from federation.api.paths import split
-from federation.api.resources import DEPLOYMENTS, STATEFUL_SETS
 from federation.api.selectors import compile_cluster_terms
-from federation.base.errors import PluginError
+from federation.apimachinery.dotpaths import split
+from federation.apimachinery.errors import PluginError
+from federation.apimachinery.resources import DEPLOYMENTS, STATEFUL_SETS
 from federation.scheduling.clustertriggers import cluster_trigger_changed
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.profile import Profile, apply_profile, refs
@@ -19,12 +19,12 @@ from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.runner import Framework
 from federation.scheduling.framework.testing import NOW, a_cluster, a_unit
 from federation.scheduling.framework.types import SUCCESS, Division, SchedulingMode, SchedulingUnit, error
-from federation.scheduling.matching import labelled_policy
-from federation.scheduling.migration import MigrationError, applied_annotation, applied_form
-from federation.scheduling.policy import compile_policy, to_tolerations
+from federation.scheduling.policymatching import labelled_policy
+from federation.scheduling.policyspec import compile_policy, to_tolerations
 from federation.scheduling.snapshot import ClusterCache, Snapshot
-from federation.scheduling.triggers import ObjectTriggers, Triggers, TriggerSource, judge
+from federation.scheduling.triggers import ObjectTriggers, Triggers, TriggerSource, compare_triggers
 from federation.scheduling.unit import build_unit
+from federation.scheduling.usermigration import MigrationError, applied_annotation, applied_form
 
 EMPTY = Snapshot(0, ())
 
@@ -32,12 +32,12 @@ EMPTY = Snapshot(0, ())
 def unit_of(
     policy: dict[str, Any], annotations: dict[str, str] | None, replicas_path: str = "spec.replicas"
 ) -> SchedulingUnit:
-    fed_object = {
+    federated = {
         "metadata": {"name": "web-deployments", "namespace": "default", "annotations": annotations},
         "spec": {"template": {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {}}},
     }
     kind = FederatedType("deployments", DEPLOYMENTS, (), PathDefinition(replicas_spec=split(replicas_path)))
-    return build_unit(fed_object, kind, compile_policy(policy), EMPTY)
+    return build_unit(federated, kind, compile_policy(policy), EMPTY)
 
 
 def as_wire(unit: SchedulingUnit) -> dict[str, Any]:
@@ -174,7 +174,7 @@ def test_scheduling_triggers(case: dict[str, Any]) -> None:
     replicas = 2 if given["withReplicas"] else None
     old = triggers_of(given["oldStatus"], replicas)[0] if given["withOldTrigger"] else None
     new, policy = triggers_of(given["newStatus"], replicas)
-    verdict = judge(None if old is None else old.text, new, policy)
+    verdict = compare_triggers(None if old is None else old.text, new, policy)
     assert (verdict.is_due, verdict.deferred_reasons) == (expected["triggersChanged"], expected["deferredReasons"])
     assert json.loads(new.text)
     assert list(json.loads(new.text)) == sorted(json.loads(new.text))

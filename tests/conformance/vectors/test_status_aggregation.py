@@ -7,8 +7,8 @@ import pytest
 from tests.support.vectors import case_id, load
 
 from federation.planning.aggregation import job, pod
+from federation.planning.aggregation.aggregators import plan_feedback
 from federation.planning.aggregation.context import Context
-from federation.planning.aggregation.registry import plan_feedback
 
 CONTEXT = Context(now=datetime(2026, 1, 1, tzinfo=UTC))
 _TIMES = ("lastProbeTime", "lastTransitionTime")

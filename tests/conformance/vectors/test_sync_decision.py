@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.support.vectors import case_id, load
 
-from federation.dispatch.plan import ClusterFacts, ObjectFacts, Operation, decide
+from federation.dispatch.plan import ClusterState, ObservedObject, Operation, decide
 
 _OPERATIONS = {"create": Operation.CREATE, "update": Operation.UPDATE, "delete": Operation.DELETE}
 
@@ -13,14 +13,14 @@ _OPERATIONS = {"create": Operation.CREATE, "update": Operation.UPDATE, "delete":
 @pytest.mark.parametrize("case", load("sync_decision_derived"), ids=case_id)
 def test_decision(case: dict[str, Any]) -> None:
     given = case["input"]
-    cluster = ClusterFacts(
+    cluster = ClusterState(
         "member",
         ready=given["clusterReady"],
         terminating=given["clusterTerminating"],
         cascading_delete=given["cascadingDelete"],
         has_finalizer=given["clusterHasFinalizer"],
     )
-    observed = ObjectFacts(
+    observed = ObservedObject(
         exists=given["objectExists"],
         terminating=given["objectTerminating"],
         derived_service_mismatch=given["derivedServiceMismatch"],

@@ -6,7 +6,7 @@ import pytest
 from tests.support.vectors import case_id, load
 
 from federation.api import names
-from federation.planning import retention
+from federation.planning.rendering import retention
 
 
 def _without_empty(obj: Any) -> Any:

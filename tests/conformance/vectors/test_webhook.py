@@ -8,7 +8,7 @@ import pytest
 from tests.support.scheduling import make_unit
 from tests.support.vectors import case_id, load
 
-from federation.api import quantity
+from federation.apimachinery import quantity
 from federation.scheduling.framework.cyclestate import CycleState
 from federation.scheduling.framework.testing import NOW, a_cluster, a_unit
 from federation.scheduling.framework.types import (

@@ -1,7 +1,7 @@
-"""Requests of which nobody knows whether they are good: every kind, verb and body, on objects that may come and go.
+"""Random requests, valid or not: every kind, verb and body, on objects that may appear and disappear.
 
-They are about the namespace `scratch`, and about cluster-wide objects named `scratch-…`, so that what is accepted may
-write there; `may_write` tells whether a write is the request's own business.
+They address the namespace `scratch` and cluster-scoped objects named `scratch-…`, where accepted requests may write;
+`may_write` checks that a request writes nothing else.
 """
 
 import random
@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
 
-from federation.api.resources import Object
+from federation.apimachinery.resources import Object
 from tests.support.hostile.nonsense import TEXTS, WORDS, anything, broken, mutated, to_json
 from tests.support.hostile.requests import JSON, YAML, Victim
-from tests.support.hostile.world import ADMIN, KEPT, NOBODY, HostileRequest
+from tests.support.hostile.world import ADMIN, KEPT, UNPRIVILEGED, HostileRequest
 from tests.support.rest import APPLY, JSON_PATCH, MERGE, METADATA, STRATEGIC, TABLE
 
 SCRATCH = "scratch"
@@ -52,11 +52,11 @@ _TYPES = {
 
 
 class Chaos:
-    """A client that means no harm and no good."""
+    """A client that sends random requests."""
 
     def __init__(self, seed: int, victims: list[Victim]) -> None:
         self._rng = random.Random(seed)
-        # Definitions, admission and roles decide about all later requests: they are tried without being stored.
+        # Definitions, admission and roles affect all later requests, so they are only sent as dry runs.
         self._victims = victims
 
     def requests(self, number: int) -> Iterator[HostileRequest]:
@@ -83,10 +83,10 @@ class Chaos:
         if method == "PATCH" and rng.random() < 0.7:
             query["fieldManager"] = rng.choice(("one", "two"))
         if "/admissionregistration.k8s.io/" in collection:
-            query["dryRun"] = "All"  # what admits or refuses would decide about all later requests
+            query["dryRun"] = "All"  # a stored one would affect all later requests
         type_ = rng.choice(_TYPES[method])
         headers = (("content-type", type_), ("accept", rng.choice((JSON, JSON, TABLE, METADATA, YAML))))
-        peer = ADMIN if rng.random() < 0.95 else NOBODY
+        peer = ADMIN if rng.random() < 0.95 else UNPRIVILEGED
         about = f"chaos {method}"
         return HostileRequest(
             method, f"{target}?{urlencode(query)}", headers, self._body(victim, method, name, type_), peer, about
@@ -157,7 +157,7 @@ class Chaos:
 
 
 def may_write(request: HostileRequest, key: str) -> bool:
-    """Return whether an accepted request may write a key: below its collection, or what an eviction counts."""
+    """Return whether an accepted request may write a key: in its collection, or the budget of an eviction."""
     parts = request.target.partition("?")[0].split("/")
     version = 2 if parts[1] == "api" else 3
     resource = parts[version + 3] if f"/namespaces/{SCRATCH}/" in request.target else parts[version + 1]

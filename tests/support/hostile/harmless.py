@@ -4,15 +4,15 @@ import random
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from federation.api.resources import Object
+from federation.apimachinery.resources import Object
 from tests.support.hostile.nonsense import TEXTS, WORDS, anything, mutated, paths, to_json
 from tests.support.hostile.requests import JSON, YAML, Sender, Victim, token, with_query
-from tests.support.hostile.world import ADMIN, NOBODY, HostileRequest
+from tests.support.hostile.world import ADMIN, UNPRIVILEGED, HostileRequest
 from tests.support.rest import APPLY, JSON_PATCH, MERGE, METADATA, METADATA_LIST, STRATEGIC, TABLE
 
 
 class Harmless(Sender):
-    """What must not write."""
+    """Recipes of requests that must not write."""
 
     def _patch_types(self, victim: Victim) -> tuple[str, ...]:
         return (MERGE, APPLY) if victim.is_custom else (MERGE, STRATEGIC, APPLY)
@@ -119,7 +119,7 @@ class Harmless(Sender):
             ("accept-encoding", rng.choice(("gzip", "x", ""))),
             ("user-agent", rng.choice(("", "kubectl/v1.36", "\x00é"))),
         )
-        peer = rng.choice((ADMIN, ADMIN, ADMIN, NOBODY, None))
+        peer = rng.choice((ADMIN, ADMIN, ADMIN, UNPRIVILEGED, None))
         method = rng.choice(("GET", "GET", "GET", "HEAD"))
         return HostileRequest(method, f"{target}?{urlencode(pairs)}", headers, b"", peer, "odd read")
 
@@ -160,11 +160,11 @@ class Harmless(Sender):
         headers = (("accept", accept), ("content-type", rng.choice((JSON, MERGE, ""))))
         body = to_json(anything(rng)) if method in ("POST", "PUT", "PATCH") else b""
         return HostileRequest(
-            method, with_query(path, query), headers, body, rng.choice((ADMIN, NOBODY, None)), "elsewhere"
+            method, with_query(path, query), headers, body, rng.choice((ADMIN, UNPRIVILEGED, None)), "elsewhere"
         )
 
     def review(self) -> HostileRequest:
-        """Questions about permissions and tokens: answered or refused, and never stored."""
+        """Return a review of permissions or tokens, which is never stored."""
         rng = self._rng
         group, plural = rng.choice((("authorization.k8s.io", "selfsubjectaccessreviews"), ("authorization.k8s.io", "subjectaccessreviews"), ("authorization.k8s.io", "selfsubjectrulesreviews"), ("authorization.k8s.io", "namespaces/kept/localsubjectaccessreviews"), ("authentication.k8s.io", "tokenreviews"), ("authentication.k8s.io", "selfsubjectreviews")))  # fmt: skip
         spec = {

@@ -8,7 +8,7 @@ from tests.support.hostile.world import HostileRequest
 
 
 class Hostility(Refused, Harmless):
-    """A client that means harm."""
+    """A client that sends only bad or harmless requests."""
 
     def requests(self, number: int) -> Iterator[HostileRequest]:
         """Yield `number` requests; the same seed and victims give the same ones."""

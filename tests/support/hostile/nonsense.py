@@ -1,4 +1,4 @@
-"""Values that nobody should send, and JSON and its mutations to send them in. All from one `random.Random`.
+"""Invalid values and mutations of JSON documents, all from one `random.Random`.
 
 What `wrong_for` gives is of the wrong type for sure; what `mutated` gives may be valid. `requests.py` puts them on the
 wire.
@@ -50,7 +50,7 @@ WORDS = (
 
 
 def anything(rng: random.Random, depth: int = 4) -> Any:
-    """Return any JSON value, also of the kinds that JSON does not have."""
+    """Return any JSON value, or one that JSON does not allow, such as NaN."""
     roll = rng.random()
     if depth == 0 or roll < 0.25:
         return rng.choice(TEXTS)
@@ -66,7 +66,7 @@ def anything(rng: random.Random, depth: int = 4) -> Any:
 
 
 def paths(value: Any, at: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield every path in a value but the root, and what is there."""
+    """Yield every path in a value except the root, with its value."""
     children: Any = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, inner in children:
         yield (*at, step), inner
@@ -84,7 +84,7 @@ def typed_paths(value: Any) -> list[tuple[Path, Any]]:
 
 
 def wrong_for(rng: random.Random, path: Path, value: Any) -> Any:
-    """Return a value that cannot stand where `value` stands."""
+    """Return a value of a wrong type for the place of `value`."""
     if isinstance(value, dict):
         return rng.choice(("x", 5, True, [1], 1.5))
     if isinstance(value, list):

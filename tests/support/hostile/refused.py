@@ -1,16 +1,16 @@
-"""Requests that Kubernetes refuses, whatever the state: each recipe of `Refused` is named after what is wrong."""
+"""Requests that Kubernetes refuses in any state; each recipe of `Refused` is named after its defect."""
 
 from typing import Any
 from urllib.parse import quote
 
 from tests.support.hostile.nonsense import BAD_YAML, anything, broken, to_json, typed_paths, with_value, wrong_for
 from tests.support.hostile.requests import JSON, YAML, Sender, token, with_query
-from tests.support.hostile.world import NOBODY, HostileRequest
+from tests.support.hostile.world import UNPRIVILEGED, HostileRequest
 from tests.support.rest import APPLY, JSON_PATCH, MERGE, METADATA_LIST, TABLE
 
 
 class Refused(Sender):
-    """What must be refused."""
+    """Recipes of requests that must be refused."""
 
     def wrong_type(self) -> HostileRequest:
         victim = self._victim()
@@ -27,7 +27,7 @@ class Refused(Sender):
             body: Any = wrong
             for step in reversed(path):
                 body = {step: body}
-            # What a strategic patch makes of a list is told by directives: only a merge patch replaces for sure.
+            # A strategic patch may merge a list; only a merge patch always replaces it.
             return self._write("PATCH", victim.path, body, about, MERGE)
         body = with_value(victim.obj, path, wrong)
         if kind == 2:
@@ -226,7 +226,7 @@ class Refused(Sender):
         return self._write("DELETE", target, body, f"DELETE with {body!r:.40} {query}", JSON, query)
 
     def bad_selection(self) -> HostileRequest:
-        """A deletion, or a list, of what no selector can select."""
+        """Return a deletion or list with an impossible selector."""
         victim, rng = self._victim(), self._rng
         query = rng.choice(
             [
@@ -321,9 +321,9 @@ class Refused(Sender):
         elif who == 2:
             headers += ((rng.choice(("impersonate-uid", "impersonate-group", "impersonate-extra-a")), "x"),)
             return HostileRequest(
-                method, target, headers, to_json(victim.obj), NOBODY, "half an impersonation", must_fail=True
+                method, target, headers, to_json(victim.obj), UNPRIVILEGED, "half an impersonation", must_fail=True
             )
-        peer = NOBODY if who != 1 else None
+        peer = UNPRIVILEGED if who != 1 else None
         return HostileRequest(
             method, target, headers, to_json(victim.obj), peer, "without the right to", must_fail=True
         )

@@ -1,4 +1,4 @@
-"""What the recipes of hostile requests share: whom they are about, and how a request is put together.
+"""Shared parts of the recipes of hostile requests: their target objects and the assembly of a request.
 
 Read `refused.py` and `harmless.py` for the recipes, `nonsense.py` for the values in them.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from federation.api.resources import Object
+from federation.apimachinery.resources import Object
 from tests.support.hostile.nonsense import to_json
 from tests.support.hostile.world import HostileRequest
 
@@ -21,7 +21,7 @@ _SERVER_SET = ("managedFields", "resourceVersion", "uid", "creationTimestamp", "
 
 @dataclass(frozen=True)
 class Victim:
-    """One kept object and where it is served."""
+    """One kept object and the path of its collection."""
 
     collection: str
     """`/apis/apps/v1/namespaces/kept/deployments`."""
@@ -40,7 +40,7 @@ class Victim:
 
 
 class Sender:
-    """One random source, the victims, and how a request is put together."""
+    """Builds requests against the victims from one random source."""
 
     def __init__(self, seed: int, victims: list[Victim]) -> None:
         self._rng = random.Random(seed)

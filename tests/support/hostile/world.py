@@ -1,8 +1,7 @@
-"""The API server in process, with one object of every kind that nobody may change, and a note of who wrote what.
+"""The API server in process, with one object of every kind, and a store that records which request made each write.
 
-`a_target()` gives a `Target`: `send` puts one request through the real ASGI app and returns its `Answer`, in which
-`writes` are the store's writes of this very request (background loops write under their own name). What requests look
-like is in `requests.py`.
+`a_target()` yields a `Target`: `send` passes one request through the real ASGI app and returns its `Answer`, whose
+`writes` are the store writes of that request (background loops are recorded separately). `requests.py` builds requests.
 """
 
 import asyncio
@@ -20,27 +19,28 @@ from urllib.parse import unquote
 import orjson
 import yaml
 
-from federation.api.resources import Object
-from federation.registry.kinds import KindInfo
-from federation.registry.options import WriteOptions
-from federation.registry.registry import Registry
-from federation.server.app import App
-from federation.server.bootstrap import ensure_default_rbac
-from federation.server.peers import Peer
-from federation.store.interface import Body, Entry
-from federation.store.memory import MemoryStore
+from federation.admission.roles import HOST_RBAC
+from federation.apimachinery.resources import Object
+from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
+from federation.apiserver.auth.clientcertificates import Peer
+from federation.apiserver.http.app import App
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.semantics.kinds.kinds import KindInfo
+from federation.apiserver.store.interface import Body, Entry
+from federation.apiserver.store.memory import MemoryStore
+from federation.apiserver.verbs.requestoptions import WriteOptions
 from tests.conformance.apiserver.objects import a_definition
 from tests.support.apiserver import build
 
 KEPT = "kept"
 ADMIN = Peer("admin", ("system:masters",))
-NOBODY = Peer("eve", ())
+UNPRIVILEGED = Peer("eve", ())
 _ANSWER_S_MAX = 10.0
 _writer: ContextVar[int] = ContextVar("writer", default=0)
 
 
-class NotingStore(MemoryStore):
-    """A store that remembers which request made which write."""
+class RecordingStore(MemoryStore):
+    """A store that records which request made each write."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,8 +53,8 @@ class NotingStore(MemoryStore):
     async def create(self, key: str, body: Body) -> Entry:
         return self._note("create", await super().create(key, body))
 
-    async def update(self, key: str, body: Body, expected_revision: int) -> Entry:
-        return self._note("update", await super().update(key, body, expected_revision))
+    async def update(self, key: str, body: Body, expected_revision: int, *, frees_space: bool = False) -> Entry:
+        return self._note("update", await super().update(key, body, expected_revision, frees_space=frees_space))
 
     async def delete(self, key: str, body: Body, expected_revision: int) -> Entry:
         return self._note("delete", await super().delete(key, body, expected_revision))
@@ -62,7 +62,7 @@ class NotingStore(MemoryStore):
 
 @dataclass(frozen=True)
 class HostileRequest:
-    """One request as it goes over the wire; `about` says what is wrong with it, for who reads a failure."""
+    """One request as sent over the wire; `about` describes what is wrong with it in failure messages."""
 
     method: str
     target: str
@@ -72,7 +72,7 @@ class HostileRequest:
     peer: Peer | None = ADMIN
     about: str = ""
     must_fail: bool = False
-    """Whether any answer but a refusal is an error of the server's."""
+    """Whether the server must refuse the request."""
 
     def to_curl(self) -> str:
         """Return a command that sends the same request, to `$SERVER` with the credentials in `$AUTH`."""
@@ -88,7 +88,7 @@ class HostileRequest:
 
 @dataclass
 class Answer:
-    """What came back, and what the request wrote."""
+    """The response to a request, and the writes that it made."""
 
     status: int = 0
     headers: dict[bytes, bytes] = field(default_factory=dict)
@@ -96,13 +96,13 @@ class Answer:
     writes: list[tuple[str, str]] = field(default_factory=list)
 
     def problem(self, request: HostileRequest) -> str:
-        """Return what is wrong with this answer to the request, "" for nothing."""
+        """Return the problem of this answer to the request, "" when it is right."""
         if self.status < 200:
             return f"no answer ({self.status})"
         if self.status < 400:
             return "a bad request was accepted" if request.must_fail else ""
         if self.status >= 500 and not self._is_too_new:
-            return "an error of the server's"
+            return "a server error"
         try:
             status = orjson.loads(self.body)
         except orjson.JSONDecodeError:
@@ -111,28 +111,28 @@ class Answer:
         if (status.get("kind"), status.get("apiVersion"), status.get("status"), status.get("code")) != expected:
             return "a refusal whose Status does not fit"
         if not status.get("message") or not status.get("reason"):
-            return "a refusal that does not say why"
+            return "a refusal without message or reason"
         if self.writes:
             return f"a refused request wrote {self.writes}"
         return ""
 
     @property
     def _is_too_new(self) -> bool:
-        """Whether this is the 504 by design, for a resourceVersion that this store has not reached."""
+        """Whether this is the intended 504 for a resourceVersion in the future."""
         return self.status == 504 and b'"ResourceVersionTooLarge"' in self.body
 
 
 class Target:
     """A server under attack."""
 
-    def __init__(self, app: App, registry: Registry, store: NotingStore) -> None:
+    def __init__(self, app: App, registry: Registry, store: RecordingStore) -> None:
         self.app = app
         self.registry = registry
         self.store = store
         self._numbers = count(1)
 
     async def send(self, request: HostileRequest) -> Answer:
-        """Send one request; the client goes away when it is answered, so that watches end."""
+        """Send one request; the client disconnects at the response, so that watches end."""
         answer = Answer()
         number = next(self._numbers)
         async with asyncio.timeout(_ANSWER_S_MAX):
@@ -209,11 +209,11 @@ async def _fill(registry: Registry) -> None:
 
 @asynccontextmanager
 async def a_target(directory: Path) -> AsyncIterator[Target]:
-    """Run a server whose background loops work and whose store holds the kept objects."""
-    store = NotingStore()
+    """Run a server with its background loops and the kept objects."""
+    store = RecordingStore()
     parts = build(directory, store)
     await parts.registry.start()
-    await ensure_default_rbac(parts.registry)
+    await ensure_default_rbac(parts.registry, HOST_RBAC)
     tasks = [asyncio.create_task(run()) for run in (parts.authorizer.run, parts.registry.run)]
     await parts.authorizer.wait_synced()
     await _fill(parts.registry)
@@ -228,8 +228,8 @@ async def a_target(directory: Path) -> AsyncIterator[Target]:
         await store.close()
 
 
-async def _calm(store: NotingStore) -> None:
-    """Return when the background loops have nothing left to write."""
+async def _calm(store: RecordingStore) -> None:
+    """Return when the background loops have stopped writing."""
     quiet, seen = 0, -1
     while quiet < 50:
         revision = await store.revision()

@@ -2,8 +2,9 @@ from typing import Any
 
 import pytest
 
-from federation.api import federatedtype, names, paths
+from federation.api import federatedtype, names
 from federation.api.federatedtype import from_config
+from federation.apimachinery import dotpaths
 
 
 def shipped(name: str) -> federatedtype.FederatedType:
@@ -59,7 +60,6 @@ def test_a_config_without_its_kind_says_which_field_is_missing() -> None:
 
 
 def test_dot_paths() -> None:
-    assert paths.split(".spec.replicas") == ("spec", "replicas")
-    assert paths.get({"spec": {"replicas": 0}}, ("spec", "replicas")) == 0
-    assert paths.get({"spec": []}, ("spec", "replicas")) is None
-    assert paths.to_pointer(("a/b", "c~d")) == "/a~1b/c~0d"
+    assert dotpaths.split(".spec.replicas") == ("spec", "replicas")
+    assert dotpaths.get({"spec": {"replicas": 0}}, ("spec", "replicas")) == 0
+    assert dotpaths.get({"spec": []}, ("spec", "replicas")) is None

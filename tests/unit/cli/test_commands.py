@@ -1,4 +1,4 @@
-"""Commands against a real API server: what is printed, and which exit code."""
+"""Commands against a real API server: printed output and exit codes."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -14,19 +14,20 @@ from typer.testing import CliRunner
 
 from federation import __version__
 from federation.api.crds import crd_manifests
-from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.resources import DEPLOYMENTS
 from federation.assembly import ensure_types
-from federation.base.clock import to_rfc3339
-from federation.base.errors import ConfigurationError
 from federation.cli.main import app
-from federation.cli.printing import to_age
+from federation.cli.terminal.printing import to_age
+from federation.client.client import PatchType
 from federation.client.local import LocalClient
-from federation.client.protocol import PatchType
-from federation.store.journal import DecisionRecord
+from federation.journal.decisions import DecisionRecord
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
-"""Behind the creation of every object that the server really has."""
+"""After the creation time of every object on the server."""
 
 
 @pytest.fixture(scope="module")
@@ -180,7 +181,7 @@ def fedctl(server: Parts | None, *arguments: str) -> Result:
     return CliRunner().invoke(app, [*arguments, *more])
 
 
-def test_clusters_are_listed_with_what_they_have(server: Parts) -> None:
+def test_clusters_are_listed_with_status_and_free_resources(server: Parts) -> None:
     result = fedctl(server, "clusters")
     assert result.exit_code == 0
     heading, row = result.stdout.splitlines()
@@ -189,13 +190,13 @@ def test_clusters_are_listed_with_what_they_have(server: Parts) -> None:
         assert text in row
 
 
-def test_clusters_are_also_json(server: Parts) -> None:
+def test_clusters_are_printed_as_json(server: Parts) -> None:
     (cluster,) = orjson.loads(fedctl(server, "clusters", "-o", "json").stdout)
     assert cluster["metadata"]["name"] == "east"
 
 
 @pytest.mark.parametrize("target", ["deployment/web", "deploy/web", "deployments/web", "Deployment.apps/web"])
-def test_why_answers_for_every_cluster(server: Parts, target: str) -> None:
+def test_why_explains_every_cluster(server: Parts, target: str) -> None:
     result = fedctl(server, "why", target)
     assert result.exit_code == 0, result.output
     text = result.stdout
@@ -210,25 +211,25 @@ def test_why_answers_for_every_cluster(server: Parts, target: str) -> None:
     assert "region: eu 3, us 1; skew 0 (maxSkew 1, minDomains 3, DoNotSchedule)" in text
     assert "2 in clusters without this label" in text
     assert "not counted, because unready or tainted: us" in text
-    assert "not counted, because policy or user want none there: ap" in text
+    assert "not counted, because policy or user exclude them: ap" in text
     assert "1. hold       until others run east 1\n" in text
     assert "2. scale up   difference 2; replicas east 1, north 1\n" in text
     assert "minimums" not in text
-    assert "5 without a place within maxSkew 1 of topology key region" in text
+    assert "5 unplaced because of maxSkew 1 of topology key region" in text
 
 
-def test_many_clusters_that_were_rejected_alike_are_counted(server: Parts) -> None:
+def test_many_clusters_with_the_same_rejection_are_counted(server: Parts) -> None:
     lines = fedctl(server, "why", "deployment/wide").stdout.splitlines()
     rejected = [line for line in lines if "rejected by PlacementFilter: not in the list" in line]
     assert [line.split()[0] for line in rejected[:2]] == ["c000", "c001"]
     assert (len(rejected), rejected[-1].split()[:2]) == (11, ["70", "more"])
-    assert any(line.startswith("c080 ") and "stays as it was" in line for line in lines)
+    assert any(line.startswith("c080 ") and "unchanged" in line for line in lines)
 
 
-def test_after_a_failure_the_table_has_what_stays(server: Parts) -> None:
+def test_after_a_failure_the_table_shows_the_kept_placements(server: Parts) -> None:
     text = fedctl(server, "why", "deployment/failed").stdout
     rows = {line.split()[0]: line for line in text.splitlines() if line.split()}
-    assert rows["east"].split(maxsplit=4)[1:] == ["3", "3", "200", "available (cost 5 * 20); stays as it was"]
+    assert rows["east"].split(maxsplit=4)[1:] == ["3", "3", "200", "available (cost 5 * 20); unchanged"]
     assert rows["north"].split(maxsplit=4)[1:] == ["-", "-", "150", "available (cost 5 * 10)"]
     assert rows["stays"] == "  stays     east 3"
 
@@ -237,7 +238,7 @@ def test_why_takes_kind_and_name_as_kubectl_does(server: Parts) -> None:
     assert fedctl(server, "why", "deploy", "web").stdout.startswith("deployment/web in default: Scheduled\n")
 
 
-def test_scores_that_all_clusters_share_are_told_once(server: Parts) -> None:
+def test_scores_shared_by_all_clusters_are_printed_once(server: Parts) -> None:
     text = fedctl(server, "why", "deployment/scored").stdout
     rows = {line.split()[0]: line for line in text.splitlines() if line.split()}
     assert rows["east"].endswith("selected (cost 5 * 20)")
@@ -250,7 +251,7 @@ COMMANDS = ("demo", "up", "serve", "join", "unjoin", "clusters", "why", "plan", 
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_help_fits_a_narrow_terminal_and_names_what_values_are(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_fits_80_columns_and_names_the_values(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     text = fedctl(None, *filter(None, (command,)), "--help").stdout
     assert [line for line in text.splitlines() if len(line) > 80] == []
@@ -261,9 +262,9 @@ def test_help_fits_a_narrow_terminal_and_names_what_values_are(command: str, mon
     assert [line for line in options if "<" in line.partition("--")[2].partition("  ")[0]] == []
 
 
-def test_why_tells_what_placed_an_object_that_was_not_looked_at_again(server: Parts) -> None:
+def test_why_shows_the_decision_in_force_after_a_deferred_one(server: Parts) -> None:
     text = fedctl(server, "why", "deployment/held").stdout
-    first, _, held = text.partition("it is placed by the decision before:")
+    first, _, held = text.partition("in force is this earlier decision:")
     assert "labels of clusters changed and a cluster joined; the policy does not follow that" in first
     assert "changed   labels of clusters" in first
     assert "stays     east 4" in first
@@ -271,37 +272,37 @@ def test_why_tells_what_placed_an_object_that_was_not_looked_at_again(server: Pa
     assert rows["east"].split()[1:3] == ["4", "-"]
 
 
-def test_what_was_left_aside_is_no_difference_but_itself(server: Parts) -> None:
+def test_the_diff_of_a_deferred_decision_has_only_its_reason(server: Parts) -> None:
     lines = fedctl(server, "why", "deployment/held", "--diff").stdout.splitlines()
     assert {line.split()[0] for line in lines[1:]} == {"decided", "changed", "outcome", "reason", "stays"}
 
 
-def test_why_says_that_an_object_is_gone(server: Parts) -> None:
-    assert "gone      the object does not exist any more" in fedctl(server, "why", "deployment/web").stdout
+def test_why_notes_that_the_object_was_deleted(server: Parts) -> None:
+    assert "gone      the object no longer exists" in fedctl(server, "why", "deployment/web").stdout
 
 
-def test_lines_have_no_blanks_at_their_ends(server: Parts) -> None:
+def test_lines_have_no_trailing_spaces(server: Parts) -> None:
     for command in (("why", "deployment/web"), ("why", "deployment/web", "--diff"), ("clusters",)):
         lines = fedctl(server, *command).stdout.splitlines()
         assert [line for line in lines if line != line.rstrip()] == []
 
 
-def test_why_is_also_json(server: Parts) -> None:
+def test_why_prints_the_record_as_json(server: Parts) -> None:
     record = orjson.loads(fedctl(server, "why", "deploy/web", "-o", "json").stdout)
     assert record["explanation"] == _EXPLANATION
 
 
-def test_why_looks_back(server: Parts) -> None:
+def test_why_shows_the_decision_in_force_at_a_time(server: Parts) -> None:
     moment = to_rfc3339(NOW - timedelta(hours=1))
     text = fedctl(server, "why", "deployment/web", "--at", moment).stdout
     assert "reason    2/2 clusters are available" in text
     early = fedctl(server, "why", "deployment/web", "--at", to_rfc3339(NOW - timedelta(days=1)))
-    assert "no decision that was made until then is kept" in str(early.exception)
+    assert "no decision from before that time is recorded" in str(early.exception)
     wrong = fedctl(server, "why", "deployment/web", "--at", "noon")
     assert str(wrong.exception).startswith("--at 'noon': write a time with its zone")
 
 
-def test_why_compares_with_the_decision_before(server: Parts) -> None:
+def test_why_compares_with_the_previous_decision(server: Parts) -> None:
     lines = fedctl(server, "why", "deployment/web", "--diff").stdout.splitlines()
     assert any(line.split() == ["replicas", "1", "→", "4"] for line in lines)
     rows = {line.split()[0]: line for line in lines if line.split()}
@@ -313,7 +314,7 @@ def test_why_compares_with_the_decision_before(server: Parts) -> None:
     assert whole["before"]["explanation"]["placements"] == {"east": 1}
     assert {change["name"] for change in whole["difference"]["clusters"]} == {"east", "north", "west"}
     alone = fedctl(server, "why", "deployment/alone", "--diff")
-    assert str(alone.exception) == "deployment/alone: there is no decision before it to compare with"
+    assert str(alone.exception) == "deployment/alone: no earlier decision to compare with is recorded"
 
 
 @pytest.mark.parametrize(
@@ -322,17 +323,17 @@ def test_why_compares_with_the_decision_before(server: Parts) -> None:
         ("web", "write KIND/NAME"),
         ("deployment/", "write KIND/NAME"),
         ("deployment/other", "deployment/other in namespace default does not exist"),
-        ("fcluster/east", "federatedcluster/east stays here: no FederatedTypeConfig says"),
-        ("gadget/web", "'gadget' is no kind that the server knows"),
+        ("fcluster/east", "federatedcluster/east is not federated: no FederatedTypeConfig covers its kind"),
+        ("gadget/web", "the server has no kind 'gadget'"),
     ],
 )
-def test_why_says_what_is_wrong_with_the_question(server: Parts, target: str, message: str) -> None:
+def test_why_rejects_an_invalid_target(server: Parts, target: str, message: str) -> None:
     result = fedctl(server, "why", target)
     assert isinstance(result.exception, ConfigurationError)  # `main` makes one line of it
     assert message in str(result.exception)
 
 
-def test_wrong_usage_exits_with_two(tmp_path: Path) -> None:
+def test_wrong_usage_exits_with_code_2(tmp_path: Path) -> None:
     assert fedctl(None, "clusters", "-o", "yaml").exit_code == 2
     assert fedctl(None, "why", "deployment/web", "-o", "xml").exit_code == 2
     assert fedctl(None, "up", "--dir", str(tmp_path), "--log-format", "xml").exit_code == 2
@@ -343,7 +344,7 @@ def test_the_version_is_printed() -> None:
     assert fedctl(None, "version").stdout == f"{__version__}\n"
 
 
-def test_the_kubeconfig_of_a_directory_is_printed_or_missed(server: Parts) -> None:
+def test_kubeconfig_prints_the_path_or_an_error(server: Parts) -> None:
     folder = str(server.kubeconfig.parent)
     assert fedctl(None, "kubeconfig", "--dir", folder).stdout == f"{server.kubeconfig}\n"
     missed = fedctl(None, "kubeconfig", "--dir", f"{folder}/none").exception
@@ -355,5 +356,5 @@ def test_the_kubeconfig_of_a_directory_is_printed_or_missed(server: Parts) -> No
     ("seconds", "text"),
     [(0, "0s"), (119, "119s"), (120, "2m"), (3599, "59m"), (3600, "1h"), (86399, "23h"), (86400, "1d"), (200000, "2d")],
 )
-def test_ages_are_short(seconds: int, text: str) -> None:
+def test_ages_have_one_unit(seconds: int, text: str) -> None:
     assert to_age(NOW + timedelta(seconds=seconds), NOW) == text

@@ -1,4 +1,4 @@
-"""What begins and ends every command: Ctrl-C before the commands are imported, and output that goes nowhere."""
+"""Process start and end: Ctrl-C during imports, and standard output that cannot be written."""
 
 import signal
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 
 
 @pytest.mark.parametrize("command", ["serve", "up", "demo"])
-def test_ctrl_c_while_starting_is_quiet_and_exits_with_130(command: str) -> None:
+def test_ctrl_c_during_startup_prints_nothing_and_exits_with_130(command: str) -> None:
     program = "from federation.cli import entry; print('ready', flush=True); entry.main()"
     with subprocess.Popen(
         [sys.executable, "-c", program, command, "--help"],
@@ -26,7 +26,7 @@ def test_ctrl_c_while_starting_is_quiet_and_exits_with_130(command: str) -> None
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
-def test_output_that_cannot_be_written_is_one_line_and_not_a_traceback() -> None:
+def test_a_failed_write_to_stdout_is_one_line_without_traceback() -> None:
     program = "from federation.cli import entry; entry.main()"
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

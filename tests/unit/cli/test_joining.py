@@ -1,4 +1,4 @@
-"""Joining and leaving: what is written on the host, what is refused before, what is waited for."""
+"""Joining and unjoining: objects written on the host, rejected requests, and waiting."""
 
 import asyncio
 import base64
@@ -8,35 +8,66 @@ import pytest
 
 from federation.api import names
 from federation.api.crds import crd_manifests
-from federation.api.resources import FEDERATED_CLUSTERS, SECRETS, Object
-from federation.base.clock import ManualClock
-from federation.base.errors import ConfigurationError, FederationError
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.errors import ConfigurationError, FederationError
+from federation.apimachinery.resources import SECRETS, Object
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.memory import MemoryStore
+from federation.assembly import HOST_REGISTRY
 from federation.cli import joining
 from federation.cli.joining import JoinRequest
-from federation.client.connection import Connection
+from federation.client.client import PatchType
 from federation.client.local import LocalClient
-from federation.client.protocol import PatchType
-from federation.registry.registry import Registry
-from federation.store.memory import MemoryStore
 
-NOBODY = "https://127.0.0.1:1"
+UNREACHABLE = "https://127.0.0.1:1"
 """Nothing listens there."""
+
+
+class HostServer:
+    """Serves the namespaces of a host under another URL than its own."""
+
+    def __init__(self, host: LocalClient) -> None:
+        self._host = host
+        self.paths: list[str] = []
+
+    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                path = (await reader.readuntil(b"\r\n\r\n")).decode().split(" ")[1]
+                self.paths.append(path)
+                code, body = await self._host.raw("GET", path) if path != "/version" else (200, b"{}")
+                writer.write(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s" % (code, len(body), body))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+
+async def test_the_host_itself_is_rejected_before_anything_is_written(host: LocalClient) -> None:
+    server = await asyncio.start_server(HostServer(host).handle, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    with pytest.raises(ConfigurationError, match="cannot join itself"):
+        await joining.join(host, a_request(server=url))
+    assert (await host.list(FEDERATED_CLUSTERS)).items == []
+    assert (await host.list(SECRETS, names.SYSTEM_NAMESPACE)).items == []
+    server.close()
 
 
 @pytest.fixture
 async def host() -> LocalClient:
-    registry = Registry(MemoryStore(), clock=ManualClock())
+    registry = Registry(MemoryStore(), clock=ManualClock(), options=HOST_REGISTRY)
     await registry.install_crds(crd_manifests())
     return LocalClient(registry, user_agent="test")
 
 
-def a_request(name: str = "east", server: str = NOBODY, **connection: Any) -> JoinRequest:
+def a_request(name: str = "east", server: str = UNREACHABLE, **connection: Any) -> JoinRequest:
     given: dict[str, Any] = {"token": "t0ken", "insecure": True, **connection}
     return JoinRequest(name, Connection(server, **given))
 
 
 async def _a_cluster(host: LocalClient, name: str = "east", **more: Any) -> Object:
-    spec = {"apiEndpoint": NOBODY, "secretRef": {"name": f"{name}-credentials"}, "insecure": True}
+    spec = {"apiEndpoint": UNREACHABLE, "secretRef": {"name": f"{name}-credentials"}, "insecure": True}
     metadata = {"name": name, **more}
     cluster = {"apiVersion": FEDERATED_CLUSTERS.api_version, "kind": "FederatedCluster", "metadata": metadata}
     return await host.create(FEDERATED_CLUSTERS, {**cluster, "spec": spec})
@@ -57,7 +88,7 @@ async def _conditions(host: LocalClient, *conditions: tuple[str, str, str]) -> N
     )
 
 
-def test_labels_and_taints_are_read_as_kubectl_reads_them() -> None:
+def test_labels_and_taints_are_parsed_like_kubectl() -> None:
     assert joining.parse_labels("region=eu, az=,") == {"region": "eu", "az": ""}
     assert joining.parse_labels("") == {}
     assert joining.parse_taints("gpu=true:NoSchedule,spot:NoExecute") == (
@@ -67,13 +98,13 @@ def test_labels_and_taints_are_read_as_kubectl_reads_them() -> None:
 
 
 @pytest.mark.parametrize("text", ["region", "=eu", "a=b,c"])
-def test_a_label_that_is_none_is_named(text: str) -> None:
+def test_an_invalid_label_is_named(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"--labels .*write key=value"):
         joining.parse_labels(text)
 
 
 @pytest.mark.parametrize("text", ["gpu", "gpu=true", "gpu=true:Never", ":NoSchedule"])
-def test_a_taint_that_is_none_is_named(text: str) -> None:
+def test_an_invalid_taint_is_named(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"--taints .*NoSchedule"):
         joining.parse_taints(text)
 
@@ -88,7 +119,7 @@ def test_a_taint_that_is_none_is_named(text: str) -> None:
         ({"proxy_url": "http://proxy:1"}, "proxy-url is not supported"),
     ],
 )
-async def test_credentials_that_cannot_be_kept_are_refused_by_field(
+async def test_credentials_that_cannot_be_stored_are_rejected_by_field(
     host: LocalClient, connection: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=message):
@@ -96,22 +127,22 @@ async def test_credentials_that_cannot_be_kept_are_refused_by_field(
     assert (await host.list(FEDERATED_CLUSTERS)).items == []
 
 
-async def test_a_member_that_cannot_be_reached_leaves_nothing_behind(host: LocalClient) -> None:
+async def test_joining_an_unreachable_member_writes_nothing(host: LocalClient) -> None:
     with pytest.raises(ConfigurationError, match=r"https://127\.0\.0\.1:1 cannot be reached"):
         await joining.join(host, a_request())
     assert (await host.list(FEDERATED_CLUSTERS)).items == []
     assert (await host.list(SECRETS, names.SYSTEM_NAMESPACE)).items == []
 
 
-async def test_a_name_and_an_address_join_only_once(host: LocalClient) -> None:
+async def test_a_name_or_address_that_already_joined_is_rejected(host: LocalClient) -> None:
     await _a_cluster(host)
     with pytest.raises(ConfigurationError, match='cluster "east" is already joined'):
         await joining.join(host, a_request(server="https://elsewhere"))
     with pytest.raises(ConfigurationError, match='already joined as "east"'):
-        await joining.join(host, a_request("west", NOBODY + "/"))
+        await joining.join(host, a_request("west", UNREACHABLE + "/"))
 
 
-async def test_joining_again_renews_address_and_credentials_and_keeps_the_users_labels(host: LocalClient) -> None:
+async def test_joining_again_updates_address_and_credentials_and_keeps_labels(host: LocalClient) -> None:
     await _a_cluster(host, labels={"mine": "yes"})
     await joining.ensure_joined(host, a_request(server="https://moved:6443", token="fresh"))
 
@@ -133,7 +164,7 @@ async def test_waiting_ends_when_the_cluster_is_ready(host: LocalClient) -> None
     await waiting
 
 
-async def test_waiting_in_vain_says_why(host: LocalClient) -> None:
+async def test_a_timeout_reports_the_last_condition(host: LocalClient) -> None:
     await _a_cluster(host)
     clock = ManualClock()
     await _conditions(host, ("Joined", "True", "ClusterJoined"), ("Ready", "False", "HealthzNotOK"))
@@ -144,14 +175,14 @@ async def test_waiting_in_vain_says_why(host: LocalClient) -> None:
         await waiting
 
 
-async def test_a_cluster_that_will_never_join_is_not_waited_for(host: LocalClient) -> None:
+async def test_waiting_fails_at_once_for_an_unjoinable_cluster(host: LocalClient) -> None:
     await _a_cluster(host)
     await _conditions(host, ("Joined", "False", "ClusterUnjoinable"))
     with pytest.raises(ConfigurationError, match='"east" cannot join: because of ClusterUnjoinable'):
         await joining.wait_ready(host, "east", ManualClock(), 60)
 
 
-async def test_leaving_takes_the_secret_along(host: LocalClient) -> None:
+async def test_unjoining_deletes_the_secret(host: LocalClient) -> None:
     await _a_cluster(host)
     secret = {"apiVersion": "v1", "kind": "Secret"}
     where = {"name": "east-credentials", "namespace": names.SYSTEM_NAMESPACE}
@@ -163,7 +194,7 @@ async def test_leaving_takes_the_secret_along(host: LocalClient) -> None:
     assert (await host.list(SECRETS, names.SYSTEM_NAMESPACE)).items == []
 
 
-async def test_leaving_names_what_it_waits_for_and_who_is_not_there(host: LocalClient) -> None:
+async def test_unjoining_names_an_unknown_cluster_and_remaining_finalizers(host: LocalClient) -> None:
     with pytest.raises(ConfigurationError, match='"west" is not joined'):
         await joining.unjoin(host, "west", ManualClock(), 60)
 

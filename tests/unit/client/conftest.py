@@ -1,4 +1,4 @@
-"""Certificates made once, and tiny servers that answer what a test says."""
+"""Certificates, and tiny servers with scripted answers."""
 
 import asyncio
 import ssl
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from federation.base.clock import ManualClock
-from federation.client.connection import Connection
-from federation.server.pki import PKI, ensure_pki
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.connection import Connection
+from federation.apiserver.auth.pki import PKI, ensure_pki
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -28,7 +28,7 @@ def clock() -> ManualClock:
 
 @dataclass
 class TinyServer:
-    """An HTTP server of a few lines; requests are kept as (head, body)."""
+    """A minimal HTTP server that records its requests as (head, body)."""
 
     requests: list[tuple[str, bytes]]
     connection: Connection
@@ -36,7 +36,7 @@ class TinyServer:
 
 @pytest.fixture
 async def serve(pki: PKI) -> AsyncIterator[Callable[..., Awaitable[TinyServer]]]:
-    """Start a server that gives each request to `answer(head) -> bytes | None`; None leaves it without an answer."""
+    """Start a server that answers with `answer(head) -> bytes | None`; None means no answer."""
     servers: list[asyncio.Server] = []
     writers: list[asyncio.StreamWriter] = []
 

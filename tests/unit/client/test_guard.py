@@ -1,22 +1,22 @@
-"""One cluster's limits: slots, the circuit, and a client that can be exchanged below its callers."""
+"""One cluster's limits: slots, the circuit breaker, and a replaceable inner transport."""
 
 import asyncio
 from typing import Any
 
 import pytest
 
-from federation.api.resources import NAMESPACES
-from federation.base.clock import ManualClock
-from federation.base.errors import ClusterUnreachable, NotFound, RequestTimeout
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.errors import ClusterUnreachable, NotFound, RequestTimeout
+from federation.apimachinery.resources import NAMESPACES, Object
 from federation.client.breaker import Breaker, BreakerOptions, Circuit
-from federation.client.guard import GuardedClient, GuardOptions
-from federation.client.protocol import PatchType
+from federation.client.client import Client, PatchType, Request, Watch
+from federation.client.guard import GuardedTransport, GuardOptions
 
 DOWN = ClusterUnreachable("no route")
 
 
 class Scripted:
-    """A client whose calls end as the test says; while `gate` is closed they wait."""
+    """A transport whose calls end as the test says; while `gate` is closed they wait."""
 
     def __init__(self) -> None:
         self.failure: Exception | None = None
@@ -25,24 +25,36 @@ class Scripted:
         self.gate.set()
         self.is_closed = False
 
-    def __getattr__(self, name: str) -> Any:
-        async def call(*arguments: Any, **named: Any) -> Any:
-            self.calls.append(name)
-            await self.gate.wait()
-            if self.failure is not None:
-                raise self.failure
-            return (200, b"ok") if name == "raw" else {"from": id(self)}
-
-        return call
-
-    async def watch(self, *arguments: Any, **named: Any):
-        self.calls.append("watch")
+    async def _call(self, name: str) -> None:
+        self.calls.append(name)
+        await self.gate.wait()
         if self.failure is not None:
             raise self.failure
+
+    async def request(self, request: Request) -> Object:
+        await self._call(request.verb)
+        return {"from": id(self)}
+
+    async def raw(self, *arguments: Any) -> tuple[int, bytes]:
+        await self._call("raw")
+        return 200, b"ok"
+
+    async def stream(self, request: Request) -> Watch:
+        await self._call("watch")
         yield []
 
     async def close(self) -> None:
         self.is_closed = True
+
+
+class Guarded(Client):
+    """A client over a guarded transport."""
+
+    transport: GuardedTransport
+
+    @property
+    def breaker(self) -> Breaker:
+        return self.transport.breaker
 
 
 @pytest.fixture
@@ -50,12 +62,12 @@ def inner() -> Scripted:
     return Scripted()
 
 
-def guarded(inner: Scripted, clock: ManualClock, **options: Any) -> GuardedClient:
+def guarded(inner: Scripted, clock: ManualClock, **options: Any) -> Guarded:
     breaker = BreakerOptions(failures_max=3, pause_s_min=10, pause_s_max=40)
-    return GuardedClient("m1", inner, clock=clock, options=GuardOptions(breaker=breaker, **options))
+    return Guarded(GuardedTransport("m1", inner, clock=clock, options=GuardOptions(breaker=breaker, **options)))
 
 
-async def fail(client: GuardedClient, times: int) -> None:
+async def fail(client: Guarded, times: int) -> None:
     for _ in range(times):
         with pytest.raises(ClusterUnreachable):
             await client.get(NAMESPACES, "x")
@@ -66,7 +78,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_every_verb_passes_through(inner, clock) -> None:
+async def test_every_verb_reaches_the_inner_transport(inner, clock) -> None:
     client = guarded(inner, clock)
     obj = {"metadata": {"name": "x"}}
     await client.get(NAMESPACES, "x")
@@ -82,7 +94,7 @@ async def test_every_verb_passes_through(inner, clock) -> None:
     assert inner.is_closed
 
 
-async def test_a_dead_cluster_is_not_asked_again_and_again(inner, clock) -> None:
+async def test_an_open_circuit_refuses_calls(inner, clock) -> None:
     client = guarded(inner, clock)
     inner.failure = DOWN
     await fail(client, 3)
@@ -94,10 +106,10 @@ async def test_a_dead_cluster_is_not_asked_again_and_again(inner, clock) -> None
     assert len(inner.calls) == 3
 
 
-async def test_one_probe_finds_a_cluster_alive_again(inner, clock) -> None:
+async def test_one_successful_probe_closes_the_circuit(inner, clock) -> None:
     recovered: list[str] = []
     client = guarded(inner, clock)
-    client.on_recovered(recovered.append)
+    client.transport.on_recovered(recovered.append)
     inner.failure = DOWN
     await fail(client, 3)
     await clock.advance(11)
@@ -114,7 +126,7 @@ async def test_one_probe_finds_a_cluster_alive_again(inner, clock) -> None:
     assert len(inner.calls) == 5
 
 
-async def test_a_failing_probe_waits_twice_as_long(inner, clock) -> None:
+async def test_a_failed_probe_doubles_the_pause(inner, clock) -> None:
     client = guarded(inner, clock)
     inner.failure = DOWN
     await fail(client, 3)
@@ -125,7 +137,7 @@ async def test_a_failing_probe_waits_twice_as_long(inner, clock) -> None:
         assert len(inner.calls) == before + 1
 
 
-async def test_an_error_that_the_cluster_answers_is_a_sign_of_life(inner, clock) -> None:
+async def test_an_api_error_counts_as_a_response(inner, clock) -> None:
     client = guarded(inner, clock)
     for failure in (DOWN, DOWN, NotFound("x"), DOWN, DOWN):
         inner.failure = failure
@@ -134,7 +146,7 @@ async def test_an_error_that_the_cluster_answers_is_a_sign_of_life(inner, clock)
     assert client.breaker.state is Circuit.CLOSED
 
 
-async def test_a_health_probe_passes_and_closes_an_open_circuit(inner, clock) -> None:
+async def test_raw_bypasses_and_closes_an_open_circuit(inner, clock) -> None:
     client = guarded(inner, clock)
     inner.failure = DOWN
     await fail(client, 3)
@@ -145,7 +157,7 @@ async def test_a_health_probe_passes_and_closes_an_open_circuit(inner, clock) ->
     await client.get(NAMESPACES, "x")
 
 
-async def test_calls_wait_for_a_slot_and_not_for_ever(inner, clock) -> None:
+async def test_calls_wait_for_a_slot_with_a_timeout(inner, clock) -> None:
     client = guarded(inner, clock, in_flight_max=2, slot_timeout_s=5)
     inner.gate.clear()
     calls = [asyncio.ensure_future(client.get(NAMESPACES, "x")) for _ in range(4)]
@@ -161,7 +173,7 @@ async def test_calls_wait_for_a_slot_and_not_for_ever(inner, clock) -> None:
     assert len(inner.calls) == 7
 
 
-async def test_who_waited_for_a_slot_does_not_ask_a_cluster_that_died_meanwhile(inner, clock) -> None:
+async def test_calls_that_waited_for_a_slot_fail_when_the_circuit_opened(inner, clock) -> None:
     client = guarded(inner, clock, in_flight_max=3)
     inner.gate.clear()
     inner.failure = DOWN
@@ -177,24 +189,24 @@ async def test_who_waited_for_a_slot_does_not_ask_a_cluster_that_died_meanwhile(
     await asyncio.gather(*(client.get(NAMESPACES, "x") for _ in range(3)))
 
 
-async def test_another_client_starts_with_a_closed_circuit(inner, clock) -> None:
+async def test_a_replaced_transport_starts_with_a_closed_circuit(inner, clock) -> None:
     client = guarded(inner, clock)
     inner.failure = DOWN
     await fail(client, 3)
     other = Scripted()
-    assert client.replace(other) is inner
+    assert client.transport.replace(other) is inner
     assert await client.get(NAMESPACES, "x") == {"from": id(other)}
 
 
 def test_a_circuit_without_failures_in_a_row_stays_closed(clock) -> None:
     breaker = Breaker(clock, BreakerOptions(failures_max=2))
     for _ in range(5):
-        breaker.fail()
-        breaker.succeed()
-    assert breaker.wait_s() == 0
+        breaker.record_failure()
+        breaker.record_success()
+    assert breaker.try_acquire()
 
 
-async def test_a_watch_that_fails_counts_as_a_failure(inner, clock) -> None:
+async def test_a_failed_watch_counts_as_a_failure(inner, clock) -> None:
     client = guarded(inner, clock)
     inner.failure = DOWN
     for _ in range(3):

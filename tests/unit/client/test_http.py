@@ -1,4 +1,4 @@
-"""What goes wrong between us and a server, and what the caller gets to know of it."""
+"""Failures between the HTTP transport and a server, and the errors that callers receive."""
 
 import asyncio
 import gzip
@@ -7,8 +7,8 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from federation.api.resources import CONFIGMAPS, NAMESPACES, Resource
-from federation.base.errors import (
+from federation.apimachinery.connection import Connection, CredentialPlugin
+from federation.apimachinery.errors import (
     ApiError,
     ClusterError,
     ClusterForbidden,
@@ -20,8 +20,9 @@ from federation.base.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from federation.client.connection import Connection, CredentialPlugin
-from federation.client.http import HTTPClient, HTTPOptions
+from federation.apimachinery.resources import CONFIGMAPS, NAMESPACES, Resource
+from federation.client.http import HTTPClient
+from federation.client.session import HTTPOptions
 
 OBJECT = b'{"metadata":{"name":"x"}}'
 
@@ -61,7 +62,7 @@ def status_of(code: int, reason: str, **details) -> bytes:
         ("200 OK", b"[]", ClusterError),
     ],
 )
-async def test_each_answer_is_its_error(serve, connect, answered, line, body, error) -> None:
+async def test_answers_without_success_become_errors(serve, connect, answered, line, body, error) -> None:
     server = await serve(lambda head: answered(body, line))
     with pytest.raises(error) as caught:
         await connect(server.connection).get(NAMESPACES, "x")
@@ -81,7 +82,7 @@ async def test_a_server_that_never_answers_times_out(serve, connect) -> None:
             pass
 
 
-async def test_waiting_for_a_connection_counts_as_waiting(serve, connect) -> None:
+async def test_the_deadline_includes_the_wait_for_a_connection(serve, connect) -> None:
     server = await serve(lambda head: None)
     client = connect(server.connection, request_timeout_s=0.05, connections_max=1)
     results = await asyncio.gather(*(client.get(NAMESPACES, "x") for _ in range(3)), return_exceptions=True)
@@ -101,7 +102,7 @@ async def test_a_connection_that_breaks_is_unreachable(serve, connect, answered)
         await connect(server.connection).get(NAMESPACES, "x")
 
 
-async def test_an_untrusted_certificate_is_unreachable_and_told(serve, connect, pki, answered) -> None:
+async def test_an_untrusted_certificate_is_unreachable_and_named(serve, connect, pki, answered) -> None:
     server = await serve(lambda head: answered(OBJECT), tls=True)
     with pytest.raises(ClusterUnreachable, match="certificate is not trusted"):
         await connect(server.connection).get(NAMESPACES, "x")
@@ -113,7 +114,7 @@ async def test_an_untrusted_certificate_is_unreachable_and_told(serve, connect, 
     assert await connect(replace(server.connection, insecure=True)).get(NAMESPACES, "x")
 
 
-async def test_credentials_travel_in_headers(serve, connect, answered) -> None:
+async def test_credentials_are_sent_in_headers(serve, connect, answered) -> None:
     server = await serve(lambda head: answered(OBJECT))
     base = server.connection
     for connection in (
@@ -146,7 +147,7 @@ async def test_a_token_file_is_read_again(serve, connect, answered, token_file, 
         await client.get(NAMESPACES, "x")
 
 
-async def test_a_plugin_is_asked_when_its_credentials_end(serve, connect, answered, clock, tmp_path) -> None:
+async def test_a_plugin_runs_again_when_its_credentials_expire(serve, connect, answered, clock, tmp_path) -> None:
     server = await serve(lambda head: answered(OBJECT))
     counter = tmp_path / "count"
     script = (
@@ -163,13 +164,13 @@ async def test_a_plugin_is_asked_when_its_credentials_end(serve, connect, answer
     assert tokens == ["t1", "t1", "t1", "t2"]
 
 
-async def test_a_broken_plugin_is_an_unusable_cluster(connect) -> None:
+async def test_a_failing_plugin_is_a_cluster_error(connect) -> None:
     config = {"exec": {"command": "/bin/false"}}
     with pytest.raises(ClusterError, match="exec"):
         await connect(Connection("http://127.0.0.1:1", plugin=CredentialPlugin("exec", config))).get(NAMESPACES, "x")
 
 
-async def test_lists_may_come_compressed(serve, connect, answered) -> None:
+async def test_lists_can_be_compressed(serve, connect, answered) -> None:
     body = orjson.dumps({"items": [{"metadata": {"name": "a"}}], "metadata": {"resourceVersion": "7"}})
     server = await serve(lambda head: answered(gzip.compress(body), Content_Encoding="gzip"))
     listed = await connect(server.connection).list(CONFIGMAPS)
@@ -200,7 +201,7 @@ async def test_large_bodies_are_sent(serve, connect, answered) -> None:
     assert orjson.loads(server.requests[0][1]) == obj
 
 
-async def test_a_deletion_says_how_and_under_which_conditions(serve, connect, answered) -> None:
+async def test_a_deletion_sends_its_options_and_preconditions(serve, connect, answered) -> None:
     server = await serve(lambda head: answered(b'{"kind":"Status","status":"Success"}'))
     await connect(server.connection).delete(
         CONFIGMAPS, "x", "n", propagation_policy="Orphan", uid="u", resource_version="7", grace_period_s=0
@@ -232,7 +233,7 @@ async def collect(client: HTTPClient) -> list[str]:
     return found
 
 
-async def test_a_watch_is_asked_for_with_bookmarks(serve, connect) -> None:
+async def test_a_watch_requests_bookmarks(serve, connect) -> None:
     server = await serve(lambda head: CHUNKED + chunk(added(6) + added(7)[:20]) + chunk(added(7)[20:]) + chunk(b""))
     assert await collect(connect(server.connection)) == ["6", "7"]
     target = server.requests[0][0].split(" ")[1]
@@ -241,7 +242,7 @@ async def test_a_watch_is_asked_for_with_bookmarks(serve, connect) -> None:
         assert parameter in target
 
 
-async def test_changes_before_an_error_are_told_first(serve, connect) -> None:
+async def test_changes_before_an_error_event_are_yielded_first(serve, connect) -> None:
     gone = orjson.dumps({"type": "ERROR", "object": orjson.loads(status_of(410, "Expired"))}) + b"\n"
     server = await serve(lambda head: CHUNKED + chunk(added(6) + gone) + chunk(b""))
     found: list[str] = []
@@ -255,7 +256,7 @@ async def test_changes_before_an_error_are_told_first(serve, connect) -> None:
     assert found == ["6"]
 
 
-async def test_a_watch_that_is_refused_raises_what_the_server_says(serve, connect, answered) -> None:
+async def test_a_refused_watch_raises_the_servers_status(serve, connect, answered) -> None:
     server = await serve(lambda head: answered(status_of(410, "Expired"), "410 Gone"))
     with pytest.raises(Expired):
         await collect(connect(server.connection))
@@ -272,7 +273,7 @@ async def test_a_watch_that_breaks_is_unreachable(serve, connect) -> None:
         await collect(connect(server.connection))
 
 
-async def test_an_event_that_is_too_long_is_unusable(serve, connect) -> None:
+async def test_an_event_above_the_limit_is_a_cluster_error(serve, connect) -> None:
     server = await serve(lambda head: CHUNKED + chunk(b"x" * 5000))
     with pytest.raises(ClusterError, match="longer than 1000 bytes"):
         await collect(connect(server.connection, watch_line_bytes_max=1000))
@@ -311,7 +312,7 @@ async def test_a_plugins_new_certificate_gets_a_new_session(serve, connect, answ
     assert len(server.requests) == 2
 
 
-async def test_a_body_is_read_by_raw_whatever_the_code(serve, connect, answered) -> None:
+async def test_raw_returns_the_body_whatever_the_status(serve, connect, answered) -> None:
     server = await serve(lambda head: answered(b"no", "500 Internal Server Error"))
     client = connect(server.connection)
     assert await client.raw("POST", "/x?a=1", query={"b": "2"}, body={"c": 3}) == (500, b"no")

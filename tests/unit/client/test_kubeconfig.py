@@ -1,4 +1,4 @@
-"""Kubeconfigs as people have them, and one clear line for every one that does not work."""
+"""Real-world kubeconfigs, and one clear line for every unusable one."""
 
 import base64
 import json
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from federation.base.errors import ConfigurationError
-from federation.client.kubeconfig import ask_plugin, in_cluster, load_kubeconfig
+from federation.apimachinery.errors import ConfigurationError
+from federation.client.kubeconfig import fetch_credentials, in_cluster, load_kubeconfig
 
 
 def a_kubeconfig(cluster: dict[str, Any], user: dict[str, Any] | None = None, **context: str) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def test_inline_data_is_read(tmp_path, pki) -> None:
     assert (connection.namespace, connection.tls_server_name) == ("shop", "localhost")
 
 
-def test_files_are_found_beside_the_kubeconfig(tmp_path, pki) -> None:
+def test_relative_files_are_read_beside_the_kubeconfig(tmp_path, pki) -> None:
     for name, path in (("ca", pki.ca_certificate), ("crt", pki.admin_certificate), ("key", pki.admin_key)):
         (tmp_path / name).write_bytes(path.read_bytes())
     user = {"client-certificate": "crt", "client-key": str(tmp_path / "key")}
@@ -73,7 +73,7 @@ def test_a_token_file_wins_over_a_token(tmp_path, token_file) -> None:
     assert (connection.token, connection.token_file) == ("first", str(token_file))
 
 
-def test_another_context_can_be_chosen(tmp_path) -> None:
+def test_a_context_can_be_selected(tmp_path) -> None:
     path = written(tmp_path, a_kubeconfig({"insecure-skip-tls-verify": True}, {"token": "t"}))
     assert load_kubeconfig(path, "anonymous").token == ""
 
@@ -104,18 +104,18 @@ PROBLEMS: dict[str, tuple[Any, str, str]] = {
 }
 
 
-@pytest.mark.parametrize(("document", "context", "told"), PROBLEMS.values(), ids=PROBLEMS.keys())
-def test_every_problem_is_one_line_with_file_and_field(tmp_path, document, context, told) -> None:
+@pytest.mark.parametrize(("document", "context", "expected"), PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_every_problem_is_one_line_with_file_and_field(tmp_path, document, context, expected) -> None:
     path = written(tmp_path, document)
     with pytest.raises(ConfigurationError) as caught:
         load_kubeconfig(path, context)
     message = str(caught.value)
     assert message.startswith(str(path))
-    assert told in message
+    assert expected in message
     assert "\n" not in message
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path) -> None:
+def test_a_missing_file_is_named(tmp_path) -> None:
     with pytest.raises(ConfigurationError, match="none does not exist; give the path of the kubeconfig"):
         load_kubeconfig(tmp_path / "none")
     with pytest.raises(ConfigurationError, match="is a folder"):
@@ -123,7 +123,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads every file")
-def test_a_file_that_is_not_readable_is_named(tmp_path) -> None:
+def test_an_unreadable_file_is_named(tmp_path) -> None:
     path = written(tmp_path, GOOD)
     path.chmod(0)
     with pytest.raises(ConfigurationError, match="is not readable"):
@@ -140,32 +140,71 @@ def a_plugin(folder: Path, script: str) -> dict[str, Any]:
 CREDENTIAL = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": %s}'
 
 
-async def test_an_exec_plugin_is_asked_for_a_token(tmp_path) -> None:
+async def test_an_exec_plugin_returns_a_token(tmp_path) -> None:
     status = '{"token": "from-plugin", "expirationTimestamp": "2030-01-01T00:00:00Z"}'
     user = a_plugin(tmp_path, f"echo '{CREDENTIAL % status}'")
     connection = load_kubeconfig(written(tmp_path, a_kubeconfig({"insecure-skip-tls-verify": True}, user)))
     assert connection.plugin is not None
-    found = await ask_plugin(connection)
+    found = await fetch_credentials(connection)
     assert (found.connection.token, found.connection.plugin) == ("from-plugin", None)
     assert found.expires is not None
     assert found.expires.year == 2030
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "expected"),
     [("echo broken >&2; exit 3", "broken"), (f"echo '{CREDENTIAL % '{}'}'", "neither a token nor a certificate")],
     ids=["fails", "gives nothing"],
 )
-async def test_an_exec_plugin_that_does_not_work_is_told(tmp_path, script, told) -> None:
+async def test_a_failing_exec_plugin_is_reported(tmp_path, script, expected) -> None:
     user = a_plugin(tmp_path, script)
     connection = load_kubeconfig(written(tmp_path, a_kubeconfig({"insecure-skip-tls-verify": True}, user)))
-    with pytest.raises(ConfigurationError, match=told):
-        await ask_plugin(connection)
+    with pytest.raises(ConfigurationError, match=expected):
+        await fetch_credentials(connection)
 
 
-async def test_without_a_plugin_nothing_is_asked(tmp_path) -> None:
+async def test_without_a_plugin_the_connection_stays_as_it_is(tmp_path) -> None:
     connection = load_kubeconfig(written(tmp_path, a_kubeconfig({"insecure-skip-tls-verify": True}, {"token": "t"})))
-    assert (await ask_plugin(connection)).connection is connection
+    assert (await fetch_credentials(connection)).connection is connection
+
+
+async def test_an_exec_plugin_can_return_a_certificate(tmp_path, pki) -> None:
+    status = json.dumps(
+        {
+            "clientCertificateData": pki.admin_certificate.read_text(),
+            "clientKeyData": pki.admin_key.read_text(),
+        }
+    )
+    (tmp_path / "answer").write_text(CREDENTIAL % status)
+    user = a_plugin(tmp_path, f"cat {tmp_path / 'answer'}")
+    connection = load_kubeconfig(written(tmp_path, a_kubeconfig({"insecure-skip-tls-verify": True}, user)))
+    found = (await fetch_credentials(connection)).connection
+    assert found.client_cert_data == pki.admin_certificate.read_bytes()
+    assert found.to_tls() is not None
+
+
+def an_id_token(expires: int) -> str:
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": expires}).encode()).decode().rstrip("=")
+    return f"e30.{claims}.sig"
+
+
+async def test_a_token_of_an_identity_provider_is_used_until_it_expires(tmp_path) -> None:
+    token = an_id_token(4102444800)
+    user = {"auth-provider": {"name": "oidc", "config": {"id-token": token}}}
+    connection = load_kubeconfig(written(tmp_path, a_kubeconfig({"insecure-skip-tls-verify": True}, user)))
+    assert (await fetch_credentials(connection)).connection.token == token
+
+
+@pytest.mark.parametrize(
+    "provider",
+    [{"name": "oidc", "config": {"id-token": "nonsense"}}, {"name": "unknown", "config": {}}],
+    ids=["nonsense", "unknown"],
+)
+async def test_a_failing_identity_provider_is_reported(tmp_path, provider) -> None:
+    user = {"auth-provider": provider}
+    connection = load_kubeconfig(written(tmp_path, a_kubeconfig({"insecure-skip-tls-verify": True}, user)))
+    with pytest.raises(ConfigurationError, match="auth-provider"):
+        await fetch_credentials(connection)
 
 
 def test_a_pod_finds_its_own_cluster(tmp_path, pki) -> None:
@@ -182,45 +221,6 @@ def test_a_pod_finds_its_own_cluster(tmp_path, pki) -> None:
     assert in_cluster({**environ, "KUBERNETES_SERVICE_HOST": "fd00::1"}, tmp_path).server == "https://[fd00::1]:443"
 
 
-def test_outside_of_a_cluster_there_is_a_remedy(tmp_path) -> None:
+def test_outside_a_cluster_the_error_names_the_remedy(tmp_path) -> None:
     with pytest.raises(ConfigurationError, match="give a kubeconfig"):
         in_cluster({}, tmp_path)
-
-
-async def test_an_exec_plugin_may_give_a_certificate(tmp_path, pki) -> None:
-    status = json.dumps(
-        {
-            "clientCertificateData": pki.admin_certificate.read_text(),
-            "clientKeyData": pki.admin_key.read_text(),
-        }
-    )
-    (tmp_path / "answer").write_text(CREDENTIAL % status)
-    user = a_plugin(tmp_path, f"cat {tmp_path / 'answer'}")
-    connection = load_kubeconfig(written(tmp_path, a_kubeconfig({"insecure-skip-tls-verify": True}, user)))
-    found = (await ask_plugin(connection)).connection
-    assert found.client_cert_data == pki.admin_certificate.read_bytes()
-    assert found.to_tls() is not None
-
-
-def an_id_token(expires: int) -> str:
-    claims = base64.urlsafe_b64encode(json.dumps({"exp": expires}).encode()).decode().rstrip("=")
-    return f"e30.{claims}.sig"
-
-
-async def test_an_identity_providers_token_is_used_while_it_lasts(tmp_path) -> None:
-    token = an_id_token(4102444800)
-    user = {"auth-provider": {"name": "oidc", "config": {"id-token": token}}}
-    connection = load_kubeconfig(written(tmp_path, a_kubeconfig({"insecure-skip-tls-verify": True}, user)))
-    assert (await ask_plugin(connection)).connection.token == token
-
-
-@pytest.mark.parametrize(
-    "provider",
-    [{"name": "oidc", "config": {"id-token": "nonsense"}}, {"name": "unknown", "config": {}}],
-    ids=["nonsense", "unknown"],
-)
-async def test_a_provider_that_does_not_work_is_told(tmp_path, provider) -> None:
-    user = {"auth-provider": provider}
-    connection = load_kubeconfig(written(tmp_path, a_kubeconfig({"insecure-skip-tls-verify": True}, user)))
-    with pytest.raises(ConfigurationError, match="auth-provider"):
-        await ask_plugin(connection)

@@ -1,15 +1,15 @@
-"""What a local client says when its store is gone; the rest is the conformance suite's."""
+"""The local transport when its store fails; the conformance suite covers the rest."""
 
 import orjson
 import pytest
 
-from federation.api.resources import CONFIGMAPS, SECRETS
-from federation.base.errors import ApiError, ServiceUnavailable
+from federation.apimachinery.errors import ApiError, ServiceUnavailable
+from federation.apimachinery.resources import CONFIGMAPS, SECRETS
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.memory import MemoryStore
+from federation.apiserver.store.options import StoreOptions
+from federation.client.client import PatchType
 from federation.client.local import LocalClient
-from federation.client.protocol import PatchType
-from federation.registry.registry import Registry
-from federation.store.memory import MemoryStore
-from federation.store.options import StoreOptions
 
 SETTINGS = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "namespace": "default"}}
 
@@ -20,9 +20,14 @@ async def store(clock) -> MemoryStore:
 
 
 @pytest.fixture
-async def client(store, clock) -> LocalClient:
+async def registry(store, clock) -> Registry:
     registry = Registry(store, clock=clock)
     await registry.start()
+    return registry
+
+
+@pytest.fixture
+def client(registry) -> LocalClient:
     return LocalClient(registry)
 
 
@@ -40,7 +45,7 @@ async def client(store, clock) -> LocalClient:
     ],
     ids=["get", "list", "create", "update", "patch", "delete"],
 )
-async def test_a_store_that_is_gone_is_a_service_that_is_unavailable(client, store, call) -> None:
+async def test_a_closed_store_is_service_unavailable(client, store, call) -> None:
     await client.create(CONFIGMAPS, SETTINGS)
     await store.close()
     with pytest.raises(ServiceUnavailable) as caught:
@@ -48,7 +53,7 @@ async def test_a_store_that_is_gone_is_a_service_that_is_unavailable(client, sto
     assert caught.value.retryable
 
 
-async def test_a_watch_whose_store_goes_says_so(client, store) -> None:
+async def test_a_watch_fails_when_its_store_closes(client, store) -> None:
     since = (await client.list(CONFIGMAPS)).resource_version
     batches = client.watch(CONFIGMAPS, resource_version=since)
     assert await anext(batches) == []
@@ -57,7 +62,7 @@ async def test_a_watch_whose_store_goes_says_so(client, store) -> None:
         await anext(batches)
 
 
-async def test_raw_says_so_too(client, store) -> None:
+async def test_raw_answers_503_when_the_store_is_closed(client, store) -> None:
     assert await client.raw("GET", "/healthz") == (200, b"ok")
     await store.close()
     code, body = await client.raw("GET", "/healthz")
@@ -78,11 +83,11 @@ async def test_raw_says_so_too(client, store) -> None:
         ("GET", "/api/v1/namespaces/default", 200),
     ],
 )
-async def test_raw_answers_what_reading_needs(client, method, path, code) -> None:
+async def test_raw_serves_discovery_and_reads(client, method, path, code) -> None:
     assert (await client.raw(method, path))[0] == code
 
 
-async def test_resources_are_looked_up_again_when_kinds_change(client) -> None:
+async def test_cached_kinds_are_dropped_when_kinds_change(client, registry) -> None:
     await client.list(SECRETS)
     crd = {
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -105,5 +110,5 @@ async def test_resources_are_looked_up_again_when_kinds_change(client) -> None:
     things = type(SECRETS)("example.com", "v1", "Thing", "things")
     with pytest.raises(ApiError):
         await client.list(things)
-    await client._registry.install_crds([crd])
+    await registry.install_crds([crd])
     assert (await client.list(things)).items == []

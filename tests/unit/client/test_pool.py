@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from federation.base.errors import ConfigurationError, NotFound
-from federation.client.connection import Connection
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.errors import ConfigurationError, NotFound
 from federation.client.pool import ClusterPool
 
 
 class Recorded:
-    """An inner client that only knows its connection."""
+    """A transport that returns its connection's token."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
         self.is_closed = False
 
-    async def raw(self, *arguments: Any, **named: Any) -> tuple[int, bytes]:
+    async def raw(self, *arguments: Any) -> tuple[int, bytes]:
         return 200, self.connection.token.encode()
 
     async def close(self) -> None:
@@ -52,7 +52,7 @@ def pool(made, clock) -> ClusterPool:
     return ClusterPool(connect=connect, clock=clock)
 
 
-async def test_a_client_is_made_once(pool, made) -> None:
+async def test_an_unchanged_connection_keeps_the_client(pool, made) -> None:
     assert pool.update(a_cluster(), a_secret()) is True
     assert pool.update({**a_cluster(), "status": {"any": 1}}, a_secret()) is False
     assert pool.clusters == ["m1"]
@@ -68,15 +68,15 @@ async def test_a_client_is_made_once(pool, made) -> None:
     ],
     ids=["endpoint", "a token inside the Secret"],
 )
-async def test_what_changes_replaces_the_connection_below_the_same_client(pool, made, cluster, secret) -> None:
-    told: list[str] = []
-    pool.add_listener(told.append)
+async def test_a_changed_connection_replaces_the_transport_below_the_same_client(pool, made, cluster, secret) -> None:
+    names: list[str] = []
+    pool.add_listener(names.append)
     pool.update(a_cluster(), a_secret())
     client = pool.client("m1")
-    assert told == []
+    assert names == []
     assert pool.update(cluster, secret) is True
     assert pool.client("m1") is client
-    assert told == ["m1"]
+    assert names == ["m1"]
     assert await client.raw("GET", "/") == (200, made[1].connection.token.encode())
     running = asyncio.ensure_future(pool.run())
     await asyncio.sleep(0)
@@ -88,7 +88,7 @@ async def test_what_changes_replaces_the_connection_below_the_same_client(pool, 
     assert [inner.is_closed for inner in made] == [True, True]
 
 
-async def test_unusable_data_keeps_the_old_client_and_says_why(pool, made) -> None:
+async def test_unusable_data_keeps_the_old_client_and_reports_the_problem(pool, made) -> None:
     pool.update(a_cluster(), a_secret())
     with pytest.raises(ConfigurationError):
         pool.update(a_cluster(), {**a_secret(), "data": {}})
@@ -116,11 +116,11 @@ async def test_a_removed_cluster_has_no_client(pool, made) -> None:
     assert made[0].is_closed
 
 
-async def test_listeners_can_go(pool) -> None:
-    told: list[str] = []
-    end = pool.add_listener(told.append)
+async def test_listeners_can_be_removed(pool) -> None:
+    names: list[str] = []
+    end = pool.add_listener(names.append)
     end()
     end()
     pool.update(a_cluster(), a_secret())
     pool.update(a_cluster(), a_secret("t2"))
-    assert told == []
+    assert names == []

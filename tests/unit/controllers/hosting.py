@@ -10,19 +10,22 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from federation.api import resources
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import default_type_configs, from_config
-from federation.api.resources import Object, Resource
-from federation.base.clock import SystemClock
-from federation.base.errors import NotFound
+from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.errors import NotFound
+from federation.apimachinery.resources import EVENTS, Object, Resource
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.memory import MemoryStore
+from federation.assembly import HOST_REGISTRY
+from federation.client.client import PatchType
 from federation.client.local import LocalClient
-from federation.client.protocol import PatchType
-from federation.registry.registry import Registry
+from federation.planning.federatedobject.naming import federated_object_name
 from federation.runtime.events import EventRecorder
+from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
-from federation.store.memory import MemoryStore
 
 SHIPPED = {config["spec"]["sourceType"]["kind"]: config for config in default_type_configs()}
 
@@ -57,6 +60,9 @@ class Host:
         self.clock = SystemClock()
         self.informers = Informers(self.client, clock=self.clock)
         self.types = FederatedTypes(self.informers, from_config)
+        self.objects = FederatedObjects(
+            self.client, self.informers, self.types, name_of=federated_object_name, clock=self.clock
+        )
         self.recorder = EventRecorder(self.client, clock=self.clock)
         self.registry = registry
         self._group = group
@@ -108,12 +114,12 @@ class Host:
     async def federate(self, *kinds: str) -> None:
         """Make the kinds federated."""
         for kind in kinds:
-            await self.user.create(resources.FEDERATED_TYPE_CONFIGS, SHIPPED[kind])
+            await self.user.create(FEDERATED_TYPE_CONFIGS, SHIPPED[kind])
 
     async def events(self) -> list[tuple[str, str, str]]:
         """Return kind of the object, reason and message of every Event, as soon as there is one."""
         async with asyncio.timeout(5):
-            while not (found := (await self.user.list(resources.EVENTS)).items):  # noqa: ASYNC110  # as above
+            while not (found := (await self.user.list(EVENTS)).items):  # noqa: ASYNC110  # as above
                 await asyncio.sleep(0)
         return [(event["involvedObject"]["kind"], event["reason"], event["message"]) for event in found]
 
@@ -138,7 +144,7 @@ async def a_host() -> AsyncIterator[Host]:
     store = MemoryStore()
     async with asyncio.TaskGroup() as group:
         serving = [group.create_task(store.run())]
-        registry = Registry(store, clock=SystemClock())
+        registry = Registry(store, clock=SystemClock(), options=HOST_REGISTRY)
         await registry.install_crds(crd_manifests())
         serving.append(group.create_task(registry.run()))
         host = Host(registry, group)

@@ -1,21 +1,20 @@
-"""Decisions, statuses and the ledger: what the vectors do not ask."""
+"""Decisions, statuses and expectations that the behaviour vectors do not cover."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, Object
-from federation.dispatch.ledger import Ledger, MemberKey
-from federation.dispatch.ownwrites import OwnWrites
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.dispatch.expectations import Expectations, MemberKey
 from federation.dispatch.plan import (
-    ABSENT,
-    UNKNOWN,
-    ClusterFacts,
-    ObjectFacts,
+    ABSENT_OBJECT,
+    UNKNOWN_OBJECT,
+    ClusterState,
+    ObservedObject,
     Removal,
     decide,
     decide_removal,
-    is_other_derived_service,
+    is_name_collision,
 )
 from federation.dispatch.status import ClusterStatus, plan_status
 
@@ -28,26 +27,28 @@ def obj(revision: int, generation: int = 1, uid: str = "u") -> Object:
     return {"metadata": {"name": "web", "resourceVersion": str(revision), "generation": generation, "uid": uid}}
 
 
-def test_an_unready_cluster_that_may_hold_the_object_is_remembered() -> None:
-    decision = decide(ClusterFacts("m1", ready=False), is_selected=False, is_recorded=True, observed=UNKNOWN)
+def test_an_unready_cluster_that_may_hold_the_object_keeps_its_entry() -> None:
+    decision = decide(ClusterState("m1", ready=False), is_selected=False, is_recorded=True, observed=UNKNOWN_OBJECT)
     assert decision.status is ClusterStatus.CLUSTER_NOT_READY
 
 
 def test_nothing_is_done_without_a_cache() -> None:
     for is_selected in (True, False):
-        decision = decide(ClusterFacts("m1"), is_selected=is_selected, is_recorded=True, observed=UNKNOWN)
+        decision = decide(ClusterState("m1"), is_selected=is_selected, is_recorded=True, observed=UNKNOWN_OBJECT)
         assert decision.operation is None
         assert decision.status is ClusterStatus.CACHED_RETRIEVAL_FAILED
 
 
-def test_a_missing_finalizer_is_looked_for_again() -> None:
-    decision = decide(ClusterFacts("m1", has_finalizer=False), is_selected=True, is_recorded=False, observed=ABSENT)
+def test_a_missing_finalizer_is_rechecked() -> None:
+    decision = decide(
+        ClusterState("m1", has_finalizer=False), is_selected=True, is_recorded=False, observed=ABSENT_OBJECT
+    )
     assert decision.recheck_after_s == 10.0
 
 
-def test_what_is_being_removed_is_waited_for() -> None:
-    going = ObjectFacts(exists=True, terminating=True)
-    decision = decide(ClusterFacts("m1"), is_selected=False, is_recorded=True, observed=going)
+def test_a_terminating_object_is_waiting_for_removal() -> None:
+    going = ObservedObject(exists=True, terminating=True)
+    decision = decide(ClusterState("m1"), is_selected=False, is_recorded=True, observed=going)
     assert decision.status is ClusterStatus.WAITING_FOR_REMOVAL
     assert decision.operation is None
 
@@ -61,11 +62,11 @@ def test_orphaning_follows_the_annotation() -> None:
     assert decide_removal({names.ORPHAN: "all", names.INTERNAL_ORPHAN: "adopted"}, {}) is Removal.DELETE
 
 
-def test_a_derived_service_and_another_only_share_a_name() -> None:
+def test_a_derived_service_and_another_service_collide_by_name() -> None:
     derived = {names.DERIVED_SERVICE: "web"}
-    assert is_other_derived_service(derived, {"metadata": {}})
-    assert is_other_derived_service({}, {"metadata": {"annotations": derived}})
-    assert not is_other_derived_service(derived, {"metadata": {"annotations": derived}})
+    assert is_name_collision(derived, {"metadata": {}})
+    assert is_name_collision({}, {"metadata": {"annotations": derived}})
+    assert not is_name_collision(derived, {"metadata": {"annotations": derived}})
 
 
 def _status(**more: Any) -> Any:
@@ -79,7 +80,7 @@ def _status(**more: Any) -> Any:
     )
 
 
-def test_a_status_is_stable_and_its_times_mean_something() -> None:
+def test_an_unchanged_status_is_not_written_and_keeps_its_times() -> None:
     first = _status()
     assert first["conditions"][0]["status"] == "True"
     assert _status(status=first, now=LATER) is None
@@ -96,68 +97,41 @@ def test_other_conditions_stay() -> None:
     assert scheduled in planned["conditions"]
 
 
-def test_the_ledger_bridges_the_caches_lag() -> None:
-    ledger = Ledger()
-    ledger.note_written(KEY, obj(10, 2), "hash", is_subset=True)
-    assert ledger.newest(KEY, obj(9, 1), cache_revision=9) == obj(10, 2)
-    assert ledger.newest(KEY, None, cache_revision=9) == obj(10, 2)
-    assert ledger.newest(KEY, None, cache_revision=11) is None, "somebody deleted it since"
-    assert ledger.newest(KEY, obj(9, 1), cache_revision=9) == obj(9, 1), "and then it is forgotten"
+def test_expectations_cover_the_lag_of_the_cache() -> None:
+    expectations = Expectations()
+    expectations.record_write(KEY, obj(10, 2), "hash", is_subset=True)
+    assert expectations.newest(KEY, obj(9, 1), cache_revision=9) == obj(10, 2)
+    assert expectations.newest(KEY, None, cache_revision=9) == obj(10, 2)
+    assert expectations.newest(KEY, None, cache_revision=11) is None, "somebody deleted it since"
+    assert expectations.newest(KEY, obj(9, 1), cache_revision=9) == obj(9, 1), "and then it is forgotten"
 
 
-def test_a_deletion_is_asked_once_per_object() -> None:
-    ledger = Ledger()
-    ledger.note_deletion_asked(KEY, "u")
-    assert ledger.is_deletion_asked(KEY, "u")
-    assert not ledger.is_deletion_asked(KEY, "other")
-    ledger.note_gone(KEY)
-    assert not ledger.is_deletion_asked(KEY, "u")
+def test_a_deletion_is_requested_once_per_object() -> None:
+    expectations = Expectations()
+    expectations.record_deletion_request(KEY, "u")
+    assert expectations.is_deletion_requested(KEY, "u")
+    assert not expectations.is_deletion_requested(KEY, "other")
+    expectations.record_removal(KEY)
+    assert not expectations.is_deletion_requested(KEY, "u")
 
 
-def test_what_a_server_rewrites_is_accepted_until_somebody_changes_it() -> None:
-    ledger = Ledger()
-    ledger.note_written(KEY, obj(10, 2), "hash", is_subset=False)
-    assert ledger.is_accepted(KEY, "hash", obj(12, 2)), "a status moved the revision only"
-    assert not ledger.is_accepted(KEY, "hash", obj(13, 3))
-    assert not ledger.is_accepted(KEY, "other", obj(12, 2))
+def test_a_rewritten_value_is_accepted_until_the_object_changes() -> None:
+    expectations = Expectations()
+    expectations.record_write(KEY, obj(10, 2), "hash", is_subset=False)
+    assert expectations.is_accepted(KEY, "hash", obj(12, 2)), "a status moved the revision only"
+    assert not expectations.is_accepted(KEY, "hash", obj(13, 3))
+    assert not expectations.is_accepted(KEY, "other", obj(12, 2))
 
 
 def test_failures_back_off_and_end_with_another_content() -> None:
-    ledger = Ledger()
+    expectations = Expectations()
     delays = [
-        ledger.note_failed(KEY, ClusterStatus.UPDATE_FAILED, "no", "hash", 100.0).retry_at_s - 100.0 for _ in range(12)
+        expectations.record_failure(KEY, ClusterStatus.UPDATE_FAILED, "no", "hash", 100.0).retry_at_s - 100.0
+        for _ in range(12)
     ]
     assert delays[:3] == [0.25, 0.5, 1.0]
     assert delays[-1] == 60.0
-    assert ledger.failure(KEY, "hash") is not None
-    assert ledger.failure(KEY, "other") is None
-    ledger.forget_cluster("m1")
-    assert ledger.failure(KEY, "hash") is None
-
-
-def test_own_writes_win_until_the_cache_has_them() -> None:
-    cache = {"web": obj(9)}
-    own: OwnWrites[str] = OwnWrites(cache.get)
-    own.note("web", obj(10))
-    assert own.newest("web") == obj(10)
-    own.saw("web")
-    assert own.newest("web") == obj(10)
-    cache["web"] = obj(11)
-    assert own.newest("web") == obj(11)
-    own.note("web", obj(12))
-    cache["web"] = obj(12)
-    own.saw("web")
-    assert len(own) == 0
-    own.note("web", obj(13))
-    del cache["web"]
-    assert own.newest("web") is None
-    assert len(own) == 0
-
-
-def test_a_write_that_the_cache_had_before_the_writer_was_answered_is_not_kept() -> None:
-    """In one process events are often delivered first; nothing would ever take the write out again."""
-    cache = {"web": obj(10)}
-    own: OwnWrites[str] = OwnWrites(cache.get)
-    own.note("web", obj(10))
-    own.note("gone", obj(10))
-    assert len(own) == 0
+    assert expectations.failure(KEY, "hash") is not None
+    assert expectations.failure(KEY, "other") is None
+    expectations.forget_cluster("m1")
+    assert expectations.failure(KEY, "hash") is None

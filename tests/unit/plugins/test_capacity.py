@@ -1,4 +1,4 @@
-"""Replicas go where nodes have room for them: the filter and the two Replicas plugins with `capacity: Nodes`."""
+"""Capacity by node: ClusterNodesFit and the two Replicas plugins with `capacity: Nodes`."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from federation.api.selectors import compile_cluster_terms
-from federation.base.errors import PluginError
+from federation.apimachinery.errors import PluginError
 from federation.scheduling.engine import Engine
+from federation.scheduling.framework.assumed import replicas_displaced_by
 from federation.scheduling.framework.capacity import capacity_of, carry_over, could_run, rooms_of
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, with_strategy
-from federation.scheduling.framework.promised import displaced_by
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, a_cluster, a_divided_unit, a_unit, run_replicas
 from federation.scheduling.framework.types import (
@@ -45,7 +45,7 @@ FEW_LARGE = a_cluster("few-large").with_nodes(2, cpu="8", memory="64Gi").built()
 FULL = a_cluster("full").with_nodes(4, cpu="200m").built()
 
 
-def test_a_pod_that_is_larger_than_what_any_node_has_free_does_not_fit() -> None:
+def test_a_pod_larger_than_every_nodes_free_resources_does_not_fit() -> None:
     assert capacity_of(MANY_SMALL, pod_shape((("cpu", 2000),))) == 0
     assert capacity_of(MANY_SMALL, pod_shape((("cpu", 1000),))) == 20
     assert capacity_of(FEW_LARGE, pod_shape((("cpu", 2000), ("memory", 30 << 30)))) == 4
@@ -79,7 +79,7 @@ def test_node_selectors_and_affinity_choose_nodes() -> None:
     assert by({"key": "disk", "operator": "DoesNotExist"}) == 12
 
 
-def test_what_is_not_known_of_nodes_is_not_promised_and_excludes_nothing() -> None:
+def test_unknown_node_labels_add_no_capacity_and_reject_no_cluster() -> None:
     cluster = Cluster(
         "c",
         node_classes=(NodeClass(largest={"cpu": 4000}, nodes=(2,), free={"cpu": (4000,), "pods": (9,)}),),
@@ -104,7 +104,7 @@ def test_replicas_go_only_where_they_can_run() -> None:
     assert decision.waiting == {"few-large": 2}
 
 
-def test_a_full_cluster_gets_nothing_while_another_has_room() -> None:
+def test_a_full_cluster_gets_nothing_while_another_has_capacity() -> None:
     used = Cluster(
         "used",
         allocatable={"cpu": 8000},
@@ -118,7 +118,7 @@ def test_a_full_cluster_gets_nothing_while_another_has_room() -> None:
     assert plain["used"] > 0
 
 
-def test_what_fits_nowhere_is_placed_all_the_same() -> None:
+def test_replicas_that_fit_nowhere_are_placed() -> None:
     for weights in ({}, {"full": 1, "few-large": 1}):
         unit = a_divided_unit(30, request=CORE, weights=weights)
         division = divide("ClusterCapacityWeight", unit, FULL, FEW_LARGE)
@@ -134,7 +134,7 @@ def test_running_replicas_stay_in_a_cluster_that_is_full_of_them() -> None:
     assert decision.placements == {"few-large": 4, "full": 5}
 
 
-def test_a_binpacked_unit_fills_clusters_to_what_their_nodes_hold() -> None:
+def test_binpack_fills_clusters_up_to_their_nodes_capacity() -> None:
     unit = a_divided_unit(20, request=CORE, priorities={"few-large": 2, "many-small": 1})
     assert decide(unit, MANY_SMALL, FEW_LARGE, binpack=True).placements == {"few-large": 16, "many-small": 4}
 
@@ -152,7 +152,7 @@ def test_with_few_clusters_allowed_a_full_one_takes_no_place() -> None:
     assert decide(unit, busy).placements == {"busy": 2}
 
 
-def test_room_that_was_counted_is_used_where_the_report_shows_less() -> None:
+def test_openings_are_used_where_the_report_shows_less() -> None:
     def lacking(openings: dict[str, int]) -> Any:
         migration = AutoMigration(estimated_capacity={"few-large": 4}, openings=openings)
         return a_divided_unit(6, request=CORE, current={"few-large": 6}, auto_migration=migration)
@@ -170,7 +170,7 @@ def test_duplicates_go_everywhere() -> None:
     assert set(decide(a_unit(request={"cpu": 4000}), MANY_SMALL, FEW_LARGE).placements) == {"many-small", "few-large"}
 
 
-def test_replicas_that_cannot_run_are_kept_when_the_policy_says_so() -> None:
+def test_replicas_that_cannot_run_are_kept_with_keep_unschedulable() -> None:
     stuck = AutoMigration(keep_unschedulable=True, estimated_capacity={"full": 1})
     unit = a_divided_unit(4, request=CORE, current={"full": 3, "few-large": 1}, auto_migration=stuck)
     division = divide("ClusterCapacityWeight", unit, FULL, FEW_LARGE)
@@ -178,18 +178,18 @@ def test_replicas_that_cannot_run_are_kept_when_the_policy_says_so() -> None:
     assert division.explanation["overflow"] == {"full": 2}
 
 
-def test_promises_to_others_count_until_no_other_room_is_left() -> None:
-    reserved = {"few-large": {(("cpu", 4000),): 3}}
-    unit = a_divided_unit(24, request=CORE, reserved=reserved)
+def test_assumed_replicas_count_until_no_other_capacity_is_left() -> None:
+    assumed = {"few-large": {(("cpu", 4000),): 3}}
+    unit = a_divided_unit(24, request=CORE, assumed=assumed)
     division = divide("ClusterCapacityWeight", unit, MANY_SMALL, FEW_LARGE)
     assert division.replicas == {"few-large": 4, "many-small": 20}
     assert division.explanation["room"]["promised"] == {"few-large": 12}
 
 
-def test_a_cluster_with_more_promises_than_room_has_none() -> None:
-    rooms = rooms_of(a_divided_unit(1, request=CORE, reserved={"few-large": {(): 100}}), [FEW_LARGE])
+def test_a_cluster_with_more_assumed_replicas_than_capacity_has_none() -> None:
+    rooms = rooms_of(a_divided_unit(1, request=CORE, assumed={"few-large": {(): 100}}), [FEW_LARGE])
     assert rooms is not None
-    assert (rooms.free, rooms.sure) == ({"few-large": 16}, {"few-large": 0})
+    assert (rooms.free, rooms.unreserved) == ({"few-large": 16}, {"few-large": 0})
 
 
 @pytest.mark.parametrize(
@@ -202,11 +202,11 @@ def test_a_cluster_with_more_promises_than_room_has_none() -> None:
         ((), (), 1),
     ],
 )
-def test_a_promised_pod_takes_the_place_of_as_many_as_it_could(other: Any, request_: Any, count: int) -> None:
-    assert displaced_by(other, request_) == count
+def test_an_assumed_pod_displaces_as_many_replicas_as_it_can(other: Any, request_: Any, count: int) -> None:
+    assert replicas_displaced_by(other, request_) == count
 
 
-def test_the_answers_of_a_cluster_are_kept_and_bounded() -> None:
+def test_the_memo_of_a_cluster_is_bounded() -> None:
     cluster = a_cluster().with_nodes(1, cpu="4").built()
     for amount in range(1, 1100):
         capacity_of(cluster, pod_shape((("cpu", amount),)))
@@ -221,7 +221,7 @@ def test_arguments_are_checked(plugin: str) -> None:
         load_plugins().make(plugin, {"capcity": "Sums"})
 
 
-def test_a_cluster_is_read_from_what_it_reports() -> None:
+def test_a_cluster_is_compiled_from_its_report() -> None:
     resources = {
         "nodeClasses": [
             {
@@ -247,7 +247,7 @@ def test_a_cluster_is_read_from_what_it_reports() -> None:
     assert cluster.omitted_node_labels == {"kubernetes.io/hostname"}
 
 
-def test_a_report_answers_what_was_asked_since_the_one_before() -> None:
+def test_a_report_recomputes_recently_used_capacities() -> None:
     pods = pod_shape((("cpu", 1000),)), pod_shape((("cpu", 2000),))
     old, new, newest = (a_cluster("c").with_nodes(nodes, cpu="4").built() for nodes in (1, 2, 3))
     for pod in pods:

@@ -1,4 +1,4 @@
-"""The plugin guide does what it says: its code blocks run, in order, in one namespace."""
+"""The code of docs/plugins.md runs, in order and in one namespace; its manifests and JSON are valid."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from tests.support.vectors import ROOT
 
 from federation.api.v1alpha1.definitions import KINDS
 from federation.scheduling.framework.cyclestate import CycleState
-from federation.scheduling.framework.limits import find_breach
+from federation.scheduling.framework.limits import find_violation
 from federation.scheduling.framework.registry import GROUP
 from federation.scheduling.framework.testing import DEPLOYMENT, NOW, a_divided_unit
 from federation.scheduling.framework.types import ClusterScore, PluginResponse
@@ -40,7 +40,7 @@ def test_the_manifests_of_the_guide_are_valid() -> None:
     for manifest in manifests:
         models[manifest["kind"]].model_validate(manifest)
     configurations = [m for m in manifests if m["kind"] == "SchedulerPluginWebhookConfiguration"]
-    assert [compile_webhook(manifest).is_optional for manifest in configurations] == [True]
+    assert [compile_webhook(manifest).is_ignorable for manifest in configurations] == [True]
     (metadata,) = blocks("toml")
     assert GROUP in tomllib.loads(metadata)["project"]["entry-points"]
 
@@ -50,7 +50,7 @@ def test_the_files_that_the_guide_names_exist() -> None:
         assert (ROOT / link).exists(), link
 
 
-REQUEST, *ANSWERS = (json.loads(block) for block in blocks("json"))
+REQUEST, *RESPONSES = (json.loads(block) for block in blocks("json"))
 UNIT = a_divided_unit(
     10,
     gvk=DEPLOYMENT,
@@ -63,9 +63,9 @@ UNIT = a_divided_unit(
 )
 CLUSTERS = [
     to_cluster(
-        {"metadata": {"name": told["name"], "labels": told["labels"]}, "status": {"resources": told["resources"]}}
+        {"metadata": {"name": listed["name"], "labels": listed["labels"]}, "status": {"resources": listed["resources"]}}
     )
-    for told in REQUEST["clusters"]
+    for listed in REQUEST["clusters"]
 ]
 CONFIGURATION: Any = {
     "metadata": {"name": "p"},
@@ -78,7 +78,7 @@ CONFIGURATION: Any = {
 }
 
 
-def ask(point: str) -> tuple[Any, dict[str, Any], CycleState]:
+def send(point: str) -> tuple[Any, dict[str, Any], CycleState]:
     webhook, state = Webhook(compile_webhook(CONFIGURATION)), CycleState(NOW)
     run: Any = {
         "filter": lambda: webhook.filter_clusters(UNIT, CLUSTERS, state),
@@ -90,32 +90,32 @@ def ask(point: str) -> tuple[Any, dict[str, Any], CycleState]:
     return run, json.loads(request.body), state
 
 
-def answered(point: str, answer: dict[str, Any]) -> Any:
-    run, body, _ = ask(point)
+def result_of(point: str, response: dict[str, Any]) -> Any:
+    run, body, _ = send(point)
     with pytest.raises(StopIteration) as stop:
-        run.send([PluginResponse(200, json.dumps({**answer, "uid": body["uid"]}).encode())])
+        run.send([PluginResponse(200, json.dumps({**response, "uid": body["uid"]}).encode())])
     return stop.value.value
 
 
-def test_the_request_of_the_guide_is_what_is_sent() -> None:
-    _, body, _ = ask("replicas")
+def test_the_request_of_the_guide_is_the_request_that_is_sent() -> None:
+    _, body, _ = send("replicas")
     assert body == {**REQUEST, "uid": body["uid"]}
     assert list(body["unit"]) == list(REQUEST["unit"])
 
 
-def test_the_answers_of_the_guide_are_accepted() -> None:
-    assert {answer["uid"] for answer in ANSWERS} == {REQUEST["uid"]}
-    filtered, scored, selected, divided, failed = ANSWERS
-    assert [status.is_success for status in answered("filter", filtered)] == [True, False]
-    assert answered("score", scored) == [100, 45]
-    assert [entry.cluster.name for entry in answered("select", selected)] == ["west", "east"]
-    assert answered("replicas", divided).replicas == {"east": 5, "west": 4}
-    assert find_breach(UNIT, CLUSTERS, answered("replicas", divided).replicas) == ""
-    assert answered("score", failed).reasons == ("the price list is older than a day",)
+def test_the_responses_of_the_guide_are_accepted() -> None:
+    assert {response["uid"] for response in RESPONSES} == {REQUEST["uid"]}
+    filtered, scored, selected, divided, failed = RESPONSES
+    assert [status.is_success for status in result_of("filter", filtered)] == [True, False]
+    assert result_of("score", scored) == [100, 45]
+    assert [entry.cluster.name for entry in result_of("select", selected)] == ["west", "east"]
+    assert result_of("replicas", divided).replicas == {"east": 5, "west": 4}
+    assert find_violation(UNIT, CLUSTERS, result_of("replicas", divided).replicas) == ""
+    assert result_of("score", failed).reasons == ("the price list is older than a day",)
 
 
-def test_the_plugin_of_the_guide_answers() -> None:
+def test_the_plugin_of_the_guide_responds() -> None:
     namespace: dict[str, Any] = {}
     exec(compile(blocks("python")[-1], "docs/plugins.md", "exec"), namespace)
-    _, body, _ = ask("score")
-    assert answered("score", namespace["answer"](body)) == [100, 0]
+    _, body, _ = send("score")
+    assert result_of("score", namespace["respond"](body)) == [100, 0]

@@ -1,4 +1,4 @@
-"""Each example starts with one command and decides over real HTTP, one of them over TLS."""
+"""Each example starts with one command and works over HTTP, one of them over TLS."""
 
 import base64
 import json
@@ -8,57 +8,57 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.support.plugins import calling_world, configure, example
-from tests.support.schedule_world import World
+from tests.support.plugins import configure, example, plugin_harness
+from tests.support.schedule_harness import Harness
 from tests.support.vectors import ROOT
 
 from federation.api.v1alpha1.schedulerpluginwebhookconfiguration import SchedulerPluginWebhookConfiguration
+from federation.apiserver.auth.pki import ensure_pki
 from federation.scheduling.explain import rows
 from federation.scheduling.webhooks.configuration import compile_webhook
-from federation.server.pki import ensure_pki
 
 EXAMPLES = sorted(path.stem for path in (ROOT / "plugins" / "examples").glob("*.py"))
 
 
-async def explained(world: World) -> dict[str, Any]:
+async def explained(harness: Harness) -> dict[str, Any]:
     """Return the last decision's explanation."""
-    (record, *_) = await world.journaled()
+    (record, *_) = await harness.journaled()
     found: dict[str, Any] = json.loads(record.explanation)
     return found
 
 
 async def test_business_rules_reject_clusters_with_reasons() -> None:
-    async with example("business_rules") as port, calling_world() as world:
+    async with example("business_rules") as port, plugin_harness() as harness:
         await configure(
-            world,
+            harness,
             "business-rules",
             f"http://127.0.0.1:{port}",
             filterPath="/filter",
             fields={"unit": ["labels"], "cluster": ["labels"]},
         )
         for name in ("blue", "red"):
-            await world.cluster(name, labels={"teams": name})
-        await world.profile("r", plugins={"filter": {"enabled": [{"name": "business-rules"}]}})
-        await world.policy("p", schedulingProfile="r")
-        await world.deployment(policy="p", labels={"team": "red"})
-        await world.becomes({"red": None})
-        blue = next(row for row in rows(await explained(world)) if row.name == "blue")
+            await harness.cluster(name, labels={"teams": name})
+        await harness.profile("r", plugins={"filter": {"enabled": [{"name": "business-rules"}]}})
+        await harness.policy("p", schedulingProfile="r")
+        await harness.deployment(policy="p", labels={"team": "red"})
+        await harness.becomes({"red": None})
+        blue = next(row for row in rows(await explained(harness)) if row.name == "blue")
         assert (blue.rejected_by, blue.reasons) == ("business-rules", ("cluster(s) do not admit team red",))
 
 
-async def test_costs_prefer_the_cheapest_cluster_and_weigh_more_than_others_when_told(tmp_path: Path) -> None:
+async def test_costs_prefer_the_cheapest_cluster_with_the_profiles_weight(tmp_path: Path) -> None:
     prices = tmp_path / "prices.json"
     prices.write_text('{"auction": {"core": 0.4, "gib": 0.1}}')
-    async with example("cost_score", "--prices", str(prices)) as port, calling_world() as world:
+    async with example("cost_score", "--prices", str(prices)) as port, plugin_harness() as harness:
         fields = {"unit": ["resourceRequest"], "cluster": ["labels"]}
-        await configure(world, "cost", f"http://127.0.0.1:{port}", scorePath="/score", fields=fields)
+        await configure(harness, "cost", f"http://127.0.0.1:{port}", scorePath="/score", fields=fields)
         for name, price_class in (("a", "default"), ("b", "reserved"), ("c", "auction")):
-            await world.cluster(name, labels={"price-class": price_class})
-        await world.profile("thrifty", plugins={"score": {"enabled": [{"name": "cost", "weight": 9}]}})
-        await world.policy("p", schedulingProfile="thrifty", maxClusters=1)
-        await world.deployment(policy="p")
-        await world.becomes({"c": None})
-        found = {row.name: row for row in rows(await explained(world))}
+            await harness.cluster(name, labels={"price-class": price_class})
+        await harness.profile("thrifty", plugins={"score": {"enabled": [{"name": "cost", "weight": 9}]}})
+        await harness.policy("p", schedulingProfile="thrifty", maxClusters=1)
+        await harness.deployment(policy="p")
+        await harness.becomes({"c": None})
+        found = {row.name: row for row in rows(await explained(harness))}
         assert {name: row.scores["cost"] for name, row in found.items()} == {
             "a": (12, 12),
             "b": (20, 20),
@@ -78,19 +78,19 @@ async def test_carbon_divides_replicas_over_tls_within_the_policys_limits(tmp_pa
     serving = ("--certificate", str(pki.serving.certificate), "--key", str(pki.serving.key))
     async with (
         example("carbon_replicas", *serving, "--intensity", str(intensity)) as port,
-        calling_world() as world,
+        plugin_harness() as harness,
     ):
         fields = {"unit": ["current"], "cluster": ["labels"]}
         url = f"https://127.0.0.1:{port}"
-        await configure(world, "carbon", url, replicasPath="/replicas", fields=fields, tlsConfig=tls)
+        await configure(harness, "carbon", url, replicasPath="/replicas", fields=fields, tlsConfig=tls)
         for name, grid in (("fjord", "hydro"), ("desert", "solar"), ("ruhr", "coal")):
-            await world.cluster(name, labels={"grid": grid})
-        await world.profile("clean", plugins={"replicas": {"enabled": [{"name": "carbon"}]}})
+            await harness.cluster(name, labels={"grid": grid})
+        await harness.profile("clean", plugins={"replicas": {"enabled": [{"name": "carbon"}]}})
         limits = [{"cluster": "fjord", "preferences": {"maxReplicas": 5}}, {"cluster": "desert"}, {"cluster": "ruhr"}]
-        await world.policy("p", schedulingMode="Divide", schedulingProfile="clean", placement=limits)
-        await world.deployment(policy="p", replicas=8)
-        await world.becomes({"fjord": 5, "desert": 3})
-        assert (await explained(world))["remarks"]["carbon"]["ruhr"] == ["800 g CO2 per kWh"]
+        await harness.policy("p", schedulingMode="Divide", schedulingProfile="clean", placement=limits)
+        await harness.deployment(policy="p", replicas=8)
+        await harness.becomes({"fjord": 5, "desert": 3})
+        assert (await explained(harness))["remarks"]["carbon"]["ruhr"] == ["800 g CO2 per kWh"]
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

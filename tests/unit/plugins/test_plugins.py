@@ -1,4 +1,4 @@
-"""What the behaviour vectors leave open about the built-in plugins."""
+"""Built-in plugins, beyond the behaviour vectors."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from federation.api.selectors import compile_cluster_terms
-from federation.base.errors import PluginError
+from federation.apimachinery.errors import PluginError
+from federation.scheduling.framework.normalization import normalise_to_max
 from federation.scheduling.framework.registry import load_plugins
-from federation.scheduling.framework.scores import normalise_to_max
 from federation.scheduling.framework.testing import (
     DEPLOYMENT,
     NOW,
@@ -101,13 +101,13 @@ def test_filters(plugin: str, unit: Any, cluster: Any, reason: str) -> None:
     status = run_filter(made, unit, cluster)
     assert status.reasons == ((reason,) if reason else ())
     assert status.is_success is not bool(reason)
-    made.shape(unit)
+    made.cache_key(unit)
 
 
-def test_an_eviction_is_never_taken_from_the_cache() -> None:
+def test_an_eviction_is_never_cached() -> None:
     plugin = make("ClusterEvicted")
-    assert plugin.shape(a_unit(custom_migration=CustomMigration({}, {"x": NOW}))) is None
-    assert plugin.shape(a_unit()) is not None
+    assert plugin.cache_key(a_unit(custom_migration=CustomMigration({}, {"x": NOW}))) is None
+    assert plugin.cache_key(a_unit()) is not None
 
 
 def test_a_malformed_preferred_term_is_a_refusal() -> None:
@@ -140,7 +140,7 @@ def test_scores_without_a_highest_one() -> None:
     assert normalise_to_max([]) == []
 
 
-def test_a_preference_against_clusters_counts_as_far_as_it_goes() -> None:
+def test_negative_preferences_are_normalised() -> None:
     assert normalise_to_max([-5, -5]) == [0, 0]
     assert normalise_to_max([-5, 0, 5]) == [0, 50, 100]
     terms = [
@@ -151,7 +151,7 @@ def test_a_preference_against_clusters_counts_as_far_as_it_goes() -> None:
     assert run_score(make("ClusterAffinity"), a_unit(preferred=tuple(terms)), clusters) == [0, 100, 25]
 
 
-def test_a_cluster_that_reports_more_free_than_it_has_keeps_nobody_from_deciding() -> None:
+def test_more_available_than_allocatable_prevents_no_decision() -> None:
     odd = a_cluster("odd").offering(cpu="1", memory="1Gi").free(cpu="1000", memory="1").built()
     for name in ("BalancedAllocation", "LeastAllocated", "MostAllocated"):
         (score,) = run_score(make(f"ClusterResources{name}"), a_unit(request={"cpu": 100}), [odd])
@@ -172,7 +172,7 @@ def test_binpack_orders_by_priority_only() -> None:
     assert [(entry.cluster.name, entry.score) for entry in order] == [("other", 0), ("plain", 0)]
 
 
-def test_what_rounding_leaves_over_goes_to_the_smallest_name_among_equals() -> None:
+def test_the_rounding_difference_goes_to_the_first_name_among_equals() -> None:
     names = ("c", "b", "a")
     clusters = [a_cluster(name).offering(cpu="10", memory="1Gi").built() for name in names]
     division = divide("ClusterCapacityWeight", a_divided_unit(1000), *clusters)
@@ -194,10 +194,10 @@ def test_a_cluster_that_reports_less_than_nothing_does_not_keep_the_division_fro
     assert divide("ClusterCapacityWeight", weighted, odd, *fine).replicas == {"a": 6, "b": 3}
 
 
-def test_when_nobody_has_anything_all_get_the_same() -> None:
+def test_weights_are_equal_without_free_resources() -> None:
     busy = [a_cluster(name).offering(cpu="10").free(cpu="-1").built() for name in ("a", "b")]
     assert divide("ClusterCapacityWeight", a_divided_unit(4), *busy).replicas == {"a": 2, "b": 2}
-    # All that is free lies where, by rounding, nothing may go: then too.
+    # All free resources are in a cluster whose weight limit rounds to 0.
     tiny = a_cluster("tiny").offering(cpu="1").built()
     huge = a_cluster("huge").offering(cpu="10000").free(cpu="0").built()
     assert divide("ClusterCapacityWeight", a_divided_unit(4), tiny, huge).replicas == {"tiny": 2, "huge": 2}
@@ -262,7 +262,7 @@ def test_bin_packing_fills_in_order() -> None:
     assert division.explanation["overflow"] == {"first": 4, "second": 4}
 
 
-def test_bin_packing_follows_a_new_number_without_waiting_for_members_to_report() -> None:
+def test_binpack_divides_a_new_total_without_waiting_for_reports() -> None:
     clusters = [a_cluster(name).with_nodes(1, cpu="64").built() for name in ("first", "second")]
 
     def packed(replicas: int, capacity: str = "Nodes", **feedback: int) -> Any:
@@ -280,13 +280,13 @@ def test_bin_packing_follows_a_new_number_without_waiting_for_members_to_report(
     assert [packed(number, capacity="Sums") for number in (1, 10)] == [{"first": 3}] * 2, "KubeAdmiral waits"
 
 
-def test_katalyst_resources_are_asked_for_only_when_wanted() -> None:
+def test_katalyst_resources_matter_only_when_requested() -> None:
     plugin, resource = make("KatalystResourcesExist"), "resource.katalyst.kubewharf.io/reclaimed_millicpu"
     wanting = a_unit(request={resource: 1})
     has_some = a_cluster().offering(**{resource: "5"}).built()
     assert [run_filter(plugin, wanting, cluster).is_success for cluster in (has_some, PLAIN)] == [True, False]
     assert run_filter(plugin, a_unit(), PLAIN).is_success
-    assert plugin.shape(wanting) != plugin.shape(a_unit())
+    assert plugin.cache_key(wanting) != plugin.cache_key(a_unit())
     staying = replace(wanting, current={"plain": 1})
     assert run_filter(plugin, staying, PLAIN).is_success
 
@@ -301,13 +301,13 @@ def test_katalysts_reclaimed_cpu_decides_when_the_unit_needs_it() -> None:
 
 
 def test_weights_are_limited_in_floating_point_as_in_the_original() -> None:
-    # Exactly, 26 of 160 times 1.4 is 227.5 thousandths; the original's floating point numbers are just below it.
+    # Exactly, 26 of 160 times 1.4 is 227.5 thousandths; KubeAdmiral's floating point result is slightly less.
     assert weight_limits({"a": 43, "b": 49, "c": 26, "d": 42}, 1400) == {"a": 376, "b": 429, "c": 227, "d": 368}
 
 
 @pytest.mark.parametrize("name", PLUGINS.names)
-def test_reused_answers_are_told_apart_by_hashable_shapes(name: str) -> None:
+def test_cache_keys_are_hashable(name: str) -> None:
     plugin = make(name)
-    if hasattr(plugin, "shape"):
-        assert plugin.shape(a_unit()) == plugin.shape(a_unit())
-        hash(plugin.shape(a_divided_unit(2, request={"cpu": 1}, current={"a": 1})))
+    if hasattr(plugin, "cache_key"):
+        assert plugin.cache_key(a_unit()) == plugin.cache_key(a_unit())
+        hash(plugin.cache_key(a_divided_unit(2, request={"cpu": 1}, current={"a": 1})))

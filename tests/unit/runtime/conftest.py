@@ -1,4 +1,4 @@
-"""A registry in memory behind a client whose server can be taken away, and a clock that moves when told."""
+"""An in-memory registry behind a client whose server can fail, and a manual clock."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -6,70 +6,88 @@ from typing import Any
 
 import pytest
 
-from federation.api.resources import Object
-from federation.base.clock import ManualClock
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.resources import Object
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.memory import MemoryStore
+from federation.client.client import Client, Request, Transport, Watch, WatchBatch
 from federation.client.local import LocalClient
-from federation.client.protocol import Client, WatchBatch
-from federation.registry.registry import Registry
-from federation.store.memory import MemoryStore
 
 
-class FaultyClient:
-    """A client that passes calls on until `failure` is set; then every call fails with it, running watches too."""
+class FaultyTransport:
+    """A transport that passes requests on until `failure` is set; then every request and running watch fails."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, transport: Transport) -> None:
+        self.transport = transport
         self.failure: Exception | None = None
         self.calls: list[str] = []
-        self._cut = asyncio.Event()
+        self.ended = asyncio.Event()
 
-    def __getattr__(self, name: str) -> Any:
-        target = getattr(self._client, name)
+    async def request(self, request: Request) -> Object:
+        self.calls.append("patch" if request.verb == "apply" else request.verb)
+        if self.failure is not None:
+            raise self.failure
+        return await self.transport.request(request)
 
-        async def call(*arguments: Any, **named: Any) -> Any:
-            self.calls.append(name)
-            if self.failure is not None:
-                raise self.failure
-            return await target(*arguments, **named)
+    async def raw(self, *arguments: Any) -> tuple[int, bytes]:
+        self.calls.append("raw")
+        if self.failure is not None:
+            raise self.failure
+        return await self.transport.raw(*arguments)
 
-        return call
+    async def close(self) -> None:
+        self.calls.append("close")
 
-    def fail(self, failure: Exception | None) -> None:
-        """Fail from now on; running watches end with the failure at once."""
-        self.failure = failure
-        self.cut()
-
-    def cut(self) -> None:
-        """End the running watches."""
-        self._cut.set()
-        self._cut = asyncio.Event()
-
-    def replace(self, client: Client) -> None:
-        """Put another server behind the client."""
-        self._client = client
-
-    async def watch(self, *arguments: Any, **named: Any) -> AsyncIterator[WatchBatch]:
+    async def stream(self, request: Request) -> Watch:
         self.calls.append("watch")
         if self.failure is not None:
             raise self.failure
-        batches = self._client.watch(*arguments, **named)
-        cut = asyncio.ensure_future(self._cut.wait())
+        batches = self.transport.stream(request)
+        ended = asyncio.ensure_future(self.ended.wait())
         pending: asyncio.Future[WatchBatch] | None = None
         try:
             while True:
                 pending = asyncio.ensure_future(anext(batches))
-                await asyncio.wait((cut, pending), return_when=asyncio.FIRST_COMPLETED)
-                if cut.done():
+                await asyncio.wait((ended, pending), return_when=asyncio.FIRST_COMPLETED)
+                if ended.done():
                     if self.failure is not None:
                         raise self.failure
                     return
                 yield pending.result()
         finally:
-            for task in (cut, pending):
+            for task in (ended, pending):
                 if task is not None:
                     task.cancel()
-            await asyncio.gather(*(t for t in (cut, pending) if t), return_exceptions=True)
+            await asyncio.gather(*(t for t in (ended, pending) if t), return_exceptions=True)
             await batches.aclose()
+
+
+class FaultyClient(Client):
+    """A client over a FaultyTransport."""
+
+    transport: FaultyTransport
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(FaultyTransport(client.transport))
+
+    @property
+    def calls(self) -> list[str]:
+        """The verbs of all calls."""
+        return self.transport.calls
+
+    def fail(self, failure: Exception | None) -> None:
+        """Fail all later calls; running watches end with the failure at once."""
+        self.transport.failure = failure
+        self.cut()
+
+    def cut(self) -> None:
+        """End the running watches."""
+        self.transport.ended.set()
+        self.transport.ended = asyncio.Event()
+
+    def replace(self, transport: Transport) -> None:
+        """Use another server."""
+        self.transport.transport = transport
 
 
 async def settle() -> None:

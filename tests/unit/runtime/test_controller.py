@@ -5,14 +5,14 @@ import asyncio
 import pytest
 import structlog
 
-from federation.base.clock import ManualClock
-from federation.base.errors import Bug, ClusterUnreachable, Conflict, Forbidden, TooManyRequests
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.errors import Bug, ClusterUnreachable, Conflict, Forbidden, TooManyRequests
 from federation.runtime.controller import DONE, Controller, ControllerOptions, Key, Result, key_of
 from federation.runtime.workqueue import QueueOptions
 
 
 class Reconciler:
-    """Answers with what it was told, in order, and remembers what it was asked."""
+    """Returns prepared results in order and records the keys."""
 
     def __init__(self, clock: ManualClock, *outcomes: Result | Exception) -> None:
         self._clock = clock
@@ -48,7 +48,7 @@ async def test_a_key_is_reconciled_once_and_then_the_controller_is_idle(clock, s
     assert reconcile.asked == [(0, "a")]
 
 
-async def test_a_result_can_ask_for_another_run(clock, start, settle) -> None:
+async def test_a_result_can_requeue_its_key(clock, start, settle) -> None:
     reconcile = Reconciler(clock, Result(requeue_after_s=10))
     controller = a_controller(clock, reconcile)
     start(controller.run())
@@ -58,7 +58,7 @@ async def test_a_result_can_ask_for_another_run(clock, start, settle) -> None:
     assert reconcile.asked == [(0, "a"), (10, "a")]
 
 
-async def test_failures_back_off_and_success_forgets_them(clock, start, settle) -> None:
+async def test_failures_back_off_and_success_resets_the_back_off(clock, start, settle) -> None:
     gone = ClusterUnreachable("no route")
     reconcile = Reconciler(clock, gone, gone, gone, DONE, gone, DONE)
     controller = a_controller(clock, reconcile)
@@ -72,7 +72,7 @@ async def test_failures_back_off_and_success_forgets_them(clock, start, settle) 
     assert [at for at, _ in reconcile.asked] == [0, 1, 3, 7, 20, 21]
 
 
-async def test_a_conflict_is_tried_again_soon_and_silently(clock, start, settle, logs) -> None:
+async def test_a_conflict_is_retried_soon_and_silently(clock, start, settle, logs) -> None:
     reconcile = Reconciler(clock, *(Conflict("changed") for _ in range(6)))
     controller = a_controller(clock, reconcile, conflict_backoff_s_max=0.5)
     start(controller.run())
@@ -83,7 +83,7 @@ async def test_a_conflict_is_tried_again_soon_and_silently(clock, start, settle,
     assert {entry["log_level"] for entry in logs} == {"debug"}
 
 
-async def test_a_retryable_error_is_one_line_without_a_trace(clock, start, settle, logs) -> None:
+async def test_a_retryable_error_is_logged_in_one_line_without_trace(clock, start, settle, logs) -> None:
     controller = a_controller(clock, Reconciler(clock, ClusterUnreachable("no route")))
     start(controller.run())
     controller.enqueue("a")
@@ -93,7 +93,7 @@ async def test_a_retryable_error_is_one_line_without_a_trace(clock, start, settl
     assert "exc_info" not in line
 
 
-async def test_a_bug_is_logged_with_its_trace_and_tried_again(clock, start, settle, logs) -> None:
+async def test_a_bug_is_logged_with_its_trace_and_retried(clock, start, settle, logs) -> None:
     reconcile = Reconciler(clock, Bug("impossible"), DONE)
     controller = a_controller(clock, reconcile)
     start(controller.run())
@@ -105,7 +105,7 @@ async def test_a_bug_is_logged_with_its_trace_and_tried_again(clock, start, sett
     assert [at for at, _ in reconcile.asked] == [0, 1]
 
 
-async def test_a_refusal_is_one_line(clock, start, settle, logs) -> None:
+async def test_a_refusal_is_logged_in_one_line(clock, start, settle, logs) -> None:
     controller = a_controller(clock, Reconciler(clock, Forbidden("no")))
     start(controller.run())
     controller.enqueue("a")
@@ -114,7 +114,7 @@ async def test_a_refusal_is_one_line(clock, start, settle, logs) -> None:
     assert line["outcome"] == "failed"
 
 
-async def test_a_server_that_asks_for_patience_gets_it(clock, start, settle) -> None:
+async def test_the_retry_delay_of_a_server_is_respected(clock, start, settle) -> None:
     reconcile = Reconciler(clock, TooManyRequests("slow down", details={"retryAfterSeconds": 9}))
     controller = a_controller(clock, reconcile)
     start(controller.run())
@@ -124,7 +124,7 @@ async def test_a_server_that_asks_for_patience_gets_it(clock, start, settle) -> 
     assert [at for at, _ in reconcile.asked] == [0, 9]
 
 
-async def test_a_reconcile_that_takes_too_long_is_cancelled_and_tried_again(clock, start, settle) -> None:
+async def test_a_reconcile_is_cancelled_at_its_deadline_and_retried(clock, start, settle) -> None:
     began: list[float] = []
 
     async def hang(key: str) -> Result:
@@ -186,7 +186,7 @@ async def test_one_key_never_runs_twice_at_once_and_keys_run_side_by_side(clock,
     assert controller.queue.is_idle
 
 
-async def test_being_cancelled_ends_a_reconcile_and_the_controller(clock, start, settle) -> None:
+async def test_cancellation_ends_running_reconciles_and_the_controller(clock, start, settle) -> None:
     ended = []
 
     async def work(key: str) -> Result:
@@ -223,7 +223,7 @@ async def test_keys_that_a_full_queue_refused_are_listed_again(clock, start, set
     assert sorted(seen) == sorted([*everything, *everything])
 
 
-def test_keys_read_as_people_write_them() -> None:
+def test_keys_print_as_namespace_and_name() -> None:
     assert str(Key("shop", "web")) == "shop/web"
     assert str(Key("", "member-1")) == "member-1"
     assert key_of({"metadata": {"name": "web", "namespace": "shop"}}) == Key("shop", "web")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from federation.api.resources import EVENTS
-from federation.base.errors import ClusterUnreachable
+from federation.apimachinery.errors import ClusterUnreachable
+from federation.apimachinery.resources import EVENTS
 from federation.runtime.events import NORMAL, WARNING, EventOptions, EventRecorder, source_of
 
 WEB = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "default", "uid": "u1"}}
@@ -33,7 +33,7 @@ async def events(server) -> list[dict]:
     return (await server.list(EVENTS)).items
 
 
-async def test_an_event_says_who_what_and_when(recorder, server, start) -> None:
+async def test_an_event_has_object_reason_message_and_times(recorder, server, start) -> None:
     start(recorder.run())
     recorder.event(WEB, WARNING, "NoFit", "no cluster has room")
     await recorder.wait_idle()
@@ -50,7 +50,7 @@ async def test_an_event_says_who_what_and_when(recorder, server, start) -> None:
     assert event["firstTimestamp"] == event["lastTimestamp"] == "2026-01-01T00:00:00Z"
 
 
-async def test_the_same_again_is_counted(recorder, server, client, clock, start) -> None:
+async def test_a_repeated_report_raises_the_count(recorder, server, client, clock, start) -> None:
     start(recorder.run())
     for _ in range(3):
         recorder.event(WEB, WARNING, "NoFit", "no cluster has room")
@@ -64,7 +64,7 @@ async def test_the_same_again_is_counted(recorder, server, client, clock, start)
     assert client.calls == ["create", "patch", "patch", "patch"]
 
 
-async def test_another_message_or_a_long_pause_is_another_event(recorder, server, clock, start) -> None:
+async def test_another_message_or_a_long_pause_creates_another_event(recorder, server, clock, start) -> None:
     start(recorder.run())
     recorder.event(WEB, NORMAL, "Scheduled", "to m1")
     recorder.event(WEB, NORMAL, "Scheduled", "to m2")
@@ -75,7 +75,7 @@ async def test_another_message_or_a_long_pause_is_another_event(recorder, server
     assert len(await events(server)) == 3
 
 
-async def test_an_event_that_the_server_forgot_is_written_anew(recorder, server, start) -> None:
+async def test_an_event_that_expired_on_the_server_is_created_again(recorder, server, start) -> None:
     start(recorder.run())
     recorder.event(WEB, NORMAL, "Scheduled", "to m1")
     await recorder.wait_idle()
@@ -86,7 +86,7 @@ async def test_an_event_that_the_server_forgot_is_written_anew(recorder, server,
     assert [found["count"] for found in await events(server)] == [1]
 
 
-async def test_what_happens_to_a_federated_object_is_told_of_its_source_too(recorder, server, start) -> None:
+async def test_events_of_a_federated_object_are_written_for_its_source_too(recorder, server, start) -> None:
     start(recorder.run())
     recorder.event(FEDERATED, WARNING, "NoFeasibleCluster", "0/3 clusters are available")
     await recorder.wait_idle()
@@ -94,7 +94,7 @@ async def test_what_happens_to_a_federated_object_is_told_of_its_source_too(reco
     assert involved == {("FederatedObject", "web-deployments.apps"), ("Deployment", "web")}
 
 
-async def test_success_is_told_to_the_user_only(recorder, server, start) -> None:
+async def test_normal_events_are_written_for_the_source_only(recorder, server, start) -> None:
     start(recorder.run())
     recorder.event(FEDERATED, NORMAL, "Scheduled", "to m1")
     await recorder.wait_idle()
@@ -131,8 +131,8 @@ async def test_more_reports_than_are_written_at_once_all_arrive_once(client, clo
     for obj in objects * 2:
         recorder.event(obj, NORMAL, "Scheduled", "east 1")
     await recorder.wait_idle()
-    told = [(event["involvedObject"]["name"], event["count"]) for event in await events(server)]
-    assert sorted(told) == [(f"web-{number}", 2) for number in range(10)]
+    counts = [(event["involvedObject"]["name"], event["count"]) for event in await events(server)]
+    assert sorted(counts) == [(f"web-{number}", 2) for number in range(10)]
 
 
 async def test_memory_of_written_events_is_bounded(client, clock, server, start) -> None:
@@ -151,7 +151,7 @@ def test_only_a_controlling_owner_of_the_templates_kind_is_the_source() -> None:
     assert source_of({"metadata": {}}) is None
 
 
-async def test_messages_that_never_end_become_one_event(recorder, server, start) -> None:
+async def test_many_messages_are_combined_into_one_event(recorder, server, start) -> None:
     start(recorder.run())
     for number in range(15):
         recorder.event(WEB, WARNING, "NoFit", f"attempt {number}")

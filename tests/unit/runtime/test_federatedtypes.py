@@ -4,7 +4,7 @@ import pytest
 
 from federation.api.federatedtype import default_type_configs, from_config
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
-from federation.client.protocol import PatchType
+from federation.client.client import PatchType
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
 
@@ -57,7 +57,7 @@ def test_a_type_is_found_by_kind_resource_object_and_name(types, source) -> None
     assert types.by_name("x") is None
 
 
-def test_listeners_hear_of_types_that_come_change_and_go(types, source) -> None:
+def test_listeners_get_added_changed_and_removed_types(types, source) -> None:
     heard: list[str] = []
     source.change(None, a_config())
     end = types.add_listener(
@@ -87,7 +87,7 @@ def test_of_two_configurations_of_one_kind_the_first_name_holds(types, source) -
     assert types.ignored == {}
 
 
-def test_an_unusable_configuration_is_ignored_and_says_why(types, source) -> None:
+def test_an_unusable_configuration_is_ignored_with_a_reason(types, source) -> None:
     good, bad = a_config(), a_config(sourceType={"kind": "Deployment"})
     source.change(None, good)
     source.change(good, bad)
@@ -109,7 +109,7 @@ def test_a_configuration_that_changes_its_kind_frees_the_old_one(types, source) 
     assert [type_.resource.kind for type_ in types.all()] == ["Pod"]
 
 
-async def test_it_follows_the_host(client, server, clock, start, settle) -> None:
+async def test_types_follow_the_configurations_on_the_host(client, server, clock, start, settle) -> None:
     crd = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -133,7 +133,7 @@ async def test_it_follows_the_host(client, server, clock, start, settle) -> None
             ],
         },
     }
-    await server._registry.install_crds([crd])
+    await server.transport._registry.install_crds([crd])
     informers = Informers(client, clock=clock)
     types = FederatedTypes(informers, from_config)
     start(informers.run())

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 import structlog
 
-from federation.api.resources import CONFIGMAPS
-from federation.base.errors import ClusterUnreachable, Expired, Timeout
-from federation.client.protocol import ObjectList, PatchType
+from federation.apimachinery.errors import ClusterUnreachable, Expired, Timeout
+from federation.apimachinery.resources import CONFIGMAPS
+from federation.client.client import ObjectList, PatchType
 from federation.runtime.informer import Informer, InformerOptions
 
 GONE = ClusterUnreachable("no route")
@@ -199,12 +199,13 @@ async def test_a_failing_page_deletes_nothing(server, client, clock, start, sett
     page = await server.list(CONFIGMAPS, "default", limit=2)
 
     class Breaking:
-        async def list(self, *arguments, continue_token="", **named) -> ObjectList:
-            if continue_token:
+        async def request(self, request):
+            if request.continue_token:
                 raise GONE
-            return page
+            metadata = {"resourceVersion": page.resource_version, "continue": page.continue_token}
+            return {"items": page.items, "metadata": metadata}
 
-        async def watch(self, *arguments, **named):
+        async def stream(self, request):
             raise GONE
             yield []
 
@@ -350,7 +351,7 @@ async def test_another_server_behind_the_client_is_listed(
     heard.take()
     other = await new_server()
     await other.create(CONFIGMAPS, a_configmap("new"))
-    client.replace(other)
+    client.replace(other.transport)
     informer.invalidate()
     await settle()
     await clock.advance(5)

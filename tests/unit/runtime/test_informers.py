@@ -2,7 +2,7 @@
 
 import pytest
 
-from federation.api.resources import CONFIGMAPS, SECRETS
+from federation.apimachinery.resources import CONFIGMAPS, SECRETS
 from federation.runtime.informers import Informers, handler_of
 
 
@@ -29,7 +29,7 @@ async def test_informers_start_with_run_and_later_ones_at_once(informers, client
     assert second.has_synced
 
 
-async def test_the_last_user_ends_it(informers, client, start, settle) -> None:
+async def test_an_informer_stops_with_its_last_user(informers, client, start, settle) -> None:
     start(informers.run())
     informer = informers.for_resource(CONFIGMAPS)
     informers.for_resource(CONFIGMAPS)
@@ -44,7 +44,7 @@ async def test_the_last_user_ends_it(informers, client, start, settle) -> None:
     await again.wait_synced()
 
 
-async def test_a_run_that_ends_can_be_taken_up(informers, start, settle) -> None:
+async def test_run_can_be_called_again(informers, start, settle) -> None:
     informer = informers.for_resource(CONFIGMAPS)
     task = start(informers.run())
     await informer.wait_synced()
@@ -55,7 +55,7 @@ async def test_a_run_that_ends_can_be_taken_up(informers, start, settle) -> None
     assert informer.is_connected
 
 
-def test_a_handler_of_keys_takes_the_newest_state() -> None:
+def test_handler_of_passes_the_newest_state() -> None:
     found: list[object] = []
     handle = handler_of(found.append)
     handle(None, {"a": 1})

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from tests.unit.runtime.conftest import FaultyClient
 
-from federation.api.resources import LEASES
-from federation.base.errors import ClusterUnreachable
+from federation.apimachinery.errors import ClusterUnreachable
+from federation.apimachinery.resources import LEASES
 from federation.runtime.leaderelection import LeaderElector, LeaderOptions
 
 
@@ -66,7 +66,7 @@ async def test_the_first_one_leads_and_the_other_waits(one, two, server, clock, 
     assert await holder(server) == ("one", 0)
 
 
-async def test_a_leader_that_stops_hands_over(one, two, server, clock, start, settle) -> None:
+async def test_a_stopping_leader_releases_the_lease(one, two, server, clock, start, settle) -> None:
     task = start(one.elector.run(one.lead))
     await settle()
     start(two.elector.run(two.lead))
@@ -113,7 +113,7 @@ async def test_a_renewal_that_hangs_ends_leadership_in_time(one, clock, start, s
     hanging = asyncio.Event()
 
     class Hanging:
-        async def get(self, *arguments) -> None:
+        async def request(self, request) -> None:
             await hanging.wait()
 
     one.client.replace(Hanging())
@@ -131,7 +131,7 @@ async def test_a_lease_taken_by_force_ends_leadership(one, server, clock, start,
     assert not one.is_leading
 
 
-async def test_an_own_lease_from_before_a_crash_is_taken_at_once(one, server, clock, start, settle) -> None:
+async def test_an_own_lease_is_acquired_at_once_after_a_crash(one, server, clock, start, settle) -> None:
     spec = {"holderIdentity": "one", "leaseDurationSeconds": 15, "leaseTransitions": 4}
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec}
     await server.create(LEASES, {**lease, "metadata": {"name": "federation", "namespace": "kube-system"}})
@@ -141,7 +141,7 @@ async def test_an_own_lease_from_before_a_crash_is_taken_at_once(one, server, cl
     assert await holder(server) == ("one", 4)
 
 
-async def test_work_that_ends_ends_the_run_and_gives_the_lease_up(one, server, clock, start, settle) -> None:
+async def test_the_end_of_the_work_ends_the_run_and_releases_the_lease(one, server, clock, start, settle) -> None:
     async def brief() -> None:
         await clock.sleep(1)
 
@@ -152,7 +152,7 @@ async def test_work_that_ends_ends_the_run_and_gives_the_lease_up(one, server, c
     assert (await holder(server))[0] == ""
 
 
-async def test_work_that_fails_is_told(one, clock, settle) -> None:
+async def test_an_error_of_the_work_is_raised(one, clock, settle) -> None:
     async def broken() -> None:
         raise KeyError("oops")
 

@@ -4,8 +4,8 @@ import pytest
 from tests.unit.runtime.conftest import FaultyClient
 
 from federation.api import names
-from federation.api.resources import CONFIGMAPS, NODES, PODS, SECRETS
-from federation.base.errors import ClusterUnreachable
+from federation.apimachinery.errors import ClusterUnreachable
+from federation.apimachinery.resources import CONFIGMAPS, NODES, PODS, SECRETS
 from federation.client.pool import ClusterPool
 from federation.runtime.members import Members
 
@@ -21,7 +21,7 @@ async def clusters(new_server) -> dict[str, FaultyClient]:
 async def pool(clusters, clock):
     pool = ClusterPool(clock=clock)
     for name, client in clusters.items():
-        pool.set_client(name, client)
+        pool.set_transport(name, client.transport)
     return pool
 
 
@@ -51,7 +51,9 @@ async def test_only_managed_objects_are_cached_per_cluster(members, clusters, st
     assert members.list_cached("m3", CONFIGMAPS) == []
 
 
-async def test_handlers_hear_every_cluster_and_what_was_there(members, clusters, start, settle, a_configmap) -> None:
+async def test_handlers_get_events_of_every_cluster_and_cached_objects(
+    members, clusters, start, settle, a_configmap
+) -> None:
     await clusters["m1"].create(CONFIGMAPS, a_configmap("early", labels=MANAGED))
     start(members.run())
     members.ensure_informer(CONFIGMAPS)
@@ -90,7 +92,7 @@ async def test_a_dead_cluster_is_not_synced_and_the_others_are(members, clusters
     assert members.is_synced("m1", CONFIGMAPS)
 
 
-async def test_a_cluster_that_answers_again_is_followed_at_once(members, clusters, pool, clock, start, settle) -> None:
+async def test_a_recovered_cluster_is_watched_at_once(members, clusters, pool, clock, start, settle) -> None:
     clusters["m1"].fail(ClusterUnreachable("no route"))
     start(members.run())
     for resource in (CONFIGMAPS, SECRETS):
@@ -105,7 +107,7 @@ async def test_a_cluster_that_answers_again_is_followed_at_once(members, cluster
     assert members.is_synced("m1", SECRETS)
 
 
-async def test_a_removed_cluster_is_forgotten_without_deletions(members, clusters, start, settle, a_configmap) -> None:
+async def test_removal_of_a_cluster_sends_no_delete_events(members, clusters, start, settle, a_configmap) -> None:
     await clusters["m1"].create(CONFIGMAPS, a_configmap("mine", labels=MANAGED))
     start(members.run())
     members.ensure_informer(CONFIGMAPS)
@@ -150,13 +152,13 @@ async def test_another_cluster_behind_the_name_is_listed_again(
     await settle()
     other = await new_server()
     await other.create(CONFIGMAPS, a_configmap("new", labels=MANAGED))
-    pool.set_client("m1", other)
+    pool.set_transport("m1", other.transport)
     await settle()
     await clock.advance(1)
     assert [obj["metadata"]["name"] for obj in members.list_cached("m1", CONFIGMAPS)] == ["new"]
 
 
-async def test_capacity_is_followed_where_it_is_asked_for(members, clusters, start, settle) -> None:
+async def test_nodes_and_pods_are_watched_only_on_request(members, clusters, start, settle) -> None:
     heard: list[tuple[str, str]] = []
     members.add_capacity_handler(lambda cluster, resource, old, new: heard.append((cluster, resource.plural)))
     node = {
@@ -179,7 +181,7 @@ async def test_capacity_is_followed_where_it_is_asked_for(members, clusters, sta
     assert heard == [("m1", "nodes")]
 
 
-async def test_what_is_asked_for_before_run_starts_with_it(members, start, settle) -> None:
+async def test_informers_requested_before_run_start_with_it(members, start, settle) -> None:
     synced: list[str] = []
     members.add_sync_listener(lambda cluster, resource: synced.append(cluster))
     members.ensure_informer(CONFIGMAPS)

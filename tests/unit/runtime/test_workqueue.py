@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from federation.base.clock import ManualClock
+from federation.apimachinery.clock import ManualClock
 from federation.runtime.workqueue import QueueOptions, WorkQueue
 
 
@@ -21,7 +21,7 @@ async def drain(queue: WorkQueue[str]) -> list[str]:
     return found
 
 
-async def test_a_key_waits_once(clock) -> None:
+async def test_a_key_is_queued_once(clock) -> None:
     queue = a_queue(clock)
     for key in ("a", "b", "a"):
         queue.add(key)
@@ -39,7 +39,7 @@ async def test_a_key_that_is_added_while_it_runs_runs_again_afterwards(clock) ->
     assert await drain(queue) == ["a"]
 
 
-async def test_a_lower_number_goes_first(clock) -> None:
+async def test_a_lower_number_is_processed_first(clock) -> None:
     queue = a_queue(clock)
     queue.add("late", priority=5)
     queue.add("early")
@@ -111,13 +111,13 @@ async def test_a_delayed_key_comes_at_its_earliest_deadline_and_once(clock, star
     assert len(queue) == 0
 
 
-async def test_no_delay_is_now(clock) -> None:
+async def test_a_key_without_delay_is_queued_at_once(clock) -> None:
     queue = a_queue(clock)
     queue.add_after("a", 0)
     assert await drain(queue) == ["a"]
 
 
-async def test_back_off_doubles_to_its_limit_and_starts_anew_after_success(clock) -> None:
+async def test_back_off_doubles_to_its_limit_and_restarts_after_success(clock) -> None:
     queue = a_queue(clock)
     delays = [queue.add_rate_limited("a") for _ in range(20)]
     assert delays[:4] == pytest.approx([0.005, 0.01, 0.02, 0.04])
@@ -141,7 +141,7 @@ async def test_jitter_shortens_by_a_fifth_at_most(clock) -> None:
     assert queue.add_rate_limited("a") == pytest.approx(0.8)
 
 
-async def test_a_full_queue_refuses_and_says_so(clock) -> None:
+async def test_a_full_queue_refuses_keys_and_sets_overflowed(clock) -> None:
     queue = a_queue(clock, depth_max=2)
     for key in ("a", "b", "c", "a"):
         queue.add(key)
@@ -149,7 +149,7 @@ async def test_a_full_queue_refuses_and_says_so(clock) -> None:
     assert await drain(queue) == ["a", "b"]
 
 
-async def test_idle_is_when_nothing_waits_or_runs(clock) -> None:
+async def test_a_queue_is_idle_without_queued_and_running_keys(clock) -> None:
     queue = a_queue(clock)
     await queue.wait_idle()
     queue.add("a")
@@ -163,7 +163,7 @@ async def test_idle_is_when_nothing_waits_or_runs(clock) -> None:
     await asyncio.wait_for(waiting, 1)
 
 
-async def test_the_fair_turn_is_of_the_first_arrival_also_when_all_came_at_the_same_moment(clock) -> None:
+async def test_the_fair_get_returns_the_first_arrival_even_for_equal_times(clock) -> None:
     queue = a_queue(clock, fair_every=1)
     for key, priority in (("low", 9), ("high", -9), ("middle", 0)):
         queue.add(key, priority=priority)
@@ -171,7 +171,7 @@ async def test_the_fair_turn_is_of_the_first_arrival_also_when_all_came_at_the_s
     assert await drain(queue) == ["low", "high", "middle"]
 
 
-async def test_priorities_that_nobody_has_any_more_cost_nothing(clock) -> None:
+async def test_unused_priorities_are_removed(clock) -> None:
     queue = a_queue(clock)
     for number in range(1000):
         queue.add("a", priority=-number)

@@ -1,11 +1,11 @@
-"""The switch for overriding annotations: namespaces by their label, the rest by the default."""
+"""Whether annotations override policies: by the namespace's label, otherwise the default."""
 
 from typing import Any
 
 import pytest
 
 from federation.api import names
-from federation.scheduling.annotationswitch import AnnotationSwitch, problem_of
+from federation.scheduling.annotationswitch import AnnotationPolicy, problem_of
 
 
 def a_namespace(value: str | None, name: str = "shop") -> dict[str, Any]:
@@ -14,7 +14,7 @@ def a_namespace(value: str | None, name: str = "shop") -> dict[str, Any]:
 
 @pytest.mark.parametrize("default", [True, False])
 def test_a_label_wins_over_the_default_and_its_changes_are_noticed(default: bool) -> None:  # a parameter of the test
-    switch = AnnotationSwitch(is_allowed=default)
+    switch = AnnotationPolicy(is_allowed=default)
     assert not switch.put(a_namespace(None))
     for value, is_allowed in (("disabled", False), ("enabled", True)):
         assert switch.put(a_namespace(value)) == (switch.allows("shop") != (default if value == "disabled" else False))
@@ -24,8 +24,8 @@ def test_a_label_wins_over_the_default_and_its_changes_are_noticed(default: bool
     assert switch.allows("shop") == default
 
 
-def test_a_label_with_another_value_is_told_and_leaves_the_default() -> None:
-    switch = AnnotationSwitch()
+def test_an_invalid_label_is_reported_and_the_default_stays() -> None:
+    switch = AnnotationPolicy()
     assert not switch.put(a_namespace("off"))
     assert switch.allows("shop")
     assert "'off' is neither enabled nor disabled" in problem_of(a_namespace("off"))

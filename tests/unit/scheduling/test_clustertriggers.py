@@ -1,4 +1,4 @@
-"""A hash over all clusters tells what a hash per cluster tells, also where others wrote those."""
+"""One hash over all clusters detects the same changes as one per cluster, also in KubeAdmiral's form."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,8 +14,8 @@ from federation.scheduling.clustertriggers import (
     KINDS,
     LABELS,
     TAINTS,
-    ClusterSource,
-    ClusterState,
+    ClusterTriggers,
+    ClusterTriggerSource,
     is_readable,
 )
 from federation.scheduling.framework.testing import a_cluster
@@ -23,7 +23,7 @@ from federation.scheduling.framework.types import Cluster, GroupVersionKind
 from federation.scheduling.snapshot import Snapshot
 
 Facts = tuple[int, int, int, bool]
-"""Of a cluster: which labels, taints and kinds it has, and whether it is ready."""
+"""A cluster's label, taint and kind variants, and whether it is ready."""
 FACTS = st.dictionaries(
     st.sampled_from("abcde"), st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 1), st.booleans())
 )
@@ -37,12 +37,12 @@ def built(name: str, facts: Facts) -> Cluster:
     return (cluster if is_ready else cluster.unready()).built()
 
 
-def a_state(clusters: Mapping[str, Facts], *, as_kubeadmiral: bool = False) -> ClusterState:
+def a_state(clusters: Mapping[str, Facts], *, as_kubeadmiral: bool = False) -> ClusterTriggers:
     snapshot = Snapshot(1, tuple(built(name, clusters[name]) for name in sorted(clusters)))
-    return ClusterSource(as_kubeadmiral=as_kubeadmiral).state(snapshot)
+    return ClusterTriggerSource(as_kubeadmiral=as_kubeadmiral).state(snapshot)
 
 
-def written(state: ClusterState) -> dict[str, Any]:
+def written(state: ClusterTriggers) -> dict[str, Any]:
     found: dict[str, Any] = orjson.loads(f"{{{state.text}}}")
     assert is_readable(found)
     return found
@@ -59,7 +59,7 @@ def test_changes_are_those_of_the_clusters_that_were_known(before: dict[str, Fac
         expected.add(CLUSTERS)
     old = written(a_state(before))
     assert a_state(after).changes_since(old) == expected
-    # The same clusters in the form that was written before.
+    # The same clusters in the earlier form.
     longer = written(a_state(before, as_kubeadmiral=True)) | {CLUSTERS: old[CLUSTERS]}
     assert a_state(after).changes_since(longer) == expected
 
@@ -103,7 +103,7 @@ def test_hundreds_of_clusters_fit_into_some_kilobytes() -> None:
         {"clusterAPIResourceTypesHash": 1, "clusterLabelsHash": "1", "clusterTaintsHash": "1"},
     ],
 )
-def test_what_cannot_be_compared_is_not_readable(wrong: dict[str, Any]) -> None:
+def test_triggers_that_cannot_be_compared_are_unreadable(wrong: dict[str, Any]) -> None:
     assert not is_readable(wrong)
 
 

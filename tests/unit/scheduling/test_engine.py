@@ -1,4 +1,4 @@
-"""Decisions: outcomes, reasons, what is kept when something fails, and remote plugins."""
+"""Decisions: outcomes, reasons, failures, and remote plugins."""
 
 import json
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from federation.base.errors import PluginError
+from federation.apimachinery.errors import PluginError
 from federation.scheduling.engine import Engine, Outcome, availability
 from federation.scheduling.explain import rows, to_json
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, PluginRef, Profile, refs
@@ -48,7 +48,7 @@ def test_the_default_profile_places_everywhere() -> None:
     assert decision.reason == "3/3 clusters are available"
 
 
-def test_the_default_profile_divides_by_what_is_free() -> None:
+def test_the_default_profile_divides_by_free_capacity() -> None:
     full = a_cluster("full").offering(cpu="10", memory="10Gi").free(cpu="0").built()
     decision = decide(Engine(load_plugins()), DEFAULT_PROFILE, a_divided_unit(8), Snapshot(1, (EAST, WEST, full)))
     assert decision.placements == {"east": 4, "west": 4}
@@ -68,7 +68,7 @@ def test_results_are_reused_only_for_units_that_ask_the_same() -> None:
         asked.append(cluster.name)
         return SUCCESS
 
-    shaped = plugin(filter=answer, score=lambda *_: 5, shape=lambda unit: unit.labels.get("shape"))
+    shaped = plugin(filter=answer, score=lambda *_: 5, cache_key=lambda unit: unit.labels.get("shape"))
     engine, profile = engine_with(p=shaped), Profile(filter=refs("p"), score=refs("p"))
     for shape in ("a", "a", "b"):
         decide(engine, profile, a_unit(labels={"shape": shape}))
@@ -92,8 +92,8 @@ def test_scores_and_selections_are_reused_until_a_cluster_changes() -> None:
         picked.append(len(scored))
         return sorted(scored, key=lambda entry: -entry.score)[:2]
 
-    scores = plugin(score=score, normalise=lambda unit, raw, state: [10 * n for n in raw], shape=lambda _: ())
-    selects = plugin(select=select, select_shape=lambda _: ())
+    scores = plugin(score=score, normalise=lambda unit, raw, state: [10 * n for n in raw], cache_key=lambda _: ())
+    selects = plugin(select=select, select_cache_key=lambda _: ())
     engine, profile = engine_with(p=scores, q=selects), Profile(score=refs("p"), select=refs("q"))
     for _ in range(2):
         assert list(decide(engine, profile).placements) == ["east", "north"]
@@ -105,7 +105,7 @@ def test_scores_and_selections_are_reused_until_a_cluster_changes() -> None:
     assert (asked[3:], picked) == (["west"], [3, 3])
 
 
-def test_a_plugin_is_not_asked_about_clusters_that_are_out_already() -> None:
+def test_a_filter_is_not_called_for_rejected_clusters() -> None:
     asked: list[str] = []
 
     def answer(unit: Any, cluster: Any, state: Any) -> Any:
@@ -114,9 +114,9 @@ def test_a_plugin_is_not_asked_about_clusters_that_are_out_already() -> None:
 
     first = plugin(
         filter=lambda unit, cluster, state: SUCCESS if cluster.name == unit.name else unschedulable("other"),
-        shape=lambda unit: unit.name,
+        cache_key=lambda unit: unit.name,
     )
-    second = plugin(filter=answer, shape=lambda _: "all alike")
+    second = plugin(filter=answer, cache_key=lambda _: "all alike")
     engine, profile = engine_with(f=first, s=second), Profile(filter=refs("f", "s"))
     for name in ("east", "west", "east"):
         assert set(decide(engine, profile, a_unit(name=name)).placements) == {name}
@@ -124,8 +124,8 @@ def test_a_plugin_is_not_asked_about_clusters_that_are_out_already() -> None:
 
 
 def test_selections_of_many_shapes_do_not_pile_up() -> None:
-    selects = plugin(select=lambda unit, scored, state: scored, select_shape=lambda unit: unit.max_clusters)
-    engine = engine_with(p=plugin(score=lambda *_: 1, shape=lambda _: ()), q=selects)
+    selects = plugin(select=lambda unit, scored, state: scored, select_cache_key=lambda unit: unit.max_clusters)
+    engine = engine_with(p=plugin(score=lambda *_: 1, cache_key=lambda _: ()), q=selects)
     profile = Profile(score=refs("p"), select=refs("q"))
     for number in range(200):
         decision = decide(engine, profile, a_unit(max_clusters=number))
@@ -133,7 +133,7 @@ def test_selections_of_many_shapes_do_not_pile_up() -> None:
     assert len(decision.scored.selected) <= 64
 
 
-def test_a_member_that_claims_room_beyond_64_bits_stops_no_decision() -> None:
+def test_capacity_beyond_64_bits_in_a_report_prevents_no_decision() -> None:
     boasting = a_cluster("east").with_nodes(3, cpu="9E", pods="9E").built()
     unit = a_unit(mode=SchedulingMode.DIVIDE, desired_replicas=3)
     decision = Engine(load_plugins()).decide(unit, Snapshot(1, (boasting,)), DEFAULT_PROFILE, now=NOW)
@@ -141,29 +141,29 @@ def test_a_member_that_claims_room_beyond_64_bits_stops_no_decision() -> None:
     assert json.loads(to_json(decision))["division"]["room"]["replicas"] == {"east": 2**63 - 1}
 
 
-def test_whoever_does_not_tell_its_shape_has_all_filters_asked() -> None:
+def test_a_filter_without_a_cache_key_makes_all_filters_run() -> None:
     asked: list[str] = []
 
     def answer(unit: Any, cluster: Any, state: Any) -> Any:
         asked.append(cluster.name)
         return SUCCESS
 
-    plugins = {"a": plugin(filter=answer, shape=lambda _: ()), "b": plugin(filter=lambda *_: SUCCESS)}
+    plugins = {"a": plugin(filter=answer, cache_key=lambda _: ()), "b": plugin(filter=lambda *_: SUCCESS)}
     engine, profile = engine_with(**plugins), Profile(filter=refs("a", "b"))
     for _ in range(2):
         decide(engine, profile)
     assert asked == ["east", "north", "west"] * 2
 
 
-def test_a_filter_that_minds_where_the_unit_is_is_asked_for_both() -> None:
+def test_a_filter_that_depends_on_current_clusters_is_called_for_both_cases() -> None:
     asked: list[tuple[str, bool]] = []
 
     def answer(unit: Any, cluster: Any, state: Any) -> Any:
         asked.append((cluster.name, cluster.name in unit.current))
         return unschedulable("moving on") if cluster.name in unit.current else SUCCESS
 
-    minding = plugin(filter=answer, shape=lambda _: ())
-    type(minding).MINDS_CURRENT = True
+    minding = plugin(filter=answer, cache_key=lambda _: ())
+    type(minding).DEPENDS_ON_CURRENT = True
     engine, profile = engine_with(p=minding), Profile(filter=refs("p"))
     for _ in range(2):
         assert set(decide(engine, profile, a_unit(current={"east": None})).placements) == {"north", "west"}
@@ -172,13 +172,13 @@ def test_a_filter_that_minds_where_the_unit_is_is_asked_for_both() -> None:
     assert len(asked) == len(set(asked)) == 5
 
 
-def test_a_lenient_filter_takes_out_nobody_rather_than_everybody() -> None:
-    lenient = plugin(filter=lambda unit, cluster, _: unit.labels.get(cluster.name, SUCCESS), shape=lambda _: ())
+def test_a_lenient_filter_rejects_none_rather_than_all() -> None:
+    lenient = plugin(filter=lambda unit, cluster, _: unit.labels.get(cluster.name, SUCCESS), cache_key=lambda _: ())
     type(lenient).IS_LENIENT = True
     strict = plugin(filter=lambda _, cluster, state: unschedulable("no") if cluster.name == "west" else SUCCESS)
     full = unschedulable("full")
     for shape in (None, lambda unit: frozenset(unit.labels)):
-        type(strict).shape = staticmethod(shape) if shape else None
+        type(strict).cache_key = staticmethod(shape) if shape else None
         engine, profile = engine_with(s=strict, l=lenient), Profile(filter=refs("s", "l"))
         some = decide(engine, profile, a_unit(labels={"east": full}))
         assert set(some.placements) == {"north"}
@@ -194,11 +194,11 @@ def test_a_plugin_that_fails_for_one_cluster_is_ignored_for_all_when_it_may_be(p
             return error("cannot tell")
         return unschedulable("no") if point == "filter" else 7
 
-    failing = plugin(**{point: answer}, shape=lambda _: ())
+    failing = plugin(**{point: answer}, cache_key=lambda _: ())
     profile = Profile(**{point: refs("p")})
     for _ in range(2):
         assert decide(engine_with(p=failing), profile).outcome is Outcome.PLUGIN_FAILED
-    type(failing).is_optional = True
+    type(failing).is_ignorable = True
     engine = engine_with(p=failing)
     for _ in range(2):
         decision = decide(engine, profile)
@@ -213,7 +213,7 @@ def test_nothing_is_decided_for_a_sticky_unit_that_is_placed() -> None:
     assert decision.placements == {"gone": 3}
 
 
-def test_a_sticky_unit_that_grew_says_what_has_no_place() -> None:
+def test_a_sticky_unit_that_grew_reports_its_unplaced_replicas() -> None:
     grown = a_unit(sticky=True, current={"gone": 3}, mode=SchedulingMode.DIVIDE, desired_replicas=5)
     decision = decide(engine_with(), Profile(), grown)
     assert decision.placements == {"gone": 3}
@@ -237,7 +237,7 @@ def test_a_rejection_without_a_reason_names_the_plugin() -> None:
     assert availability(ALL, None) == "0/3 clusters are available"
 
 
-def test_later_filters_are_not_asked_about_rejected_clusters() -> None:
+def test_later_filters_are_not_called_for_rejected_clusters() -> None:
     seen: list[str] = []
 
     def second(unit: Any, cluster: Cluster, state: Any) -> Any:
@@ -351,12 +351,12 @@ def test_replicas_without_a_place_are_reported() -> None:
     assert json.loads(to_json(decision))["unplaced"] == 2
 
 
-def test_scaled_to_zero_a_unit_stays_where_it_is() -> None:
+def test_a_unit_scaled_to_zero_keeps_its_clusters() -> None:
     decision = decide(engine_with(), Profile(), a_divided_unit(0, current={"west": 3, "gone": 1}))
     assert decision.placements == {"west": 0}
 
 
-def test_a_new_unit_that_wants_nothing_goes_everywhere_with_nothing() -> None:
+def test_a_new_unit_with_zero_replicas_goes_to_every_cluster() -> None:
     assert decide(engine_with(), Profile(), a_divided_unit(0)).placements == {"east": 0, "north": 0, "west": 0}
 
 
@@ -386,7 +386,7 @@ def test_plugins_pass_data_on_through_the_state() -> None:
 
 
 class Remote:
-    """A plugin whose answers lie elsewhere, for all four points."""
+    """A remote plugin for all four extension points."""
 
     def filter_clusters(self, unit: Any, clusters: Any, state: Any) -> Any:
         responses = yield [PluginRequest(f"filter/{cluster.name}", b"") for cluster in clusters]
@@ -423,7 +423,7 @@ def test_a_remote_plugin_asks_through_whoever_drives_the_engine() -> None:
     assert decision.filtered.rejected["east"].reasons == ("too far",)
 
 
-def test_a_remote_plugin_that_answers_too_little_fails() -> None:
+def test_a_remote_plugin_with_an_incomplete_response_fails() -> None:
     class Short:
         def filter_clusters(self, unit: Any, clusters: Any, state: Any) -> Any:
             yield []
@@ -436,7 +436,7 @@ def test_a_remote_plugin_that_answers_too_little_fails() -> None:
     assert "1 answers for 3 clusters" in stop.value.value.reason
 
 
-def test_deciding_at_once_is_refused_for_a_remote_plugin() -> None:
+def test_decide_raises_for_a_remote_plugin() -> None:
     with pytest.raises(PluginError, match=r"drive Engine\.run"):
         decide(engine_with(r=Remote()), REMOTE)
 

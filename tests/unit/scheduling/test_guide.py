@@ -1,4 +1,4 @@
-"""`docs/scheduling.md` does what it says: manifests are valid, annotations are understood, every plugin is listed."""
+"""docs/scheduling.md has valid manifests and annotations, and lists every plugin."""
 
 import re
 from dataclasses import fields
@@ -10,14 +10,14 @@ from tests.support.sources import ROOT
 
 from federation.api import names
 from federation.api.v1alpha1.definitions import KINDS
+from federation.scheduling.annotationoverrides import FORMS, ignored_annotations, overrides_from_annotations
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.profile import BINPACK_PLUGIN, DEFAULT_PROFILE, apply_profile
 from federation.scheduling.framework.registry import GROUP, load_plugins
-from federation.scheduling.overriding import FORMS, ignored_annotations, overrides_from_annotations
 
 GUIDE = (ROOT / "docs" / "scheduling.md").read_text()
 OWN = {entry.name for entry in entry_points(group=GROUP) if entry.module.startswith("federation_plugins.")}
-"""The built-in plugins, whatever else is installed here."""
+"""The built-in plugins, without other installed ones."""
 
 
 def manifests() -> dict[str, Any]:
@@ -39,7 +39,7 @@ def test_its_manifests_are_valid_and_its_profile_works() -> None:
     assert Engine(load_plugins()).framework(profile) is not None
 
 
-def test_its_table_has_every_plugin_and_says_which_ones_run() -> None:
+def test_its_table_lists_every_plugin_and_the_enabled_ones() -> None:
     listed = {name: row[2] for row in rows() if len(row) == 3 for name in row[0].split(", ") if name in OWN}
     assert set(listed) == OWN
     points = (getattr(DEFAULT_PROFILE, field.name) for field in fields(DEFAULT_PROFILE) if field.name != "name")
@@ -47,7 +47,7 @@ def test_its_table_has_every_plugin_and_says_which_ones_run() -> None:
     assert {name for name, runs in listed.items() if runs.startswith("yes")} == running | {BINPACK_PLUGIN}
 
 
-def test_annotations_are_understood_as_they_are_written_there() -> None:
+def test_its_annotations_are_valid() -> None:
     given = {row[0].strip("`"): re.findall(r"`([^`]+)`", row[1]) for row in rows() if row[0].startswith("`kubeadmiral")}
     assert set(FORMS) <= set(given)
     for key in FORMS.keys() - {names.AFFINITY}:
@@ -55,7 +55,7 @@ def test_annotations_are_understood_as_they_are_written_there() -> None:
             assert overrides_from_annotations({key: value}), (key, value)
 
 
-def test_what_is_proposed_for_a_wrong_annotation_is_understood() -> None:
+def test_the_form_proposed_for_an_invalid_annotation_is_valid() -> None:
     for key, form in FORMS.items():
         value = {names.MAX_CLUSTERS: "0"}.get(key, form.split(" or ")[0])
         assert ignored_annotations({key: value}) == {}

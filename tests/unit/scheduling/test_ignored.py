@@ -1,4 +1,4 @@
-"""Plugins that decisions may do without: what becomes of a decision when they fail, and that the explanation says so."""
+"""Failed plugins that a decision ignores: its result and its explanation."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from federation.scheduling.engine import Engine, Outcome, availability
 from federation.scheduling.explain import rows, to_json
-from federation.scheduling.framework.cycle import Filtered
+from federation.scheduling.framework.cycle import FilterResult
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, PluginRef, Profile, apply_profile, refs
 from federation.scheduling.framework.profile import with_strategy as with_strategy_of
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
@@ -20,10 +20,10 @@ ALL = Snapshot(1, CLUSTERS)
 
 
 class Broken:
-    """Fails at every point; may be ignored or not."""
+    """A plugin that fails at every extension point, ignorable or not."""
 
-    def __init__(self, *, is_optional: bool) -> None:
-        self.is_optional = is_optional
+    def __init__(self, *, is_ignorable: bool) -> None:
+        self.is_ignorable = is_ignorable
 
     def filter(self, unit: Any, cluster: Any, state: Any) -> Any:
         return error("down") if cluster.name == "west" else unschedulable("no")
@@ -38,8 +38,8 @@ class Broken:
         return error("down")
 
 
-def decide(*, is_optional: bool, **points: Any) -> Any:
-    plugins = load_plugins().with_plugin("broken", lambda _: Broken(is_optional=is_optional))
+def decide(*, is_ignorable: bool, **points: Any) -> Any:
+    plugins = load_plugins().with_plugin("broken", lambda _: Broken(is_ignorable=is_ignorable))
     changes = {point: {"enabled": [{"name": "broken"}]} for point in points}
     profile = apply_profile(DEFAULT_PROFILE, {"spec": {"plugins": changes}})
     return Engine(plugins).decide(a_divided_unit(6), ALL, profile, now=NOW)
@@ -47,7 +47,7 @@ def decide(*, is_optional: bool, **points: Any) -> Any:
 
 @pytest.mark.parametrize("point", ["filter", "score", "select", "replicas"])
 def test_a_decision_goes_on_without_a_plugin_that_may_be_ignored_and_says_so(point: str) -> None:
-    decision = decide(is_optional=True, **{point: True})
+    decision = decide(is_ignorable=True, **{point: True})
     assert set(decision.placements) == {"east", "north", "west"}
     assert sum(decision.placements.values()) == 6
     ((where, who, reasons),) = ((entry.point, entry.plugin, entry.reasons) for entry in decision.ignored)
@@ -59,14 +59,14 @@ def test_a_decision_goes_on_without_a_plugin_that_may_be_ignored_and_says_so(poi
 
 @pytest.mark.parametrize("point", ["filter", "score", "select", "replicas"])
 def test_a_plugin_that_may_not_be_ignored_fails_the_decision(point: str) -> None:
-    decision = decide(is_optional=False, **{point: True})
+    decision = decide(is_ignorable=False, **{point: True})
     assert decision.outcome is Outcome.PLUGIN_FAILED
     assert decision.reason.startswith(f"broken failed in {point}: ")
     assert decision.placements == {}
 
 
 def test_without_any_replicas_plugin_left_the_decision_fails() -> None:
-    engine = Engine(PluginRegistry({"broken": lambda _: Broken(is_optional=True)}))
+    engine = Engine(PluginRegistry({"broken": lambda _: Broken(is_ignorable=True)}))
     decision = engine.decide(a_divided_unit(2), ALL, Profile(replicas=refs("broken")), now=NOW)
     assert decision.outcome is Outcome.PLUGIN_FAILED
     assert "has no replicas plugin; broken was ignored in replicas because down" in decision.reason
@@ -86,7 +86,7 @@ def test_a_profile_puts_replicas_plugins_in_front_of_the_strategys_own() -> None
     assert replicas(enabled=both) == refs("PreferenceBinPack", "ClusterCapacityWeight")
 
 
-def test_what_plugins_remark_about_clusters_is_explained() -> None:
+def test_remarks_of_plugins_are_in_the_explanation() -> None:
     class Talker:
         def score(self, unit: Any, cluster: Any, state: Any) -> int:
             state.remark("talker", cluster.name, f"{cluster.name} is fine")
@@ -101,6 +101,6 @@ def test_what_plugins_remark_about_clusters_is_explained() -> None:
 def test_one_line_names_the_ten_first_of_many_different_reasons() -> None:
     clusters = tuple(a_cluster(f"c{number:02}").built() for number in range(30))
     rejected: dict[str, Status] = {c.name: unschedulable(f"{c.name} is too dear") for c in clusters}
-    text = availability(Snapshot(1, clusters), Filtered((), rejected))
+    text = availability(Snapshot(1, clusters), FilterResult((), rejected))
     assert text.startswith("0/30 clusters are available: 1 c00 is too dear, ")
     assert text.endswith("1 c09 is too dear, and 20 other reasons")

@@ -1,4 +1,4 @@
-"""Divisions that break a limit: refused alike, whether they come from a plugin in the process or from one over HTTP."""
+"""Divisions that violate a limit fail, both in process and over HTTP."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from federation.scheduling.engine import Decision, Engine, Outcome
-from federation.scheduling.framework.limits import find_breach, limits_of
+from federation.scheduling.framework.limits import find_violation, limits_of
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, apply_profile
 from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, ClusterBuilder, a_cluster, a_divided_unit
@@ -17,7 +17,7 @@ from federation.scheduling.framework.types import (
     PluginResponse,
     SchedulingUnit,
 )
-from federation.scheduling.policy import to_constraints
+from federation.scheduling.policyspec import to_constraints
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.webhooks.configuration import WebhookOptions
 from federation.scheduling.webhooks.factory import make_webhook
@@ -119,7 +119,7 @@ BREACHES: dict[str, tuple[dict[str, Any], dict[str, int], str]] = {
 
 
 @pytest.mark.parametrize(("fields", "replicas", "reason"), list(BREACHES.values()), ids=list(BREACHES))
-def test_an_answer_that_breaks_a_limit_fails_with_cluster_and_limit(
+def test_a_division_that_violates_a_limit_fails_with_cluster_and_limit(
     fields: dict[str, Any], replicas: dict[str, int], reason: str
 ) -> None:
     unit, clusters = a_divided_unit(6, **fields), snapshot()
@@ -127,10 +127,10 @@ def test_an_answer_that_breaks_a_limit_fails_with_cluster_and_limit(
         assert decision.outcome is Outcome.PLUGIN_FAILED
         assert decision.reason == f"p failed in replicas: {reason}"
         assert not decision.placements
-    ignored = decide_remotely(unit, replicas, clusters, is_optional=True)
+    ignored = decide_remotely(unit, replicas, clusters, is_ignorable=True)
     assert ignored.is_success
     assert ignored.reason.endswith(f"; p was ignored in replicas because {reason}")
-    assert find_breach(unit, clusters.clusters, ignored.placements) == ""
+    assert find_violation(unit, clusters.clusters, ignored.placements) == ""
 
 
 KEPT: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
@@ -152,7 +152,7 @@ KEPT: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
 
 
 @pytest.mark.parametrize(("fields", "replicas"), list(KEPT.values()), ids=list(KEPT))
-def test_an_answer_that_keeps_to_the_limits_is_taken(fields: dict[str, Any], replicas: dict[str, int]) -> None:
+def test_a_division_within_the_limits_is_accepted(fields: dict[str, Any], replicas: dict[str, int]) -> None:
     unit, clusters = a_divided_unit(6, **fields), snapshot(tiny=a_cluster("tiny").with_nodes(2, cpu="1"))
     for decision in (decide_locally(unit, replicas, clusters), decide_remotely(unit, replicas, clusters)):
         assert decision.placements == replicas, decision.reason
@@ -173,18 +173,20 @@ def test_a_plugin_in_the_process_cannot_invent_clusters_or_replicas(replicas: di
     assert decide_locally(a_divided_unit(6), replicas, snapshot()).reason == f"p failed in replicas: {reason}"
 
 
-def test_a_taint_that_is_not_tolerated_lets_what_runs_stay_and_no_more() -> None:
+def test_an_untolerated_taint_keeps_running_replicas_and_allows_no_more() -> None:
     unit, clusters = a_divided_unit(6, current={"e1": 2}), snapshot(e1=a_cluster("e1").tainted("maintenance"))
     reason = "it gave 3 replicas to e1, which may have 2 at most (its taint maintenance:NoSchedule is not tolerated)"
-    assert find_breach(unit, clusters.clusters, {"e1": 3, "u1": 3}) == reason
-    assert find_breach(unit, clusters.clusters, {"e1": 2, "u1": 4}) == ""
+    assert find_violation(unit, clusters.clusters, {"e1": 3, "u1": 3}) == reason
+    assert find_violation(unit, clusters.clusters, {"e1": 2, "u1": 4}) == ""
 
 
 def test_a_region_that_is_down_does_not_hold_the_others() -> None:
     unit = a_divided_unit(6, topology_spread=a_spread())
-    assert find_breach(unit, snapshot().clusters, {"e1": 6}).startswith("it gave 6 replicas to domain eu and 0 to us")
+    assert find_violation(unit, snapshot().clusters, {"e1": 6}).startswith(
+        "it gave 6 replicas to domain eu and 0 to us"
+    )
     down = snapshot(u1=a_cluster("u1").labelled(region="us").unready())
-    assert find_breach(unit, down.clusters, {"e1": 6}) == ""
+    assert find_violation(unit, down.clusters, {"e1": 6}) == ""
 
 
 def test_zones_count_inside_of_their_region() -> None:
@@ -192,20 +194,20 @@ def test_zones_count_inside_of_their_region() -> None:
     clusters = tuple(a_cluster(name).labelled(region=r, zone=z).built() for name, (r, z) in zones.items())
     zone = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
     unit = a_divided_unit(8, topology_spread=(*a_spread(), *to_constraints([zone])))
-    assert find_breach(unit, clusters, {"e1": 2, "e2": 2, "u1": 4}) == ""
+    assert find_violation(unit, clusters, {"e1": 2, "e2": 2, "u1": 4}) == ""
     reason = "it gave 3 replicas to domain eu/a and 1 to eu/b, beyond maxSkew 1 of topology key zone"
-    assert find_breach(unit, clusters, {"e1": 3, "e2": 1, "u1": 4}) == reason
+    assert find_violation(unit, clusters, {"e1": 3, "e2": 1, "u1": 4}) == reason
 
 
-def test_replicas_that_wait_where_members_cannot_run_them_come_on_top() -> None:
+def test_replicas_that_members_cannot_run_are_added_to_the_limits() -> None:
     waiting = AutoMigration(estimated_capacity={"e1": 2})
     unit = a_divided_unit(6, current={"e1": 6}, auto_migration=waiting, max_replicas={"u1": 4})
     clusters = snapshot().clusters
-    assert find_breach(unit, clusters, {"e1": 4, "u1": 4}) == ""
-    assert find_breach(unit, clusters, {"e1": 4, "u1": 5}).endswith("which may have 4 at most (maxReplicas)")
+    assert find_violation(unit, clusters, {"e1": 4, "u1": 4}) == ""
+    assert find_violation(unit, clusters, {"e1": 4, "u1": 5}).endswith("which may have 4 at most (maxReplicas)")
 
 
-def test_a_plugin_over_http_is_told_what_it_is_held_to() -> None:
+def test_a_webhook_request_has_the_limits() -> None:
     def told(unit: SchedulingUnit) -> list[dict[str, Any]]:
         webhook = WebhookOptions("p", "v1beta1", {"replicas": "http://p"})
         engine = Engine(load_plugins().with_plugin("p", lambda args: make_webhook(webhook, args)))

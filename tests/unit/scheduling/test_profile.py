@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from federation.base.errors import PluginError
+from federation.apimachinery.errors import PluginError
 from federation.scheduling.framework.profile import (
     BINPACK_PLUGIN,
     DEFAULT_PROFILE,
@@ -57,7 +57,7 @@ def test_binpack_replaces_the_replicas_plugin_only() -> None:
     assert with_strategy(DEFAULT_PROFILE, is_binpack=False) is DEFAULT_PROFILE
 
 
-def test_the_default_profile_can_be_made_from_what_is_installed() -> None:
+def test_the_default_profile_works_with_the_installed_plugins() -> None:
     plugins = load_plugins()
     for strategy in (False, True):
         Framework(with_strategy(DEFAULT_PROFILE, is_binpack=strategy), plugins)
@@ -65,7 +65,7 @@ def test_the_default_profile_can_be_made_from_what_is_installed() -> None:
         assert name == plugins.make(name, {}).NAME
 
 
-def test_a_plugin_is_made_once_for_all_its_points() -> None:
+def test_a_plugin_is_created_once_for_all_its_extension_points() -> None:
     made: list[int] = []
 
     class Both(Plain):
@@ -86,7 +86,7 @@ def test_arguments_reach_the_plugin() -> None:
         plugins.make("p", {"price": 3})
 
 
-def test_an_unknown_plugin_is_named_with_what_is_known() -> None:
+def test_an_unknown_plugin_is_named_with_the_known_ones() -> None:
     plugins = PluginRegistry({"a": factory_of(Plain)}).with_plugin("b", factory_of(Plain))
     assert plugins.names == ["a", "b"]
     with pytest.raises(PluginError, match=r"plugin 'c' is not registered; known: a, b"):
@@ -103,7 +103,7 @@ def test_a_broken_or_doubled_installation_is_refused() -> None:
             load_plugins([EntryPoint("a", value, GROUP)])
 
 
-def test_profiles_are_kept_as_the_same_objects_until_they_change() -> None:
+def test_an_unchanged_profile_is_the_same_object() -> None:
     profiles = Profiles()
     assert profiles.get("", ReplicasStrategy.SPREAD) is DEFAULT_PROFILE
     assert profiles.hash("") == ""

@@ -1,10 +1,10 @@
-"""What counts as a change of a cluster, and what stays the same object."""
+"""Changes of clusters; an unchanged cluster stays the same object."""
 
 from typing import Any
 
 import pytest
 
-from federation.scheduling.framework.types import Change, Taint
+from federation.scheduling.framework.types import ClusterChange, Taint
 from federation.scheduling.snapshot import ClusterCache, changes, to_cluster
 
 
@@ -33,43 +33,43 @@ def source(name: str = "east", **changes: Any) -> dict[str, Any]:
 
 def test_a_heartbeat_changes_nothing() -> None:
     cache = ClusterCache()
-    assert cache.update(source(probed="now")) == Change.MEMBERSHIP
+    assert cache.update(source(probed="now")) == ClusterChange.MEMBERSHIP
     before = cache.snapshot()
-    assert cache.update(source(probed="later")) == Change.NOTHING
+    assert cache.update(source(probed="later")) == ClusterChange.NOTHING
     assert cache.snapshot() is before
 
 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"labels": {"a": "b"}}, Change.LABELS),
-        ({"taints": [{"key": "k", "effect": "NoSchedule"}]}, Change.TAINTS),
-        ({"kinds": [{"group": "apps", "version": "v1", "kind": "Deployment"}]}, Change.API_TYPES),
-        ({"ready": False}, Change.READINESS),
-        ({"terminating": True}, Change.TERMINATION),
-        ({"cpu": "500m"}, Change.RESOURCES),
-        ({"waiting": "2"}, Change.RESOURCES),
-        ({"omitted": ["disk"]}, Change.RESOURCES),
-        ({"joined": False}, Change.MEMBERSHIP),
+        ({"labels": {"a": "b"}}, ClusterChange.LABELS),
+        ({"taints": [{"key": "k", "effect": "NoSchedule"}]}, ClusterChange.TAINTS),
+        ({"kinds": [{"group": "apps", "version": "v1", "kind": "Deployment"}]}, ClusterChange.API_TYPES),
+        ({"ready": False}, ClusterChange.READINESS),
+        ({"terminating": True}, ClusterChange.TERMINATION),
+        ({"cpu": "500m"}, ClusterChange.RESOURCES),
+        ({"waiting": "2"}, ClusterChange.RESOURCES),
+        ({"omitted": ["disk"]}, ClusterChange.RESOURCES),
+        ({"joined": False}, ClusterChange.MEMBERSHIP),
     ],
 )
-def test_a_relevant_change_is_named_and_gives_a_new_generation(changes: Any, expected: Change) -> None:
+def test_a_relevant_change_is_returned_and_makes_a_new_generation(changes: Any, expected: ClusterChange) -> None:
     cache = ClusterCache()
     cache.update(source())
     before = cache.snapshot()
     assert cache.update(source(**changes)) == expected
     assert cache.snapshot() is not before
-    assert (cache.snapshot().generation != before.generation) == (expected is not Change.RESOURCES)
+    assert (cache.snapshot().generation != before.generation) == (expected is not ClusterChange.RESOURCES)
 
 
 def test_an_unjoined_cluster_is_no_candidate() -> None:
     cache = ClusterCache()
-    assert cache.update(source(joined=False)) == Change.NOTHING
+    assert cache.update(source(joined=False)) == ClusterChange.NOTHING
     assert cache.snapshot().clusters == ()
-    assert cache.remove("east") == Change.NOTHING
-    assert cache.remove("east") == Change.NOTHING
+    assert cache.remove("east") == ClusterChange.NOTHING
+    assert cache.remove("east") == ClusterChange.NOTHING
     cache.update(source())
-    assert cache.remove("east") == Change.MEMBERSHIP
+    assert cache.remove("east") == ClusterChange.MEMBERSHIP
 
 
 def test_clusters_come_in_the_order_of_their_names() -> None:
@@ -108,13 +108,13 @@ def test_quantities_are_integers_and_nonsense_is_nothing() -> None:
     assert not cluster.is_joined
 
 
-def test_what_a_member_reports_beyond_64_bits_stops_nobody() -> None:
+def test_a_report_beyond_64_bits_prevents_no_decision() -> None:
     cache, much = ClusterCache(), source()
     much["status"]["resources"] = {
         "allocatable": {"example.com/units": "1e30", "cpu": "10E"},
         "available": {"example.com/units": "-1e30"},
     }
-    assert cache.update(much) == Change.MEMBERSHIP
+    assert cache.update(much) == ClusterChange.MEMBERSHIP
     cluster = cache.snapshot().by_name["east"]
     assert cluster.allocatable == {"example.com/units": 2**63 - 1, "cpu": 2**63 - 1}
     assert cluster.available == {"example.com/units": -(2**63)}
@@ -129,7 +129,11 @@ def test_between_two_snapshots_every_change_is_named() -> None:
     cache.update(source("east", ready=False, cpu="2"))
     cache.remove("west")
     cache.update(source("south"))
-    expected = {"east": Change.READINESS | Change.RESOURCES, "south": Change.MEMBERSHIP, "west": Change.MEMBERSHIP}
+    expected = {
+        "east": ClusterChange.READINESS | ClusterChange.RESOURCES,
+        "south": ClusterChange.MEMBERSHIP,
+        "west": ClusterChange.MEMBERSHIP,
+    }
     assert dict(changes(before, cache.snapshot())) == expected
 
 
@@ -140,7 +144,7 @@ def test_ready_is_who_is_there_joined_and_ready() -> None:
     assert [cache.is_ready(name) for name in ("east", "north", "west", "south")] == [True, False, False, False]
 
 
-def test_nothing_that_a_cluster_offers_is_negative_but_what_is_free_of_it_can_be() -> None:
+def test_allocatable_is_never_negative_and_available_may_be() -> None:
     cluster = source()
     free = [{"nodes": -1, "resources": {"cpu": "-1"}}]
     cluster["status"]["resources"] = {

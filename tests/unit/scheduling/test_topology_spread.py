@@ -1,4 +1,4 @@
-"""Topology constraints in whole decisions: who counts, what is told, which clusters get a copy."""
+"""Topology constraints in whole decisions: counted domains, messages, selected clusters."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from federation.scheduling.framework.registry import load_plugins
 from federation.scheduling.framework.testing import NOW, ClusterBuilder, a_cluster, a_divided_unit, a_unit
 from federation.scheduling.framework.topology import domains_of
 from federation.scheduling.framework.types import AutoMigration, CustomMigration, ReplicasStrategy, SchedulingUnit
-from federation.scheduling.policy import to_constraints
+from federation.scheduling.policyspec import to_constraints
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.webhooks.v1beta1payload import Payload
 
@@ -62,7 +62,7 @@ def test_weights_count_inside_of_a_domain_only() -> None:
     assert placed(decision, "e1", "e2", "u1") == [4, 2, 6]
 
 
-def test_a_domain_at_its_maximum_holds_the_others_down_and_the_user_is_told() -> None:
+def test_a_domain_at_its_maximum_limits_the_others_and_is_reported() -> None:
     decision = decide(divided(10, spread(skew=2), max_replicas={"u1": 2}), *EU_AND_US)
     assert placed(decision, "e1", "e2", "u1") == [2, 2, 2]
     assert decision.unplaced == 4
@@ -96,7 +96,7 @@ def test_a_domain_that_may_hold_nothing_does_not_count(fields: dict[str, Any]) -
     assert (entry["domains"], entry["skew"], entry["notAllowed"]) == ({"eu": 10, "us": 0}, 0, ["us"])
 
 
-def test_what_runs_in_clusters_without_a_weight_stays_there_and_holds_nobody_down() -> None:
+def test_replicas_in_clusters_without_a_weight_stay_and_limit_no_domain() -> None:
     weights, current = {"e1": 1, "e2": 1}, {"e1": 1, "u1": 3}
     assert decide(divided(4, spread(), weights=weights, current=current), *EU_AND_US).placements == current
     grown = decide(divided(12, spread(), weights=weights, current=current), *EU_AND_US)
@@ -151,7 +151,7 @@ def test_clusters_without_the_label_get_nothing_or_the_rest() -> None:
     assert placed(held, "x") == [2]
 
 
-def test_no_labelled_cluster_is_told_with_the_label() -> None:
+def test_a_missing_topology_label_is_reported() -> None:
     decision = decide(divided(8, spread("rack")), *EU_AND_US)
     assert decision.outcome is Outcome.NO_REPLICAS_PLACED
     assert decision.reason == "the clusters with a label rack leave no room for any of 8 replicas"
@@ -170,7 +170,7 @@ def test_zones_are_even_inside_of_each_region() -> None:
     assert domains == {"eu/a": 2, "eu/b": 2, "eu/c": 2, "us/a": 6}
 
 
-def test_replicas_go_where_there_is_room_while_the_skew_lets_them_and_wait_evenly_after_that() -> None:
+def test_replicas_use_free_capacity_within_the_skew_and_are_pending_evenly_beyond_it() -> None:
     clusters = (
         in_region("e1", "eu").with_nodes(10, cpu="1"),
         in_region("u1", "us").with_nodes(2, cpu="1"),
@@ -218,7 +218,7 @@ FIVE = (*EU_AND_US, in_region("e3", "eu"), in_region("a1", "ap"), in_region("x",
         (copied(spread(), max_clusters=2, current={"e2": None, "e3": None, "u1": None}), ["e2", "u1"]),
     ],
 )
-def test_copies_are_spread_over_domains(unit: SchedulingUnit, expected: Sequence[str]) -> None:
+def test_duplicate_mode_spreads_over_domains(unit: SchedulingUnit, expected: Sequence[str]) -> None:
     assert sorted(decide(unit, *FIVE).placements) == expected
 
 
@@ -230,7 +230,7 @@ def test_a_cluster_that_gets_no_copy_says_why() -> None:
     assert to_explanation(decision)["topology"][0]["domains"] == {"ap": 1, "eu": 2, "us": 1}
 
 
-def test_no_cluster_to_copy_to_is_told() -> None:
+def test_duplicate_mode_without_a_cluster_is_reported() -> None:
     decision = decide(copied(spread("rack")), *FIVE)
     assert decision.outcome is Outcome.NO_FEASIBLE_CLUSTER
     assert decision.reason == "MaxCluster: no cluster has a place within the clusters with a label rack"
@@ -241,14 +241,14 @@ def test_divided_replicas_get_clusters_in_every_region() -> None:
     assert decision.placements == {"a1": 3, "e1": 3, "u1": 3}
 
 
-def test_plugins_over_http_are_told_the_constraints_as_the_policy_has_them() -> None:
+def test_webhook_requests_have_the_policys_constraints() -> None:
     constraints = [spread(minDomains=2), softly("zone", 3)]
     payload = Payload(frozenset({"policy"}), frozenset(), {})
     assert payload.unit(divided(3, *constraints))["policy"]["topologySpread"] == constraints
     assert "topologySpread" not in payload.unit(divided(3))["policy"]
 
 
-def test_the_domains_of_the_same_clusters_are_found_once_and_a_changed_label_makes_others() -> None:
+def test_domains_are_cached_until_a_label_changes() -> None:
     clusters = tuple(builder.built() for builder in EU_AND_US)
     constraints = to_constraints([spread()])
     kept = domains_of(constraints, clusters)

@@ -1,9 +1,9 @@
-"""The order of clusters by score: mended where few scores change, and always the one that sorting gives."""
+"""The order of clusters by score: incremental updates give the same order as sorting."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.scheduling.framework.scores import BestFirst, Totals, best_first
+from federation.scheduling.framework.normalization import BestFirst, Totals, best_first
 from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.framework.types import ClusterScore
 

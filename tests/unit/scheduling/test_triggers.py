@@ -1,4 +1,4 @@
-"""When an object is scheduled again, and which policy it has."""
+"""Rescheduling triggers, and the matching of policies."""
 
 import json
 from typing import Any
@@ -8,18 +8,18 @@ import pytest
 from federation.api import names
 from federation.scheduling.clustertriggers import KINDS
 from federation.scheduling.framework.testing import a_cluster
-from federation.scheduling.matching import PolicyIndex
-from federation.scheduling.policy import Policy, PolicyRef, compile_policy
-from federation.scheduling.request import request_of
+from federation.scheduling.podrequest import request_of
+from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.policyspec import Policy, PolicyRef, compile_policy
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import (
     ObjectTriggers,
+    TriggerComparison,
     Triggers,
     TriggerSource,
-    Verdict,
+    compare_triggers,
     describe_deferral,
     describe_triggers,
-    judge,
 )
 
 
@@ -43,9 +43,9 @@ def triggers(
 
 def judged(
     old: Triggers | str | None, now: Triggers, policy: Policy | None, *, is_plugin_back: bool = False
-) -> Verdict:
+) -> TriggerComparison:
     text = old.text if isinstance(old, Triggers) else old
-    return judge(text, now, policy, is_plugin_back=is_plugin_back)
+    return compare_triggers(text, now, policy, is_plugin_back=is_plugin_back)
 
 
 WHEN = {"rescheduleWhen": {"policyContentChanged": True}}
@@ -77,7 +77,7 @@ def test_an_object_without_a_readable_past_is_due(old: str | None) -> None:
     assert judged(old, triggers(policy), policy).is_due
 
 
-def test_what_a_stranger_wrote_into_the_past_stops_nobody() -> None:
+def test_foreign_stored_triggers_prevent_no_decision() -> None:
     policy = a_policy(reschedulePolicy=WHEN)
     past = json.loads(triggers(policy).text) | {
         "clusters": [{}, None, 1],
@@ -164,7 +164,7 @@ def test_as_in_kubeadmiral_a_cluster_has_joined_before_it_is_ready() -> None:
 
 def test_a_plugin_that_is_back_counts_as_a_changed_profile() -> None:
     policy = a_policy(reschedulePolicy=WHEN)
-    assert judged(triggers(policy), triggers(policy), policy, is_plugin_back=True) == Verdict(
+    assert judged(triggers(policy), triggers(policy), policy, is_plugin_back=True) == TriggerComparison(
         True, "", ("ignoredPlugins",)
     )
     for rules, reason in (
@@ -186,13 +186,13 @@ def test_a_request_beyond_64_bits_can_be_noted() -> None:
 @pytest.mark.parametrize("rules", [{"rescheduleWhen": {}}, {"disableRescheduling": True}, {}])
 def test_that_a_cluster_is_not_ready_is_no_change_that_is_left_aside(rules: Any) -> None:
     policy = a_policy(reschedulePolicy=rules)
-    assert judged(triggers(policy), triggers(policy, [a_cluster("east").unready().built()]), policy) == Verdict(
-        is_due=False
-    )
+    assert judged(
+        triggers(policy), triggers(policy, [a_cluster("east").unready().built()]), policy
+    ) == TriggerComparison(is_due=False)
 
 
 def of_kubeadmiral(**changes: Any) -> str:
-    """As KubeAdmiral has written it: hashes of Go's structs, one per cluster."""
+    """Return triggers in KubeAdmiral's form: hashes of Go structs, one per cluster."""
     hashes = {field: {"east": "1"} for field in ("clusterLabelsHashes", "clusterTaintsHashes")}
     request = {"MilliCPU": 1, "Memory": 0, "EphemeralStorage": 0, "ScalarResources": None}
     written = {
@@ -211,7 +211,7 @@ def of_kubeadmiral(**changes: Any) -> str:
 ALL = {"rescheduleWhen": dict.fromkeys(("clusterJoined", "clusterLabelsChanged", "clusterAPIResourcesChanged"), True)}
 
 
-def test_what_kubeadmiral_has_decided_is_taken_over_and_followed_from_then_on() -> None:
+def test_a_decision_of_kubeadmiral_is_adopted_and_later_changes_count() -> None:
     policy = a_policy(reschedulePolicy=ALL)
     verdict = judged(of_kubeadmiral(), triggers(policy), policy)
     assert not verdict.is_due
@@ -229,13 +229,13 @@ def test_what_kubeadmiral_has_decided_is_taken_over_and_followed_from_then_on() 
         ({"clusters": ["east", "gone"]}, KINDS),
     ],
 )
-def test_what_has_changed_since_kubeadmirals_decision_counts(written: Any, changed: Any) -> None:
+def test_changes_since_kubeadmirals_decision_count(written: Any, changed: Any) -> None:
     policy = a_policy(reschedulePolicy=ALL)
     verdict = judged(of_kubeadmiral(**written), triggers(policy), policy)
     assert (verdict.is_due, verdict.changed) == (True, changed)
 
 
-def test_what_a_policy_does_not_follow_is_still_not_followed_after_a_takeover() -> None:
+def test_changes_that_the_policy_ignores_are_ignored_after_adoption() -> None:
     policy = a_policy(reschedulePolicy=WHEN)
     verdict = judged(of_kubeadmiral(clusters=[]), triggers(policy), policy)
     assert (verdict.is_due, verdict.deferred_reasons) == (False, "clusterJoined:false")
@@ -254,7 +254,7 @@ def test_a_profile_change_counts_as_policy_content() -> None:
     assert judged(triggers(policy), triggers(policy, profile_hash="1"), policy).is_due
 
 
-def test_hashes_are_kept_while_clusters_stay_the_same() -> None:
+def test_hashes_are_cached_while_clusters_are_unchanged() -> None:
     source = TriggerSource()
     east, west = a_cluster("east").tainted("a").built(), a_cluster("west").built()
     first = triggers(clusters=[east, west], source=source)
@@ -322,9 +322,9 @@ def test_a_changed_or_removed_policy_selects_no_more() -> None:
     assert index.match(a_fed_object()) is None
 
 
-def test_what_plugins_are_told_counts_unless_a_plugin_only_begins_to_ask() -> None:
+def test_fields_that_plugins_declare_count_unless_just_declared() -> None:
     policy = a_policy(reschedulePolicy={"disableRescheduling": True})
-    first, second, none = (triggers(policy, told_hash=told) for told in ("1", "2", ""))
+    first, second, none = (triggers(policy, plugin_fields_hash=told) for told in ("1", "2", ""))
     assert judged(first, second, policy).is_due
     assert not judged(none, second, policy).is_due
     assert not judged(second, none, policy).is_due
@@ -346,13 +346,13 @@ def test_what_plugins_are_told_counts_unless_a_plugin_only_begins_to_ask() -> No
         ("", ""),
     ],
 )
-def test_what_was_left_aside_is_said_in_words(reasons: str, words: str) -> None:
+def test_deferred_reasons_are_described(reasons: str, words: str) -> None:
     assert describe_deferral(reasons) == words
 
 
 def test_every_trigger_has_words() -> None:
     policy = a_policy(**AUTO)
-    now = triggers(policy, source=TriggerSource(as_kubeadmiral=True), told_hash="1", profile_hash="1")
+    now = triggers(policy, source=TriggerSource(as_kubeadmiral=True), plugin_fields_hash="1", profile_hash="1")
     for name in json.loads(now.text):
         assert describe_triggers([name]) != name
     assert describe_triggers(["policyContentHash", "policyName", "ofALaterVersion"]) == "policy, ofALaterVersion"

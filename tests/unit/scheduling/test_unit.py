@@ -1,4 +1,4 @@
-"""From policy, object and annotations to the scheduling unit."""
+"""The scheduling unit built from policy, object and annotations."""
 
 import json
 from typing import Any
@@ -7,17 +7,17 @@ import pytest
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, PathDefinition
-from federation.api.resources import CONFIGMAPS, DEPLOYMENTS
 from federation.api.selectors import compile_cluster_terms
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS
 from federation.planning.placement.failback import Offers
+from federation.scheduling.annotationoverrides import ignored_annotations
 from federation.scheduling.framework.testing import a_cluster
 from federation.scheduling.framework.types import AutoMigration, SchedulingMode, Taint, Toleration
-from federation.scheduling.migration import MigrationError, applied_annotation, applied_form, from_annotation
-from federation.scheduling.overriding import ignored_annotations
-from federation.scheduling.policy import RescheduleWhen, compile_policy
-from federation.scheduling.request import node_needs_of, request_of
+from federation.scheduling.podrequest import node_needs_of, request_of
+from federation.scheduling.policyspec import RescheduleWhen, compile_policy
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.unit import build_unit
+from federation.scheduling.usermigration import MigrationError, applied_annotation, applied_form, from_annotation
 
 DEPLOYMENT_TYPE = FederatedType("d", DEPLOYMENTS, (), PathDefinition(replicas_spec=("spec", "replicas")))
 PLAIN_TYPE = FederatedType("c", CONFIGMAPS, ())
@@ -37,9 +37,9 @@ def a_fed_object(annotations: dict[str, str] | None = None, **spec: Any) -> dict
 
 def unit_of(policy: dict[str, Any] | None = None, annotations: dict[str, str] | None = None, **more: Any) -> Any:
     snapshot = Snapshot(1, (a_cluster("east").built(), a_cluster("west").built()))
-    fed_object = more.pop("fed_object", None) or a_fed_object(annotations)
+    federated = more.pop("federated", None) or a_fed_object(annotations)
     kind = more.pop("kind", DEPLOYMENT_TYPE)
-    return build_unit(fed_object, kind, compile_policy({"spec": policy or {}}), snapshot, **more)
+    return build_unit(federated, kind, compile_policy({"spec": policy or {}}), snapshot, **more)
 
 
 def test_identity_and_needs_come_from_the_template() -> None:
@@ -52,16 +52,16 @@ def test_identity_and_needs_come_from_the_template() -> None:
 
 
 def test_cpu_and_memory_can_be_left_out_as_in_kubeadmiral() -> None:
-    fed_object = a_fed_object()
-    requests = fed_object["spec"]["template"]["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]
+    federated = a_fed_object()
+    requests = federated["spec"]["template"]["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]
     requests |= {"resource.katalyst.kubewharf.io/reclaimed_millicpu": "2k", "memory": "1Gi"}
-    request = unit_of(fed_object=fed_object, counts_cpu_and_memory=False).request
+    request = unit_of(federated=federated, counts_cpu_and_memory=False).request
     assert request == {"nvidia.com/gpu": 1, "resource.katalyst.kubewharf.io/reclaimed_millicpu": 2000}
 
 
 def test_types_without_replicas_are_copied() -> None:
     spec = {"placements": [{"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": "east"}]}]}
-    unit = unit_of({"schedulingMode": "Divide"}, fed_object=a_fed_object(**spec), kind=PLAIN_TYPE)
+    unit = unit_of({"schedulingMode": "Divide"}, federated=a_fed_object(**spec), kind=PLAIN_TYPE)
     assert unit.mode is SchedulingMode.DUPLICATE
     assert unit.desired_replicas is None
     assert unit.current == {"east": None}
@@ -93,7 +93,7 @@ def test_the_current_placement_is_the_schedulers_own() -> None:
             },
         ],
     }
-    assert unit_of(fed_object=a_fed_object(**spec)).current == {"east": 3, "west": None}
+    assert unit_of(federated=a_fed_object(**spec)).current == {"east": 3, "west": None}
 
 
 def test_every_annotation_overrides_its_field() -> None:
@@ -179,7 +179,7 @@ def test_feedback_counts_only_with_auto_migration() -> None:
     assert unit_of(on).auto_migration == AutoMigration(True, {}, {}, quarter)
 
 
-def test_room_that_has_returned_is_offered_in_the_policys_batches() -> None:
+def test_recovered_capacity_is_offered_in_the_policys_batches() -> None:
     info = {names.AUTO_MIGRATION_INFO: '{"offeredReplicas": {"east": 2}}'}
 
     def offers(**failback: Any) -> Offers | None:
@@ -193,7 +193,7 @@ def test_room_that_has_returned_is_offered_in_the_policys_batches() -> None:
         offers(batchSize="many")
 
 
-def test_a_policy_says_when_to_look_again() -> None:
+def test_a_policy_selects_the_rescheduling_triggers() -> None:
     assert compile_policy({"spec": {}}).reschedule_when is None
     when = {"rescheduleWhen": {"clusterJoined": True, "policyContentChanged": False}}
     compiled = compile_policy({"spec": {"reschedulePolicy": when}})
@@ -205,7 +205,7 @@ def test_a_reference_names_the_kind_of_policy() -> None:
     assert str(compile_policy({"metadata": {"name": "a"}}).ref) == "ClusterPropagationPolicy a"
 
 
-def test_the_content_hash_ignores_what_does_not_place_and_the_order_of_keys() -> None:
+def test_the_content_hash_ignores_other_fields_and_the_order_of_keys() -> None:
     def hash_of(**spec: Any) -> str:
         return compile_policy({"spec": spec}).content_hash
 
@@ -264,7 +264,7 @@ def test_tolerations_have_kubernetes_meaning(toleration: Toleration, taint: Tain
         ({"replicasMigrations": [{"cluster": "a", "limitedCapacity": 2**63}]}, "limitedCapacity must be a number"),
         ({"replicasMigrations": [{"cluster": 1, "limitedCapacity": 1}]}, "cluster must be a name"),
         ({"workloadMigrations": [{"cluster": "a"}]}, "validUntil cannot be empty"),
-        # Who is named twice learns first what is wrong with the second entry itself.
+        # For a duplicate cluster, the problem of the second entry itself is reported first.
         (
             {"replicasMigrations": [{"cluster": "a", "limitedCapacity": 1}, {"cluster": "a"}]},
             "limitedCapacity cannot be empty",
@@ -278,7 +278,7 @@ def test_tolerations_have_kubernetes_meaning(toleration: Toleration, taint: Tain
         ),
     ],
 )
-def test_a_wrong_migration_request_says_what_is_wrong(config: Any, message: str) -> None:
+def test_an_invalid_migration_request_names_the_problem(config: Any, message: str) -> None:
     with pytest.raises(MigrationError, match=message):
         applied_form(config, has_replicas=True)
 
@@ -342,8 +342,8 @@ def test_the_applied_migration_is_read_back() -> None:
 
 
 def test_plugins_see_the_users_own_labels_and_annotations_and_the_whole_manifest() -> None:
-    fed_object = a_fed_object({"kubeadmiral.io/internal": "x"})
-    fed_object["spec"]["template"]["metadata"] |= {"labels": {"team": "red"}, "annotations": {"budget": "3"}}
-    unit = unit_of(fed_object=fed_object)
+    federated = a_fed_object({"kubeadmiral.io/internal": "x"})
+    federated["spec"]["template"]["metadata"] |= {"labels": {"team": "red"}, "annotations": {"budget": "3"}}
+    unit = unit_of(federated=federated)
     assert (unit.labels, unit.annotations) == ({"team": "red"}, {"budget": "3"})
-    assert unit.template is fed_object["spec"]["template"]
+    assert unit.template is federated["spec"]["template"]

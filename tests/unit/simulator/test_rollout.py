@@ -27,28 +27,28 @@ def test_surge_rounds_up_and_unavailable_rounds_down() -> None:
     assert compute_limits(a_deployment(10)) == RolloutLimits(10, 3, 2)
 
 
-def test_both_limits_zero_leave_one_pod_to_move() -> None:
+def test_one_pod_may_be_unavailable_when_both_limits_are_zero() -> None:
     assert compute_limits(a_deployment(10, maxSurge=0, maxUnavailable=0)) == RolloutLimits(10, 0, 1)
 
 
-def test_without_old_replicas_the_new_set_gets_all_at_once() -> None:
+def test_without_old_replicas_the_new_replica_set_gets_all_replicas() -> None:
     new = ReplicaSetState("new", 2, 2, 2)
     assert plan_rolling_update(RolloutLimits(7, 1, 1), new, [ReplicaSetState("old", 0, 0, 0)]) == {"new": 7}
 
 
-def test_the_first_step_grows_by_the_surge_and_shrinks_by_the_unavailable() -> None:
+def test_the_first_step_scales_up_by_max_surge_and_down_by_max_unavailable() -> None:
     limits = RolloutLimits(4, 1, 1)
     changes = plan_rolling_update(limits, ReplicaSetState("new", 0, 0, 0), [ReplicaSetState("old", 4, 4, 4)])
     assert changes == {"new": 1, "old": 3}
 
 
-def test_old_pods_that_are_not_available_go_first() -> None:
+def test_unavailable_old_pods_are_removed_first() -> None:
     limits = RolloutLimits(4, 1, 0)
     changes = plan_rolling_update(limits, ReplicaSetState("new", 1, 1, 1), [ReplicaSetState("old", 4, 4, 3)])
     assert changes["old"] == 3
 
 
-def test_recreate_waits_until_every_old_pod_is_gone() -> None:
+def test_recreate_waits_until_all_old_pods_are_deleted() -> None:
     new = ReplicaSetState("new", 0, 0, 0)
     assert plan_recreate(3, new, [ReplicaSetState("old", 3, 3, 3)]) == {"old": 0}
     assert plan_recreate(3, new, [ReplicaSetState("old", 0, 1, 0)]) == {}
@@ -60,7 +60,7 @@ def test_recreate_waits_until_every_old_pod_is_gone() -> None:
     surge=st.integers(0, 10),
     unavailable=st.integers(0, 10),
 )
-def test_a_rollout_ends_and_never_leaves_its_limits(desired: int, surge: int, unavailable: int) -> None:
+def test_a_rollout_converges_within_its_limits(desired: int, surge: int, unavailable: int) -> None:
     limits = RolloutLimits(desired, surge, max(min(unavailable, desired), 1 if surge == 0 else 0))
     new, old = ReplicaSetState("new", 0, 0, 0), ReplicaSetState("old", desired, desired, desired)
     for _ in range(4 * desired + 4):
@@ -76,7 +76,7 @@ def test_a_rollout_ends_and_never_leaves_its_limits(desired: int, surge: int, un
 
 
 @pytest.mark.parametrize(("available", "expected"), [(3, "True"), (2, "False")])
-def test_available_says_whether_the_minimum_is_there(available: int, expected: str) -> None:
+def test_the_available_condition_requires_the_minimum(available: int, expected: str) -> None:
     new = ReplicaSetState("web-1", 4, 4, available)
     status = compute_status(
         a_deployment(4, maxSurge=1, maxUnavailable=1), new, [new], available, "2026-01-01T00:00:00Z"

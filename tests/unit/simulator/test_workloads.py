@@ -1,19 +1,19 @@
-"""What runs inside a simulated member, on a registry in memory and a virtual clock."""
+"""A simulated member's controllers, on a registry in memory and a virtual clock."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from federation.api.resources import DEPLOYMENTS, NODES, PODS, Object
-from federation.base.clock import ManualClock
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.resources import DEPLOYMENTS, NODES, PODS, Object
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.memory import MemoryStore
+from federation.client.client import PatchType
 from federation.client.local import LocalClient
-from federation.client.protocol import PatchType
-from federation.registry.registry import Registry
-from federation.simulator.nodes import eviction_s
+from federation.simulator.nodelifecycle import compute_eviction_delay_s
 from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.workloads import Workloads
-from federation.store.memory import MemoryStore
 
 OPTIONS = MemberOptions("east", (NodeShape("node-1", cpu="4", labels={"zone": "a"}),))
 
@@ -40,12 +40,12 @@ class Member:
     async def deployment(self) -> Object:
         return await self.client.get(DEPLOYMENTS, "web", "default")
 
-    async def until(self, look: Callable[[], Awaitable[Any]]) -> None:
+    async def until(self, condition: Callable[[], Awaitable[Any]]) -> None:
         for _ in range(500):
-            if await look():
+            if await condition():
                 return
             await self.clock.advance(0.05)
-        raise AssertionError("never happened")
+        raise AssertionError("the condition was not met")
 
 
 @contextlib.asynccontextmanager
@@ -65,7 +65,7 @@ async def a_member() -> AsyncIterator[Member]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def test_nodes_are_registered_with_their_capacity() -> None:
+async def test_nodes_are_created_with_their_capacity() -> None:
     async with a_member() as member:
         (node,) = (await member.client.list(NODES)).items
 
@@ -73,7 +73,7 @@ async def test_nodes_are_registered_with_their_capacity() -> None:
     assert node["metadata"]["labels"] == {"zone": "a"}
 
 
-async def test_a_deployment_becomes_ready_pods() -> None:
+async def test_a_deployment_gets_ready_pods() -> None:
     async with a_member() as member:
         await member.client.create(DEPLOYMENTS, a_deployment(3))
 
@@ -86,7 +86,7 @@ async def test_a_deployment_becomes_ready_pods() -> None:
         assert {pod["status"]["phase"] for pod in pods} == {"Running"}
 
 
-async def test_pods_that_do_not_fit_say_so_and_start_when_there_is_room() -> None:
+async def test_unschedulable_pods_have_a_condition_and_start_on_a_new_node() -> None:
     async with a_member() as member:
         await member.client.create(DEPLOYMENTS, a_deployment(5))
 
@@ -106,7 +106,7 @@ async def test_pods_that_do_not_fit_say_so_and_start_when_there_is_room() -> Non
         await member.until(is_available)
 
 
-async def test_pods_of_a_node_that_goes_are_replaced_elsewhere() -> None:
+async def test_pods_of_a_tainted_or_deleted_node_are_replaced() -> None:
     async with a_member() as member:
         await member.client.create(DEPLOYMENTS, a_deployment(1))
 
@@ -123,12 +123,12 @@ async def test_pods_of_a_node_that_goes_are_replaced_elsewhere() -> None:
         await member.client.patch(NODES, "node-1", {"spec": {"taints": [taint]}}, patch_type=PatchType.MERGE)
         await member.until(lambda: is_on("node-2"))
         await member.client.delete(NODES, "node-2")
-        await member.until(lambda: is_on(""))  # nowhere else to go
+        await member.until(lambda: is_on(""))  # no node left: the replacement is Pending
         await member.client.patch(NODES, "node-1", {"spec": {"taints": None}}, patch_type=PatchType.MERGE)
         await member.until(lambda: is_on("node-1"))
 
 
-async def test_a_pod_that_tolerates_a_taint_for_a_while_is_evicted_after_it() -> None:
+async def test_a_pod_is_evicted_after_its_toleration_seconds() -> None:
     async with a_member() as member:
         deployment = a_deployment(1)
         toleration = {"key": "slow", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 5}
@@ -152,12 +152,15 @@ async def test_a_pod_that_tolerates_a_taint_for_a_while_is_evicted_after_it() ->
         await member.until(is_replaced)
 
 
-def test_taints_without_an_effect_on_running_pods_evict_nobody() -> None:
+def test_only_untolerated_no_execute_taints_evict_pods() -> None:
     node = {"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "b", "effect": "NoExecute"}]}}
-    assert eviction_s({}, node) == 0.0
-    assert eviction_s({"tolerations": [{"key": "b", "operator": "Exists"}]}, node) is None
-    assert eviction_s({"tolerations": [{"key": "b", "operator": "Exists", "tolerationSeconds": 7}]}, node) == 7.0
-    assert eviction_s({}, {"spec": {}}) is None
+    assert compute_eviction_delay_s({}, node) == 0.0
+    assert compute_eviction_delay_s({"tolerations": [{"key": "b", "operator": "Exists"}]}, node) is None
+    assert (
+        compute_eviction_delay_s({"tolerations": [{"key": "b", "operator": "Exists", "tolerationSeconds": 7}]}, node)
+        == 7.0
+    )
+    assert compute_eviction_delay_s({}, {"spec": {}}) is None
 
 
 _NODE: Object = {

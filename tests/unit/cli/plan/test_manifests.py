@@ -1,16 +1,16 @@
-"""Manifests from files: several documents, lists, directories, and errors that say where."""
+"""Reading manifests: several documents, lists, directories, and errors with their origin."""
 
 from pathlib import Path
 
 import pytest
 
-from federation.base.errors import ConfigurationError
+from federation.apimachinery.errors import ConfigurationError
 from federation.cli.plan.manifests import read_manifests
 
 TWO = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: b}\n"
 
 
-def test_a_directory_is_read_in_order_and_each_document_knows_where_it_is_from(tmp_path: Path) -> None:
+def test_a_directory_is_read_in_order_and_each_document_has_its_origin(tmp_path: Path) -> None:
     (tmp_path / "2.yaml").write_text(TWO)
     (tmp_path / "1.json").write_text('{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}')
     (tmp_path / "notes.txt").write_text("not a manifest")
@@ -22,7 +22,7 @@ def test_a_directory_is_read_in_order_and_each_document_knows_where_it_is_from(t
     ]
 
 
-def test_a_list_is_its_items(tmp_path: Path) -> None:
+def test_a_list_is_replaced_by_its_items(tmp_path: Path) -> None:
     item = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %s}}"
     file = tmp_path / "list.yaml"
     file.write_text(f"apiVersion: v1\nkind: List\nitems: [{item % 'a'}, {item % 'b'}]\n")
@@ -33,7 +33,7 @@ def test_a_list_is_its_items(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("a: [", "while parsing a flow node did not find expected node content in line 2"),
-        ("# nothing\n---\n", "there is no manifest in it"),
+        ("# nothing\n---\n", "contains no manifest"),
         ("- 1", "a manifest is a mapping, not a list"),
         ("apiVersion: v1", "kind: Required value"),
         ("kind: ConfigMap", "apiVersion: Required value"),
@@ -41,7 +41,7 @@ def test_a_list_is_its_items(tmp_path: Path) -> None:
         ("{apiVersion: v1, kind: ConfigMap, metadata: {name: 3}}", "metadata.name: Required value"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_file(text: str, problem: str, tmp_path: Path) -> None:
+def test_an_invalid_manifest_is_rejected_with_file_and_field(text: str, problem: str, tmp_path: Path) -> None:
     file = tmp_path / "wrong.yaml"
     file.write_text(text)
     with pytest.raises(ConfigurationError) as caught:
@@ -50,7 +50,7 @@ def test_what_is_wrong_is_named_with_its_file(text: str, problem: str, tmp_path:
     assert problem in str(caught.value)
 
 
-def test_files_that_are_not_there_are_named(tmp_path: Path) -> None:
+def test_missing_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="No such file"):
         read_manifests([str(tmp_path / "absent.yaml")])
     with pytest.raises(ConfigurationError, match="no \\.yaml"):

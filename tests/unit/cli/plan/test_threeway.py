@@ -1,4 +1,4 @@
-"""The patch that `kubectl apply` would send: what left the manifest goes, what others set stays."""
+"""The patch of client-side `kubectl apply`: removed fields are deleted, foreign fields stay."""
 
 import json
 from typing import Any
@@ -6,13 +6,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.api import names
-from federation.api.resources import DEPLOYMENTS, PROPAGATION_POLICIES
+from federation.api.resources import PROPAGATION_POLICIES
+from federation.apimachinery import wellknown
+from federation.apimachinery.mergepatch import apply_merge_patch
+from federation.apimachinery.resources import DEPLOYMENTS
+from federation.apiserver.semantics.patch.strategic import strategic_merge_patch
+from federation.apiserver.semantics.schema import builtin
 from federation.cli.plan.threeway import last_applied, three_way
-from federation.client.protocol import PatchType
-from federation.registry.patch.mergepatch import merge_patch
-from federation.registry.patch.strategic import strategic_merge_patch
-from federation.registry.schema import builtin
+from federation.client.client import PatchType
 
 SCHEMA = builtin.builtin_schema("apps", "v1", "Deployment")
 WORDS = st.sampled_from(("a", "b", "c"))
@@ -49,11 +50,11 @@ def applied(live: dict[str, Any], last: dict[str, Any], manifest: dict[str, Any]
 
 
 @given(deployments(), deployments())
-def test_what_nobody_else_touched_becomes_the_manifest(last: dict[str, Any], manifest: dict[str, Any]) -> None:
+def test_without_foreign_fields_the_result_is_the_manifest(last: dict[str, Any], manifest: dict[str, Any]) -> None:
     assert applied(last, last, manifest) == manifest
 
 
-def test_what_others_set_stays_and_what_left_the_manifest_goes() -> None:
+def test_foreign_fields_stay_and_removed_fields_are_deleted() -> None:
     last = a_deployment([{"name": "web", "image": "x:1"}, {"name": "old", "image": "y"}], {"mine": "1", "gone": "1"})
     live = json.loads(json.dumps(last))
     live["spec"]["replicas"] = 5
@@ -66,25 +67,25 @@ def test_what_others_set_stays_and_what_left_the_manifest_goes() -> None:
     assert containers == {"web": "x:2", "injected": "proxy"}
 
 
-def test_another_strategy_takes_the_defaults_of_the_one_before_away() -> None:
+def test_a_changed_strategy_removes_the_defaults_of_the_previous_one() -> None:
     last = a_deployment([], {})
     live = a_deployment([], {}, strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}})
     result = applied(live, last, a_deployment([], {}, strategy={"type": "Recreate"}))
     assert result["spec"]["strategy"] == {"type": "Recreate"}
 
 
-def test_custom_kinds_get_a_merge_patch() -> None:
+def test_custom_resources_get_a_merge_patch() -> None:
     metadata: dict[str, Any] = {"name": "p"}
     last = {"metadata": metadata, "spec": {"maxClusters": 2, "placement": [{"cluster": "a"}]}}
     manifest = {"metadata": metadata, "spec": {"placement": [{"cluster": "b"}]}}
     patch_type, patch = three_way(PROPAGATION_POLICIES, last, manifest)
     assert patch_type is PatchType.MERGE
     live = {**last, "spec": {**last["spec"], "schedulingMode": "Divide"}}
-    result = merge_patch(live, patch)
+    result = apply_merge_patch(live, patch)
     assert result["spec"] == {"schedulingMode": "Divide", "placement": [{"cluster": "b"}]}
 
 
-def test_what_kubectl_did_not_note_or_nobody_can_read_is_no_last_one() -> None:
+def test_a_missing_or_unreadable_annotation_gives_no_last_applied_manifest() -> None:
     assert last_applied({"metadata": {}}) is None
     for text in ("{", "3"):
-        assert last_applied({"metadata": {"annotations": {names.LAST_APPLIED_CONFIGURATION: text}}}) is None
+        assert last_applied({"metadata": {"annotations": {wellknown.LAST_APPLIED_CONFIGURATION: text}}}) is None

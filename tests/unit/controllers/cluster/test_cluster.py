@@ -6,9 +6,10 @@ from typing import Any
 from tests.support.member_world import World, a_pod, member_world
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, FEDERATED_CLUSTERS, NAMESPACES, PODS, SECRETS
-from federation.base.errors import NotFound
-from federation.client.protocol import PatchType
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.errors import NotFound
+from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, PODS, SECRETS
+from federation.client.client import PatchType
 
 
 async def _is_gone(world: World, name: str) -> bool:
@@ -36,15 +37,15 @@ async def test_a_joined_cluster_is_ready_with_resources_and_types() -> None:
 async def test_an_idle_federation_writes_almost_nothing() -> None:
     async with member_world(2) as world:
         await world.pass_time(10)
-        world.plane.client.calls.clear()
+        world.plane.line.calls.clear()
         await world.pass_time(120, step_s=0.5)
-        assert world.plane.client.writes() == []
+        assert world.plane.line.writes() == []
 
 
 async def test_capacity_follows_pods_but_not_each_of_them() -> None:
     async with member_world(1) as world:
         await world.pass_time(6)
-        world.plane.client.calls.clear()
+        world.plane.line.calls.clear()
         for number in range(4):
             await world.members["m1"].admin.create(PODS, a_pod(f"p{number}"))
             await world.pass_time(0.5)
@@ -57,7 +58,7 @@ async def test_capacity_follows_pods_but_not_each_of_them() -> None:
         assert [entry["nodes"] for entry in resources["nodeClasses"]] == [1]
         assert resources["nodeClasses"][0]["free"][0]["resources"]["cpu"] == "8", "the pods have no node yet"
         assert resources["waiting"] == {"cpu": "4", "pods": "4"}
-        assert len(world.plane.client.writes("federatedclusters")) <= 2
+        assert len(world.plane.line.writes("federatedclusters")) <= 2
 
 
 async def test_a_loss_must_last_and_a_return_counts_at_once() -> None:
@@ -76,12 +77,12 @@ async def test_a_loss_must_last_and_a_return_counts_at_once() -> None:
 async def test_a_blip_is_never_published() -> None:
     async with member_world(1) as world:
         await world.pass_time(6)
-        world.plane.client.calls.clear()
+        world.plane.line.calls.clear()
         world.members["m1"].line.mode = "down"
         await world.pass_time(15)
         world.members["m1"].line.mend()
         await world.pass_time(60)
-        assert world.plane.client.writes("federatedclusters") == []
+        assert world.plane.line.writes("federatedclusters") == []
 
 
 async def test_a_hanging_member_is_found_out_and_delays_nobody() -> None:
@@ -213,5 +214,5 @@ async def test_a_restart_goes_on_with_what_was_joined_and_writes_nothing() -> No
         await world.pass_time(6)
         await world.restart()
         await world.pass_time(30)
-        assert world.plane.client.writes() == []
+        assert world.plane.line.writes() == []
         assert world.plane.members.clusters == ["m1", "m2"]

@@ -6,14 +6,12 @@ from tests.unit.controllers.hosting import Host
 from federation.api import names
 from federation.api.resources import (
     CLUSTER_FEDERATED_OBJECTS,
-    CONFIGMAPS,
-    DEPLOYMENTS,
     FEDERATED_OBJECTS,
     FEDERATED_TYPE_CONFIGS,
-    NAMESPACES,
     OVERRIDE_POLICIES,
 )
-from federation.client.protocol import PatchType
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES
+from federation.client.client import PatchType
 from federation.controllers.federate import controller
 
 FED = "web-deployments.apps"
@@ -37,7 +35,7 @@ def a_deployment(name: str = "web", **metadata: Any) -> dict[str, Any]:
 
 async def started(host: Host, *kinds: str) -> controller.FederateController:
     await host.federate(*(kinds or ("Deployment",)))
-    federate = controller.build(host.client, host.informers, host.types, host.recorder, clock=host.clock)
+    federate = controller.FederateController(host.client, host.objects, host.informers, host.recorder, clock=host.clock)
     host.start(federate.run)
     return federate
 
@@ -46,9 +44,9 @@ def pending(federated: dict[str, Any]) -> Any:
     return orjson.loads(federated["metadata"]["annotations"][names.PENDING_CONTROLLERS])
 
 
-async def test_an_api_server_that_can_ask_puts_our_finalizer_on_new_objects_itself(host: Host) -> None:
+async def test_the_embedded_api_server_sets_our_finalizer_on_new_objects(host: Host) -> None:
     federate = await started(host)
-    host.registry.hold_with(controller.first_finalizers(host.types))
+    host.registry.set_creation_finalizers(controller.first_finalizers(host.types), manager="federation")
     await host.types.wait_synced()
     made = await host.user.create(DEPLOYMENTS, a_deployment(finalizers=["example.com/theirs"]))
     ours = await host.user.create(DEPLOYMENTS, a_deployment("not", annotations={names.NO_FEDERATED_RESOURCE: "1"}))
@@ -61,9 +59,9 @@ async def test_an_api_server_that_can_ask_puts_our_finalizer_on_new_objects_itse
     assert host.client.writes == {"create FederatedObject": 1}
 
 
-async def test_what_is_federated_only_later_gets_our_finalizer_then(host: Host) -> None:
+async def test_an_object_federated_later_gets_our_finalizer_then(host: Host) -> None:
     federate = await started(host)
-    host.registry.hold_with(controller.first_finalizers(host.types))
+    host.registry.set_creation_finalizers(controller.first_finalizers(host.types), manager="federation")
     await host.user.create(DEPLOYMENTS, a_deployment(annotations={names.NO_FEDERATED_RESOURCE: "1"}))
     await host.settle(federate)
     body = {"metadata": {"annotations": {names.NO_FEDERATED_RESOURCE: None}}}
@@ -148,7 +146,7 @@ async def test_a_restart_writes_nothing(host: Host) -> None:
     await host.settle(federate)
     host.client.writes.clear()
 
-    again = controller.build(host.client, host.informers, host.types, host.recorder, clock=host.clock)
+    again = controller.FederateController(host.client, host.objects, host.informers, host.recorder, clock=host.clock)
     host.start(again.run)
     await host.settle(federate, again)
     assert host.client.writes == {}
@@ -168,7 +166,7 @@ async def test_a_deleted_source_waits_for_its_federated_object(host: Host) -> No
     await host.gone(DEPLOYMENTS, "web", "default")
 
 
-async def test_a_source_that_is_deleted_as_an_orphan_lets_its_copies_stay(host: Host) -> None:
+async def test_orphan_deletion_of_a_source_keeps_its_member_objects(host: Host) -> None:
     federate = await started(host)
     await host.user.create(DEPLOYMENTS, a_deployment())
     await host.find(FEDERATED_OBJECTS, FED, "default")
@@ -180,7 +178,7 @@ async def test_a_source_that_is_deleted_as_an_orphan_lets_its_copies_stay(host: 
     assert federated["metadata"]["annotations"][names.INTERNAL_ORPHAN] == "all"
 
 
-async def test_a_federated_object_that_somebody_deletes_comes_back(host: Host) -> None:
+async def test_a_deleted_federated_object_is_created_again(host: Host) -> None:
     await started(host)
     await host.user.create(DEPLOYMENTS, a_deployment())
     before = await host.find(FEDERATED_OBJECTS, FED, "default")
@@ -191,7 +189,7 @@ async def test_a_federated_object_that_somebody_deletes_comes_back(host: Host) -
     )
 
 
-async def test_somebody_elses_edit_of_the_template_is_undone(host: Host) -> None:
+async def test_a_foreign_edit_of_the_template_is_reverted(host: Host) -> None:
     await started(host)
     await host.user.create(DEPLOYMENTS, a_deployment())
     await host.find(FEDERATED_OBJECTS, FED, "default")
@@ -201,7 +199,7 @@ async def test_somebody_elses_edit_of_the_template_is_undone(host: Host) -> None
     )
 
 
-async def test_what_the_system_makes_is_left_alone(host: Host) -> None:
+async def test_system_objects_are_not_federated(host: Host) -> None:
     federate = await started(host, "ConfigMap", "Namespace")
     for name, namespace in (("kube-root-ca.crt", "default"), ("settings", "kube-system"), ("settings", "default")):
         config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}}
@@ -217,7 +215,7 @@ async def test_what_the_system_makes_is_left_alone(host: Host) -> None:
     assert not system["metadata"].get("finalizers")
 
 
-async def test_a_type_that_is_no_longer_federated_is_let_go(host: Host) -> None:
+async def test_a_type_that_is_no_longer_federated_is_not_watched(host: Host) -> None:
     federate = await started(host)
     await host.user.create(DEPLOYMENTS, a_deployment())
     await host.find(FEDERATED_OBJECTS, FED, "default")
@@ -228,7 +226,7 @@ async def test_a_type_that_is_no_longer_federated_is_let_go(host: Host) -> None:
     assert [obj["metadata"]["name"] for obj in (await host.user.list(FEDERATED_OBJECTS)).items] == [FED]
 
 
-async def test_two_sources_with_one_federated_name_warn_the_second(host: Host) -> None:
+async def test_a_federated_name_collision_warns_the_second_source(host: Host) -> None:
     await started(host)
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "x", "controller": True}
     await host.user.create(

@@ -6,7 +6,7 @@ from tests.unit.controllers.hosting import Host
 
 from federation.api import names
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_CLUSTERS
-from federation.base.errors import ConfigurationError
+from federation.apimachinery.errors import ConfigurationError
 from federation.controllers.nsautoprop import controller
 from federation.controllers.nsautoprop.controller import NamespaceOptions
 
@@ -44,11 +44,11 @@ def placed(obj: dict[str, Any]) -> list[str]:
     return [reference["cluster"] for entry in obj["spec"].get("placements") or () for reference in entry["placement"]]
 
 
-async def test_namespaces_follow_the_clusters_that_join(host: Host) -> None:
+async def test_namespaces_are_placed_in_joining_clusters(host: Host) -> None:
     await host.federate("Namespace")
     await add_cluster(host, "m1")
-    running = controller.build(
-        host.client, host.informers, host.types, clock=host.clock, options=NamespaceOptions(exclude_regexp="^private-")
+    running = controller.NamespaceController(
+        host.objects, host.informers, clock=host.clock, options=NamespaceOptions(exclude_regexp="^private-")
     )
     host.start(running.run)
     for name in ("shop", "private-x", "kube-system"):

@@ -4,8 +4,9 @@ import orjson
 import pytest
 from tests.unit.controllers.hosting import Host
 
-from federation.api import conditions, names
+from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, OVERRIDE_POLICIES
+from federation.apimachinery import conditions
 from federation.controllers.override import controller
 
 GROUP = "core.kubeadmiral.io/v1alpha1"
@@ -71,7 +72,7 @@ async def running(host: Host) -> controller.OverrideController:
     await host.federate("Deployment")
     await host.user.create(FEDERATED_CLUSTERS, a_cluster("m1", region="eu"))
     await host.user.create(FEDERATED_CLUSTERS, a_cluster("m2", region="us"))
-    override = controller.build(host.client, host.informers, host.types, host.recorder, clock=host.clock)
+    override = controller.OverrideController(host.objects, host.informers, host.recorder, clock=host.clock)
     host.start(override.run)
     return override
 
@@ -103,9 +104,7 @@ async def test_a_policy_by_label_is_one_write(host: Host, running: controller.Ov
     assert condition(federated) is None
 
 
-async def test_a_policy_by_selector_is_applied_and_taken_back(
-    host: Host, running: controller.OverrideController
-) -> None:
+async def test_a_policy_by_selector_is_applied_and_removed(host: Host, running: controller.OverrideController) -> None:
     await host.user.create(FEDERATED_OBJECTS, a_federated("[]"))
     await host.settle(running)
     assert host.client.writes == {}
@@ -116,7 +115,7 @@ async def test_a_policy_by_selector_is_applied_and_taken_back(
     await host.find(FEDERATED_OBJECTS, FED, "default", where=lambda obj: not images(obj))
 
 
-async def test_a_changed_policy_and_changed_cluster_labels_are_followed(
+async def test_changes_of_policies_and_cluster_labels_change_the_overrides(
     host: Host, running: controller.OverrideController
 ) -> None:
     await host.user.create(OVERRIDE_POLICIES, a_policy(clusterSelector={"region": "eu"}))
@@ -131,7 +130,7 @@ async def test_a_changed_policy_and_changed_cluster_labels_are_followed(
     await host.find(FEDERATED_OBJECTS, FED, "default", where=lambda obj: images(obj) == both)
 
 
-async def test_it_waits_for_its_turn(host: Host, running: controller.OverrideController) -> None:
+async def test_overrides_wait_for_earlier_controllers(host: Host, running: controller.OverrideController) -> None:
     before = orjson.dumps([[names.GLOBAL_SCHEDULER], [names.OVERRIDE_CONTROLLER]]).decode()
     await host.user.create(OVERRIDE_POLICIES, a_policy())
     await host.user.create(FEDERATED_OBJECTS, a_federated(before, **LABEL))
@@ -144,7 +143,9 @@ async def test_it_waits_for_its_turn(host: Host, running: controller.OverrideCon
     assert images(await host.find(FEDERATED_OBJECTS, FED, "default", where=is_done))
 
 
-async def test_nothing_to_do_only_ends_the_turn(host: Host, running: controller.OverrideController) -> None:
+async def test_an_object_without_policies_only_leaves_pending_controllers(
+    host: Host, running: controller.OverrideController
+) -> None:
     await host.user.create(FEDERATED_OBJECTS, a_federated())
     federated = await host.find(FEDERATED_OBJECTS, FED, "default", where=is_done)
     await host.settle(running)
@@ -152,7 +153,7 @@ async def test_nothing_to_do_only_ends_the_turn(host: Host, running: controller.
     assert host.client.writes == {"patch FederatedObject": 1}
 
 
-async def test_a_missing_policy_holds_the_object_back_and_says_so(
+async def test_a_missing_policy_blocks_the_object_and_is_reported(
     host: Host, running: controller.OverrideController
 ) -> None:
     await host.user.create(FEDERATED_OBJECTS, a_federated(**LABEL))
@@ -171,7 +172,7 @@ async def test_a_missing_policy_holds_the_object_back_and_says_so(
     assert images(federated) == {"m1": "nginx:2", "m2": "nginx:2"}
 
 
-async def test_a_policy_that_does_not_fit_keeps_the_previous_overrides(
+async def test_an_inapplicable_policy_keeps_the_previous_overrides(
     host: Host, running: controller.OverrideController
 ) -> None:
     await host.user.create(OVERRIDE_POLICIES, a_policy())
@@ -189,7 +190,7 @@ async def test_a_policy_that_does_not_fit_keeps_the_previous_overrides(
     assert status_writes == 1
 
 
-async def test_objects_of_unknown_types_and_leaving_ones_are_left_alone(
+async def test_objects_of_unknown_types_and_deleted_objects_are_ignored(
     host: Host, running: controller.OverrideController
 ) -> None:
     unknown = a_federated(name="x")

@@ -1,15 +1,15 @@
-"""The schedule controller among three clusters that are named like their regions."""
+"""The schedule controller with three clusters named like their regions."""
 
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.support.schedule_world import World, schedule_world
+from tests.support.schedule_harness import Harness, schedule_harness
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[World]:
-    """The controller at work against a registry in memory."""
-    async with schedule_world() as world:
+async def harness() -> AsyncIterator[Harness]:
+    """A running schedule controller on a registry in memory."""
+    async with schedule_harness() as harness:
         for name in ("east", "north", "west"):
-            await world.cluster(name, labels={"region": name})
-        yield world
+            await harness.cluster(name, labels={"region": name})
+        yield harness

@@ -6,8 +6,9 @@ import orjson
 from tests.support.member_world import World, member_world, placed
 
 from federation.api import names
-from federation.api.resources import COLLECTED_STATUSES, DEPLOYMENTS, Object
-from federation.client.protocol import PatchType
+from federation.api.resources import COLLECTED_STATUSES
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.client.client import PatchType
 
 MERGE = PatchType.MERGE
 _AVAILABLE = {"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable", "message": "ok"}
@@ -61,25 +62,25 @@ async def test_the_users_deployment_shows_the_sum_and_correct_conditions() -> No
         assert _condition(status, "Progressing")["reason"] == "NewReplicaSetAvailable"
 
 
-async def test_a_status_is_written_once_for_a_burst_and_never_for_nothing() -> None:
+async def test_a_burst_of_changes_is_one_write_and_no_change_is_none() -> None:
     async with member_world(2) as world:
         await _placed(world, {"m1": 2, "m2": 1})
         await world.pass_time(15)
-        world.plane.client.calls.clear()
+        world.plane.line.calls.clear()
         for replicas in (1, 2):
             await _run(world, "m1", replicas)
         await _run(world, "m2", 1)
         await _until_available(world, 3)
         await world.pass_time(15)
-        assert len(world.plane.client.writes("deployments")) == 1
-        assert len(world.plane.client.writes("collectedstatuses")) == 1
-        world.plane.client.calls.clear()
+        assert len(world.plane.line.writes("deployments")) == 1
+        assert len(world.plane.line.writes("collectedstatuses")) == 1
+        world.plane.line.calls.clear()
         await world.restart()
         await world.pass_time(15)
-        assert world.plane.client.writes() == []
+        assert world.plane.line.writes() == []
 
 
-async def test_a_cluster_that_does_not_answer_keeps_counting() -> None:
+async def test_a_cluster_that_does_not_answer_counts_with_its_last_status() -> None:
     async with member_world(2) as world:
         await _placed(world, {"m1": 2, "m2": 1})
         await _run(world, "m1", 2)
@@ -96,7 +97,7 @@ async def test_a_cluster_that_does_not_answer_keeps_counting() -> None:
         assert [entry["cluster"] for entry in collected["clusters"]] == ["m1", "m2"]
 
 
-async def test_a_restart_tells_nothing_old_while_it_reads_the_members() -> None:
+async def test_a_restart_writes_no_old_status_while_caches_are_incomplete() -> None:
     async with member_world(2) as world:
         await _placed(world, {"m1": 2, "m2": 1})
         await _run(world, "m1", 2)
@@ -115,11 +116,11 @@ async def test_a_restart_tells_nothing_old_while_it_reads_the_members() -> None:
         await world.pass_time(2)
         world.members["m2"].line.mend()
         await world.pass_time(10)
-        assert world.plane.client.writes("deployments") == []
+        assert world.plane.line.writes("deployments") == []
         assert (await _status(world))["availableReplicas"] == 3
 
 
-async def test_what_was_collected_is_there_for_reading() -> None:
+async def test_the_collected_status_shows_the_configured_fields() -> None:
     async with member_world(1) as world:
         await _placed(world, {"m1": 2})
         await _run(world, "m1", 2)
@@ -143,7 +144,7 @@ async def test_what_was_collected_is_there_for_reading() -> None:
         await world.until(newer)
 
 
-async def test_the_placement_comes_back_to_the_user() -> None:
+async def test_the_placement_is_written_to_the_source() -> None:
     async with member_world(1) as world:
         feedback = orjson.dumps({"placement": {"m1": 2}}).decode()
         summary = {names.SCHEDULING: feedback, names.SCHEDULING_SUMMARY: "1/1 clusters are available"}
@@ -154,10 +155,10 @@ async def test_the_placement_comes_back_to_the_user() -> None:
         condition = _condition(status, names.SCHEDULED)
         assert (condition["status"], condition["message"]) == ("True", "1/1 clusters are available; m1 2")
 
-        async def told() -> bool:
+        async def is_reported() -> bool:
             return (await world.source())["metadata"].get("annotations", {}).get(names.SCHEDULING) == feedback
 
-        await world.until(told)
+        await world.until(is_reported)
 
 
 async def test_scaling_is_observed_only_when_all_members_have_seen_it() -> None:
@@ -165,7 +166,7 @@ async def test_scaling_is_observed_only_when_all_members_have_seen_it() -> None:
         await _placed(world, {"m1": 2})
         await _run(world, "m1", 2)
         first = (await _until_available(world, 2))["observedGeneration"]
-        from federation.client.protocol import PatchType
+        from federation.client.client import PatchType
 
         await world.host.patch(
             DEPLOYMENTS, "web", {"spec": {"replicas": 9}}, patch_type=PatchType.MERGE, namespace="default"

@@ -6,9 +6,9 @@ import orjson
 from tests.support.member_world import World, a_deployment, member_world, placed
 
 from federation.api import names
-from federation.api.resources import DEPLOYMENTS, Object
-from federation.base.errors import NotFound
-from federation.client.protocol import PatchType
+from federation.apimachinery.errors import NotFound
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.client.client import PatchType
 
 
 def _member_writes(world: World) -> list[tuple[str, str, str]]:
@@ -37,7 +37,7 @@ async def test_an_object_reaches_its_clusters_and_costs_one_host_write() -> None
             assert deployment["metadata"]["labels"][names.MANAGED_LABEL] == "true"
             assert deployment["metadata"]["annotations"][names.SOURCE_GENERATION] == "1"
         await world.pass_time(2)
-        assert [call[0] for call in world.plane.client.writes("federatedobjects")] == ["patch"]
+        assert [call[0] for call in world.plane.line.writes("federatedobjects")] == ["patch"]
         federated = await world.federated()
         assert federated["status"]["syncedGeneration"] == federated["metadata"]["generation"]
         assert federated["status"]["conditions"][0]["status"] == "True"
@@ -63,7 +63,7 @@ async def test_a_restart_after_convergence_writes_nothing_anywhere() -> None:
         await world.restart()
         await world.pass_time(15)
         assert _member_writes(world) == []
-        assert world.plane.client.writes() == []
+        assert world.plane.line.writes() == []
         assert await world.statuses() == {"m1": "OK", "m2": "OK"}
 
 
@@ -77,7 +77,7 @@ async def test_an_object_waits_for_its_pipeline() -> None:
         await world.until_statuses({"m1": "OK"})
 
 
-async def test_what_an_administrator_changes_of_ours_is_reverted_and_other_fields_stay() -> None:
+async def test_an_administrators_change_of_our_field_is_reverted_and_other_fields_stay() -> None:
     async with member_world(1) as world:
         await _converged(world, {"m1": 2})
         await _admin_patch(
@@ -95,7 +95,7 @@ async def test_what_an_administrator_changes_of_ours_is_reverted_and_other_field
         assert deployment["metadata"]["annotations"]["team"] == "blue"
 
 
-async def test_a_copy_that_an_administrator_deletes_comes_back() -> None:
+async def test_a_deleted_member_object_is_created_again() -> None:
     async with member_world(1) as world:
         await _converged(world, {"m1": 2})
         before = await world.members["m1"].deployment()
@@ -144,7 +144,7 @@ async def test_a_scale_reaches_only_the_clusters_that_change() -> None:
         assert world.members["m2"].line.writes() == []
 
 
-async def test_a_departed_cluster_is_emptied_and_then_forgotten() -> None:
+async def test_a_departed_cluster_loses_the_object_and_then_its_status_entry() -> None:
     async with member_world(2) as world:
         await _converged(world, {"m1": 2, "m2": 1})
         departed = {"metadata": {"annotations": {names.DEPARTED_CLUSTERS: '["m2"]'}}}
@@ -159,7 +159,7 @@ async def test_a_departed_cluster_is_emptied_and_then_forgotten() -> None:
         await world.until(forgotten)
 
 
-async def test_a_departed_cluster_that_does_not_answer_is_not_forgotten() -> None:
+async def test_a_departed_cluster_that_does_not_answer_keeps_its_status_entry() -> None:
     async with member_world(2) as world:
         await _converged(world, {"m1": 2, "m2": 1})
         world.members["m2"].line.mode = "down"
@@ -173,7 +173,7 @@ async def test_a_departed_cluster_that_does_not_answer_is_not_forgotten() -> Non
         assert await world.members["m2"].deployment() is None
 
 
-async def test_a_hanging_member_does_not_keep_the_others_waiting() -> None:
+async def test_a_hanging_member_does_not_delay_other_members() -> None:
     async with member_world(3) as world:
         world.members["m3"].line.mode = "hang"
         started_s = world.clock.monotonic()
@@ -192,7 +192,7 @@ async def test_a_hanging_member_does_not_keep_the_others_waiting() -> None:
             await world.until_statuses({"m1": "OK", "m2": "OK", "m3": "OK"}, f"web-{number}")
 
 
-async def test_a_member_that_was_away_is_caught_up_when_it_comes_back() -> None:
+async def test_a_member_gets_missed_changes_after_an_outage() -> None:
     async with member_world(2) as world:
         world.members["m2"].line.mode = "down"
         await world.place(placement={"m1": 1, "m2": 1})
@@ -204,7 +204,7 @@ async def test_a_member_that_was_away_is_caught_up_when_it_comes_back() -> None:
         await world.until_statuses({"m1": "OK", "m2": "OK"})
 
 
-async def test_what_was_there_before_is_not_taken_over() -> None:
+async def test_an_existing_object_is_not_adopted_by_default() -> None:
     async with member_world(1) as world:
         await world.members["m1"].admin.create(DEPLOYMENTS, a_deployment("web", replicas=9))
         await world.place(placement={"m1": 2})
@@ -216,7 +216,7 @@ async def test_what_was_there_before_is_not_taken_over() -> None:
         assert any(reason == "CreateInClusterFailed" for reason, _ in await world.events())
 
 
-async def test_what_was_there_before_is_adopted_when_told() -> None:
+async def test_an_existing_object_is_adopted_when_annotated() -> None:
     async with member_world(1) as world:
         await world.members["m1"].admin.create(DEPLOYMENTS, a_deployment("web", replicas=9))
         adopt = {names.CONFLICT_RESOLUTION: "adopt", names.CLUSTERS_TO_ADOPT: '{"clusters":["m1"]}'}
@@ -242,7 +242,7 @@ async def test_a_member_may_refuse_management() -> None:
         await world.until_statuses({"m1": "ManagedLabelFalse"})
 
 
-async def test_retained_replicas_stay_with_whoever_scales_in_the_member() -> None:
+async def test_retained_replicas_are_not_overwritten() -> None:
     async with member_world(1) as world:
         await _converged(world, {"m1": 2}, annotations={names.RETAIN_REPLICAS: "true"})
         await _admin_patch(world, "m1", {"spec": {"replicas": 6}})
@@ -257,7 +257,7 @@ async def test_retained_replicas_stay_with_whoever_scales_in_the_member() -> Non
         assert deployment["spec"]["replicas"] == 6
 
 
-async def test_overrides_that_do_not_apply_are_told_and_stop_only_their_cluster() -> None:
+async def test_invalid_overrides_are_reported_and_stop_only_their_cluster() -> None:
     async with member_world(2) as world:
         await world.place(placement={"m1": None, "m2": None})
         spec = placed({"m1": None, "m2": None})
@@ -293,7 +293,7 @@ async def _is_gone(world: World, name: str = "web") -> bool:
     return False
 
 
-async def test_deletion_takes_every_copy_along() -> None:
+async def test_deletion_deletes_every_member_object() -> None:
     async with member_world(2) as world:
         await _converged(world, {"m1": 2, "m2": 1})
         await _delete(world)
@@ -310,11 +310,11 @@ async def test_deletion_waits_for_a_cluster_that_does_not_answer_and_names_it() 
         await world.until_condition("m2", names.CLUSTER_READY, "Unknown")
         await _delete(world)
 
-        async def told() -> bool:
+        async def is_reported() -> bool:
             condition = (await world.federated())["status"]["conditions"][0]
             return condition["reason"] == names.REASON_ENSURE_DELETION_FAILED and "[m2]" in condition["message"]
 
-        await world.until(told)
+        await world.until(is_reported)
         assert await world.members["m1"].deployment() is None
         assert any(r == names.EVENT_ENSURE_DELETION_FAILED and "m2" in m for r, m in await world.events())
         world.members["m2"].line.mend()
@@ -343,7 +343,7 @@ async def test_orphans_stay_without_our_label() -> None:
         assert names.TEMPLATE_HASH not in deployment["metadata"].get("annotations", {})
 
 
-async def test_no_placement_takes_nothing_away_that_was_never_recorded_as_departed() -> None:
+async def test_an_object_without_placement_deletes_nothing_in_unrecorded_clusters() -> None:
     async with member_world(1) as world:
         await _converged(world, {"m1": 2})
         await world.patch({"spec": placed({})})

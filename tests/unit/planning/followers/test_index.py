@@ -1,4 +1,4 @@
-"""Who leads whom, across namespaces."""
+"""The index of leaders and followers."""
 
 from federation.planning.followers.index import FollowerIndex
 from federation.planning.followers.references import Identity, Reference
@@ -14,7 +14,7 @@ def test_a_workload_leads_in_its_own_namespace_only() -> None:
     index.put(theirs, {SETTINGS: WEST})
     follower = Identity(*SETTINGS[:2], "ours", "settings")
     assert (set(index.leaders_of(follower)), index.clusters_of(follower)) == ({ours}, EAST)
-    assert index.led_by(ours) == {follower: EAST}
+    assert index.followers_of(ours) == {follower: EAST}
     index.put(ours, {})
-    assert (index.leaders_of(follower), index.clusters_of(follower), index.led_by(ours)) == (set(), set(), {})
+    assert (index.leaders_of(follower), index.clusters_of(follower), index.followers_of(ours)) == (set(), set(), {})
     assert index.clusters_of(follower._replace(namespace="theirs")) == WEST

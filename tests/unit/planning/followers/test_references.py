@@ -1,4 +1,4 @@
-"""What is read from pod specs and from the annotation that lists followers."""
+"""References in pod specs and in the annotation `followers`."""
 
 from typing import Any
 
@@ -83,11 +83,11 @@ def test_the_annotation_lists_followers() -> None:
 
 
 @pytest.mark.parametrize("annotations", [{}, {names.FOLLOWERS: ""}, {names.FOLLOWERS: "null"}, {names.FOLLOWERS: "[]"}])
-def test_an_annotation_may_list_nobody(annotations: dict[str, str]) -> None:
+def test_an_annotation_may_be_empty(annotations: dict[str, str]) -> None:
     assert listed_followers(annotations) == set()
 
 
-def test_what_is_wrong_with_the_annotation_is_said_with_a_remedy() -> None:
+def test_errors_of_the_annotation_include_a_remedy() -> None:
     with pytest.raises(FollowersError, match=r'followers: not JSON, .*; write a list such as \[\{"kind":"Service"'):
         listed_followers({names.FOLLOWERS: "[{"})
 

@@ -28,13 +28,13 @@ def a_pod(**container: Any) -> dict[str, Any]:
         ("a__b/c-d.e:T_1", Image(repository="a__b/c-d.e", tag="T_1")),
     ],
 )
-def test_references_come_apart_and_together_again(reference: str, image: Image) -> None:
+def test_image_references_round_trip(reference: str, image: Image) -> None:
     assert parse_image(reference) == image
     assert str(image) == reference
 
 
 @pytest.mark.parametrize("reference", ["", "Nginx", "a//b", "a:", "a@sha256:xyz", "-a", "a" * 256, "a:b c"])
-def test_what_is_no_reference_is_refused(reference: str) -> None:
+def test_malformed_image_references_are_refused(reference: str) -> None:
     with pytest.raises(OverrideError, match="is not an image reference"):
         parse_image(reference)
 
@@ -49,7 +49,7 @@ def test_what_is_no_reference_is_refused(reference: str) -> None:
         ({"imagePath": "/spec/containers/0", "operations": []}, "there is no text"),
     ],
 )
-def test_image_overriders_say_what_is_wrong(overrider: dict[str, Any], message: str) -> None:
+def test_errors_of_image_overriders_name_the_cause(overrider: dict[str, Any], message: str) -> None:
     with pytest.raises(OverrideError, match=message):
         compute_image_patches(a_pod(), [overrider])
 

@@ -3,8 +3,9 @@ from typing import Any
 import pytest
 
 from federation.api import names
-from federation.planning.overrides import bindings, policies, storage
+from federation.planning.overrides import entries, policies, policymatching
 from federation.planning.overrides.errors import OverrideError
+from federation.planning.overrides.patches import ClusterPatches
 
 TEMPLATE: dict[str, Any] = {
     "apiVersion": "apps/v1",
@@ -28,7 +29,7 @@ def a_rule(path: str, value: Any, **target: Any) -> dict[str, Any]:
     return rule | ({"targetClusters": target} if target else {})
 
 
-def compute(*given: dict[str, Any]) -> policies.ClusterPatches:
+def compute(*given: dict[str, Any]) -> ClusterPatches:
     return policies.compute_overrides(TEMPLATE, [policies.compile_policy(policy) for policy in given], CLUSTERS)
 
 
@@ -44,7 +45,7 @@ def test_published_examples_with_capital_cluster_names_match() -> None:
     assert list(compute(a_policy(rules=[a_rule("/spec/x", 1, clusters=["M1"])]))) == ["m1"]
 
 
-def test_the_second_policy_sees_what_the_first_one_made() -> None:
+def test_the_second_policy_sees_the_result_of_the_first() -> None:
     first = a_policy("a", "", rules=[a_rule("/spec/template/spec/containers/0/image", "registry.example/nginx:1")])
     second = a_policy(rules=[{"overriders": {"image": [{"operations": [{"imageComponent": "Tag", "value": "2"}]}]}}])
     assert compute(first, second)["m1"][-1]["value"] == "registry.example/nginx:2"
@@ -62,7 +63,7 @@ def test_the_template_stays_as_it_was() -> None:
             {"overriders": {"image": [{"operations": [{"imageComponent": "Tag", "value": "a b"}]}]}},
             r'^OverridePolicy "d/p": spec\.overrideRules\[0\]\.overriders\.image\[0\]\.operations\[0\]: .a b. is not a valid',
         ),
-        (a_rule("/missing/x/y", 1), r"there is no map or list at 'missing'"),
+        (a_rule("/missing/x/y", 1), r"doc is missing key: missing"),
         (a_rule("/spec/x", 1, clusterSelector={"": "x"}), r"spec\.overrideRules\[0\]\..*label key"),
         (
             a_rule("/x", 1, clusterAffinity=[{"matchFields": [{"key": "uid", "operator": "In", "values": ["1"]}]}]),
@@ -71,20 +72,20 @@ def test_the_template_stays_as_it_was() -> None:
         ({"overriders": {"command": [{"containerName": "c", "value": ["x"]}]}}, "unsupported operator"),
     ],
 )
-def test_an_error_says_where_it_is_written(rule: dict[str, Any], message: str) -> None:
+def test_an_error_names_its_position(rule: dict[str, Any], message: str) -> None:
     with pytest.raises(OverrideError, match=message):
         compute(a_policy(rules=[rule]))
 
 
-def bound(*given: dict[str, Any]) -> bindings.Bindings:
-    result = bindings.Bindings()
+def bound(*given: dict[str, Any]) -> policymatching.Bindings:
+    result = policymatching.Bindings()
     for policy in given:
         assert result.put(policy) == ""
     return result
 
 
-def a_subject(namespace: str = "d", **labels: str) -> bindings.Subject:
-    return bindings.Subject(
+def a_subject(namespace: str = "d", **labels: str) -> policymatching.Subject:
+    return policymatching.Subject(
         "apps/v1", "Deployment", namespace, "web", {key.replace("_", "-"): value for key, value in labels.items()}
     )
 
@@ -114,7 +115,7 @@ def test_selectors_bind_every_policy_that_selects_cluster_wide_ones_first() -> N
     assert displays(held.resolve(a_subject("", app="web"))) == ['ClusterOverridePolicy "wide"']
 
 
-def test_a_label_wins_over_selectors_of_its_level() -> None:
+def test_a_label_takes_precedence_over_selectors_of_its_level() -> None:
     held = bound(a_policy("by-label"), a_policy("by-selector", selectors=SELECT_WEB))
     subject = a_subject(app="web", **{names.OVERRIDE_POLICY_LABEL: "by-label"})
     assert displays(held.resolve(subject)) == ['OverridePolicy "d/by-label"']
@@ -122,14 +123,14 @@ def test_a_label_wins_over_selectors_of_its_level() -> None:
 
 def test_a_label_that_names_no_policy_is_an_error_and_still_may_apply() -> None:
     subject = a_subject(**{names.OVERRIDE_POLICY_LABEL: "missing"})
-    with pytest.raises(bindings.PolicyNotFoundError, match='OverridePolicy "d/missing" does not exist'):
+    with pytest.raises(policymatching.PolicyNotFoundError, match='OverridePolicy "d/missing" does not exist'):
         bound().resolve(subject)
     assert bound().may_apply(subject)
     with pytest.raises(OverrideError, match="is empty"):
         bound().resolve(a_subject(**{names.CLUSTER_OVERRIDE_POLICY_LABEL: ""}))
 
 
-def test_a_policy_that_changes_or_goes_is_followed() -> None:
+def test_updates_and_deletions_of_policies_apply() -> None:
     held = bound(a_policy("p", selectors=SELECT_WEB))
     held.put(a_policy("p", selectors=[]))
     assert not held.may_apply(a_subject(app="web"))
@@ -139,7 +140,7 @@ def test_a_policy_that_changes_or_goes_is_followed() -> None:
 
 
 def test_malformed_selectors_are_reported_and_select_nothing() -> None:
-    held = bindings.Bindings()
+    held = policymatching.Bindings()
     broken = [{"apiVersion": "apps/v1", "kind": "Deployment", "labelSelector": {"matchLabels": {"!": "x"}}}]
     assert "spec.resourceSelectors" in held.put(a_policy("p", selectors=broken))
     assert not held.may_apply(a_subject(app="web"))
@@ -156,8 +157,8 @@ def test_source_and_federated_object_are_the_same_subject() -> None:
         "metadata": {"namespace": "d", "name": "web-deployments.apps", "labels": {names.OVERRIDE_POLICY_LABEL: "p"}},
         "spec": {"template": TEMPLATE},
     }
-    assert bindings.subject_of_source(source) == bindings.subject_of_federated(federated)
-    assert bindings.selected_types([a_policy(selectors=SELECT_WEB), None]) == {("apps/v1", "Deployment")}
+    assert policymatching.subject_of_source(source) == policymatching.subject_of_federated(federated)
+    assert policymatching.selected_types([a_policy(selectors=SELECT_WEB), None]) == {("apps/v1", "Deployment")}
 
 
 ME = names.OVERRIDE_CONTROLLER
@@ -172,7 +173,7 @@ def a_federated(pending: str = "[]", overrides: Any = None, **annotations: str) 
 
 def test_the_first_overrides_are_stored_beside_those_of_others() -> None:
     federated = a_federated(f'[["{ME}"]]', [{"controller": "other", "clusters": []}])
-    patch = storage.plan_overrides(federated, ME, {"m2": [{"path": "/x"}], "m1": [{"path": "/y"}]}, STAGES)
+    patch = entries.plan_overrides(federated, ME, {"m2": [{"path": "/x"}], "m1": [{"path": "/y"}]}, STAGES)
     assert patch == {
         "metadata": {"resourceVersion": "5", "annotations": {names.PENDING_CONTROLLERS: "[]"}},
         "spec": {
@@ -190,23 +191,23 @@ def test_the_first_overrides_are_stored_beside_those_of_others() -> None:
     }
 
 
-def test_unchanged_overrides_only_end_the_turn_or_write_nothing() -> None:
+def test_unchanged_overrides_only_advance_the_pipeline() -> None:
     entry = {"controller": ME, "clusters": [{"cluster": "m1", "patches": [{"path": "/x", "value": None}]}]}
     wanted: dict[str, Any] = {"m1": [{"path": "/x"}]}
-    assert storage.plan_overrides(a_federated("[]", [entry]), ME, wanted, STAGES) is None
-    assert storage.plan_overrides(a_federated(f'[["{ME}"]]', [entry]), ME, wanted, STAGES) == {
+    assert entries.plan_overrides(a_federated("[]", [entry]), ME, wanted, STAGES) is None
+    assert entries.plan_overrides(a_federated(f'[["{ME}"]]', [entry]), ME, wanted, STAGES) == {
         "metadata": {"resourceVersion": "5", "annotations": {names.PENDING_CONTROLLERS: "[]"}}
     }
 
 
-def test_overrides_that_no_policy_wants_any_more_are_removed() -> None:
+def test_overrides_without_a_policy_are_removed() -> None:
     entry = {"controller": ME, "clusters": [{"cluster": "m1", "patches": [{"path": "/x"}]}]}
-    patch = storage.plan_overrides(a_federated("[]", [entry]), ME, {}, STAGES)
+    patch = entries.plan_overrides(a_federated("[]", [entry]), ME, {}, STAGES)
     assert patch == {"metadata": {"resourceVersion": "5"}, "spec": {"overrides": []}}
 
 
-def test_a_controller_that_found_something_to_do_is_no_longer_idle() -> None:
+def test_a_controller_with_overrides_is_no_longer_idle() -> None:
     federated = a_federated("[]", **{names.IDLE_CONTROLLERS: ME})
-    patch = storage.plan_overrides(federated, ME, {"m1": [{"path": "/x"}]}, STAGES)
+    patch = entries.plan_overrides(federated, ME, {"m1": [{"path": "/x"}]}, STAGES)
     assert patch is not None
     assert patch["metadata"]["annotations"] == {names.IDLE_CONTROLLERS: None}

@@ -1,12 +1,12 @@
-"""Replicas on trial: more where there is room again, and no fewer anywhere."""
+"""Replicas on trial: more where capacity is free again, and no fewer elsewhere."""
 
 from dataclasses import replace
 from functools import partial
 
 from federation.planning.placement.binpack import plan_binpack
+from federation.planning.placement.capacity import FreeCapacity, plan_by_capacity
 from federation.planning.placement.failback import Offers, plan_with_trials
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps, plan_replicas
-from federation.planning.placement.room import Rooms, plan_by_room
 
 AWAY = Demand(
     6,
@@ -42,21 +42,21 @@ def test_bounds_hold_for_replicas_on_trial_too() -> None:
     assert plan_with_trials(plan_replicas, capped, Offers({"c": 2}, 9)).totals()["c"] == 0
 
 
-def test_a_cluster_that_has_what_it_wants_takes_nothing() -> None:
+def test_a_cluster_with_its_share_takes_no_offer() -> None:
     steps: Steps = []
     there = replace(AWAY, current={"a": 2, "b": 2, "c": 2}, estimated={"c": 2})
     assert plan_with_trials(plan_replicas, there, Offers({"c": 2}, 9), steps).totals() == {"a": 2, "b": 2, "c": 2}
     assert "return" not in [step["step"] for step in steps]
 
 
-def test_the_trace_says_what_is_on_trial() -> None:
+def test_the_trace_shows_replicas_on_trial() -> None:
     steps: Steps = []
     plan_with_trials(plan_replicas, AWAY, Offers({"c": 2}, 1), steps)
     assert steps[-1]["step"] == "return"
     assert steps[-1]["onTrial"] == {"c": 1}
 
 
-def test_binpacked_replicas_come_back_too() -> None:
+def test_bin_packed_replicas_return_too() -> None:
     demand = replace(
         AWAY, preferences={c: Preference() for c in "abc"}, current={"b": 6}, scheduled={"b": 6}, estimated={"a": 0}
     )
@@ -64,7 +64,7 @@ def test_binpacked_replicas_come_back_too() -> None:
     assert plan_with_trials(plan_binpack, demand, Offers({"a": 6}, 2)).totals() == {"a": 2, "b": 6}
 
 
-def test_what_runs_stays_until_its_replacement_runs() -> None:
+def test_running_replicas_stay_until_their_replacements_run() -> None:
     """What is believed of c is behind: its replicas run again, and those that b got instead do not run yet."""
     behind = replace(AWAY, current={"a": 2, "b": 4, "c": 2}, estimated={"c": 0}, ready={"a": 2, "b": 2, "c": 2})
     steps: Steps = []
@@ -75,7 +75,7 @@ def test_what_runs_stays_until_its_replacement_runs() -> None:
     assert plan_with_trials(plan_replicas, run, Offers()).totals() == {"a": 2, "b": 4, "c": 0}
 
 
-def test_what_runs_does_not_stay_against_bounds_or_for_more_than_is_wanted() -> None:
+def test_running_replicas_do_not_stay_beyond_bounds_or_the_total() -> None:
     running = replace(AWAY, current={"a": 6}, ready={"a": 6}, estimated={})
     bounded = replace(running, preferences={**AWAY.preferences, "a": Preference(1, maximum=2)}, avoid_disruption=False)
     assert plan_with_trials(plan_replicas, bounded, Offers()).totals()["a"] == 2
@@ -85,7 +85,7 @@ def test_what_runs_does_not_stay_against_bounds_or_for_more_than_is_wanted() -> 
     assert plan_with_trials(plan_replicas, fewer, Offers()).totals() == {"a": 3, "b": 0, "c": 0}
 
 
-def test_what_runs_beyond_what_is_believed_stays_also_when_its_planner_places_it_nowhere() -> None:
+def test_running_replicas_beyond_the_estimate_stay_even_if_unplaced() -> None:
     bounds = {"a": Preference(1), "b": Preference(2, 1, 1)}
     behind = Demand(4, ("a", "b"), bounds, "default/web", {"a": 2, "b": 1}, {"a": 0, "b": 1}, ready={"a": 2, "b": 1})
 
@@ -103,8 +103,8 @@ def test_replicas_that_wait_in_a_cluster_use_its_offer_up() -> None:
     assert plan_with_trials(plan_replicas, waiting, Offers({"c": 2}, 2)).totals() == plan_replicas(waiting).totals()
 
 
-def test_a_trial_that_has_begun_is_seen_through_although_it_takes_the_room_that_it_was_begun_for() -> None:
+def test_a_started_trial_runs_to_its_end_although_it_uses_the_free_capacity() -> None:
     begun = Demand(1, ("b", "c"), {"b": Preference(0, 1)}, "default/web", {"b": 1, "c": 1}, {"b": 0})
     for free in ({"b": 1, "c": 1}, {"b": 0, "c": 1}):
-        planner = partial(plan_by_room, Rooms(free, free, {"b": 1, "c": 2}))
+        planner = partial(plan_by_capacity, FreeCapacity(free, free, {"b": 1, "c": 2}))
         assert plan_with_trials(planner, begun, Offers({"b": 1}, 1)).totals() == {"b": 1, "c": 1}

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from federation.planning.hashing import fnv1_32, fnv1_32_each
+from federation.apimachinery.hashing import fnv1_32, fnv1_32_each
 from federation.planning.placement.replicas import Demand, Plan, Preference, plan_replicas
 
 CLUSTERS = ("a", "b", "c")
 EQUAL = {cluster: Preference(10) for cluster in CLUSTERS}
 
 
-def test_a_scale_down_takes_in_proportion_from_those_who_have_too_many() -> None:
+def test_a_scale_down_removes_in_proportion_to_the_surplus() -> None:
     demand = Demand(15, CLUSTERS, EQUAL, "default/web", current={"a": 15, "b": 15})
     steps: list[dict[str, Any]] = []
     plan = plan_replicas(demand, steps)
@@ -37,7 +37,7 @@ def test_kept_replicas_count_on_top() -> None:
     assert sum(plan.replicas.values()) == 6
 
 
-def test_nothing_is_divided_among_nobody() -> None:
+def test_a_division_without_clusters_is_empty() -> None:
     assert plan_replicas(Demand(5, (), {})).replicas == {}
     assert plan_replicas(Demand(5, CLUSTERS, {"elsewhere": Preference(1)})).replicas == {}
 

@@ -1,10 +1,10 @@
-"""Webhook configurations: which payload version, addresses, what is refused and what counts as a change."""
+"""Webhook configurations: payload version, URLs, validation, and decisive changes."""
 
 from typing import Any
 
 import pytest
 
-from federation.base.errors import PluginError
+from federation.apimachinery.errors import PluginError
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.profile import DEFAULT_PROFILE, Profile, apply_profile, refs
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
@@ -35,9 +35,9 @@ def test_the_first_version_that_is_known_is_spoken(versions: list[str], expected
     assert type(make_webhook(compile_webhook(configured(payloadVersions=versions)), {})) is expected
 
 
-def test_a_configuration_without_our_fields_means_what_it_means_in_kubeadmiral() -> None:
+def test_a_configuration_without_our_fields_works_as_in_kubeadmiral() -> None:
     options = compile_webhook(configured(payloadVersions=["v1alpha1"], filterPath="/f"))
-    assert (options.is_optional, options.timeout_s, options.urls) == (False, 5.0, {"filter": "http://p/f"})
+    assert (options.is_ignorable, options.timeout_s, options.urls) == (False, 5.0, {"filter": "http://p/f"})
     assert options.unit_fields == options.cluster_fields == frozenset()
 
 
@@ -73,20 +73,20 @@ def test_prefix_and_path_are_joined_as_go_joins_them(prefix: str, path: str, url
         ({"tlsConfig": {"caData": "QQ==", "insecure": True}}, "both insecure and caData.* remove one of them"),
     ],
 )
-def test_what_cannot_work_is_refused_with_the_field_and_the_remedy(spec: dict[str, Any], problem: str) -> None:
+def test_an_invalid_configuration_is_rejected_with_field_and_remedy(spec: dict[str, Any], problem: str) -> None:
     with pytest.raises(PluginError, match=problem):
         compile_webhook(configured(**spec))
 
 
-@pytest.mark.parametrize("is_optional", [True, False])
+@pytest.mark.parametrize("is_ignorable", [True, False])
 @pytest.mark.parametrize("point", POINTS)
-def test_a_plugin_with_an_unusable_configuration_fails_by_its_policy(point: str, is_optional: bool) -> None:
-    source = configured(payloadVersions=["v7"], failurePolicy="Ignore" if is_optional else "Fail")
+def test_a_plugin_with_an_unusable_configuration_fails_by_its_policy(point: str, is_ignorable: bool) -> None:
+    source = configured(payloadVersions=["v7"], failurePolicy="Ignore" if is_ignorable else "Fail")
     plugins = with_webhooks(load_plugins(), [unusable(source, "no such version")])
     profile = apply_profile(DEFAULT_PROFILE, {"spec": {"plugins": {point: {"enabled": [{"name": "p"}]}}}})
     clusters = (a_cluster("east").offering(cpu="9").built(),)
     decision = Engine(plugins).decide(a_divided_unit(2), Snapshot(1, clusters), profile, now=NOW)
-    assert decision.is_success is is_optional
+    assert decision.is_success is is_ignorable
     assert f"in {point}" in decision.reason
     assert "no such version" in decision.reason
 
@@ -97,7 +97,7 @@ def test_kubeadmirals_protocol_has_no_replicas_call() -> None:
         Framework(Profile(replicas=refs("p")), with_webhooks(PluginRegistry({}), [webhook]))
 
 
-def test_only_what_decisions_depend_on_is_a_reason_to_decide_again() -> None:
+def test_only_decisive_fields_trigger_rescheduling() -> None:
     before = decisive_hash(configured())
     assert decisive_hash(configured(httpTimeout="9s", failurePolicy="Ignore", tlsConfig={"insecure": True})) == before
     assert decisive_hash(configured(scorePath="/s")) != before
@@ -115,9 +115,9 @@ def test_a_profiles_hash_covers_the_webhooks_that_it_runs_and_no_others() -> Non
     profiles.put_plugin("p", "2")
     assert len({alone, first, profiles.hash("mine")}) == 3
     assert profiles.hash("other") == other
-    assert profiles.with_plugin("p") == ["mine"]
+    assert profiles.names_with_plugin("p") == ["mine"]
     profiles.put_plugin("p", "")
     assert profiles.hash("mine") == alone
     profiles.remove("mine")
-    assert profiles.with_plugin("p") == []
+    assert profiles.names_with_plugin("p") == []
     assert profiles.get("mine", ReplicasStrategy.SPREAD) is None

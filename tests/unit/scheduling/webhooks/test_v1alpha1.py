@@ -1,4 +1,4 @@
-"""KubeAdmiral's protocol, byte by byte: what its webhooks parse, and answers as lenient as its Go client reads them."""
+"""KubeAdmiral's protocol: requests byte by byte, and responses parsed as leniently as its Go client does."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ LEAST = (
 )
 
 
-def test_a_unit_is_told_in_the_order_and_form_of_kubeadmirals_types() -> None:
+def test_the_unit_has_the_order_and_form_of_kubeadmirals_types() -> None:
     unit = a_unit(
         gvk=GroupVersionKind("apps", "v1", "Deployment"),
         plural="deployments",
@@ -67,7 +67,7 @@ def test_a_unit_is_told_in_the_order_and_form_of_kubeadmirals_types() -> None:
     assert orjson.dumps(unit_payload(unit)) == FULL
 
 
-def test_only_what_go_omits_when_empty_is_left_out() -> None:
+def test_only_fields_with_omitempty_are_omitted() -> None:
     unit = a_unit(gvk=GroupVersionKind("", "v1", "ConfigMap"), plural="configmaps", namespace="", name="c")
     assert orjson.dumps(unit_payload(unit)) == LEAST
     source = {"apiVersion": "x", "kind": "FederatedCluster", "metadata": {"name": "east"}, "spec": {"insecure": True}}
@@ -107,7 +107,7 @@ def test_a_score_that_is_no_64_bit_integer_fails(score: Any) -> None:
     assert not answered("score", {"score": 1}, {"score": score}).is_success
 
 
-def test_a_cluster_that_is_selected_twice_is_taken_once() -> None:
+def test_a_cluster_that_is_selected_twice_counts_once() -> None:
     selected = answered("select", {"selectedClusterNames": ["west", "east", "west"]})
     assert [entry.cluster.name for entry in selected] == ["west", "east"]
     unknown = 'cluster "mars" was not in the request sent to the webhook'

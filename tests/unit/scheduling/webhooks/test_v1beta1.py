@@ -1,4 +1,4 @@
-"""Our protocol: what a plugin is told, what its answer means, and that no answer can do harm."""
+"""The v1beta1 protocol: requests, responses, and invalid responses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,8 +22,8 @@ from federation.scheduling.framework.types import (
     Status,
 )
 from federation.scheduling.snapshot import to_cluster
-from federation.scheduling.webhooks.answers import REASON_CHARS_MAX, REASONS_MAX
 from federation.scheduling.webhooks.configuration import CLUSTER_FIELDS, POINTS, UNIT_FIELDS, WebhookOptions
+from federation.scheduling.webhooks.responses import REASON_CHARS_MAX, REASONS_MAX
 from federation.scheduling.webhooks.v1beta1 import HEADERS, RETRIES_MAX, Webhook
 
 VERSION = "federation.kubeadmiral.io/v1beta1"
@@ -34,7 +34,7 @@ UNIT = a_divided_unit(6, max_replicas={"east": 4}, min_replicas={"east": 1})
 
 
 def start(point: str, unit: Any = UNIT, webhook: Webhook = WEBHOOK, clusters: Any = (EAST, WEST)) -> Any:
-    """Return the run, its one request, the request's body and the state."""
+    """Return the generator, its only request, the request's body and the state."""
     state = CycleState(NOW)
     if point == "select":
         run: Any = webhook.select_clusters(unit, [ClusterScore(cluster, 7) for cluster in clusters], state)
@@ -74,7 +74,7 @@ def test_one_request_carries_all_clusters_in_a_versioned_envelope() -> None:
     assert set(body["unit"]) == {"apiVersion", "kind", "namespace", "name", "schedulingMode", "desiredReplicas"}
 
 
-def test_the_uid_is_that_of_the_question() -> None:
+def test_retries_of_a_request_have_the_same_uid() -> None:
     uids = [start(point)[2]["uid"] for point in POINTS]
     assert len(set(uids)) == len(POINTS)
     assert uids == [start(point)[2]["uid"] for point in POINTS]
@@ -121,14 +121,14 @@ TOLD_OF_UNIT = {
 
 
 @pytest.mark.parametrize("field", sorted(CLUSTER_FIELDS))
-def test_of_clusters_only_declared_fields_are_told(field: str) -> None:
+def test_clusters_have_only_declared_fields(field: str) -> None:
     webhook = Webhook(WebhookOptions("p", "v1beta1", URLS, cluster_fields=frozenset({field})))
     body = start("filter", webhook=webhook, clusters=(to_cluster(SOURCE),))[2]
     assert body["clusters"] == [{"name": "east", field: TOLD_OF_CLUSTER[field]}]
 
 
 @pytest.mark.parametrize("field", sorted(UNIT_FIELDS))
-def test_of_the_unit_only_declared_fields_are_told(field: str) -> None:
+def test_the_unit_has_only_declared_fields(field: str) -> None:
     unit = a_divided_unit(
         6,
         gvk=GroupVersionKind("apps", "v1", "Deployment"),
@@ -150,7 +150,7 @@ def test_a_thousand_clusters_are_a_small_body() -> None:
     assert len(start("filter", clusters=clusters)[1].body) < 25_000
 
 
-def test_a_changed_cluster_is_told_anew() -> None:
+def test_the_payload_of_a_changed_cluster_is_recomputed() -> None:
     webhook = Webhook(WebhookOptions("p", "v1beta1", URLS, cluster_fields=frozenset({"labels"})))
     for region in ("eu", "us"):
         changed = to_cluster({"metadata": {"name": "east", "labels": {"region": region}}})
@@ -163,7 +163,7 @@ def test_arguments_of_the_profile_reach_the_plugin() -> None:
     assert start("filter", webhook=webhook)[2]["arguments"] == {"budget": 3}
 
 
-def test_a_filter_answers_with_reasons() -> None:
+def test_a_filter_response_may_have_reasons() -> None:
     clusters = [
         {"name": "west", "selected": False, "reasons": ["too dear", " "]},
         {"name": "east", "selected": True, "reasons": ["cheap"]},
@@ -181,7 +181,7 @@ def test_scores_count_as_they_are() -> None:
     assert state.remarks == {"p": {"east": ("3 ct",)}}
 
 
-def test_a_selection_counts_in_the_order_of_the_answer() -> None:
+def test_a_selection_has_the_order_of_the_response() -> None:
     selected, _ = answer("select", [{"name": "west", "selected": True}, {"name": "east", "selected": True}])
     assert [entry.cluster.name for entry in selected] == ["west", "east"]
     selected, _ = answer("select", [{"name": "west", "selected": False}, {"name": "east", "selected": True}])
@@ -246,7 +246,7 @@ GOOD: Mapping[str, list[dict[str, Any]]] = {
         ("replicas", BOTH, {"unplaced": -1}, "unplaced is -1, not an integer from 0"),
     ],
 )
-def test_what_is_wrong_with_an_answer_is_told(point: str, clusters: Any, more: dict[str, Any], reason: str) -> None:
+def test_an_invalid_response_names_the_field(point: str, clusters: Any, more: dict[str, Any], reason: str) -> None:
     assert reason in reason_of(answer(point, clusters, **more)[0])
 
 
@@ -262,7 +262,7 @@ def test_what_is_wrong_with_an_answer_is_told(point: str, clusters: Any, more: d
         (PluginResponse(200, b'{"apiVersion":' + b"[" * 1000 + b"]" * 1000 + b"}"), "apiVersion is a list, not"),
     ],
 )
-def test_what_is_no_answer_is_told(response: PluginResponse, reason: str) -> None:
+def test_a_missing_response_is_reported(response: PluginResponse, reason: str) -> None:
     for point in POINTS:
         assert reason in reason_of(finish(start(point)[0], response))
 
@@ -294,8 +294,8 @@ an_entry = st.fixed_dictionaries(
 
 @settings(max_examples=200, deadline=None)
 @given(point=st.sampled_from(POINTS), clusters=st.lists(an_entry, max_size=3) | anything, unplaced=anything)
-def test_no_answer_does_harm(point: str, clusters: Any, unplaced: Any) -> None:
-    """Whatever is said, the result is either a failure or keeps every promise of the extension point."""
+def test_every_response_is_a_failure_or_a_valid_result(point: str, clusters: Any, unplaced: Any) -> None:
+    """Every response yields a failure or a result that is valid for the extension point."""
     result, _ = answer(point, clusters, unplaced=unplaced)
     if isinstance(result, Status):
         assert result.code is Code.ERROR

@@ -1,4 +1,4 @@
-"""What a plan tells: placements before and after, why something stays, what finds no place, what clusters have free."""
+"""Plans: placements before and after, reasons, unplaced replicas, and free resources of clusters."""
 
 from typing import Any
 
@@ -7,30 +7,28 @@ from tests.support.whatif import a_cluster, a_source, a_world, change, plan
 
 from federation.api import names
 from federation.api.resources import (
-    DEPLOYMENTS,
     FEDERATED_CLUSTERS,
-    NAMESPACES,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
-    Object,
 )
+from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object
 from federation.scheduling.triggers import describe_deferral
 from federation.scheduling.whatif.changes import as_down, with_label, with_taint, without_taint
-from federation.scheduling.whatif.result import Action, ObjectPlan, to_json
-from federation.scheduling.whatif.world import Change, World
+from federation.scheduling.whatif.planresult import Action, ObjectPlan, to_json
+from federation.scheduling.whatif.state import ObjectChange, ObjectSet
 
 CLUSTERS = ("east", "west")
 FREE: dict[str, Any] = {"reschedulePolicy": {"replicaRescheduling": {"avoidDisruption": False}, "rescheduleWhen": {}}}
 
 
-def a_usual_world(replicas: int = 6, **spec: Any) -> World:
+def a_usual_world(replicas: int = 6, **spec: Any) -> ObjectSet:
     policy = a_policy({"east": 1, "west": 1}, **{**FREE, **spec})
     return a_world(map(a_cluster, CLUSTERS), [policy], sources=[a_source("web", replicas)])
 
 
-def cluster(world: World, name: str) -> Object:
+def cluster(world: ObjectSet, name: str) -> Object:
     found = world.get(FEDERATED_CLUSTERS, "", name)
     assert found is not None
     return found
@@ -40,52 +38,52 @@ def replicas(obj: ObjectPlan) -> dict[str, tuple[int | None, int | None]]:
     return {row.cluster: (row.before and row.before.replicas, row.after and row.after.replicas) for row in obj.rows}
 
 
-def test_replicas_move_with_the_weights_and_the_room_moves_with_them() -> None:
+def test_replicas_and_free_resources_move_with_the_weights() -> None:
     world = a_usual_world()
     result = plan(world, change(world, PROPAGATION_POLICIES, a_policy({"east": 2, "west": 1}, **FREE)))
     (obj,) = result.objects
     assert (obj.action, obj.target, obj.is_placed_otherwise) == (Action.CHANGE, "deployment/web", True)
     assert replicas(obj) == {"east": (3, 4), "west": (3, 2)}
     assert result.summary()["replicasMoved"] == 1
-    rooms = {(room.cluster, room.resource): room.after - room.before for room in result.rooms}
-    assert rooms == {("east", "cpu"): -500, ("west", "cpu"): 500}
+    differences = {(each.cluster, each.resource): each.after - each.before for each in result.cluster_resources}
+    assert differences == {("east", "cpu"): -500, ("west", "cpu"): 500}
 
 
 def test_a_new_source_is_created_a_deleted_one_leaves_every_cluster() -> None:
     world = a_usual_world()
-    result = plan(world, Change(DEPLOYMENTS, "default", "new", None, a_source("new", 2)))
+    result = plan(world, ObjectChange(DEPLOYMENTS, "default", "new", None, a_source("new", 2)))
     (obj,) = result.changed
     assert (obj.action, replicas(obj)) == (Action.CREATE, {"east": (None, 1), "west": (None, 1)})
-    result = plan(world, Change(DEPLOYMENTS, "default", "web", a_source("web"), None))
+    result = plan(world, ObjectChange(DEPLOYMENTS, "default", "web", a_source("web"), None))
     (obj,) = result.changed
     assert (obj.action, replicas(obj)) == (Action.DELETE, {"east": (3, None), "west": (3, None)})
     assert result.summary()["replicasStopped"] == 6
 
 
-def test_a_namespace_takes_with_it_what_is_in_it_and_a_cluster_leaves_what_it_runs() -> None:
+def test_a_deleted_namespace_deletes_its_objects_and_a_deleted_cluster_keeps_them() -> None:
     world = a_usual_world()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
-    result = plan(world, Change(NAMESPACES, "", "default", namespace, None))
+    result = plan(world, ObjectChange(NAMESPACES, "", "default", namespace, None))
     (obj,) = [obj for obj in result.changed if obj.resource == DEPLOYMENTS]
     assert (obj.action, replicas(obj)) == (Action.DELETE, {"east": (3, None), "west": (3, None)})
     for annotations, fate in (({}, "stays"), ({names.CASCADING_DELETE: "true"}, "is deleted")):
         leaving = a_cluster("east")
         leaving["metadata"]["annotations"] = annotations
-        result = plan(world, Change(FEDERATED_CLUSTERS, "", "east", leaving, None))
+        result = plan(world, ObjectChange(FEDERATED_CLUSTERS, "", "east", leaving, None))
         assert f"east leaves the federation; what the federation put there {fate} there" in result.problems
 
 
-def test_what_is_not_federated_is_said_so() -> None:
+def test_an_object_that_is_not_federated_is_reported() -> None:
     world = a_usual_world()
     source = a_source("new", 2, **{names.NO_FEDERATED_RESOURCE: "1"})
-    result = plan(world, Change(DEPLOYMENTS, "default", "new", None, source))
+    result = plan(world, ObjectChange(DEPLOYMENTS, "default", "new", None, source))
     assert result.changed == []
     assert result.problems == [
         f"Deployment new in default: not federated, because it has the annotation {names.NO_FEDERATED_RESOURCE}"
     ]
 
 
-def test_a_taint_moves_and_its_removal_brings_nothing_back_that_nobody_asks_for() -> None:
+def test_a_taint_moves_replicas_and_its_removal_moves_none_back() -> None:
     world = a_usual_world()
     tainted = with_taint(cluster(world, "east"), "down", "", "NoExecute")
     result = plan(world, change(world, FEDERATED_CLUSTERS, tainted))
@@ -94,7 +92,7 @@ def test_a_taint_moves_and_its_removal_brings_nothing_back_that_nobody_asks_for(
     assert without_taint(tainted, "down") == cluster(world, "east")
 
 
-def test_what_a_policy_does_not_follow_is_deferred_and_named() -> None:
+def test_a_change_that_the_policy_ignores_is_deferred_and_named() -> None:
     world = a_usual_world()
     labelled = with_label(cluster(world, "east"), "tier", "gold")
     result = plan(world, change(world, FEDERATED_CLUSTERS, labelled))
@@ -103,13 +101,13 @@ def test_what_a_policy_does_not_follow_is_deferred_and_named() -> None:
     ]
 
 
-def test_a_cluster_that_is_down_keeps_what_is_there_and_new_things_go_elsewhere() -> None:
+def test_a_cluster_that_is_down_keeps_its_objects_and_gets_no_new_ones() -> None:
     world = a_usual_world()
     down = change(world, FEDERATED_CLUSTERS, as_down(cluster(world, "east")))
     result = plan(world, down)
     assert result.changed == []
     assert [(s.cluster, s.objects, s.replicas) for s in result.stranded] == [("east", 1, 3)]
-    result = plan(world, down, Change(DEPLOYMENTS, "default", "new", None, a_source("new", 2)))
+    result = plan(world, down, ObjectChange(DEPLOYMENTS, "default", "new", None, a_source("new", 2)))
     assert replicas(result.changed[0]) == {"west": (None, 2)}
 
 
@@ -129,19 +127,19 @@ def test_replicas_without_a_place_are_counted() -> None:
     assert result.summary()["stuck"] == 1
 
 
-def test_replicas_that_fit_on_no_node_are_told() -> None:
+def test_replicas_that_fit_on_no_node_are_reported() -> None:
     nodes = {"labels": {}, "largest": {"cpu": "1"}, "free": [{"nodes": 2, "resources": {"cpu": "1", "pods": "9"}}]}
     clusters = [a_cluster(name) for name in CLUSTERS]
     for obj in clusters:
         obj["status"]["resources"] = {"allocatable": {"cpu": "2"}, "available": {"cpu": "2"}, "nodeClasses": [nodes]}
     clusters[1]["status"]["resources"] |= {"available": {"cpu": "500m"}, "waiting": {"cpu": "1500m"}}
     world = a_world(clusters, [a_policy({"east": 1, "west": 1}, **FREE)])
-    result = plan(world, Change(DEPLOYMENTS, "default", "new", None, a_source("new", 10)))
+    result = plan(world, ObjectChange(DEPLOYMENTS, "default", "new", None, a_source("new", 10)))
     (obj,) = result.changed
     assert (obj.waiting, result.summary()["waiting"], obj.unplaced) == (2, 2, 0)
     assert [row.note for row in obj.rows] == ["1 fit on no node now", "1 fit on no node now"]
     assert obj.reason.endswith("2 of 10 replicas fit on no node and wait in members")
-    assert [(room.before, room.after) for room in result.rooms] == [(2000, -500), (500, -2000)]
+    assert [(each.before, each.after) for each in result.cluster_resources] == [(2000, -500), (500, -2000)]
 
 
 def test_an_override_changes_the_content_of_one_cluster() -> None:
@@ -163,10 +161,10 @@ def test_an_override_that_cannot_be_computed_keeps_the_members_as_they_are() -> 
     (obj,) = plan(world, made).objects
     assert obj.action is Action.NONE
     assert "its overrides cannot be computed" in obj.problems[0]
-    new = Change(DEPLOYMENTS, "default", "new", None, a_source("new", 2))
+    new = ObjectChange(DEPLOYMENTS, "default", "new", None, a_source("new", 2))
     obj = next(obj for obj in plan(world, made, new).objects if obj.name == "new")
     assert obj.action is Action.NONE
-    assert obj.problems[1] == f"its members keep what they have: it waits for {names.OVERRIDE_CONTROLLER}"
+    assert obj.problems[1] == f"its member objects stay unchanged: it waits for {names.OVERRIDE_CONTROLLER}"
 
 
 def test_members_that_scale_an_object_themselves_keep_their_replicas() -> None:
@@ -174,7 +172,7 @@ def test_members_that_scale_an_object_themselves_keep_their_replicas() -> None:
     source = a_source("web", 6, **{names.RETAIN_REPLICAS: "true"})
     world = a_world(map(a_cluster, CLUSTERS), [policy], sources=[source])
     more = a_source("web", 10, 2, **{names.RETAIN_REPLICAS: "true"})
-    assert plan(world, Change(DEPLOYMENTS, "default", "web", source, more)).changed == []
+    assert plan(world, ObjectChange(DEPLOYMENTS, "default", "web", source, more)).changed == []
 
 
 def test_a_policy_that_is_malformed_leaves_the_one_before_in_force() -> None:
@@ -202,9 +200,9 @@ def test_a_profile_concerns_the_objects_whose_policies_name_it() -> None:
 def test_several_changes_that_decide_together_come_with_a_warning() -> None:
     world = a_usual_world()
     tainted = with_taint(cluster(world, "east"), "down", "", "NoExecute")
-    scaled = Change(DEPLOYMENTS, "default", "web", a_source("web"), a_source("web", 8, 2))
+    scaled = ObjectChange(DEPLOYMENTS, "default", "web", a_source("web"), a_source("web", 8, 2))
     result = plan(world, change(world, FEDERATED_CLUSTERS, tainted), scaled)
-    assert "one by one the replicas may come out otherwise" in result.problems[0]
+    assert "made one after the other, the changes may place replicas differently" in result.problems[0]
 
 
 def test_the_json_form_has_manifests_and_reasons() -> None:

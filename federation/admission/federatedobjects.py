@@ -1,0 +1,115 @@
+"""Admission of the kinds that the control plane writes: who else may write a federated object by hand.
+
+Sync writes the template of a federated object to members with the federation's own rights. A user therefore needs the
+verb `federate` on the resource, namespace and name of the template, before and after an update. The plugin marks what
+such a user wrote, so that sync delivers it without a source object. Status and reports are the control plane's alone.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from federation.admission.roles import FEDERATED, REPORTS
+from federation.api import names
+from federation.api.federatedtype import template_problem
+from federation.apimachinery.errors import Forbidden, cause, invalid
+from federation.apimachinery.resources import Object, Resource
+from federation.apiserver.admission.requests import AdmissionRequest
+from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
+
+FEDERATE = "federate"
+"""The verb that allows a user to have an object delivered to members with the federation's rights."""
+_TEMPLATE = "spec.template"
+FindResource = Callable[[str, str], Resource | None]
+"""Returns the resource that the host serves for an apiVersion and kind."""
+
+
+class FederatedObjectAdmission:
+    """An `AdmissionPlugin`. It lives as long as the API server and keeps no state."""
+
+    resources = frozenset(resource.group_resource for resource in (*FEDERATED, *REPORTS))
+
+    def __init__(self, find: FindResource) -> None:
+        self._find = find
+
+    def mutate(self, request: AdmissionRequest) -> Object:
+        """Mark a federated object as written by hand. `validate` decides whether the requester may do that."""
+        obj = request.obj or {}
+        if request.subresource or request.resource not in FEDERATED:
+            return obj
+        metadata = obj["metadata"]
+        annotations = metadata.get("annotations")
+        if isinstance(annotations, Mapping | None):
+            metadata["annotations"] = {**(annotations or {}), names.HAND_WRITTEN: "true"}
+        return obj
+
+    def validate(self, request: AdmissionRequest, access: Decide) -> None:
+        """Raise Forbidden unless the requester may have both templates delivered; Invalid for a wrong template."""
+        if request.resource in REPORTS or request.subresource:
+            raise _forbidden(request, "only the control plane writes it", field=request.subresource)
+        obj = request.obj or {}
+        self._check_permission(request, access, self._check_template(request, obj))
+        if (obj["metadata"].get("annotations") or {}).get(names.HAND_WRITTEN) != "true":
+            raise _forbidden(request, f"a webhook removed the annotation {names.HAND_WRITTEN}", field="metadata")
+        if request.old is not None and (check := self._check_of(request, _template(request.old))) is not None:
+            # Otherwise a user could take an object from members that somebody else delivered.
+            self._check_permission(request, access, check)
+
+    def _check_template(self, request: AdmissionRequest, obj: Object) -> AccessCheck:
+        """Return the permission that the template needs; Invalid when it does not fit the federated object."""
+        problem, template = template_problem(obj), _template(obj)
+        if problem:
+            raise _invalid(request, _TEMPLATE, problem)
+        check = self._check_of(request, template)
+        resource = self._find(str(template.get("apiVersion", "")), str(template.get("kind", "")))
+        if check is None or resource is None:
+            raise _invalid(request, f"{_TEMPLATE}.kind", "the host serves no such apiVersion and kind")
+        if resource.namespaced is not request.resource.namespaced:
+            wanted = next(federated.kind for federated in FEDERATED if federated.namespaced is resource.namespaced)
+            raise _invalid(request, f"{_TEMPLATE}.kind", f"{resource.kind} belongs into a {wanted}: the scopes differ")
+        if (template["metadata"].get("namespace") or "") != request.namespace:
+            text = f'must be "{request.namespace}", the namespace of the federated object'
+            raise _invalid(request, f"{_TEMPLATE}.metadata.namespace", text)
+        return check
+
+    def _check_of(self, request: AdmissionRequest, template: Mapping[str, Any]) -> AccessCheck | None:
+        """Return the permission for a template as it is; None when it has no apiVersion, kind or name."""
+        api_version, kind = str(template.get("apiVersion") or ""), str(template.get("kind") or "")
+        metadata = template.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, Mapping) else None
+        if not api_version or not kind or not isinstance(name, str):
+            return None
+        resource = self._find(api_version, kind)
+        if resource is None:
+            return AccessCheck(FEDERATE, api_version.rpartition("/")[0], "*", namespace=request.namespace, name=name)
+        namespace = request.namespace if resource.namespaced else ""
+        return AccessCheck(FEDERATE, resource.group, resource.plural, namespace=namespace, name=name)
+
+    def _check_permission(self, request: AdmissionRequest, access: Decide, check: AccessCheck) -> None:
+        if access(check).is_allowed:
+            return
+        scope = f'in the namespace "{check.namespace}"' if check.namespace else "at the cluster scope"
+        user = request.user.get("username", "")
+        text = (
+            f'User "{user}" cannot {FEDERATE} resource "{check.resource}" in API group "{check.group}" {scope}; '
+            f"write the object itself, which the control plane federates, or get the verb {FEDERATE} on its resource"
+        )
+        raise _forbidden(request, text, field=_TEMPLATE)
+
+
+def _template(obj: Object) -> Mapping[str, Any]:
+    template = (obj.get("spec") or {}).get("template")
+    return template if isinstance(template, Mapping) else {}
+
+
+def _forbidden(request: AdmissionRequest, text: str, *, field: str) -> Forbidden:
+    resource = request.resource
+    details = {"name": request.name, "group": resource.group, "kind": resource.plural}
+    return Forbidden(
+        f'{resource.group_resource} "{request.name}" is forbidden: {text}',
+        details={**details, "causes": [cause("FieldValueForbidden", text, field)] if field else []},
+    )
+
+
+def _invalid(request: AdmissionRequest, field: str, text: str) -> Exception:
+    causes = [cause("FieldValueInvalid", f"Invalid value: {text}", field)]
+    return invalid(request.resource.kind, request.resource.group, request.name, causes)

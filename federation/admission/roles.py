@@ -1,0 +1,36 @@
+"""RBAC of the federation's kinds on the host: what `view` and `edit` grant, and what nobody is granted by default.
+
+Users write policies in their namespaces. FederatedObject, CollectedStatus and PropagatedVersion belong to the control
+plane. Federated objects contain copies of Secrets, so reading them needs permission to read Secrets. The result for
+every role, kind and verb is docs/reference/rights.md.
+"""
+
+from federation.api.resources import (
+    CLUSTER_COLLECTED_STATUSES,
+    CLUSTER_FEDERATED_OBJECTS,
+    CLUSTER_PROPAGATED_VERSIONS,
+    COLLECTED_STATUSES,
+    CORE_GROUP,
+    FEDERATED_OBJECTS,
+    OVERRIDE_POLICIES,
+    PROPAGATED_VERSIONS,
+    PROPAGATION_POLICIES,
+)
+from federation.apimachinery.resources import SECRETS
+from federation.apiserver.auth.bootstrappolicy import RBACOptions
+
+FEDERATED = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
+REPORTS = (COLLECTED_STATUSES, CLUSTER_COLLECTED_STATUSES, PROPAGATED_VERSIONS, CLUSTER_PROPAGATED_VERSIONS)
+"""Kinds in which the control plane reports; nobody else writes them."""
+_POLICIES = [OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
+_READ = ["get", "list", "watch"]
+_WRITE = ["create", "delete", "deletecollection", "patch", "update"]
+
+HOST_RBAC = RBACOptions(
+    rules={
+        "view": [{"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": _POLICIES}],
+        "edit": [{"verbs": _WRITE, "apiGroups": [CORE_GROUP], "resources": _POLICIES}],
+    },
+    retired=frozenset((resource.group, resource.plural) for resource in (*FEDERATED, *REPORTS)),
+    implied={(resource.group, resource.plural): (SECRETS.group, SECRETS.plural) for resource in FEDERATED},
+)

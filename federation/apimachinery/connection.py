@@ -1,0 +1,101 @@
+"""The address of one API server and the identity to use there, without files or sockets.
+
+A `Connection` comes from a kubeconfig (`client/kubeconfig.py`) or a member's Secret (`client/clustersecret.py`), and
+`client/http.py` makes a transport of it. The client pool compares connections to notice changed credentials. Secrets
+are excluded from `repr`.
+"""
+
+import ssl
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from federation.apimachinery.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class CredentialPlugin:
+    """A kubeconfig user whose credentials come from a program or an identity provider when they are needed."""
+
+    kind: str
+    """`exec` or `auth-provider`."""
+    kubeconfig: Mapping[str, Any] = field(repr=False)
+    context: str = ""
+    directory: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """One server and one identity. PEM texts as bytes; "" and b"" mean absent."""
+
+    server: str
+    ca_data: bytes = field(default=b"", repr=False)
+    client_cert_data: bytes = field(default=b"", repr=False)
+    client_key_data: bytes = field(default=b"", repr=False)
+    token: str = field(default="", repr=False)
+    token_file: str = ""
+    """Path of the token; read again every minute, because service account tokens are replaced on disk."""
+    username: str = ""
+    password: str = field(default="", repr=False)
+    insecure: bool = False
+    """Do not verify the server's certificate."""
+    tls_server_name: str = ""
+    """Name in the server certificate, if it is not the host of `server`."""
+    proxy_url: str = field(default="", repr=False)
+    namespace: str = ""
+    impersonate_user: str = ""
+    impersonate_groups: tuple[str, ...] = ()
+    plugin: CredentialPlugin | None = None
+
+    def at(self, server: str) -> "Connection":
+        """Return the same identity at another address whose server presents the certificate of this one."""
+        host = urlsplit(self.server).hostname or ""
+        name = self.tls_server_name or ("" if host == urlsplit(server).hostname else host)
+        return replace(self, server=server, tls_server_name=name)
+
+    def to_tls(self) -> ssl.SSLContext | None:
+        """Return the TLS context, None for plain HTTP; ConfigurationError names the unusable credential."""
+        if not self.server.startswith("https://"):
+            return None
+        try:
+            context = ssl.create_default_context(cadata=self.ca_data.decode("ascii") if self.ca_data else None)
+        except (ssl.SSLError, UnicodeDecodeError) as problem:
+            raise ConfigurationError(
+                f"certificate-authority-data for {self.server}: not a PEM certificate ({_text(problem)})"
+            ) from problem
+        # Go does not require RFC 5280's optional extensions, and the CAs of many clusters lack them.
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+        if self.insecure:
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if self.client_cert_data:
+            _load_client_certificate(context, self)
+        return context
+
+
+def _load_client_certificate(context: ssl.SSLContext, connection: Connection) -> None:
+    # Python loads key pairs from files only. They exist during this call and are readable by this user only.
+    with tempfile.TemporaryDirectory(prefix="federation-") as folder:
+        certificate, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
+        for path, data in ((certificate, connection.client_cert_data), (key, connection.client_key_data)):
+            path.touch(mode=0o600)
+            path.write_bytes(data)
+        try:
+            context.load_cert_chain(certificate, key, password=_refuse_password)
+        except (ssl.SSLError, ValueError) as problem:
+            raise ConfigurationError(
+                f"client-certificate-data and client-key-data for {connection.server}: not a PEM certificate and its"
+                f" unencrypted key ({_text(problem)})"
+            ) from problem
+
+
+def _refuse_password() -> str:
+    """Replace OpenSSL's password prompt on the terminal, which would block the process."""
+    raise ValueError("the key is encrypted")
+
+
+def _text(problem: Exception) -> str:
+    return problem.reason if isinstance(problem, ssl.SSLError) and problem.reason else str(problem)

@@ -1,0 +1,21 @@
+"""Garbage collector settings for long-running processes with large caches of plain JSON values.
+
+Parsed objects are millions of small containers without cycles. With CPython's default thresholds the collector scans
+them again and again while objects are parsed; that took a quarter of the control plane's CPU under load. Fewer, larger
+collections find the same garbage, because nearly everything here dies by reference count. The cost is a few megabytes
+that live longer.
+"""
+
+import gc
+
+_YOUNG_CONTAINERS = 100_000
+"""Allocations between two young collections; CPython's default is 700. At most about 10 MB wait for one."""
+_YOUNG_PER_MIDDLE = 20
+_MIDDLE_PER_FULL = 50
+
+
+def tune_collector() -> None:
+    """Set the thresholds of this process, and exclude all objects that exist now from later collections."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG_CONTAINERS, _YOUNG_PER_MIDDLE, _MIDDLE_PER_FULL)

@@ -1,0 +1,14 @@
+"""Conventions for metrics: latency buckets and the text exposition.
+
+Metrics are recorded only in the loop runner, queue, informer, store, client, framework wrappers and HTTP middleware.
+They are named `federation_<layer>_<noun>_<unit>` and created at import with their labels.
+"""
+
+from prometheus_client import REGISTRY, generate_latest
+
+LATENCY_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+def to_text() -> bytes:
+    """Return every metric of this process in Prometheus' text format."""
+    return generate_latest(REGISTRY)

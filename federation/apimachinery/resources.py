@@ -1,0 +1,61 @@
+"""Kinds of API objects on the wire, and constants for the Kubernetes kinds that the product uses.
+
+A `Resource` holds group, version, kind, plural and scope, enough to build a URL. Kinds from discovery or from a
+FederatedTypeConfig are further instances of it; the federation's own kinds are in `api/resources.py`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+Object = dict[str, Any]
+"""A Kubernetes object as parsed JSON. Cached ones are read-only: copy before changing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One served kind: `group` is "" for the core group."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """`v1` or `apps/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_resource(self) -> str:
+        """`deployments.apps` or `pods`, as in error messages."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Return the URL path of the collection, or of one object when `name` is given."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        parts = [root]
+        if namespace and self.namespaced:
+            parts += ["namespaces", namespace]
+        parts.append(self.plural)
+        if name:
+            parts.append(name)
+        if subresource:
+            parts.append(subresource)
+        return "/".join(parts)
+
+
+NAMESPACES = Resource("", "v1", "Namespace", "namespaces", namespaced=False)
+NODES = Resource("", "v1", "Node", "nodes", namespaced=False)
+PODS = Resource("", "v1", "Pod", "pods")
+SECRETS = Resource("", "v1", "Secret", "secrets")
+CONFIGMAPS = Resource("", "v1", "ConfigMap", "configmaps")
+SERVICES = Resource("", "v1", "Service", "services")
+SERVICE_ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts")
+EVENTS = Resource("", "v1", "Event", "events")
+LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")
+DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
+REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets")
+STATEFUL_SETS = Resource("apps", "v1", "StatefulSet", "statefulsets")
+JOBS = Resource("batch", "v1", "Job", "jobs")
+CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)

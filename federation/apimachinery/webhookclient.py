@@ -1,0 +1,128 @@
+"""HTTP calls to webhooks and other services that administrators configure: one deadline, a bounded response.
+
+It does not retry, follow redirects, cache or use the proxy of the environment. Connections are reused per address and
+TLS identity. `client/retryingwebhookclient.py` adds retries and circuit breakers; `webhooks.py` adds the review
+protocol of Kubernetes' webhooks.
+"""
+
+import asyncio
+import os
+import ssl
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from http import HTTPStatus
+from typing import NamedTuple
+
+import aiohttp
+
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.errors import ConfigurationError
+
+_CONTEXTS_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookClientOptions:
+    """Limits of a webhook client."""
+
+    calls_per_host_max: int = 32
+    """Concurrent calls to one server."""
+    response_bytes_max: int = 1 << 20
+
+
+class WebhookResponse(NamedTuple):
+    """HTTP status and body, or status 0 and the reason why there is no response."""
+
+    status: int
+    body: bytes = b""
+    error: str = ""
+    is_timeout: bool = False
+
+    @property
+    def is_outage(self) -> bool:
+        """Whether the service itself failed; any other response is the service's own decision."""
+        return self.status in (0, HTTPStatus.TOO_MANY_REQUESTS) or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+class WebhookClient:
+    """An HTTP client whose calls return failures instead of raising them. Connections open at the first call."""
+
+    def __init__(self, options: WebhookClientOptions | None = None) -> None:
+        self._options = options or WebhookClientOptions()
+        self._session: aiohttp.ClientSession | None = None
+        self._contexts: OrderedDict[Connection, ssl.SSLContext | None] = OrderedDict()
+
+    async def post(
+        self, connection: Connection, body: bytes, headers: Mapping[str, str], *, timeout_s: float
+    ) -> WebhookResponse:
+        """POST to `connection.server`, a complete URL; raises only when cancelled."""
+        return await self._call("POST", connection, body, headers, timeout_s)
+
+    async def get(self, connection: Connection, headers: Mapping[str, str], *, timeout_s: float) -> WebhookResponse:
+        """GET `connection.server`, a complete URL; raises only when cancelled."""
+        return await self._call("GET", connection, None, headers, timeout_s)
+
+    async def _call(
+        self, method: str, connection: Connection, body: bytes | None, headers: Mapping[str, str], timeout_s: float
+    ) -> WebhookResponse:
+        try:
+            context = self._context(connection)
+            async with (
+                asyncio.timeout(timeout_s),
+                self._opened().request(
+                    method,
+                    connection.server,
+                    data=body,
+                    headers=headers,
+                    ssl=True if context is None else context,
+                    server_hostname=connection.tls_server_name or None,
+                    allow_redirects=False,
+                ) as response,
+            ):
+                received = bytearray()
+                async for chunk in response.content.iter_any():
+                    received += chunk
+                    if len(received) > self._options.response_bytes_max:
+                        return WebhookResponse(
+                            0, error=f"the answer is larger than {self._options.response_bytes_max} bytes"
+                        )
+                return WebhookResponse(response.status, bytes(received))
+        except TimeoutError:
+            return WebhookResponse(0, error=f"no answer within {timeout_s:g} s", is_timeout=True)
+        except aiohttp.ClientConnectorError as problem:
+            return WebhookResponse(0, error=_connection_error(problem))
+        except (aiohttp.ClientError, ConfigurationError, ValueError, OSError) as problem:
+            return WebhookResponse(0, error=str(problem) or type(problem).__name__)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            connector = aiohttp.TCPConnector(limit=0, limit_per_host=self._options.calls_per_host_max)
+            timeout = aiohttp.ClientTimeout(total=None)
+            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
+        return self._session
+
+    def _context(self, connection: Connection) -> ssl.SSLContext | None:
+        """Return the TLS context; equal credentials share one, because aiohttp pools connections by context."""
+        if not connection.server.startswith("https://"):
+            return None
+        identity = replace(connection, server="https://", tls_server_name="")
+        if identity not in self._contexts:
+            if len(self._contexts) >= _CONTEXTS_MAX:
+                self._contexts.popitem(last=False)
+            self._contexts[identity] = identity.to_tls()
+        return self._contexts[identity]
+
+
+def _connection_error(problem: aiohttp.ClientConnectorError) -> str:
+    """Return the system's reason for a failed connection: "cannot connect to db:80: Connection refused"."""
+    code = problem.os_error.errno
+    if isinstance(problem, aiohttp.ClientSSLError) or code is None or code <= 0:
+        return str(problem)
+    return f"cannot connect to {problem.host}:{problem.port}: {os.strerror(code)}"

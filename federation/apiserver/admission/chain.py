@@ -1,0 +1,217 @@
+"""The admission chain of one registry: plugins, mutating webhooks, CEL policies, validating webhooks.
+
+A write without configured admission only reads `is_active`, and `guarded` if a user makes it. Plugins (`plugins.py`)
+come first, and validate again what webhooks made of the object. Mutating webhooks run in sequence, in the order of
+their configurations' names, and a second time when a later webhook changed the object (`reinvocationPolicy`). Then come
+the policies (`policychain.py`) and all validating webhooks in parallel. Writes without a user are the registry's own
+and skip admission.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from federation.apimachinery.errors import InternalError
+from federation.apimachinery.resources import Object
+from federation.apimachinery.webhooks import WebhookCaller
+from federation.apiserver.admission.configurations import CompiledConfigurations
+from federation.apiserver.admission.plugins import AdmissionPlugin
+from federation.apiserver.admission.policychain import POLICY_KINDS, Loop, PolicyChain
+from federation.apiserver.admission.requests import CREATE, DELETE, UPDATE, AdmissionRequest
+from federation.apiserver.admission.webhooks import Webhook, parse_webhooks
+from federation.apiserver.semantics.cel.authorizer import AccessDecision, Decide, authorize_with
+from federation.apiserver.semantics.encoding import encoding
+from federation.apiserver.semantics.kinds.kinds import KindInfo
+from federation.apiserver.verbs.context import VerbContext
+from federation.apiserver.verbs.requestoptions import DeleteOptions, WriteOptions, own_user
+from federation.apiserver.verbs.subresources import to_scale, with_replicas
+from federation.apiserver.verbs.writes import Writer
+
+_WEBHOOK_EXEMPT = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", *POLICY_KINDS})
+"""Kinds that skip webhooks, so that a broken webhook can always be removed."""
+_SCALE = ("autoscaling", "v1", "Scale")
+_Options = WriteOptions | DeleteOptions
+
+
+class Admission:
+    """The `AdmissionChain` of one registry."""
+
+    def __init__(self, context: VerbContext, caller: WebhookCaller | None, writer: Writer) -> None:
+        self.is_active = False
+        self.guarded: dict[str, AdmissionPlugin] = {}
+        self._context = context
+        self._caller = caller
+        self._mutating = CompiledConfigurations(context, "mutatingwebhookconfigurations", parse_webhooks, self._changed)
+        self._validating = CompiledConfigurations(
+            context, "validatingwebhookconfigurations", parse_webhooks, self._changed
+        )
+        self._policies = PolicyChain(context, writer, self._changed)
+        context.admission = self
+
+    def add_plugin(self, plugin: AdmissionPlugin) -> None:
+        """Call the plugin for writes of its resources from now on. One plugin may own a resource."""
+        self.guarded |= dict.fromkeys(plugin.resources, plugin)
+
+    async def load(self) -> None:
+        """Load the stored configurations."""
+        await self._mutating.load()
+        await self._validating.load()
+        await self._policies.load()
+
+    def loops(self) -> dict[str, Loop]:
+        """Return the background loops by name; each runs until cancelled."""
+        return {
+            "mutating-webhooks": self._mutating.run,
+            "validating-webhooks": self._validating.run,
+            **self._policies.loops(),
+        }
+
+    async def mutate(
+        self, info: KindInfo, obj: Object, old: Object | None, options: WriteOptions, *, subresource: str = ""
+    ) -> Object:
+        """Return the object after the mutating webhooks; ApiError when one denies it."""
+        if (plugin := self._plugin_for(info, options)) is not None:
+            obj = plugin.mutate(await self._build_request(info, obj, old, options, subresource))
+        if not self._mutating.items or options.user is None or info.resource.kind in _WEBHOOK_EXEMPT:
+            return obj
+        request = await self._build_request(info, obj, old, options, subresource)
+        mutated = await self._mutate(request, options)
+        if request.kind == _SCALE:
+            replicas = (mutated.get("spec") or {}).get("replicas")
+            return with_replicas(info, obj, replicas) if isinstance(replicas, int) else obj
+        return mutated
+
+    async def validate(
+        self, info: KindInfo, obj: Object, old: Object | None, options: WriteOptions, *, subresource: str = ""
+    ) -> None:
+        """Run plugins, policies and validating webhooks on the object to store; ApiError when one denies it."""
+        if (plugin := self._plugin_for(info, options)) is not None:
+            request = await self._build_request(info, obj, old, options, subresource)
+            plugin.validate(request, self._access_of(request.user))
+        if options.user is not None and (self._policies.items or self._validating.items):
+            await self._validate(info, await self._build_request(info, obj, old, options, subresource), options)
+
+    async def validate_delete(self, info: KindInfo, old: Object, options: DeleteOptions) -> None:
+        """Run all webhooks and policies on a deletion, which mutating webhooks cannot change; ApiError."""
+        if options.user is None:
+            return
+        request = await self._build_request(info, None, old, options, "")
+        if info.resource.kind not in _WEBHOOK_EXEMPT:
+            for webhook in self._webhooks(self._mutating):
+                if version := self._version_for(webhook, request):
+                    await webhook.call(self._caller, request, version, options)
+        await self._validate(info, request, options)
+
+    async def admit_posted(
+        self, info: KindInfo, parent: Object, posted: Object, options: WriteOptions, *, subresource: str
+    ) -> Object:
+        """Return an object posted to a subresource, for example a Binding, after admission; ApiError."""
+        if options.user is None:
+            return posted
+        group, _, version = str(posted.get("apiVersion") or "").rpartition("/")
+        request = await self._build_request(info, parent, None, options, subresource)
+        request = replace(request, obj=posted, kind=(group, version, str(posted.get("kind") or "")))
+        request = replace(request, obj=await self._mutate(request, options))
+        await self._validate(info, request, options)
+        assert request.obj is not None
+        return request.obj
+
+    def _plugin_for(self, info: KindInfo, options: WriteOptions) -> AdmissionPlugin | None:
+        if not self.guarded or options.user is None or options.user is own_user:
+            return None
+        return self.guarded.get(info.group_resource)
+
+    def _access_of(self, user: Mapping[str, Any]) -> Decide:
+        authorize = self._context.authorize
+        # Without an authorizer nobody is known to have a permission.
+        return partial(authorize, user) if authorize is not None else lambda _: AccessDecision(is_allowed=False)
+
+    async def _mutate(self, request: AdmissionRequest, options: _Options) -> Object:
+        webhooks = self._webhooks(self._mutating)
+        # A webhook with reinvocationPolicy IfNeeded runs once more if the object changed after its call.
+        changes = 0
+        changes_at_call: dict[int, int] = {}
+        for is_reinvocation in (False, True):
+            for index, webhook in enumerate(webhooks):
+                if is_reinvocation and not (webhook.is_reinvoked and changes_at_call.get(index, changes) < changes):
+                    continue
+                version = self._version_for(webhook, request)
+                if not version:
+                    continue
+                patched = await webhook.call(self._caller, request, version, options)
+                if patched is not None and patched != request.obj:
+                    request, changes = replace(request, obj=patched), changes + 1
+                changes_at_call[index] = changes
+        assert request.obj is not None
+        return request.obj
+
+    async def _validate(self, info: KindInfo, request: AdmissionRequest, options: _Options) -> None:
+        kind = info.resource.kind
+        if self._policies.items and kind not in POLICY_KINDS:
+            await self._policies.validate(info, request, options)
+        if kind in _WEBHOOK_EXEMPT:
+            return
+        webhooks = self._webhooks(self._validating)
+        matching = [(webhook, version) for webhook in webhooks if (version := self._version_for(webhook, request))]
+        # All calls finish before the first denial is raised, so that every webhook's warnings are collected.
+        results = await asyncio.gather(
+            *(webhook.call(self._caller, request, version, options) for webhook, version in matching),
+            return_exceptions=True,
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
+    def _webhooks(self, configurations: CompiledConfigurations[tuple[Webhook, ...]]) -> list[Webhook]:
+        return [webhook for webhooks in configurations.items for webhook in webhooks]
+
+    def _version_for(self, webhook: Webhook, request: AdmissionRequest) -> str:
+        authorize = self._context.authorize
+        with authorize_with(authorize and partial(authorize, request.user)):
+            return webhook.find_version(request)
+
+    async def _build_request(
+        self, info: KindInfo, obj: Object | None, old: Object | None, options: _Options, subresource: str
+    ) -> AdmissionRequest:
+        assert options.user is not None
+        known = obj if obj is not None else old
+        assert known is not None
+        metadata = known["metadata"]
+        own = info.resource.version
+        others = (other.resource.version for other in self._context.kinds.all() if other.prefix == info.prefix)
+        is_scale = subresource == "scale"
+        is_namespace = info.prefix == "/core/namespaces/"
+        namespace = metadata.get("name" if is_namespace else "namespace", "")
+        stored = b"" if is_namespace or not info.resource.namespaced else await self._namespace(namespace)
+        return AdmissionRequest(
+            uid=self._context.entropy.uid(),
+            operation=DELETE if obj is None else CREATE if old is None else UPDATE,
+            resource=info.resource,
+            versions=(own, *(version for version in others if version != own)),
+            subresource=subresource,
+            namespace=namespace,
+            name=metadata.get("name", ""),
+            user=options.user(),
+            dry_run=options.dry_run,
+            obj=to_scale(info, obj) if is_scale and obj is not None else obj,
+            old=to_scale(info, old) if is_scale and old is not None else old,
+            namespace_labels=_namespace_labels(metadata if is_namespace else None, stored),
+            namespace_object=stored,
+            kind=_SCALE if is_scale else None,
+        )
+
+    async def _namespace(self, name: str) -> bytes:
+        entry = await self._context.store.get(f"/core/namespaces/{name}")
+        if entry is None:
+            raise InternalError(f"Internal error occurred: namespace {name} not found")
+        return entry.value
+
+    def _changed(self) -> None:
+        self.is_active = bool(self._mutating.items or self._validating.items or self._policies.items)
+
+
+def _namespace_labels(own: Mapping[str, Any] | None, stored: bytes) -> Mapping[str, str] | None:
+    metadata = own if own is not None else encoding.decode_metadata(stored) if stored else None
+    return None if metadata is None else metadata.get("labels") or {}

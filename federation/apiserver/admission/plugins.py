@@ -1,0 +1,31 @@
+"""Admission plugins: admission in code, for resources that RBAC alone cannot protect, as kube-apiserver's own plugins.
+
+The composition root registers plugins (`Registry.add_admission_plugin`). The chain calls them for creates and updates
+of their resources, subresources and dry runs included, but not for writes of this process. Plugins do no I/O.
+"""
+
+from typing import Protocol
+
+from federation.apimachinery.resources import Object
+from federation.apiserver.admission.requests import AdmissionRequest
+from federation.apiserver.semantics.cel.authorizer import Decide
+
+
+class AdmissionPlugin(Protocol):
+    """Admits the writes of some resources."""
+
+    @property
+    def resources(self) -> frozenset[str]:
+        """The resources, as `Resource.group_resource`."""
+        ...
+
+    def mutate(self, request: AdmissionRequest) -> Object:
+        """Return the object to write; called before webhooks. It may change the request's object."""
+        ...
+
+    def validate(self, request: AdmissionRequest, access: Decide) -> None:
+        """Raise an ApiError to refuse the object as it would be stored; called before policies and webhooks.
+
+        `access` decides about the requester's permissions.
+        """
+        ...

@@ -1,0 +1,62 @@
+"""Renewal of the PKI's certificates while the server runs, and their expiry as metrics and as a readiness check.
+
+Certificates are renewed after two thirds of their life. The listener loads a renewed serving certificate without
+dropping connections (`http/serving.py`); `on_renewed` writes the administrator's kubeconfig again. Copies of the
+kubeconfig made earlier end with the client certificate in them.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+
+from prometheus_client import Gauge
+
+from federation.apimachinery.clock import Clock
+from federation.apiserver.auth.pki import PKI, load_certificate
+
+_expiry = Gauge(
+    "federation_apiserver_certificate_expiry_seconds", "Seconds until the certificate expires", ["certificate"]
+)
+CHECK_INTERVAL_S = 3600.0
+
+
+class CertificateRenewal:
+    """Renews the certificates of `pki` by calling `ensure`, which blocks and is called in a thread."""
+
+    def __init__(
+        self, pki: PKI, ensure: Callable[[datetime], object], on_renewed: Callable[[], None], clock: Clock
+    ) -> None:
+        self._files = {"serving": pki.serving.certificate, "admin": pki.admin_certificate, "ca": pki.ca_certificate}
+        self._ensure = ensure
+        self._on_renewed = on_renewed
+        self._clock = clock
+        self._measure()
+
+    async def run(self) -> None:
+        """Renew what is due every `CHECK_INTERVAL_S`, until cancelled."""
+        while True:
+            await self.renew()
+            await self._clock.sleep(CHECK_INTERVAL_S)
+
+    async def renew(self) -> None:
+        """Renew what is due; ConfigurationError when a file cannot be read or written."""
+        before = self._contents()
+        await asyncio.to_thread(self._ensure, self._clock.now())
+        if self._contents() != before:
+            self._on_renewed()
+        self._measure()
+
+    async def check(self) -> str:
+        """Return "", or the reason why clients cannot trust this server: a readiness check."""
+        expired_at = load_certificate(self._files["serving"]).not_valid_after_utc
+        if expired_at > self._clock.now():
+            return ""
+        return f"the serving certificate {self._files['serving']} expired at {expired_at:%Y-%m-%dT%H:%M:%SZ}"
+
+    def _contents(self) -> list[bytes]:
+        return [path.read_bytes() for path in self._files.values()]
+
+    def _measure(self) -> None:
+        for name, path in self._files.items():
+            left = load_certificate(path).not_valid_after_utc - self._clock.now()
+            _expiry.labels(name).set(left.total_seconds())

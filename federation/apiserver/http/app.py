@@ -1,0 +1,205 @@
+"""The API server as one raw ASGI app: authentication, authorization, dispatch, and every failure as a Status.
+
+    request → authentication → impersonation → authorization → priority and fairness → handler
+
+Handlers are `resthandlers.py`, `reviews.py` and `tokenrequests.py` for resources, and `nonresource.py` for all other
+paths. No resource request goes through a web framework. The app starts nothing and lives as long as the server.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter
+from typing import Protocol
+
+from federation.apimachinery.clock import Clock, SystemClock
+from federation.apimachinery.deadline import Deadline
+from federation.apimachinery.errors import Unauthorized
+from federation.apimachinery.paths import ResourcePath, parse
+from federation.apiserver.auth.authentication import Authenticator
+from federation.apiserver.auth.authorization import Authorizer, authorize, decide, is_allowed, to_attributes
+from federation.apiserver.auth.identity import ANONYMOUS, Attributes
+from federation.apiserver.auth.impersonation import impersonate
+from federation.apiserver.http.asgi import Disconnected, Receive, Request, Scope, Send, Trail
+from federation.apiserver.http.bodies import BodyLimits
+from federation.apiserver.http.flowcontrol import FlowControl, FlowControlOptions
+from federation.apiserver.http.health import Check
+from federation.apiserver.http.nonresource import AUTHORIZE, PUBLIC, Mount, NonResourcePaths
+from federation.apiserver.http.parameters import duration_s
+from federation.apiserver.http.requestinfo import to_verb
+from federation.apiserver.http.requestmetrics import observe
+from federation.apiserver.http.resthandlers import RESTHandlers
+from federation.apiserver.http.reviews import Reviews
+from federation.apiserver.http.statuserrors import method_not_allowed, to_api_error
+from federation.apiserver.http.tokenrequests import TokenRequests
+from federation.apiserver.http.watchresponses import WatchServer
+from federation.apiserver.registry.registry import Registry
+
+
+class Auditor(Protocol):
+    """Opens the audit trail of a request."""
+
+    def open(self, request: Request, path: ResourcePath | None, verb: str) -> Trail:
+        """Return the trail of a request whose head has arrived."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AppOptions:
+    """Limits of one request and of all together."""
+
+    body_bytes_max: int = 3 * 1024 * 1024
+    """As kube-apiserver: the largest request body."""
+    request_s_max: float = 60.0
+    """For everything but watches; a client may shorten it with `timeout`."""
+    flow_control: FlowControlOptions = field(default_factory=FlowControlOptions)
+
+
+class App:
+    """One API server; `readiness` checks return "" or the reason why the server is not ready."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        mounts: Mapping[str, Mount] | None = None,
+        readiness: Mapping[str, Check] | None = None,
+        options: AppOptions | None = None,
+        clock: Clock | None = None,
+        auditor: Auditor | None = None,
+    ) -> None:
+        options, clock = options or AppOptions(), clock or SystemClock()
+        registry.set_authorizer(partial(decide, authorizer))
+        limits = BodyLimits(options.body_bytes_max, registry.options.object_values_max)
+        self._request_s_max = options.request_s_max
+        self._auditor = auditor
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._watches = WatchServer(registry, clock)
+        self._resources = RESTHandlers(registry, self._watches, authorizer, clock=clock, limits=limits)
+        self._reviews = Reviews(authenticator, authorizer, limits=limits)
+        self._token_requests = TokenRequests(registry, authenticator.tokens, clock=clock, limits=limits)
+        self._paths = NonResourcePaths(
+            registry.kinds,
+            readiness={"store": self._check_store, "rbac": self._check_roles, **(readiness or {})},
+            warnings=registry.store.warnings,
+            mounts=mounts or {},
+            tokens=authenticator.tokens,
+        )
+        self._flow_control = FlowControl(options.flow_control)
+        self._kinds = registry.kinds
+        self._store = registry.store
+
+    def stop(self) -> None:
+        """End all watches, so that the server can stop at once."""
+        self._watches.stop()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        started_s = perf_counter()
+        request = Request(scope, receive, send)
+        path = parse(request.path)
+        verb = "" if path is None else to_verb(request, path)
+        if self._auditor is not None:
+            request.trail = self._auditor.open(request, path, verb)
+        try:
+            await self._serve(request, path, verb)
+        # No client is left to receive a response.
+        except Disconnected:
+            return
+        except Exception as error:  # noqa: BLE001  # HTTP's loop runner: a bug becomes a Status and a log line
+            failure = to_api_error(request, error)
+            if request.trail is not None:
+                request.trail.failure = failure
+            # A response that has begun stays incomplete, so that the server closes the connection.
+            if not request.status:
+                await request.respond_error(failure)
+        finally:
+            if request.trail is not None:
+                request.trail.close()
+            observe(self._kinds, request, path, verb, perf_counter() - started_s)
+
+    async def _serve(self, request: Request, path: ResourcePath | None, verb: str) -> None:
+        headers = request.headers
+        root = request.path.lstrip("/").partition("/")[0] if path is None else ""
+        if root in PUBLIC and b"authorization" not in headers:
+            # Probes send no credentials. Credentials that are sent are checked on public paths too.
+            if request.trail is not None:
+                await request.trail.received()
+            await self._paths.serve(request, root)
+            return
+        request.user = await self._authenticator.authenticate(request.peer, headers.get(b"authorization", b""))
+        if request.trail is not None:
+            await request.trail.received()
+        if b"impersonate-user" in headers or b"impersonate-group" in headers or b"impersonate-uid" in headers:
+            request.user = await impersonate(self._authorizer, request.user, request.scope["headers"])
+        if request.user is ANONYMOUS and root not in PUBLIC:
+            raise Unauthorized("Unauthorized")
+        if path is None:
+            await self._serve_path(request, root)
+            return
+        if not verb:
+            raise method_not_allowed()
+        attributes = to_attributes(path, verb)
+        await authorize(self._authorizer, request.user, attributes, request.audit_annotations)
+        await self._serve_resource(request, path, attributes)
+
+    async def _serve_path(self, request: Request, root: str) -> None:
+        if root in PUBLIC:
+            await self._paths.serve(request, root)
+            return
+        attributes = Attributes(request.method.lower(), path=request.path)
+        if self._paths.authorizes(request.path, root):
+            request.scope[AUTHORIZE] = partial(self._authorize_mounted, request)
+        else:
+            await authorize(self._authorizer, request.user, attributes, request.audit_annotations)
+        flow = await self._flow_control.acquire(request.user, attributes)
+        try:
+            await self._paths.serve(request, root)
+        finally:
+            self._flow_control.release(flow)
+
+    async def _authorize_mounted(self, request: Request, required: Sequence[Attributes]) -> None:
+        path = Attributes("get", path=request.path)
+        if not required or await is_allowed(self._authorizer, request.user, path):
+            required = (path,)
+        for attributes in required:
+            await authorize(self._authorizer, request.user, attributes, request.audit_annotations)
+
+    async def _serve_resource(self, request: Request, path: ResourcePath, attributes: Attributes) -> None:
+        flow_control, user, verb = self._flow_control, request.user, attributes.verb
+        if verb == "watch":
+            # A watch needs no seat and no deadline: it runs until its own timeoutSeconds.
+            flow_control.open_watch(user, attributes)
+            try:
+                await self._resources.serve(request, path, verb)
+            finally:
+                flow_control.close_watch(user)
+            return
+        flow = await flow_control.acquire(user, attributes)
+        try:
+            with Deadline(self._deadline_s(request)):
+                if self._reviews.handles(path):
+                    await self._reviews.serve(request, path, verb)
+                elif self._token_requests.handles(path):
+                    await self._token_requests.serve(request, path, verb)
+                else:
+                    await self._resources.serve(request, path, verb)
+        finally:
+            flow_control.release(flow)
+
+    def _deadline_s(self, request: Request) -> float:
+        if "timeout" not in request.query:
+            return self._request_s_max
+        timeout_s = duration_s(request.query["timeout"])
+        return min(timeout_s, self._request_s_max) if timeout_s else self._request_s_max
+
+    async def _check_store(self) -> str:
+        await self._store.check_writable()
+        return ""
+
+    async def _check_roles(self) -> str:
+        return "" if self._authorizer.has_synced else "roles are not loaded yet"

@@ -1,0 +1,72 @@
+"""The object in a request's body. Bodies that take long to decode are decoded in a thread, off the event loop.
+
+`decoding.py` decodes bytes; `asgi.py` receives and limits them.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import orjson
+
+from federation.apimachinery.errors import BadRequest
+from federation.apiserver.http import decoding
+from federation.apiserver.http.asgi import Request
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimits:
+    """Limits of one request's body."""
+
+    bytes_max: int
+    values_max: int
+    """Keys and list items of an object, besides its managed fields."""
+
+
+async def read_object(request: Request, limits: BodyLimits) -> tuple[dict[str, Any], list[str]]:
+    """Return the object in a request's body and its duplicate fields; raise as `decode_object` does."""
+    return await to_object(await request.body(limits.bytes_max), request.header(b"content-type"), limits)
+
+
+async def to_object(body: bytes, content_type: str, limits: BodyLimits) -> tuple[dict[str, Any], list[str]]:
+    """Return the object in a body and its duplicate fields; raise as `decode_object` does."""
+    decode = partial(decoding.decode_object, body, content_type, values_max=limits.values_max)
+    if decoding.is_slow(body, content_type):
+        return await asyncio.to_thread(decode)
+    return decode()
+
+
+async def read_patch(request: Request, limits: BodyLimits) -> bytes:
+    """Return the patch in a request's body as JSON, after a check of its size and depth; an apply may be YAML."""
+    patch = await request.body(limits.bytes_max)
+    content_type = request.header(b"content-type")
+    decoding.check_values(patch, 2 * limits.values_max)
+    decoding.check_patch_size(patch, limits.values_max)
+    if "yaml" in content_type.lower() and not decoding.is_json(patch):
+        patch = await to_json(patch, content_type)
+    return patch
+
+
+async def to_json(patch: bytes, content_type: str) -> bytes:
+    """Return a YAML patch as JSON; BadRequest when it is not YAML."""
+    is_slow = decoding.is_slow(patch, content_type)
+    value, _ = await asyncio.to_thread(decoding.decode_yaml, patch) if is_slow else decoding.decode_yaml(patch)
+    return orjson.dumps(value)
+
+
+def mapping_field(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return an object in a review's spec (or the spec itself), {} when it is missing; BadRequest for other types."""
+    value = spec.get(name)
+    if not isinstance(value, (dict, type(None))):
+        raise BadRequest(f"{'' if name == 'spec' else 'spec.'}{name} must be an object")
+    return value or {}
+
+
+def string_list_field(spec: Mapping[str, Any], name: str) -> list[str]:
+    """Return a list of strings in a review's spec, [] when it is missing; BadRequest for other types."""
+    values = spec.get(name) or []
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise BadRequest(f"spec.{name} must be a list of strings")
+    return values

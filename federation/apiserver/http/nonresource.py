@@ -1,0 +1,117 @@
+"""Non-resource paths: discovery, OpenAPI, health, metrics, version, the token issuer's keys, and mounted ASGI apps.
+
+`app.py` authenticates and authorizes. All paths but those of mounted apps are read-only.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from federation.apimachinery import metrics
+from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
+from federation.apiserver.http.asgi import ASGIApp, Request
+from federation.apiserver.http.discovery import Discovery
+from federation.apiserver.http.health import ENDPOINTS, Check, Health
+from federation.apiserver.http.openapi import OpenAPI
+from federation.apiserver.http.statuserrors import method_not_allowed, not_found
+from federation.apiserver.registry.discovery import version_info
+from federation.apiserver.semantics.kinds.kinds import Kinds
+
+PUBLIC = ENDPOINTS | {"version"}
+"""First segments of paths that need no credentials."""
+AUTHORIZE = "federation.authorize"
+"""Key in the ASGI scope of a mounted app: `await scope[AUTHORIZE](required)` raises Forbidden unless the user may get
+the request's path or may do everything in `required`, a sequence of Attributes."""
+_TEXT = b"text/plain; version=0.0.4; charset=utf-8"
+_INDEX = (
+    "/api",
+    "/apis",
+    "/healthz",
+    "/livez",
+    "/metrics",
+    "/openapi/v2",
+    "/openapi/v3",
+    "/readyz",
+    "/version",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """An ASGI app served below `/NAME/`; the server authenticates, queues and audits its requests."""
+
+    app: ASGIApp
+    index: tuple[str, ...] = ()
+    """Paths to list in the response to `GET /`."""
+    authorizes: frozenset[str] = frozenset()
+    """Paths whose handlers call `scope[AUTHORIZE]`, because the required permissions depend on the query. Every other
+    path needs the permission on its non-resource URL."""
+
+
+class NonResourcePaths:
+    """Serves the paths of one server that name no resource."""
+
+    def __init__(
+        self,
+        kinds: Kinds,
+        *,
+        readiness: Mapping[str, Check],
+        warnings: Callable[[], Sequence[str]],
+        mounts: Mapping[str, Mount],
+        tokens: ServiceAccountTokens | None,
+    ) -> None:
+        self._discovery = Discovery(kinds)
+        self._openapi = OpenAPI(kinds)
+        self._health = Health(readiness, warnings)
+        self._mounts = mounts
+        self._tokens = tokens
+
+    def authorizes(self, path: str, root: str) -> bool:
+        """Return whether a mounted app authorizes requests of this path itself."""
+        mount = self._mounts.get(root)
+        return mount is not None and path in mount.authorizes
+
+    async def serve(self, request: Request, root: str) -> None:
+        """Answer a path whose first segment is `root`; NotFound or MethodNotAllowed when it is not served."""
+        if (mount := self._mounts.get(root)) is not None:
+            request.status = 200  # for metrics and audit: the app sends its own
+            await mount.app(request.scope, request.receive, request.send)
+            return
+        if request.method not in ("GET", "HEAD"):
+            raise method_not_allowed()
+        match root:
+            case "api" | "apis":
+                await self._discovery.respond(request)
+            case "openapi":
+                await self._openapi.respond(request)
+            case "livez" | "readyz" | "healthz":
+                await self._health.respond(request)
+            case "version":
+                await request.respond_json(200, version_info())
+            case "metrics":
+                await request.respond(200, metrics.to_text(), content_type=_TEXT)
+            case "openid" | ".well-known":
+                await self._respond_issuer(request)
+            case "" if request.path == "/":
+                mounted = (path for mount in self._mounts.values() for path in mount.index)
+                await request.respond_json(200, {"paths": sorted({*_INDEX, *mounted})})
+            case _:
+                raise not_found()
+
+    async def _respond_issuer(self, request: Request) -> None:
+        """Answer with the key set or the OpenID configuration, for verifiers of ServiceAccount tokens."""
+        tokens = self._tokens
+        if tokens is not None and request.path == "/openid/v1/jwks":
+            await request.respond_json(200, tokens.jwks(), content_type=b"application/jwk-set+json")
+        elif tokens is not None and request.path == "/.well-known/openid-configuration":
+            await request.respond_json(
+                200,
+                {
+                    "issuer": tokens.issuer,
+                    "jwks_uri": f"{tokens.issuer}/openid/v1/jwks",
+                    "response_types_supported": ["id_token"],
+                    "subject_types_supported": ["public"],
+                    "id_token_signing_alg_values_supported": ["ES256"],
+                },
+            )
+        else:
+            raise not_found()

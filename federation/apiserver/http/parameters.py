@@ -1,0 +1,136 @@
+"""Query parameters and DeleteOptions bodies as the verbs' options, with Kubernetes' error messages. Pure."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from federation.apimachinery import errors
+from federation.apimachinery.errors import BadRequest
+from federation.apiserver.verbs.deleteoptions import check_dry_run, read_delete_options, unsupported
+from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions, Requester, WriteOptions
+
+_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+_UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_FIELD_VALIDATIONS = ("Ignore", "Strict", "Warn")
+_FIELD_MANAGER_LENGTH_MAX = 128
+_FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False", ""})
+
+
+def to_list_options(query: Mapping[str, str]) -> ListOptions:
+    """Return the options of a list or watch; BadRequest for malformed numbers. The verbs validate the rest."""
+    return ListOptions(
+        label_selector=query.get("labelSelector", ""),
+        field_selector=query.get("fieldSelector", ""),
+        limit=max(to_int(query, "limit"), 0),
+        continue_token=query.get("continue", ""),
+        resource_version=query.get("resourceVersion", ""),
+        resource_version_match=query.get("resourceVersionMatch", ""),
+        allow_watch_bookmarks=to_bool(query, "allowWatchBookmarks"),
+        send_initial_events=to_bool(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
+        timeout_s=max(to_int(query, "timeoutSeconds"), 0),
+    )
+
+
+def to_write_options(
+    query: Mapping[str, str],
+    user_agent: str,
+    warnings: list[str],
+    kind: str,
+    user: Requester | None = None,
+    annotations: dict[str, str] | None = None,
+) -> WriteOptions:
+    """Return the options of a create, update or patch; `kind` names the options in errors (CreateOptions, …)."""
+    annotations = {} if annotations is None else annotations
+    if not query:
+        return WriteOptions(user_agent=user_agent, warnings=warnings, user=user, audit_annotations=annotations)
+    field_validation = query.get("fieldValidation") or "Warn"
+    manager = query.get("fieldManager", "")
+    causes = check_dry_run(query.get("dryRun", ""))
+    if field_validation not in _FIELD_VALIDATIONS:
+        causes.append(unsupported("fieldValidation", field_validation, ("", *_FIELD_VALIDATIONS)))
+    if len(manager) > _FIELD_MANAGER_LENGTH_MAX:
+        causes.append(
+            errors.cause(
+                "FieldValueTooLong",
+                f"Too long: may not be more than {_FIELD_MANAGER_LENGTH_MAX} bytes",
+                "fieldManager",
+            )
+        )
+    elif not manager.isprintable():
+        causes.append(
+            errors.cause(
+                "FieldValueInvalid",
+                f'Invalid value: "{manager!a}": should only contain printable characters',
+                "fieldManager",
+            )
+        )
+    if causes:
+        raise errors.invalid(kind, "meta.k8s.io", "", causes)
+    return WriteOptions(
+        field_manager=manager,
+        force=to_bool(query, "force"),
+        dry_run=bool(query.get("dryRun")),
+        field_validation=field_validation,
+        user_agent=user_agent,
+        warnings=warnings,
+        user=user,
+        audit_annotations=annotations,
+    )
+
+
+def to_delete_options(
+    query: Mapping[str, str],
+    body: Mapping[str, Any] | None,
+    warnings: list[str] | None = None,
+    user: Requester | None = None,
+    annotations: dict[str, str] | None = None,
+) -> DeleteOptions:
+    """Return the options of a delete. As in kube-apiserver, a DeleteOptions body replaces the query parameters."""
+    options: dict[str, Any] = dict(body) if body else _delete_options_of_query(query)
+    if body and body.get("kind") not in (None, "", "DeleteOptions"):
+        raise BadRequest(f"the object provided is unrecognized (must be of type DeleteOptions): {body.get('kind')!s}")
+    return read_delete_options(options, warnings, user, annotations)
+
+
+def to_int(query: Mapping[str, str], name: str) -> int:
+    """Return an integer parameter (0 when missing); BadRequest when it is not one."""
+    text = query.get(name, "")
+    if not text:
+        return 0
+    try:
+        value = int(text) if text.lstrip("+-").isdigit() and text.isascii() and len(text) < 20 else None
+    except ValueError:
+        value = None
+    if value is None:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text[:64]}": invalid syntax')
+    return value
+
+
+def to_bool(query: Mapping[str, str], name: str) -> bool:
+    """Return a boolean parameter; as in Kubernetes, every value except 0, f and false is true."""
+    text = query.get(name)
+    return text is not None and text not in _FALSE
+
+
+def _delete_options_of_query(query: Mapping[str, str]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if query.get("propagationPolicy"):
+        options["propagationPolicy"] = query["propagationPolicy"]
+    if query.get("gracePeriodSeconds"):
+        options["gracePeriodSeconds"] = to_int(query, "gracePeriodSeconds")
+    if query.get("orphanDependents"):
+        options["orphanDependents"] = to_bool(query, "orphanDependents")
+    if query.get("dryRun"):
+        options["dryRun"] = [query["dryRun"]]
+    return options
+
+
+def duration_s(text: str) -> float:
+    """Return a Go duration ("1m30s", "500ms") or a number of seconds in seconds; BadRequest for anything else."""
+    if text.isascii() and text.isdigit():
+        # Nine digits are 30 years; more would only lose precision.
+        return float(text[:9])
+    parts = _DURATION.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise BadRequest(f'invalid timeout specified in the request URL: time: invalid duration "{text[:64]}"')
+    return sum(float(number) * _UNITS_S[unit] for number, unit in parts)

@@ -1,0 +1,216 @@
+"""The verbs of resources: one HTTP request becomes one call of the registry, and its bytes become the response.
+
+It owns methods, status codes, request bodies and subresources; the registry owns the meaning of reads and writes.
+Requests arrive authenticated and authorized. `watchresponses.py` streams watches.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+import orjson
+
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import BadRequest
+from federation.apimachinery.paths import ResourcePath
+from federation.apiserver.auth.authorization import Authorizer
+from federation.apiserver.auth.escalation import RBAC_GROUP, check_escalation
+from federation.apiserver.auth.identity import MASTERS
+from federation.apiserver.http import bodies, parameters
+from federation.apiserver.http.asgi import Request
+from federation.apiserver.http.bodies import BodyLimits
+from federation.apiserver.http.negotiation import PLAIN, Representation, Shape, negotiate
+from federation.apiserver.http.rendering import include_object, is_status, render_list, render_object
+from federation.apiserver.http.statuserrors import method_not_allowed, not_found
+from federation.apiserver.http.watchresponses import WatchServer
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.semantics.kinds.kinds import KindInfo
+from federation.apiserver.verbs.requestoptions import DeleteOptions, WriteOptions
+
+_CREATED_BY_POST = frozenset({"binding", "eviction"})
+_NAMES_LENGTH_MAX = 1500
+_OPTIONS_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRequest:
+    """A request for a served kind."""
+
+    request: Request
+    path: ResourcePath
+    info: KindInfo
+    representation: Representation
+
+
+class RESTHandlers:
+    """Serves the resource paths of one registry."""
+
+    def __init__(
+        self, registry: Registry, watches: WatchServer, authorizer: Authorizer, *, clock: Clock, limits: BodyLimits
+    ) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._authorizer = authorizer
+        self._watches = watches
+        self._limits = limits
+        self._handlers: dict[str, Callable[[ResourceRequest], Awaitable[None]]] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self._watch,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+            "deletecollection": self._delete_collection,
+        }
+
+    async def serve(self, request: Request, path: ResourcePath, verb: str) -> None:
+        """Answer one request; raise an ApiError to refuse it."""
+        info = self._registry.kinds.lookup(path.group, path.version, path.plural)
+        _check_scope(info, path, verb)
+        if info.warning:
+            request.warnings.append(info.warning)
+        call = ResourceRequest(request, path, info, negotiate(request.headers.get(b"accept", b"")))
+        if call.representation.shape is Shape.TABLE:
+            include_object(request.query)  # an invalid value is refused before anything is written
+        await self._handlers[verb](call)
+
+    async def _get(self, call: ResourceRequest) -> None:
+        path = call.path
+        revision = call.request.query.get("resourceVersion", "")
+        value = await self._registry.get(
+            call.info, path.namespace, path.name, subresource=path.subresource, resource_version=revision
+        )
+        await self._respond(call, 200, value)
+
+    async def _list(self, call: ResourceRequest) -> None:
+        options = parameters.to_list_options(call.request.query)
+        result = await self._registry.list(call.info, call.path.namespace, options)
+        body, content_type = render_list(call.info, result, call.representation, call.request.query, self._clock.now())
+        await call.request.respond(200, body, content_type=content_type)
+
+    async def _watch(self, call: ResourceRequest) -> None:
+        options = parameters.to_list_options(call.request.query)
+        if call.path.name:
+            selector = f"metadata.name={call.path.name}"
+            merged = f"{options.field_selector},{selector}" if options.field_selector else selector
+            options = replace(options, field_selector=merged)
+        await self._watches.serve(call.request, call.info, call.path.namespace, options, call.representation)
+
+    async def _create(self, call: ResourceRequest) -> None:
+        path = call.path
+        if path.name and path.subresource not in _CREATED_BY_POST:
+            raise method_not_allowed()
+        options = self._write_options(call, "create")
+        obj = await self._object(call, options)
+        self._check_escalation(call, obj)
+        value = await self._registry.create(
+            call.info, path.namespace, obj, options, name=path.name, subresource=path.subresource
+        )
+        await self._respond(call, 201, value)
+
+    async def _update(self, call: ResourceRequest) -> None:
+        path = call.path
+        options = self._write_options(call, "update")
+        obj = await self._object(call, options)
+        self._check_escalation(call, obj)
+        value, is_created = await self._registry.update(
+            call.info, path.namespace, path.name, obj, options, subresource=path.subresource
+        )
+        await self._respond(call, 201 if is_created else 200, value)
+
+    async def _patch(self, call: ResourceRequest) -> None:
+        path, request = call.path, call.request
+        options = self._write_options(call, "patch")
+        patch_type = request.header(b"content-type").partition(";")[0].strip().lower()
+        patch = await bodies.read_patch(request, self._limits)
+        arguments = (call.info, path.namespace, path.name, patch_type, patch)
+        if path.group == RBAC_GROUP and MASTERS not in request.user.groups:
+            # Only the patched object shows which permissions the patch would grant.
+            trial, _ = await self._registry.patch(*arguments, replace(options, dry_run=True))
+            self._check_escalation(call, orjson.loads(trial))
+        value, is_created = await self._registry.patch(*arguments, options, subresource=path.subresource)
+        await self._respond(call, 201 if is_created else 200, value)
+
+    async def _delete(self, call: ResourceRequest) -> None:
+        path = call.path
+        if path.subresource:
+            raise method_not_allowed()
+        options = await self._delete_options(call)
+        value, is_gone = await self._registry.delete(call.info, path.namespace, path.name, options)
+        # As in kube-apiserver, 202 only for the deprecated orphanDependents=false.
+        status = 202 if not is_gone and options.orphan_dependents is False else 200
+        await self._respond(call, status, value)
+
+    async def _delete_collection(self, call: ResourceRequest) -> None:
+        if "deletecollection" not in call.info.verbs:
+            raise method_not_allowed()
+        selection = parameters.to_list_options(call.request.query)
+        options = await self._delete_options(call)
+        result = await self._registry.delete_collection(call.info, call.path.namespace, selection, options)
+        body, content_type = render_list(call.info, result, call.representation, call.request.query, self._clock.now())
+        await call.request.respond(200, body, content_type=content_type)
+
+    async def _respond(self, call: ResourceRequest, status: int, value: bytes) -> None:
+        representation = call.representation
+        if representation is not PLAIN and is_status(value):
+            representation = PLAIN
+        if representation is PLAIN and "pretty" not in call.request.query:
+            await call.request.respond(status, value)
+            return
+        body, content_type = render_object(call.info, value, representation, call.request.query, self._clock.now())
+        await call.request.respond(status, body, content_type=content_type)
+
+    def _check_escalation(self, call: ResourceRequest, obj: dict[str, object]) -> None:
+        if call.path.group == RBAC_GROUP:
+            check_escalation(self._authorizer, call.request.user, call.info, call.path.namespace, obj)
+
+    def _write_options(self, call: ResourceRequest, verb: str) -> WriteOptions:
+        request = call.request
+        return parameters.to_write_options(
+            request.query,
+            request.header(b"user-agent"),
+            request.warnings,
+            _OPTIONS_KINDS[verb],
+            request.user.to_info,
+            request.audit_annotations,
+        )
+
+    async def _object(self, call: ResourceRequest, options: WriteOptions) -> dict[str, object]:
+        """Return the decoded body. A duplicate field adds a warning, or is refused under Strict."""
+        obj, duplicates = await bodies.read_object(call.request, self._limits)
+        if duplicates and options.field_validation != "Ignore":
+            texts = [f'duplicate field "{name}"' for name in duplicates]
+            if options.field_validation == "Strict":
+                raise BadRequest("strict decoding error: " + ", ".join(texts))
+            options.warnings.extend(texts)
+        return obj
+
+    async def _delete_options(self, call: ResourceRequest) -> DeleteOptions:
+        request = call.request
+        data = await request.body(self._limits.bytes_max)
+        body = (
+            (await bodies.to_object(data, request.header(b"content-type"), self._limits))[0] if data.strip() else None
+        )
+        return parameters.to_delete_options(
+            request.query, body, request.warnings, request.user.to_info, request.audit_annotations
+        )
+
+
+def _check_scope(info: KindInfo, path: ResourcePath, verb: str) -> None:
+    """Refuse paths that kube-apiserver does not serve: wrong scope, unknown subresource, unnamed writes."""
+    if path.subresource and path.subresource not in info.subresources:
+        raise not_found()
+    if len(path.namespace) + len(path.name) > _NAMES_LENGTH_MAX or "\0" in path.namespace or "\0" in path.name:
+        raise not_found()  # no object can have such a name
+    if info.resource.namespaced:
+        if not path.namespace:
+            if path.name:
+                raise not_found()
+            if verb in {"create", "deletecollection"}:
+                raise method_not_allowed()
+    elif path.namespace:
+        raise not_found()
+    if not path.name and verb in {"update", "patch"}:
+        raise method_not_allowed()
+    if not path.subresource and verb not in info.verbs:
+        raise method_not_allowed()

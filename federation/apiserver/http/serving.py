@@ -1,0 +1,188 @@
+"""HTTPS for an ASGI app inside a running event loop: uvicorn with TLS, client certificates and limits.
+
+It owns the listening socket and the TLS context, which is reloaded when the files change. `connection.py` handles one
+connection. Authentication reads the client certificate; nothing here decides about permissions.
+"""
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from federation.apimachinery.errors import ConfigurationError
+from federation.apiserver.auth.pki import TLSFiles
+from federation.apiserver.http.asgi import ASGIApp
+from federation.apiserver.http.connection import Connection, limited
+
+
+@dataclass(frozen=True, slots=True)
+class ServingOptions:
+    """Limits of the listener."""
+
+    keep_alive_s: int = 120
+    """Idle time of a connection; above the 90 s of Go clients, so that the client closes first."""
+    request_head_s: float = 30.0
+    """From the connection, or the first byte of a request, to its last header; against clients that send slowly."""
+    request_head_bytes_max: int = 128 * 1024
+    """Bytes of request line and headers together."""
+    write_stall_s: float = 30.0
+    """A client that reads nothing for this long while data waits for it is disconnected; watches too."""
+    backlog: int = 4096
+    connections_max: int = 8192
+    graceful_stop_s: int = 5
+    """Time for requests in flight at shutdown; watches end at once."""
+    tls_reload_s: float = 60.0
+    """Interval at which the certificate file is checked."""
+
+
+async def serve(
+    app: ASGIApp,
+    *,
+    host: str,
+    port: int,
+    tls: TLSFiles | None,
+    on_started: Callable[[str, int], None] | None = None,
+    on_stopping: Callable[[], None] | None = None,
+    options: ServingOptions | None = None,
+) -> None:
+    """Serve until cancelled, then stop gracefully.
+
+    `port` 0 takes a free port. `on_started(host, port)` is called once connections are accepted; `on_stopping` is
+    called before requests in flight are awaited, and must end watches. `tls` None serves plain HTTP, for tests and
+    proxies. ConfigurationError when the address cannot be bound or the TLS files cannot be used.
+    """
+    options = options or ServingOptions()
+    context = None if tls is None else _to_context(tls)
+    listener = _bind(host, port, options.backlog)
+    config = uvicorn.Config(
+        app,
+        http=limited(
+            head_bytes_max=options.request_head_bytes_max,
+            head_s=options.request_head_s,
+            keep_alive_s=options.keep_alive_s,
+            stall_s=options.write_stall_s,
+        ),
+        interface="asgi3",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        backlog=options.backlog,
+        limit_concurrency=options.connections_max,
+        timeout_keep_alive=options.keep_alive_s,
+        timeout_graceful_shutdown=options.graceful_stop_s,
+    )
+    config.load()
+    # uvicorn has no option for an SSLContext of ours, which can be reloaded.
+    config.ssl = context
+    server = _Server(config)
+    try:
+        await server.startup(sockets=[listener])
+        async with asyncio.TaskGroup() as group:
+            if context is not None and tls is not None:
+                group.create_task(_reload_on_change(context, tls, options.tls_reload_s), name="tls-reload")
+            if on_started is not None:
+                on_started(*listener.getsockname()[:2])
+            await server.main_loop()
+    finally:
+        if on_stopping is not None:
+            on_stopping()
+        if server.started:
+            # A second cancellation must not leave connections open.
+            await asyncio.shield(server.shutdown(sockets=[listener]))
+        listener.close()
+
+
+class _Server(uvicorn.Server):
+    """A server without uvicorn's signal handlers and lifespan: its caller owns the event loop and stops it."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.lifespan = config.lifespan_class(config)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop without waiting for idle clients to acknowledge the end of TLS; some never do."""
+        self._abort_connections(lambda connection: connection.is_idle)
+        await super().shutdown(sockets)
+        self._abort_connections(lambda _: True)
+        await asyncio.sleep(0)
+
+    def _abort_connections(self, matches: Callable[[Connection], bool]) -> None:
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, Connection) and matches(connection):
+                connection.transport.abort()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def _bind(host: str, port: int, backlog: int) -> socket.socket:
+    """Return a listening socket; ConfigurationError when the address is taken, foreign or forbidden."""
+    if not 0 <= port <= 65535:
+        raise ConfigurationError(f"cannot listen on {host}:{port}: a port is a number from 0 to 65535")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except (OSError, UnicodeError) as error:
+        raise ConfigurationError(f"cannot listen on {host}: not a host name or address of this machine") from error
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        listener.setblocking(False)
+        listener.bind(address)
+        listener.listen(backlog)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        detail = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise ConfigurationError(f"cannot listen on {host}:{port}: {detail}; choose another with --port") from error
+    return listener
+
+
+def _to_context(tls: TLSFiles) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    _load(context, tls)
+    if tls.client_ca is not None:
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
+
+
+def _load(context: ssl.SSLContext, tls: TLSFiles) -> None:
+    """Read certificate, key and client CA into the context; new connections use them at once."""
+    try:
+        # A half-written pair must not damage the context in use.
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(tls.certificate, tls.key)
+        context.load_cert_chain(tls.certificate, tls.key)
+        if tls.client_ca is not None:
+            context.load_verify_locations(tls.client_ca)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigurationError(f"cannot use TLS files {tls.certificate}, {tls.key}: {error}") from error
+
+
+async def _reload_on_change(context: ssl.SSLContext, tls: TLSFiles, interval_s: float) -> None:
+    """Load the certificate again when its file was replaced. A half-written pair is retried at the next check."""
+    loaded = _mtime_ns(tls.certificate)
+    while True:
+        await asyncio.sleep(interval_s)
+        if (now := _mtime_ns(tls.certificate)) != loaded:
+            with contextlib.suppress(ConfigurationError):
+                _load(context, tls)
+                loaded = now
+
+
+def _mtime_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,233 @@
+"""Discovery documents: which groups, versions and resources a registry serves, and the version of the server.
+
+It builds the classic documents (`/api`, `/apis`, `/apis/GROUP`, `/apis/GROUP/VERSION`) and the aggregated one
+(apidiscovery.k8s.io/v2) from the registry's kinds. Reviews are answered and never stored, so they are not among the
+kinds: `REVIEWS` lists them. `http/discovery.py` adds negotiation and caching; `client/localraw.py` serves the documents
+in process.
+"""
+
+import os
+import platform
+import re
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from federation.apimachinery.errors import NotFound
+from federation.apiserver.semantics.kinds.kinds import KindInfo, Kinds
+
+KUBERNETES_VERSION = "v1.36.0"
+_READ_WRITE = ("get", "patch", "update")
+_VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+
+
+class APIResource(NamedTuple):
+    """A resource, or a subresource when `subresource` is set. Group and version "" are those of the parent."""
+
+    plural: str
+    subresource: str
+    singular: str
+    is_namespaced: bool
+    group: str
+    version: str
+    kind: str
+    verbs: tuple[str, ...]
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+
+def _review(kind: str, *, is_namespaced: bool = False) -> APIResource:
+    return APIResource(f"{kind.lower()}s", "", kind.lower(), is_namespaced, "", "", kind, ("create",))
+
+
+REVIEWS: dict[tuple[str, str], list[APIResource]] = {
+    ("authentication.k8s.io", "v1"): [_review("SelfSubjectReview"), _review("TokenReview")],
+    ("authorization.k8s.io", "v1"): [
+        _review("LocalSubjectAccessReview", is_namespaced=True),
+        _review("SelfSubjectAccessReview"),
+        _review("SelfSubjectRulesReview"),
+        _review("SubjectAccessReview"),
+    ],
+}
+
+# subresource → (group, version, kind) of its own object ("" kind: that of the resource), verbs
+_SUBRESOURCES: dict[str, tuple[tuple[str, str, str], tuple[str, ...]]] = {
+    "status": (("", "", ""), _READ_WRITE),
+    "scale": (("autoscaling", "v1", "Scale"), _READ_WRITE),
+    "binding": (("", "v1", "Binding"), ("create",)),
+    "eviction": (("policy", "v1", "Eviction"), ("create",)),
+    "token": (("authentication.k8s.io", "v1", "TokenRequest"), ("create",)),
+    "finalize": (("", "", ""), ("update",)),
+    "ephemeralcontainers": (("", "", ""), _READ_WRITE),
+    "resize": (("", "", ""), _READ_WRITE),
+    "approval": (("", "", ""), _READ_WRITE),
+}
+
+
+def classic_document(kinds: Kinds, path: str) -> dict[str, Any]:
+    """Return the document of a path below /api or /apis; NotFound for a group or version that is not served."""
+    match path.rstrip("/").split("/")[1:]:
+        case ["api"]:
+            return {"kind": "APIVersions", "versions": _group_versions(kinds)[""], "serverAddressByClientCIDRs": []}
+        case ["apis"]:
+            groups = [_to_group(group, versions) for group, versions in _group_versions(kinds).items() if group]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+        case ["api", version]:
+            return _resource_list(kinds, "", version)
+        case ["apis", group] if group and (versions := _group_versions(kinds).get(group)):
+            return {"kind": "APIGroup", "apiVersion": "v1", **_to_group(group, versions)}
+        case ["apis", group, version] if group:
+            return _resource_list(kinds, group, version)
+        case _:
+            raise _not_found()
+
+
+def aggregated_document(kinds: Kinds, path: str, version: str) -> dict[str, Any]:
+    """Return the APIGroupDiscoveryList of `/api` (the core group) or `/apis` (all others), in v2 or v2beta1."""
+    served: dict[tuple[str, str], list[KindInfo]] = {}
+    for info in kinds.all():
+        served.setdefault((info.resource.group, info.resource.version), []).append(info)
+    items = []
+    for group, versions in _group_versions(kinds).items():
+        if bool(group) != (path == "/apis"):
+            continue
+        shown = [
+            {
+                "version": entry,
+                "resources": _to_discovery(group, entry, _resources(group, entry, served.get((group, entry), []))),
+                "freshness": "Current",
+            }
+            for entry in versions
+        ]
+        items.append({"metadata": {"name": group, "creationTimestamp": None}, "versions": shown})
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": f"apidiscovery.k8s.io/{version}",
+        "metadata": {},
+        "items": items,
+    }
+
+
+def version_info() -> dict[str, str]:
+    """Return the document of `/version`."""
+    major, minor = KUBERNETES_VERSION.removeprefix("v").split(".")[:2]
+    return {
+        "major": major,
+        "minor": minor,
+        "gitVersion": f"{KUBERNETES_VERSION}+federation",
+        "gitCommit": "",
+        "gitTreeState": "clean",
+        "buildDate": "2026-01-01T00:00:00Z",
+        "goVersion": f"python{platform.python_version()}",
+        "compiler": platform.python_implementation().lower(),
+        "platform": f"{platform.system().lower()}/{os.uname().machine}",
+    }
+
+
+def version_order(version: str) -> tuple[int, int, int, str]:
+    """Return the sort key of Kubernetes' order: v2, v1, v1beta2, v1beta1, v1alpha1, then others by name."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (3, 0, 0, version)
+    stage = {None: 0, "beta": 1, "alpha": 2}[match[2]]
+    return (stage, -int(match[1]), -int(match[3] or 0), "")
+
+
+def _group_versions(kinds: Kinds) -> dict[str, list[str]]:
+    """Return the served groups with their versions, the preferred version first."""
+    found: dict[str, dict[str, None]] = {}
+    for info in kinds.all():
+        found.setdefault(info.resource.group, {})[info.resource.version] = None
+    for group, version in REVIEWS:
+        found.setdefault(group, {})[version] = None
+    return {group: sorted(versions, key=version_order) for group, versions in found.items()}
+
+
+def _resources(group: str, version: str, infos: Iterable[KindInfo]) -> list[APIResource]:
+    """Return the resources of a group version in alphabetical order, subresources after their resource."""
+    found = list(REVIEWS.get((group, version), ()))
+    for info in infos:
+        found.extend(_api_resources(info))
+    return sorted(found, key=lambda entry: (entry.plural, entry.subresource))
+
+
+def _api_resources(info: KindInfo) -> Iterable[APIResource]:
+    resource = info.resource
+    yield APIResource(
+        resource.plural,
+        "",
+        info.singular,
+        resource.namespaced,
+        "",
+        "",
+        resource.kind,
+        tuple(info.verbs),
+        tuple(info.short_names),
+        tuple(info.categories),
+    )
+    for subresource in info.subresources:
+        (group, version, kind), verbs = _SUBRESOURCES.get(subresource, (("", "", ""), _READ_WRITE))
+        yield APIResource(
+            resource.plural, subresource, "", resource.namespaced, group, version, kind or resource.kind, verbs
+        )
+
+
+def _to_group(group: str, versions: list[str]) -> dict[str, Any]:
+    listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
+    return {"name": group, "versions": listed, "preferredVersion": listed[0]}
+
+
+def _resource_list(kinds: Kinds, group: str, version: str) -> dict[str, Any]:
+    infos = [info for info in kinds.all() if (info.resource.group, info.resource.version) == (group, version)]
+    resources = _resources(group, version, infos)
+    if not resources:
+        raise _not_found()
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": f"{group}/{version}" if group else version,
+        "resources": [_to_resource(entry) for entry in resources],
+    }
+
+
+def _to_resource(entry: APIResource) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "name": f"{entry.plural}/{entry.subresource}" if entry.subresource else entry.plural,
+        "singularName": entry.singular,
+        "namespaced": entry.is_namespaced,
+    }
+    if entry.version:
+        shown |= {"group": entry.group, "version": entry.version} if entry.group else {"version": entry.version}
+    shown |= {"kind": entry.kind, "verbs": list(entry.verbs)}
+    return shown | _optional_names(entry)
+
+
+def _to_discovery(group: str, version: str, resources: list[APIResource]) -> list[dict[str, Any]]:
+    shown: list[dict[str, Any]] = []
+    for entry in resources:
+        kind = {
+            "group": entry.group if entry.version else group,
+            "version": entry.version or version,
+            "kind": entry.kind,
+        }
+        if entry.subresource:
+            subresource = {"subresource": entry.subresource, "responseKind": kind, "verbs": list(entry.verbs)}
+            shown[-1].setdefault("subresources", []).append(subresource)
+            continue
+        resource = {
+            "resource": entry.plural,
+            "responseKind": kind,
+            "scope": "Namespaced" if entry.is_namespaced else "Cluster",
+            "singularResource": entry.singular,
+            "verbs": list(entry.verbs),
+        }
+        shown.append(resource | _optional_names(entry))
+    return shown
+
+
+def _optional_names(entry: APIResource) -> dict[str, Any]:
+    names = {"shortNames": list(entry.short_names), "categories": list(entry.categories)}
+    return {key: value for key, value in names.items() if value}
+
+
+def _not_found() -> NotFound:
+    return NotFound("the server could not find the requested resource")

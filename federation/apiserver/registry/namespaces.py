@@ -1,0 +1,155 @@
+"""The namespace controller: system namespaces, default objects of each namespace, and deletion of content.
+
+A terminating namespace is emptied kind by kind, with retries while objects have finalizers; then its own finalizer is
+removed. Content that was created while the namespace was being removed is deleted after its removal.
+"""
+
+import asyncio
+import contextlib
+
+from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.errors import ApiError, NotFound, ValueDamaged
+from federation.apimachinery.resources import NAMESPACES, Object
+from federation.apiserver.registry.namespaceconditions import RemainingContent
+from federation.apiserver.semantics.encoding import encoding
+from federation.apiserver.semantics.strategies.core import NAMESPACE_FINALIZER
+from federation.apiserver.store.interface import EventType
+from federation.apiserver.verbs.context import VerbContext
+from federation.apiserver.verbs.deletes import Deleter
+from federation.apiserver.verbs.requestoptions import DeleteOptions, WriteOptions
+from federation.apiserver.verbs.writes import Writer
+
+_PREFIX = "/core/namespaces/"
+_PAUSE_S_MAX = 2.0
+
+
+class NamespaceController:
+    """The namespace controller of one registry."""
+
+    def __init__(self, context: VerbContext, writer: Writer, deleter: Deleter) -> None:
+        self._context = context
+        self._writer = writer
+        self._deleter = deleter
+        self._deletions: dict[str, asyncio.Task[None]] = {}
+
+    async def ensure_system_namespaces(self) -> None:
+        """Create the namespaces that always exist."""
+        info = self._context.kinds.lookup(NAMESPACES.group, NAMESPACES.version, NAMESPACES.plural)
+        for name in self._context.options.system_namespaces:
+            if not await self._has(info.key("", name)):
+                await self._create(info.resource.plural, "", {"metadata": {"name": name}})
+
+    async def run(self) -> None:
+        """Reconcile every namespace until cancelled."""
+        page = await self._context.store.list(_PREFIX)
+        revision, found = page.revision, [encoding.decode(entry.value) for entry in page.entries]
+        del page  # this loop never ends and must not keep these bytes in memory
+        try:
+            while found:
+                await self._reconcile(found.pop())
+            async for batch in self._context.store.watch(_PREFIX, revision):
+                for event in batch:
+                    if event.type is EventType.DELETED:
+                        await self._delete_content(event.key.removeprefix(_PREFIX))
+                    else:
+                        await self._reconcile(encoding.decode(event.value))
+        finally:
+            tasks = list(self._deletions.values())
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _reconcile(self, namespace: Object) -> None:
+        name = namespace["metadata"]["name"]
+        if not namespace["metadata"].get("deletionTimestamp"):
+            await self._ensure_default_objects(name)
+        elif name not in self._deletions:
+            task = asyncio.create_task(self._finalize(name), name=f"empty namespace {name}")
+            self._deletions[name] = task
+            task.add_done_callback(lambda _: self._deletions.pop(name, None))
+
+    async def _ensure_default_objects(self, name: str) -> None:
+        """Create the default ServiceAccount and, if there is a root certificate, its ConfigMap."""
+        if not await self._has(f"/core/serviceaccounts/{name}/default"):
+            await self._create("serviceaccounts", name, {"metadata": {"name": "default"}})
+        certificate = self._context.options.root_ca
+        if certificate and not await self._has(f"/core/configmaps/{name}/kube-root-ca.crt"):
+            obj = {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": certificate}}
+            await self._create("configmaps", name, obj)
+
+    async def _has(self, key: str) -> bool:
+        """Return whether the object exists; one that is damaged must not stop the work on the others."""
+        try:
+            return await self._context.store.get(key) is not None
+        except ValueDamaged:
+            return True
+
+    async def _create(self, plural: str, namespace: str, obj: Object) -> None:
+        info = self._context.kinds.lookup("", "v1", plural)
+        try:
+            await self._writer.create(info, namespace, obj, WriteOptions())
+        except ApiError as error:
+            # Another process created it first, or the namespace is terminating.
+            if error.code not in {403, 404, 409}:
+                raise
+
+    async def _finalize(self, name: str) -> None:
+        """Delete the namespace's content, with retries until none is remaining, then remove its finalizer."""
+        pause_s = 0.02
+        while (remaining := await self._delete_content(name)).is_waiting:
+            await self._report(name, remaining)
+            await self._context.clock.sleep(pause_s)
+            pause_s = min(pause_s * 2, _PAUSE_S_MAX)
+        info = self._context.kinds.lookup(NAMESPACES.group, NAMESPACES.version, NAMESPACES.plural)
+
+        def finalized(live: Object) -> tuple[Object, bool]:
+            finalizers = (live.get("spec") or {}).get("finalizers") or []
+            live["spec"] = {"finalizers": [entry for entry in finalizers if entry != NAMESPACE_FINALIZER]}
+            return live, False
+
+        try:
+            entry = await self._context.store.get(info.key("", name))
+            if entry is not None and len(_finalizers(encoding.decode(entry.value))) > 1:
+                await self._report(name, remaining)  # other finalizers keep it: report that it is empty
+            await self._writer.change(info, "", name, finalized, WriteOptions(), subresource="finalize")
+        except NotFound:
+            return
+
+    async def _delete_content(self, name: str) -> RemainingContent:
+        """Delete all objects of a namespace and return the remaining ones."""
+        remaining = RemainingContent()
+        for info in self._context.kinds.stored():
+            if not info.resource.namespaced or "delete" not in info.verbs:
+                continue
+            prefix = info.collection(name)
+            entries = (await self._context.store.list(prefix)).entries
+            for entry in entries:
+                try:
+                    await self._deleter.delete(
+                        info, name, entry.key[len(prefix) :], DeleteOptions(propagation_policy="Background")
+                    )
+                except NotFound:
+                    continue
+                except ApiError as error:
+                    remaining.failures.append(error.message)
+            kept = (await self._context.store.list(prefix)).entries if entries else ()
+            remaining.add(info, [encoding.decode_metadata(entry.value) for entry in kept])
+        return remaining
+
+    async def _report(self, name: str, remaining: RemainingContent) -> None:
+        """Write the remaining content into the namespace's conditions."""
+        info = self._context.kinds.lookup(NAMESPACES.group, NAMESPACES.version, NAMESPACES.plural)
+        now = to_rfc3339(self._context.clock.now())
+
+        def reported(live: Object) -> tuple[Object, bool]:
+            status = dict(live.get("status") or {})
+            status["conditions"] = remaining.to_conditions(status.get("conditions") or [], now)
+            return {**live, "status": status}, False
+
+        with contextlib.suppress(NotFound):
+            await self._writer.change(info, "", name, reported, WriteOptions(), subresource="status")
+
+
+def _finalizers(namespace: Object) -> list[str]:
+    found: list[str] = (namespace.get("spec") or {}).get("finalizers") or []
+    return found

@@ -1,0 +1,210 @@
+"""The Kubernetes API over a store, without HTTP and SQL: the facade for the server and the in-process client.
+
+A verb takes a `KindInfo` (from `kinds`), plain objects and options, and returns object bytes ready to send. The
+registry may change the objects that are passed in. Verbs raise ApiErrors only (`storeerrors.py`). `run` keeps the
+background controllers: admission, namespaces, garbage collection, CustomResourceDefinitions, Event expiry. Read
+`verbs/` for the verbs, `semantics/strategies/` for the differences between kinds.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.entropy import Entropy, SystemEntropy
+from federation.apimachinery.errors import MethodNotAllowed, NotFound
+from federation.apimachinery.resources import Object
+from federation.apimachinery.tasks import Supervisor
+from federation.apimachinery.webhooks import WebhookCaller
+from federation.apiserver.admission.chain import Admission
+from federation.apiserver.admission.namespacequota import NamespaceQuota
+from federation.apiserver.admission.plugins import AdmissionPlugin
+from federation.apiserver.registry.crdcontroller import CRDController
+from federation.apiserver.registry.eventttl import EventExpiry
+from federation.apiserver.registry.gc import GarbageCollector
+from federation.apiserver.registry.namespaces import NamespaceController
+from federation.apiserver.registry.serviceaddresses import ServiceAddresses
+from federation.apiserver.registry.storeerrors import translated, translated_batches
+from federation.apiserver.semantics.kinds.builtin import builtin_kinds
+from federation.apiserver.semantics.kinds.kinds import KindInfo, Kinds
+from federation.apiserver.store.interface import Store
+from federation.apiserver.verbs.context import Authorize, CreationFinalizers, VerbContext
+from federation.apiserver.verbs.deletes import Deleter
+from federation.apiserver.verbs.patching import parse_patch
+from federation.apiserver.verbs.reads import Reader
+from federation.apiserver.verbs.requestoptions import (
+    DeleteOptions,
+    ListOptions,
+    ListResult,
+    RegistryOptions,
+    WriteOptions,
+)
+from federation.apiserver.verbs.subresources import Subresources
+from federation.apiserver.verbs.watches import WatchBatch, Watcher
+from federation.apiserver.verbs.writes import Writer
+
+
+class Registry:
+    """All served kinds over one store."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        options: RegistryOptions | None = None,
+        entropy: Entropy | None = None,
+        webhooks: WebhookCaller | None = None,
+    ) -> None:
+        self.kinds = Kinds(builtin_kinds())
+        self.options = options or RegistryOptions()
+        context = VerbContext(store, self.kinds, clock, self.options, entropy or SystemEntropy(), webhooks)
+        self.store = store
+        self._context = context
+        self._reader = Reader(context)
+        self._watcher = Watcher(context)
+        self._writer = Writer(context)
+        self._deleter = Deleter(context, self._reader)
+        self._subresources = Subresources(context, self._writer, self._deleter)
+        self._crds = CRDController(context, self._writer, self._deleter)
+        self._admission = Admission(context, webhooks, self._writer)
+        self._quota = NamespaceQuota(context)
+        self._service_addresses = ServiceAddresses(context)
+        self._namespaces = NamespaceController(context, self._writer, self._deleter)
+        self._collector = GarbageCollector(context, self._writer, self._deleter)
+        self._expiry = EventExpiry(context)
+        self._supervisor = Supervisor(clock)
+        for name, loop in (
+            ("registry-definitions", self._crds.run),
+            *((f"registry-{name}", loop) for name, loop in self._admission.loops().items()),
+            *((f"registry-{name}", loop) for name, loop in self._quota.loops().items()),
+            ("registry-namespaces", self._namespaces.run),
+            ("registry-addresses", self._service_addresses.run),
+            ("registry-gc", self._collector.run),
+            ("registry-events", self._expiry.run),
+        ):
+            self._supervisor.add(name, loop)
+
+    async def run(self) -> None:
+        """Run the background controllers until cancelled, once the store is ready."""
+        await self.start()
+        await self._supervisor.run()
+
+    async def start(self) -> None:
+        """Load custom kinds and admission, and create the system namespaces. May be repeated."""
+        await self.store.ready()
+        await self._crds.load()
+        await self._admission.load()
+        await self._quota.load()
+        await self._namespaces.ensure_system_namespaces()
+
+    def set_authorizer(self, authorize: Authorize) -> None:
+        """Set the function behind `authorizer` in admission's CEL expressions."""
+        self._context.authorize = authorize
+
+    def add_admission_plugin(self, plugin: AdmissionPlugin) -> None:
+        """Call the plugin for users' writes of its resources."""
+        self._admission.add_plugin(plugin)
+
+    def set_creation_finalizers(self, finalizers: CreationFinalizers, *, manager: str) -> None:
+        """Add finalizers to new objects in the write that creates them, with `manager` as their field manager."""
+        self._context.creation_finalizers, self._context.creation_finalizers_manager = finalizers, manager
+
+    async def install_crds(self, manifests: Sequence[Object]) -> None:
+        """Create CustomResourceDefinitions or update them to these manifests; they are served on return."""
+        await self.start()
+        await self._crds.install(manifests)
+
+    @translated
+    async def revision(self) -> int:
+        """Return the newest committed revision; ServiceUnavailable when the store does not answer."""
+        return await self.store.revision()
+
+    @translated
+    async def get(
+        self, info: KindInfo, namespace: str, name: str, *, subresource: str = "", resource_version: str = ""
+    ) -> bytes:
+        """Return an object or its status or scale, not older than `resource_version`; NotFound, Timeout."""
+        _check_verb(info, "get", subresource)
+        if subresource == "scale":
+            return await self._subresources.get_scale(info, namespace, name)
+        return await self._reader.get(info, namespace, name, resource_version)
+
+    @translated
+    async def list(self, info: KindInfo, namespace: str, options: ListOptions) -> ListResult:
+        """Return a page of a namespace's objects (of all namespaces for ""); BadRequest, Invalid, Expired."""
+        _check_verb(info, "list", "")
+        return await self._reader.list_page(info, namespace, options)
+
+    @translated
+    async def create(
+        self,
+        info: KindInfo,
+        namespace: str,
+        obj: Object,
+        options: WriteOptions,
+        *,
+        name: str = "",
+        subresource: str = "",
+    ) -> bytes:
+        """Create an object and return it as stored, or handle a POST to a subresource of `name`."""
+        _check_verb(info, "create", subresource)
+        if subresource:
+            return await self._subresources.create(info, namespace, name, subresource, obj, options)
+        return await self._writer.create(info, namespace, obj, options)
+
+    @translated
+    async def update(
+        self, info: KindInfo, namespace: str, name: str, obj: Object, options: WriteOptions, *, subresource: str = ""
+    ) -> tuple[bytes, bool]:
+        """Replace an object or a subresource; return its bytes and whether PUT created it."""
+        _check_verb(info, "update", subresource)
+        if subresource in {"", "status"}:
+            return await self._writer.update(info, namespace, name, obj, options, subresource=subresource)
+        return await self._subresources.update(info, namespace, name, subresource, obj, options), False
+
+    @translated
+    async def patch(
+        self,
+        info: KindInfo,
+        namespace: str,
+        name: str,
+        patch_type: str,
+        patch: bytes,
+        options: WriteOptions,
+        *,
+        subresource: str = "",
+    ) -> tuple[bytes, bool]:
+        """Patch an object or a subresource; return its bytes and whether an apply created it."""
+        _check_verb(info, "patch", subresource)
+        parsed = parse_patch(info, patch_type, patch, options)
+        if subresource in {"", "status"}:
+            return await self._writer.patch(info, namespace, name, parsed, options, subresource=subresource)
+        return await self._subresources.patch(info, namespace, name, subresource, parsed, options), False
+
+    @translated
+    async def delete(self, info: KindInfo, namespace: str, name: str, options: DeleteOptions) -> tuple[bytes, bool]:
+        """Delete an object; return its last state or a Status, and whether it is removed already."""
+        _check_verb(info, "delete", "")
+        return await self._deleter.delete(info, namespace, name, options)
+
+    @translated
+    async def delete_collection(
+        self, info: KindInfo, namespace: str, list_options: ListOptions, options: DeleteOptions
+    ) -> ListResult:
+        """Delete the objects that a list with these options returns, and return that list."""
+        _check_verb(info, "deletecollection", "")
+        return await self._deleter.delete_collection(info, namespace, list_options, options)
+
+    def watch(self, info: KindInfo, namespace: str, options: ListOptions) -> AsyncGenerator[WatchBatch, None]:
+        """Yield batches of ("ADDED"|"MODIFIED"|"DELETED"|"BOOKMARK", bytes); Expired when the start is too old."""
+        _check_verb(info, "watch", "")
+        return translated_batches(self._watcher.watch(info, namespace, options))
+
+
+def _check_verb(info: KindInfo, verb: str, subresource: str) -> None:
+    if subresource and subresource not in info.subresources:
+        raise NotFound("the server could not find the requested resource")
+    if not subresource and verb not in info.verbs:
+        raise MethodNotAllowed(
+            f'{verb} is not supported on resources of kind "{info.group_resource}"',
+            details={"group": info.resource.group, "kind": info.resource.plural},
+        )

@@ -1,0 +1,1 @@
+"""Common Expression Language in Kubernetes: programs, the function library, validation rules, cost estimates."""

@@ -1,0 +1,104 @@
+"""Compile and evaluate CEL expressions; the only module that imports the CEL runtime. Pure.
+
+The runtime (cel-cpp) is loaded with the first expression, so a server without rules does not pay for it. Data are plain
+JSON values of type `dyn`, so an unknown field is an evaluation error, not a compile error. Times are strings until
+`timestamp()` parses them. The runtime has no comprehensions with two variables. `functions.py` has Kubernetes' library.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from federation.apimachinery.errors import FederationError
+
+RESERVED_WORDS: Final = frozenset(
+    {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"}
+    | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
+)
+"""Names that CEL does not accept as identifiers."""
+_TOO_COSTLY: Final = "operation cancelled: actual cost limit exceeded"
+
+
+class CompileError(FederationError):
+    """The expression does not compile; the message is the compiler's."""
+
+
+class EvaluationError(FederationError):
+    """The expression failed for these data, for example because a key is absent."""
+
+
+class OutOfBudget(EvaluationError):
+    """The evaluation exceeded its number of steps."""
+
+
+class Program:
+    """A compiled expression."""
+
+    __slots__ = ("_expression",)
+
+    def __init__(self, expression: Any) -> None:
+        self._expression = expression
+
+    @property
+    def returns(self) -> str:
+        """The static type: BOOL, STRING, DYN (known only at run time) and so on."""
+        return str(self._expression.return_type())
+
+    def serialized(self) -> bytes:
+        """Return the expression as a CheckedExpr message for `checkedexpr.py`."""
+        found: bytes = self._expression.serialize()
+        return found
+
+    def evaluate(self, data: Mapping[str, Any]) -> Any:
+        """Return the value as plain Python; EvaluationError or OutOfBudget."""
+        try:
+            found = self._expression.eval(data=data)
+            value = found.plain_value()
+        except RuntimeError as error:
+            # The runtime stops a program after 10,000 loop iterations.
+            if "Iteration budget" in str(error):
+                raise OutOfBudget(_TOO_COSTLY) from error
+            raise EvaluationError(str(error)) from error
+        except TypeError as error:
+            raise EvaluationError("the value has no JSON form") from error
+        if str(found.type()) == "ERROR":
+            raise EvaluationError(str(value).partition(": ")[2] or str(value))
+        return value
+
+
+def compile_expression(text: str, variables: tuple[str, ...], *, returns: str = "") -> Program:
+    """Compile `text` over `variables`; CompileError, also if its static type is neither `returns` nor DYN."""
+    try:
+        program = Program(_environment(variables).compile(text))
+    except RuntimeError as error:
+        message = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+        raise CompileError(f"compilation failed: {message}") from error
+    if returns and program.returns not in {returns, "DYN"}:
+        raise CompileError(f"must evaluate to {returns.lower()}")
+    return program
+
+
+@cache
+def _environment(variables: tuple[str, ...]) -> Any:
+    from cel_expr_python import cel  # noqa: PLC0415  # 12 MB, loaded only when a rule is used
+    from cel_expr_python.ext import (  # noqa: PLC0415
+        ext_bindings,
+        ext_encoders,
+        ext_math,
+        ext_optional,
+        ext_strings,
+    )
+
+    from federation.apiserver.semantics.cel.functions import library  # noqa: PLC0415
+
+    return cel.NewEnv(
+        variables=dict.fromkeys(variables, cel.Type.DYN),
+        extensions=[
+            ext_strings.ExtStrings(),
+            ext_optional.ExtOptional(),
+            ext_math.ExtMath(),
+            ext_bindings.ExtBindings(),
+            ext_encoders.ExtEncoders(),
+            library(cel),
+        ],
+    )

@@ -1,0 +1,95 @@
+"""Defaults of Deployment, ReplicaSet, ReplicationController, StatefulSet, DaemonSet, Job and CronJob."""
+
+from typing import Any
+
+from federation.apiserver.semantics.defaults.poddefaults import default_template, fill
+
+Fields = dict[str, Any]
+
+
+def default_deployment(obj: Fields) -> None:
+    """Fill a Deployment: one replica, rolling update by 25 %."""
+    spec = obj.setdefault("spec", {})
+    fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
+    strategy = spec.get("strategy")
+    if strategy is None:
+        strategy = spec["strategy"] = {}
+    fill(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.get("rollingUpdate")
+        if rolling is None:
+            rolling = strategy["rollingUpdate"] = {}
+        fill(rolling, maxUnavailable="25%", maxSurge="25%")
+    default_template(spec.setdefault("template", {}))
+
+
+def default_replica_set(obj: Fields) -> None:
+    """Fill a ReplicaSet."""
+    spec = obj.setdefault("spec", {})
+    fill(spec, replicas=1)
+    default_template(spec.setdefault("template", {}))
+
+
+def default_replication_controller(obj: Fields) -> None:
+    """Fill a ReplicationController; selector and labels default to the labels of its template."""
+    spec = obj.setdefault("spec", {})
+    fill(spec, replicas=1)
+    template = spec.setdefault("template", {})
+    default_template(template)
+    labels = template["metadata"].get("labels")
+    if labels:
+        if not spec.get("selector"):
+            spec["selector"] = dict(labels)
+        if not obj["metadata"].get("labels"):
+            obj["metadata"]["labels"] = dict(labels)
+
+
+def default_stateful_set(obj: Fields) -> None:
+    """Fill a StatefulSet and its claim templates."""
+    spec = obj.setdefault("spec", {})
+    fill(spec, replicas=1, podManagementPolicy="OrderedReady", revisionHistoryLimit=10)
+    strategy = spec.setdefault("updateStrategy", {})
+    fill(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        fill(strategy.setdefault("rollingUpdate", {}), partition=0)
+    fill(spec.setdefault("persistentVolumeClaimRetentionPolicy", {}), whenDeleted="Retain", whenScaled="Retain")
+    for claim in spec.get("volumeClaimTemplates") or ():
+        fill(claim, apiVersion="v1", kind="PersistentVolumeClaim")
+        fill(claim.setdefault("spec", {}), volumeMode="Filesystem")
+        fill(claim.setdefault("status", {}), phase="Pending")
+    default_template(spec.setdefault("template", {}))
+
+
+def default_daemon_set(obj: Fields) -> None:
+    """Fill a DaemonSet."""
+    spec = obj.setdefault("spec", {})
+    fill(spec, revisionHistoryLimit=10)
+    strategy = spec.setdefault("updateStrategy", {})
+    fill(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        fill(strategy.setdefault("rollingUpdate", {}), maxUnavailable=1, maxSurge=0)
+    default_template(spec.setdefault("template", {}))
+
+
+def default_job(obj: Fields) -> None:
+    """Fill a Job."""
+    spec = obj.setdefault("spec", {})
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        fill(spec, completions=1)
+    fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False)
+    fill(spec, podReplacementPolicy="Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
+    default_template(spec.setdefault("template", {}))
+
+
+def default_cron_job(obj: Fields) -> None:
+    """Fill a CronJob."""
+    spec = obj.setdefault("spec", {})
+    fill(
+        spec,
+        concurrencyPolicy="Allow",
+        suspend=False,
+        successfulJobsHistoryLimit=3,
+        failedJobsHistoryLimit=1,
+    )
+    job_spec = spec.setdefault("jobTemplate", {}).setdefault("spec", {})
+    default_template(job_spec.setdefault("template", {}))

@@ -1,0 +1,151 @@
+"""The table of built-in kinds, one row per kind, with the columns of `kubectl api-resources`.
+
+The last column is the strategy (`strategies`) with the behaviour of the kind. `schema/builtin.py` compiles a schema
+when it is first used.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+from federation.apimachinery.resources import EVENTS, Resource
+from federation.apiserver.semantics.conversion import eventconversion
+from federation.apiserver.semantics.kinds.kinds import ALL_VERBS, KindInfo, ScalePaths
+from federation.apiserver.semantics.schema.builtin import builtin_schema
+from federation.apiserver.semantics.strategies import (
+    admission,
+    batch,
+    config,
+    core,
+    crds,
+    events,
+    network,
+    pods,
+    policy,
+    rbac,
+    storage,
+    workloads,
+)
+from federation.apiserver.semantics.strategies.base import Strategy
+
+STATUS = frozenset({"status"})
+STATUS_AND_SCALE = frozenset({"status", "scale"})
+NONE: frozenset[str] = frozenset()
+EXTENSIONS = "api-extensions"
+
+_Row = tuple[str, bool, str, str, frozenset[str], Strategy]
+
+_DEFAULT = Strategy()
+
+# kind, namespaced, short names, categories, subresources, strategy
+_TABLE: dict[tuple[str, str], list[_Row]] = {
+    ("", "v1"): [
+        ("ConfigMap", True, "cm", "", NONE, config.ImmutableDataStrategy()),
+        ("Endpoints", True, "ep", "", NONE, network.EndpointsStrategy()),
+        ("Event", True, "ev", "", NONE, events.EventStrategy()),
+        ("LimitRange", True, "limits", "", NONE, _DEFAULT),
+        ("Namespace", False, "ns", "", frozenset({"status", "finalize"}), core.NamespaceStrategy()),
+        ("Node", False, "no", "", STATUS, core.NodeStrategy()),
+        ("PersistentVolumeClaim", True, "pvc", "", STATUS, storage.PersistentVolumeClaimStrategy()),
+        ("PersistentVolume", False, "pv", "", STATUS, storage.PersistentVolumeStrategy()),
+        ("Pod", True, "po", "all", frozenset({"status", "binding", "eviction"}), pods.PodStrategy()),
+        ("PodTemplate", True, "", "", NONE, pods.PodTemplateStrategy()),
+        ("ReplicationController", True, "rc", "all", STATUS_AND_SCALE, workloads.ReplicationControllerStrategy()),
+        ("ResourceQuota", True, "quota", "", STATUS, core.ResourceQuotaStrategy()),
+        ("Secret", True, "", "", NONE, config.SecretStrategy()),
+        ("ServiceAccount", True, "sa", "", frozenset({"token"}), core.ServiceAccountStrategy()),
+        ("Service", True, "svc", "all", STATUS, network.ServiceStrategy()),
+    ],
+    ("admissionregistration.k8s.io", "v1"): [
+        ("MutatingWebhookConfiguration", False, "", EXTENSIONS, NONE, admission.WebhookConfigurationStrategy()),
+        ("ValidatingAdmissionPolicy", False, "", EXTENSIONS, STATUS, admission.AdmissionPolicyStrategy()),
+        ("ValidatingAdmissionPolicyBinding", False, "", EXTENSIONS, NONE, admission.AdmissionPolicyBindingStrategy()),
+        ("ValidatingWebhookConfiguration", False, "", EXTENSIONS, NONE, admission.WebhookConfigurationStrategy()),
+    ],
+    ("apiextensions.k8s.io", "v1"): [
+        ("CustomResourceDefinition", False, "crd,crds", EXTENSIONS, STATUS, crds.CustomResourceDefinitionStrategy()),
+    ],
+    ("apps", "v1"): [
+        ("ControllerRevision", True, "", "", NONE, workloads.ControllerRevisionStrategy()),
+        ("DaemonSet", True, "ds", "all", STATUS, workloads.DaemonSetStrategy()),
+        ("Deployment", True, "deploy", "all", STATUS_AND_SCALE, workloads.DeploymentStrategy()),
+        ("ReplicaSet", True, "rs", "all", STATUS_AND_SCALE, workloads.ReplicaSetStrategy()),
+        ("StatefulSet", True, "sts", "all", STATUS_AND_SCALE, workloads.StatefulSetStrategy()),
+    ],
+    ("autoscaling", "v2"): [
+        ("HorizontalPodAutoscaler", True, "hpa", "all", STATUS, policy.HorizontalPodAutoscalerStrategy()),
+    ],
+    ("batch", "v1"): [
+        ("CronJob", True, "cj", "all", STATUS, batch.CronJobStrategy()),
+        ("Job", True, "", "all", STATUS, batch.JobStrategy()),
+    ],
+    ("coordination.k8s.io", "v1"): [
+        ("Lease", True, "", "", NONE, config.LeaseStrategy()),
+    ],
+    ("discovery.k8s.io", "v1"): [
+        ("EndpointSlice", True, "", "", NONE, network.EndpointSliceStrategy()),
+    ],
+    (eventconversion.GROUP, "v1"): [
+        ("Event", True, "ev", "", NONE, events.EventsV1Strategy()),
+    ],
+    ("networking.k8s.io", "v1"): [
+        ("IngressClass", False, "", "", NONE, network.IngressClassStrategy()),
+        ("Ingress", True, "ing", "", STATUS, network.IngressStrategy()),
+        ("NetworkPolicy", True, "netpol", "", NONE, network.NetworkPolicyStrategy()),
+    ],
+    ("node.k8s.io", "v1"): [
+        ("RuntimeClass", False, "", "", NONE, core.RuntimeClassStrategy()),
+    ],
+    ("policy", "v1"): [
+        ("PodDisruptionBudget", True, "pdb", "", STATUS, policy.PodDisruptionBudgetStrategy()),
+    ],
+    ("rbac.authorization.k8s.io", "v1"): [
+        ("ClusterRoleBinding", False, "", "", NONE, rbac.RoleBindingStrategy()),
+        ("ClusterRole", False, "", "", NONE, rbac.RoleStrategy()),
+        ("RoleBinding", True, "", "", NONE, rbac.RoleBindingStrategy()),
+        ("Role", True, "", "", NONE, rbac.RoleStrategy()),
+    ],
+    ("scheduling.k8s.io", "v1"): [
+        ("PriorityClass", False, "pc", "", NONE, policy.PriorityClassStrategy()),
+    ],
+    ("storage.k8s.io", "v1"): [
+        ("CSIDriver", False, "", "", NONE, storage.CSIDriverStrategy()),
+        ("CSINode", False, "", "", NONE, _DEFAULT),
+        ("CSIStorageCapacity", True, "", "", NONE, _DEFAULT),
+        ("StorageClass", False, "sc", "", NONE, storage.StorageClassStrategy()),
+        ("VolumeAttachment", False, "", "", STATUS, _DEFAULT),
+    ],
+}
+
+_STORED_AS = {(eventconversion.GROUP, "Event"): (EVENTS, eventconversion.EventConverter())}
+
+
+def builtin_kinds() -> Iterator[KindInfo]:
+    """Yield every built-in kind, core group first."""
+    for (group, version), rows in _TABLE.items():
+        for kind, namespaced, short_names, categories, subresources, strategy in rows:
+            stored_as, conversion = _STORED_AS.get((group, kind), (None, None))
+            yield KindInfo(
+                resource=Resource(group, version, kind, _guess_plural(kind), namespaced),
+                singular=kind.lower(),
+                list_kind=f"{kind}List",
+                strategy=strategy,
+                schema_source=partial(builtin_schema, group, version, kind),
+                short_names=tuple(filter(None, short_names.split(","))),
+                categories=tuple(filter(None, categories.split(","))),
+                subresources=subresources,
+                verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection" or kind != "Namespace"),
+                storage_version=version,
+                scale=ScalePaths() if "scale" in subresources else None,
+                stored_as=stored_as,
+                conversion=conversion,
+            )
+
+
+def _guess_plural(kind: str) -> str:
+    """Return the plural of a built-in kind, by the rules of UnsafeGuessKindToResource."""
+    name = kind.lower()
+    if name.endswith("endpoints"):
+        return name
+    if name.endswith("s"):
+        return f"{name}es"
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"

@@ -1,0 +1,58 @@
+"""Find the printer of a kind: a built-in one, the `additionalPrinterColumns` of a CRD, or Name and Age."""
+
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from federation.apimachinery.resources import Object
+from federation.apiserver.semantics.kinds.kinds import KindInfo, PrinterColumn
+from federation.apiserver.semantics.printers import jsonpath, othercolumns, podcolumns, workloadcolumns
+from federation.apiserver.semantics.printers.table import NAME, Column, Printer, columns, name_of, since
+
+_PRINTERS = {**workloadcolumns.PRINTERS, **podcolumns.PRINTERS, **othercolumns.PRINTERS}
+_DEFAULT = Printer(columns("Name|Age"), othercolumns.name_and_age)
+_AGE = PrinterColumn("Age", "date", ".metadata.creationTimestamp")
+
+
+def printer_of(info: KindInfo) -> Printer:
+    """Return the printer of a kind."""
+    resource = info.resource
+    if info.is_custom:
+        return _custom_printer(info.columns or (_AGE,))
+    return _PRINTERS.get((resource.group, resource.plural), _DEFAULT)
+
+
+def _custom_printer(wanted: tuple[PrinterColumn, ...]) -> Printer:
+    definitions = tuple(
+        Column(column.name, column.type, column.priority, column.format, column.description) for column in wanted
+    )
+
+    def row(obj: Object, now: datetime) -> list[Any]:
+        return [name_of(obj), *(_cell(obj, column, now) for column in wanted)]
+
+    return Printer((NAME, *definitions), row)
+
+
+def _cell(obj: Object, column: PrinterColumn, now: datetime) -> Any:
+    values = jsonpath.find(obj, column.json_path)
+    if not values:
+        return None
+    value = values[0]
+    match column.type:
+        case "date":
+            return since(value, now)
+        case "integer":
+            return int(value) if isinstance(value, int | float) else None
+        case "number":
+            return value if isinstance(value, int | float) else None
+        case "boolean":
+            return value if isinstance(value, bool) else None
+        case _:
+            return " ".join(_text(item) for item in values)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return orjson.dumps(value).decode()

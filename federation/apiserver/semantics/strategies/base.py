@@ -1,0 +1,122 @@
+"""The default behaviour of all kinds and the methods that a kind may override (kube-apiserver's rest strategies).
+
+`verbs/preparation.py` calls on create: default, prepare_create, validate; on update: default, prepare_update,
+has_spec_changed, validate_update. Methods may change `obj` or `new`, never `old`, and do no I/O.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from federation.apimachinery import nameformats
+from federation.apimachinery.fielderrors import Causes, immutable
+from federation.apimachinery.resources import Object
+
+StatusFields = Mapping[str, Any]
+
+
+class Strategy:
+    """The default: names are DNS subdomains, unconditional updates are allowed, every object is valid."""
+
+    generate_length_max: ClassVar[int] = 63
+    has_generation: ClassVar[bool] = False
+    """True if metadata.generation counts changes outside metadata and status."""
+    allow_unconditional_update: ClassVar[bool] = True
+    """True if an update without resourceVersion overwrites the live object."""
+    allow_create_on_update: ClassVar[bool] = False
+    """True if PUT of an absent object creates it."""
+    keeps_status_on_create: ClassVar[bool] = False
+    """True if create keeps the status although the kind has a status subresource."""
+    status_always: ClassVar[StatusFields | None] = None
+    """Status fields that Go writes even if they are empty (no omitempty); None for kinds without a status."""
+    returns_deleted_object: ClassVar[bool] = False
+    """True if DELETE answers with the object instead of a Status."""
+    default_propagation: ClassVar[str] = "Background"
+    initial_finalizers: ClassVar[tuple[str, ...]] = ()
+    immutable_fields: ClassVar[Sequence[str]] = ()
+    """Dotted paths of immutable fields."""
+
+    def name_problems(self, name: str) -> list[str]:
+        """Return the problems of a name."""
+        return nameformats.dns1123_subdomain(name)
+
+    def default(self, obj: Object) -> None:
+        """Fill absent fields with their defaults, in place."""
+
+    def prepare_create(self, obj: Object) -> None:
+        """Set or remove the fields that clients may not set on create."""
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        """Copy the fields that clients may not change from `old`."""
+
+    def prepare_status_update(self, new: Object, old: Object) -> None:
+        """Adjust a write through the status subresource."""
+
+    def complete_status(self, obj: Object) -> None:
+        """Add the fields of `status_always` to the status, in place."""
+        if self.status_always is not None:
+            obj["status"] = {**self.status_always, **(obj.get("status") or {})}
+
+    def validate(self, obj: Object) -> Causes:
+        """Return the causes of an invalid object."""
+        del obj
+        return []
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        """Return the causes of an invalid update: by default those of `validate` and of changed immutable fields."""
+        causes = self.validate(new)
+        for path in self.immutable_fields:
+            causes += immutable(path, dig(new, path), dig(old, path))
+        return causes
+
+    def validate_status_update(self, new: Object, old: Object) -> Causes:
+        """Return the causes of an invalid write through the status subresource."""
+        del new, old
+        return []
+
+    def warnings(self, obj: Object) -> list[str]:
+        """Return warnings for the client, for example about deprecated fields."""
+        del obj
+        return []
+
+    def has_spec_changed(self, new: Object, old: Object) -> bool:
+        """Return True if a field outside metadata and status differs, so that the generation increases."""
+        if new.keys() - old.keys() - _NOT_SPEC or old.keys() - new.keys() - _NOT_SPEC:
+            return True
+        return any(value != old.get(key) for key, value in new.items() if key not in _NOT_SPEC)
+
+    def prepare_deletion(self, obj: Object) -> None:
+        """Adjust an object that gets a deletionTimestamp."""
+
+    def deletion_refusal(self, obj: Object) -> str:
+        """Return the reason why the object must not be deleted, "" if it may be."""
+        del obj
+        return ""
+
+    def is_removable(self, obj: Object) -> bool:
+        """Return True if a terminating object without metadata.finalizers can be removed."""
+        del obj
+        return True
+
+    def grace_period_s(self, obj: Object, wanted: int | None) -> int:
+        """Return the grace period in seconds; 0 deletes at once."""
+        del obj, wanted
+        return 0
+
+
+class GenerationStrategy(Strategy):
+    """The default behaviour for kinds with metadata.generation."""
+
+    has_generation = True
+
+
+_NOT_SPEC = frozenset({"metadata", "status", "apiVersion", "kind"})
+
+
+def dig(obj: Object, path: str) -> object:
+    """Return the value at a dotted path, None if a field is absent."""
+    value: object = obj
+    for step in path.split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(step)
+    return value

@@ -1,0 +1,77 @@
+"""Strategies of Jobs and CronJobs."""
+
+from typing import ClassVar
+
+from federation.apimachinery.fielderrors import Causes, immutable, invalid
+from federation.apimachinery.resources import Object
+from federation.apiserver.semantics.defaults import workloaddefaults as defaults
+from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, dig
+from federation.apiserver.semantics.validation.workloadvalidation import validate_cron_job, validate_job_spec
+
+_CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+_JOB_NAME = "batch.kubernetes.io/job-name"
+_FIXED = ("spec.podFailurePolicy", "spec.backoffLimitPerIndex", "spec.managedBy", "spec.successPolicy")
+_PLACEMENT = frozenset({"nodeSelector", "tolerations", "schedulingGates"})
+
+
+class JobStrategy(GenerationStrategy):
+    """batch/v1 Job: selector and template labels are generated from the uid; the template is immutable."""
+
+    status_always: ClassVar[StatusFields] = {}
+
+    def default(self, obj: Object) -> None:
+        defaults.default_job(obj)
+
+    def prepare_create(self, obj: Object) -> None:
+        spec, metadata = obj["spec"], obj["metadata"]
+        if spec.get("manualSelector"):
+            return
+        uid, name = metadata["uid"], metadata.get("name", "")
+        labels = spec["template"]["metadata"].setdefault("labels", {})
+        labels |= {"controller-uid": uid, "job-name": name, _CONTROLLER_UID: uid, _JOB_NAME: name}
+        spec["selector"] = {"matchLabels": {_CONTROLLER_UID: uid}}
+
+    def validate(self, obj: Object) -> Causes:
+        return validate_job_spec(obj.get("spec") or {}, "spec")
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        causes = self.validate(new)
+        for path in ("spec.selector", "spec.completionMode", *_FIXED):
+            causes += immutable(path, dig(new, path), dig(old, path))
+        completions = dig(new, "spec.completions")
+        if dig(new, "spec.completionMode") != "Indexed":
+            causes += immutable("spec.completions", completions, dig(old, "spec.completions"))
+        elif completions != dig(old, "spec.completions") and completions != dig(new, "spec.parallelism"):
+            text = "can only be modified in tandem with spec.parallelism"
+            causes.append(invalid("spec.completions", completions, text))
+        before, after = old["spec"]["template"], new["spec"]["template"]
+        # A queue controller may change the placement of a suspended Job before it starts.
+        if dig(old, "spec.suspend") and not dig(old, "status.startTime"):
+            before, wanted = _without_placement(before), _without_placement(after)
+        else:
+            wanted = after
+        return causes if wanted == before else [*causes, invalid("spec.template", after, "field is immutable")]
+
+
+class CronJobStrategy(GenerationStrategy):
+    """batch/v1 CronJob."""
+
+    status_always: ClassVar[StatusFields] = {}
+
+    def default(self, obj: Object) -> None:
+        defaults.default_cron_job(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        return validate_cron_job(obj)
+
+
+def _without_placement(template: Object) -> Object:
+    """Return a pod template without its scheduling constraints, resources, labels and annotations."""
+    spec = {name: value for name, value in template["spec"].items() if name not in _PLACEMENT}
+    affinity = {name: value for name, value in (spec.get("affinity") or {}).items() if name != "nodeAffinity"}
+    spec["affinity"] = affinity
+    for part in ("containers", "initContainers"):
+        if part in spec:
+            spec[part] = [{**container, "resources": {}} for container in spec[part]]
+    metadata = template.get("metadata") or {}
+    return {"spec": spec, "metadata": {k: v for k, v in metadata.items() if k not in {"labels", "annotations"}}}

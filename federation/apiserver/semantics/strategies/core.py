@@ -1,0 +1,96 @@
+"""Strategies of Namespaces, Nodes, ServiceAccounts, ResourceQuotas and RuntimeClasses."""
+
+from typing import ClassVar
+
+from federation.apimachinery import nameformats
+from federation.apimachinery.fielderrors import Causes, forbidden, immutable, invalid, required
+from federation.apimachinery.resources import Object
+from federation.apiserver.semantics.strategies.base import StatusFields, Strategy, dig
+from federation.apiserver.semantics.validation.podvalidation import validate_quantity, validate_taints
+
+NAMESPACE_FINALIZER = "kubernetes"
+_PROTECTED = frozenset({"default", "kube-system", "kube-public"})
+_NAME_LABEL = "kubernetes.io/metadata.name"
+
+
+class NamespaceStrategy(Strategy):
+    """v1 Namespace: Terminating until `registry/namespaces.py` has deleted its objects."""
+
+    def name_problems(self, name: str) -> list[str]:
+        return nameformats.dns1123_label(name)
+
+    def default(self, obj: Object) -> None:
+        name = obj["metadata"].get("name")
+        if name:
+            labels = obj["metadata"].get("labels")
+            if labels is None:
+                labels = obj["metadata"]["labels"] = {}
+            labels[_NAME_LABEL] = name
+
+    def prepare_create(self, obj: Object) -> None:
+        finalizers = (obj.get("spec") or {}).get("finalizers") or []
+        if NAMESPACE_FINALIZER not in finalizers:
+            finalizers = [*finalizers, NAMESPACE_FINALIZER]
+        obj["spec"] = {"finalizers": finalizers}
+        obj["status"] = {"phase": "Active"}
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        if "spec" in old:
+            new["spec"] = old["spec"]
+
+    def deletion_refusal(self, obj: Object) -> str:
+        return "this namespace may not be deleted" if obj["metadata"]["name"] in _PROTECTED else ""
+
+    def prepare_deletion(self, obj: Object) -> None:
+        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+
+    def is_removable(self, obj: Object) -> bool:
+        return not (obj.get("spec") or {}).get("finalizers")
+
+
+class NodeStrategy(Strategy):
+    """v1 Node: a kubelet creates its node with a status."""
+
+    keeps_status_on_create = True
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        causes = self.validate(new)
+        before = dig(old, "spec.providerID")
+        if before and dig(new, "spec.providerID") != before:
+            text = 'node updates may not change providerID except from "" to valid'
+            causes.append(forbidden("spec.providerID", text))
+        if dig(old, "spec.podCIDR"):
+            causes += immutable("spec.podCIDR", dig(new, "spec.podCIDR"), dig(old, "spec.podCIDR"))
+        return causes
+
+    def validate(self, obj: Object) -> Causes:
+        return validate_taints((obj.get("spec") or {}).get("taints") or (), "metadata.taints")
+
+
+class ServiceAccountStrategy(Strategy):
+    """v1 ServiceAccount."""
+
+    returns_deleted_object = True
+
+
+class ResourceQuotaStrategy(Strategy):
+    """v1 ResourceQuota."""
+
+    status_always: ClassVar[StatusFields] = {}
+    returns_deleted_object = True
+
+    def validate(self, obj: Object) -> Causes:
+        amounts = (obj.get("spec") or {}).get("hard") or {}
+        return [found for name, amount in amounts.items() for found in validate_quantity(amount, f"spec.hard[{name}]")]
+
+
+class RuntimeClassStrategy(Strategy):
+    """node.k8s.io/v1 RuntimeClass."""
+
+    immutable_fields = ("handler",)
+
+    def validate(self, obj: Object) -> Causes:
+        handler = obj.get("handler") or ""
+        if not handler:
+            return [required("handler")]
+        return [invalid("handler", handler, text) for text in nameformats.dns1123_label(handler)]

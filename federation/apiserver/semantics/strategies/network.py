@@ -1,0 +1,115 @@
+"""Strategies of Services, Endpoints, Ingresses and NetworkPolicies."""
+
+from typing import ClassVar
+
+from federation.apimachinery import nameformats
+from federation.apimachinery.fielderrors import Causes, invalid, one_of, required
+from federation.apimachinery.resources import Object
+from federation.apiserver.semantics.defaults import otherdefaults as defaults
+from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy, dig
+from federation.apiserver.semantics.validation.networkvalidation import (
+    validate_controller,
+    validate_ingress,
+    validate_network_policy,
+    validate_service,
+)
+
+
+class ServiceStrategy(Strategy):
+    """v1 Service; `registry/serviceaddresses.py` allocates addresses and node ports."""
+
+    status_always: ClassVar[StatusFields] = {"loadBalancer": {}}
+    returns_deleted_object = True
+
+    def name_problems(self, name: str) -> list[str]:
+        return nameformats.dns1035_label(name)
+
+    def default(self, obj: Object) -> None:
+        defaults.default_service(obj)
+
+    def prepare_update(self, new: Object, old: Object) -> None:
+        """Keep allocated addresses and node ports that the new manifest does not contain."""
+        spec, live = new["spec"], old["spec"]
+        if spec["type"] == "ExternalName" or live.get("type") == "ExternalName":
+            return
+        if not spec.get("clusterIP") and live.get("clusterIP"):
+            spec["clusterIP"] = live["clusterIP"]
+            spec["clusterIPs"] = live.get("clusterIPs", [live["clusterIP"]])
+        ports = {(port.get("protocol"), port.get("port")): port for port in live.get("ports") or ()}
+        if spec["type"] in {"NodePort", "LoadBalancer"}:
+            for port in spec.get("ports") or ():
+                before = ports.get((port.get("protocol"), port.get("port")), {})
+                if not port.get("nodePort") and before.get("nodePort"):
+                    port["nodePort"] = before["nodePort"]
+        elif live.get("type") in {"NodePort", "LoadBalancer"}:
+            for port in spec.get("ports") or ():
+                before = ports.get((port.get("protocol"), port.get("port")), {})
+                if port.get("nodePort") == before.get("nodePort"):
+                    port.pop("nodePort", None)
+            if spec.get("externalTrafficPolicy") == live.get("externalTrafficPolicy"):
+                spec.pop("externalTrafficPolicy", None)
+            spec.pop("allocateLoadBalancerNodePorts", None)
+
+    def validate(self, obj: Object) -> Causes:
+        return validate_service(obj)
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        causes = self.validate(new)
+        before, after = dig(old, "spec.clusterIP"), dig(new, "spec.clusterIP")
+        if before and after != before and "ExternalName" not in {dig(old, "spec.type"), dig(new, "spec.type")}:
+            causes.append(invalid("spec.clusterIPs[0]", [after], "may not change once set"))
+        if {dig(old, "spec.type"), dig(new, "spec.type")} == {"LoadBalancer"}:
+            kind = dig(new, "spec.loadBalancerClass")
+            if kind != dig(old, "spec.loadBalancerClass"):
+                causes.append(invalid("spec.loadBalancerClass", kind, "may not change once set"))
+        return causes
+
+
+class EndpointsStrategy(Strategy):
+    """v1 Endpoints."""
+
+    allow_create_on_update = True
+
+    def default(self, obj: Object) -> None:
+        defaults.default_endpoints(obj)
+
+
+class EndpointSliceStrategy(GenerationStrategy):
+    """discovery.k8s.io/v1 EndpointSlice."""
+
+    immutable_fields = ("addressType",)
+
+    def default(self, obj: Object) -> None:
+        defaults.default_endpoint_slice(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        kind = obj.get("addressType")
+        return one_of("addressType", kind, ("FQDN", "IPv4", "IPv6")) if kind else [required("addressType")]
+
+
+class IngressStrategy(GenerationStrategy):
+    """networking.k8s.io/v1 Ingress."""
+
+    status_always: ClassVar[StatusFields] = {"loadBalancer": {}}
+
+    def validate(self, obj: Object) -> Causes:
+        return validate_ingress(obj)
+
+
+class IngressClassStrategy(GenerationStrategy):
+    """networking.k8s.io/v1 IngressClass."""
+
+    immutable_fields = ("spec.controller",)
+
+    def validate(self, obj: Object) -> Causes:
+        return validate_controller(dig(obj, "spec.controller"), "spec.controller")
+
+
+class NetworkPolicyStrategy(GenerationStrategy):
+    """networking.k8s.io/v1 NetworkPolicy."""
+
+    def default(self, obj: Object) -> None:
+        defaults.default_network_policy(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        return validate_network_policy(obj)

@@ -1,0 +1,81 @@
+"""Strategies of HorizontalPodAutoscalers, PodDisruptionBudgets and PriorityClasses."""
+
+from typing import ClassVar
+
+from federation.apimachinery.fielderrors import Causes, forbidden, immutable, invalid, required
+from federation.apimachinery.resources import Object
+from federation.apiserver.semantics.defaults import otherdefaults as defaults
+from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy
+from federation.apiserver.semantics.validation.workloadvalidation import (
+    validate_int_or_percent,
+    validate_label_selector,
+)
+
+
+class HorizontalPodAutoscalerStrategy(Strategy):
+    """autoscaling/v2 HorizontalPodAutoscaler."""
+
+    status_always: ClassVar[StatusFields] = {"currentMetrics": None, "desiredReplicas": 0}
+
+    def default(self, obj: Object) -> None:
+        defaults.default_autoscaler(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        spec = obj.get("spec") or {}
+        minimum, maximum = spec.get("minReplicas", 1), spec.get("maxReplicas")
+        causes: Causes = []
+        if isinstance(minimum, int) and minimum < 1:
+            causes.append(invalid("spec.minReplicas", minimum, "must be greater than or equal to 1"))
+        if not isinstance(maximum, int) or maximum < 1:
+            causes.append(invalid("spec.maxReplicas", maximum or 0, "must be greater than 0"))
+        elif isinstance(minimum, int) and maximum < minimum:
+            causes.append(invalid("spec.maxReplicas", maximum, "must be greater than or equal to `minReplicas`"))
+        target = spec.get("scaleTargetRef") or {}
+        causes += [required(f"spec.scaleTargetRef.{field}") for field in ("kind", "name") if not target.get(field)]
+        return causes
+
+
+class PodDisruptionBudgetStrategy(GenerationStrategy):
+    """policy/v1 PodDisruptionBudget."""
+
+    status_always: ClassVar[StatusFields] = {
+        "disruptionsAllowed": 0,
+        "currentHealthy": 0,
+        "desiredHealthy": 0,
+        "expectedPods": 0,
+    }
+
+    def validate(self, obj: Object) -> Causes:
+        spec = obj.get("spec") or {}
+        causes: Causes = []
+        if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+            causes.append(invalid("spec", spec, "minAvailable and maxUnavailable cannot be both set"))
+        for field in ("minAvailable", "maxUnavailable"):
+            causes += validate_int_or_percent(spec.get(field), f"spec.{field}")
+        return causes + validate_label_selector(spec.get("selector") or {}, "spec.selector")
+
+
+class PriorityClassStrategy(GenerationStrategy):
+    """scheduling.k8s.io/v1 PriorityClass."""
+
+    immutable_fields = ("value", "preemptionPolicy")
+    highest_user_value = 1_000_000_000
+
+    def default(self, obj: Object) -> None:
+        defaults.default_priority_class(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        name = obj["metadata"].get("name", "")
+        if name.startswith("system-"):
+            return []
+        if obj.get("value", 0) > self.highest_user_value:
+            return [
+                forbidden("value", f"maximum allowed value of a user defined priority is {self.highest_user_value}")
+            ]
+        return []
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        causes = self.validate(new) + immutable("preemptionPolicy", new["preemptionPolicy"], old["preemptionPolicy"])
+        if new["value"] != old["value"]:
+            causes.append(forbidden("value", "may not be changed in an update."))
+        return causes

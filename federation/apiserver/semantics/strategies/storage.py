@@ -1,0 +1,146 @@
+"""Strategies of PersistentVolumes, PersistentVolumeClaims, StorageClasses and CSIDrivers."""
+
+from federation.apimachinery import quantity as quantities
+from federation.apimachinery.fielderrors import Causes, forbidden, not_supported, required
+from federation.apimachinery.resources import Object
+from federation.apiserver.semantics.defaults import otherdefaults as defaults
+from federation.apiserver.semantics.strategies.base import Strategy, dig
+from federation.apiserver.semantics.validation.podvalidation import validate_quantity
+
+_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_NOT_SOURCE = frozenset(
+    {
+        "capacity",
+        "accessModes",
+        "claimRef",
+        "persistentVolumeReclaimPolicy",
+        "storageClassName",
+        "mountOptions",
+        "volumeMode",
+        "nodeAffinity",
+        "volumeAttributesClassName",
+    }
+)
+_CLAIM_TEXT = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"
+)
+
+
+class PersistentVolumeClaimStrategy(Strategy):
+    """v1 PersistentVolumeClaim: an update may only increase the requested storage and set the volume."""
+
+    returns_deleted_object = True
+
+    def default(self, obj: Object) -> None:
+        defaults.default_claim(obj)
+
+    def prepare_create(self, obj: Object) -> None:
+        obj["status"] = {"phase": "Pending"}
+
+    def validate(self, obj: Object) -> Causes:
+        spec = obj["spec"]
+        causes = _validate_access_modes(spec.get("accessModes"))
+        storage = dig(spec, "resources.requests.storage")
+        if storage is None:
+            causes.append(required("spec.resources[storage]"))
+        else:
+            causes += validate_quantity(storage, "spec.resources[storage]")
+        return causes
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        causes = self.validate(new)
+        is_bound = dig(new, "status.phase") == "Bound"
+        if _fixed_part(new["spec"], old["spec"], is_bound) != _fixed_part(old["spec"], old["spec"], is_bound):
+            causes.append(forbidden("spec", _CLAIM_TEXT))
+        elif not causes and _is_below_capacity(new, old):
+            causes.append(forbidden("spec.resources.requests.storage", "field can not be less than status.capacity"))
+        return causes
+
+
+class PersistentVolumeStrategy(Strategy):
+    """v1 PersistentVolume."""
+
+    returns_deleted_object = True
+    immutable_fields = ("spec.volumeMode",)
+
+    def default(self, obj: Object) -> None:
+        defaults.default_volume(obj)
+
+    def prepare_create(self, obj: Object) -> None:
+        obj["status"] = {"phase": "Pending"}
+
+    def validate(self, obj: Object) -> Causes:
+        spec = obj["spec"]
+        causes = _validate_access_modes(spec.get("accessModes"))
+        storage = dig(spec, "capacity.storage")
+        if storage is None:
+            causes.append(required("spec.capacity"))
+        else:
+            causes += validate_quantity(storage, "spec.capacity[storage]")
+        sources = list(_source(spec))
+        if not sources:
+            causes.append(required("spec", "must specify a volume type"))
+        for source in sources[1:]:
+            causes.append(forbidden(f"spec.{source}", "may not specify more than 1 volume type"))
+        return causes
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        causes = super().validate_update(new, old)
+        if _source(new["spec"]) != _source(old["spec"]):
+            field = "spec.persistentvolumesource"
+            causes.append(forbidden(field, f"{field} is immutable after creation"))
+        return causes
+
+
+class StorageClassStrategy(Strategy):
+    """storage.k8s.io/v1 StorageClass."""
+
+    _FIXED = ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
+
+    def default(self, obj: Object) -> None:
+        defaults.default_storage_class(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        return [] if obj.get("provisioner") else [required("provisioner")]
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        changed = [field for field in self._FIXED if new.get(field) != old.get(field)]
+        return self.validate(new) + [forbidden(field, f"updates to {field} are forbidden.") for field in changed]
+
+
+class CSIDriverStrategy(Strategy):
+    """storage.k8s.io/v1 CSIDriver."""
+
+    immutable_fields = ("spec.attachRequired", "spec.volumeLifecycleModes")
+
+    def default(self, obj: Object) -> None:
+        defaults.default_driver(obj)
+
+
+def _validate_access_modes(modes: object) -> Causes:
+    if not isinstance(modes, list) or not modes:
+        return [required("spec.accessModes", "at least 1 access mode is required")]
+    return [not_supported("spec.accessModes", mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
+
+
+def _fixed_part(spec: Object, old: Object, is_bound: bool) -> Object:
+    """Return the claim without its mutable fields: an unset volume name; once bound, resources and attributes class."""
+    mutable = {"resources", "volumeAttributesClassName"} if is_bound else frozenset()
+    fixed = {name: value for name, value in spec.items() if name not in mutable}
+    if not old.get("volumeName"):
+        fixed.pop("volumeName", None)
+    return fixed
+
+
+def _is_below_capacity(new: Object, old: Object) -> bool:
+    """Return True if an update reduces the requested storage to the capacity or below it."""
+    path, capacity = "spec.resources.requests.storage", dig(old, "status.capacity.storage")
+    if capacity is None or dig(new, path) == dig(old, path):
+        return False
+    before, wanted, actual = (quantities.parse(str(amount)) for amount in (dig(old, path), dig(new, path), capacity))
+    return wanted < before and not actual < wanted
+
+
+def _source(spec: Object) -> Object:
+    """Return the volume source: the fields of the spec that have no other meaning."""
+    return {name: value for name, value in spec.items() if name not in _NOT_SOURCE}

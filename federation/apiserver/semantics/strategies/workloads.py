@@ -1,0 +1,115 @@
+"""Strategies of Deployments, ReplicaSets, StatefulSets, DaemonSets and similar workloads."""
+
+from typing import ClassVar
+
+from federation.apimachinery.fielderrors import Causes, forbidden, immutable
+from federation.apimachinery.resources import Object
+from federation.apiserver.semantics.defaults import workloaddefaults as defaults
+from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy
+from federation.apiserver.semantics.validation import workloadvalidation as validation
+
+
+class DeploymentStrategy(GenerationStrategy):
+    """apps/v1 Deployment."""
+
+    status_always: ClassVar[StatusFields] = {}
+    immutable_fields = ("spec.selector",)
+
+    def default(self, obj: Object) -> None:
+        defaults.default_deployment(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        return validation.validate_deployment(obj)
+
+
+class ReplicaSetStrategy(GenerationStrategy):
+    """apps/v1 ReplicaSet."""
+
+    status_always: ClassVar[StatusFields] = {"replicas": 0}
+    immutable_fields = ("spec.selector",)
+
+    def default(self, obj: Object) -> None:
+        defaults.default_replica_set(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        return validation.validate_replica_set(obj)
+
+
+class ReplicationControllerStrategy(GenerationStrategy):
+    """v1 ReplicationController."""
+
+    status_always: ClassVar[StatusFields] = {"replicas": 0}
+    default_propagation = "Orphan"
+
+    def default(self, obj: Object) -> None:
+        defaults.default_replication_controller(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        return validation.validate_replication_controller(obj)
+
+
+class StatefulSetStrategy(GenerationStrategy):
+    """apps/v1 StatefulSet: most of its spec is immutable."""
+
+    status_always: ClassVar[StatusFields] = {"replicas": 0, "availableReplicas": 0}
+
+    _MUTABLE = frozenset(
+        {
+            "replicas",
+            "ordinals",
+            "template",
+            "updateStrategy",
+            "revisionHistoryLimit",
+            "persistentVolumeClaimRetentionPolicy",
+            "minReadySeconds",
+        }
+    )
+
+    def default(self, obj: Object) -> None:
+        defaults.default_stateful_set(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        return validation.validate_stateful_set(obj)
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        causes = self.validate(new)
+        changed = {
+            field
+            for field in {*new.get("spec", {}), *old.get("spec", {})} - self._MUTABLE
+            if new["spec"].get(field) != old["spec"].get(field)
+        }
+        if changed:
+            causes.append(
+                forbidden(
+                    "spec",
+                    "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template',"
+                    " 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and"
+                    " 'minReadySeconds' are forbidden",
+                )
+            )
+        return causes
+
+
+class DaemonSetStrategy(GenerationStrategy):
+    """apps/v1 DaemonSet."""
+
+    status_always: ClassVar[StatusFields] = {
+        "currentNumberScheduled": 0,
+        "numberMisscheduled": 0,
+        "desiredNumberScheduled": 0,
+        "numberReady": 0,
+    }
+    immutable_fields = ("spec.selector",)
+
+    def default(self, obj: Object) -> None:
+        defaults.default_daemon_set(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        return validation.validate_daemon_set(obj)
+
+
+class ControllerRevisionStrategy(Strategy):
+    """apps/v1 ControllerRevision: its data is immutable."""
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        return immutable("data", new.get("data"), old.get("data"))

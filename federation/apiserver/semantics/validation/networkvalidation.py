@@ -1,0 +1,161 @@
+"""Validate Services, Ingresses, IngressClasses and NetworkPolicies."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.apimachinery import nameformats
+from federation.apimachinery.fielderrors import Causes, duplicate, forbidden, invalid, not_supported, one_of, required
+from federation.apimachinery.objectmeta import validate_labels
+from federation.apiserver.semantics.validation.podvalidation import validate_port, validate_unique
+from federation.apiserver.semantics.validation.workloadvalidation import validate_label_selector
+
+Fields = Mapping[str, Any]
+
+_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
+
+
+def validate_service(obj: Fields) -> Causes:
+    """Validate a Service."""
+    spec = obj.get("spec") or {}
+    kind = spec.get("type")
+    causes = one_of("spec.type", kind, _TYPES)
+    ports = spec.get("ports") or ()
+    if not ports and kind != "ExternalName" and spec.get("clusterIP") != "None":
+        causes.append(required("spec.ports"))
+    if kind == "ExternalName":
+        name = spec.get("externalName") or ""
+        if not name:
+            causes.append(required("spec.externalName"))
+        else:
+            causes += [
+                invalid("spec.externalName", name, text) for text in nameformats.dns1123_subdomain(name.rstrip("."))
+            ]
+    causes += validate_labels(spec.get("selector"), "spec.selector")
+    causes += one_of("spec.sessionAffinity", spec.get("sessionAffinity"), ("ClientIP", "None"))
+    causes += _validate_families(spec)
+    if spec.get("loadBalancerClass"):
+        field, class_name = "spec.loadBalancerClass", spec["loadBalancerClass"]
+        causes += [invalid(field, class_name, text) for text in nameformats.qualified_name(class_name)]
+        if kind != "LoadBalancer":
+            causes.append(forbidden(field, "may only be used when `type` is 'LoadBalancer'"))
+    return causes + _validate_ports(ports)
+
+
+def _validate_families(spec: Fields) -> Causes:
+    """Require IPv4, because cluster IPs are allocated from an IPv4 range."""
+    causes = [
+        invalid(f"spec.ipFamilies[{index}]", family, "not configured on this cluster")
+        for index, family in enumerate(spec.get("ipFamilies") or ())
+        if family != "IPv4"
+    ]
+    if spec.get("ipFamilyPolicy") == "RequireDualStack":
+        text = "this cluster is not configured for dual-stack services"
+        causes.append(invalid("spec.ipFamilyPolicy", "RequireDualStack", text))
+    return causes
+
+
+def _validate_ports(ports: Any) -> Causes:
+    causes: Causes = []
+    seen_names: set[str] = set()
+    seen: set[tuple[Any, Any]] = set()
+    for index, port in enumerate(ports):
+        at = f"spec.ports[{index}]"
+        name = port.get("name") or ""
+        if not name and len(ports) > 1:
+            causes.append(required(f"{at}.name"))
+        elif name:
+            causes += validate_unique(f"{at}.name", name, nameformats.dns1123_label(name), seen_names)
+        number = port.get("port")
+        causes += [required(f"{at}.port")] if number is None else validate_port(number, f"{at}.port")
+        target = port.get("targetPort")
+        if isinstance(target, int):
+            causes += validate_port(target, f"{at}.targetPort")
+        elif target:
+            causes += [invalid(f"{at}.targetPort", target, text) for text in nameformats.port_name(target)]
+        causes += one_of(f"{at}.protocol", port.get("protocol"), ("SCTP", "TCP", "UDP"))
+        if (number, port.get("protocol")) in seen:
+            shown = {key: port[key] for key in ("name", "protocol", "port") if key in port}
+            causes.append(duplicate(at, shown))
+        seen.add((number, port.get("protocol")))
+    return causes
+
+
+def validate_controller(controller: Any, field: str) -> Causes:
+    """Validate a controller name: a domain and a path."""
+    if not controller:
+        return [required(field)]
+    domain, _, path = str(controller).partition("/")
+    if not domain or not path:
+        return [invalid(field, controller, 'must be a domain-prefixed path (such as "acme.io/foo")')]
+    return [invalid(field, domain, text) for text in nameformats.dns1123_subdomain(domain)]
+
+
+def validate_ingress(obj: Fields) -> Causes:
+    """Validate an Ingress."""
+    spec = obj.get("spec") or {}
+    causes: Causes = []
+    if not spec.get("rules") and spec.get("defaultBackend") is None:
+        causes.append(invalid("spec", spec, "either `defaultBackend` or `rules` must be specified"))
+    if backend := spec.get("defaultBackend"):
+        causes += _validate_backend(backend, "spec.defaultBackend")
+    for number, rule in enumerate(spec.get("rules") or ()):
+        host = rule.get("host") or ""
+        at = f"spec.rules[{number}]"
+        if host:
+            plain = host.removeprefix("*.")
+            causes += [invalid(f"{at}.host", host, text) for text in nameformats.dns1123_subdomain(plain)]
+        http = rule.get("http")
+        if http is None:
+            continue
+        if not http.get("paths"):
+            causes.append(required(f"{at}.http.paths"))
+        for index, path in enumerate(http.get("paths") or ()):
+            causes += _validate_path(path, f"{at}.http.paths[{index}]")
+    return causes
+
+
+def _validate_path(path: Fields, field: str) -> Causes:
+    causes: Causes = []
+    kind = path.get("pathType")
+    if kind is None:
+        causes.append(required(f"{field}.pathType", "pathType must be specified"))
+    elif kind not in _PATH_TYPES:
+        causes.append(not_supported(f"{field}.pathType", kind, _PATH_TYPES))
+    text = path.get("path") or ""
+    if kind in {"Exact", "Prefix"} and not text.startswith("/"):
+        causes.append(invalid(f"{field}.path", text, "must be an absolute path"))
+    return causes + _validate_backend(path.get("backend") or {}, f"{field}.backend")
+
+
+def _validate_backend(backend: Fields, field: str) -> Causes:
+    service, resource = backend.get("service"), backend.get("resource")
+    if service is None and resource is None:
+        return [required(field, "port name or number is required")] if backend else [required(field, "cannot be empty")]
+    if service is not None and resource is not None:
+        return [invalid(field, "", "cannot set both resource and service backends")]
+    if service is None:
+        return []
+    causes: Causes = []
+    name = service.get("name") or ""
+    causes += (
+        [invalid(f"{field}.service.name", name, text) for text in nameformats.dns1035_label(name)]
+        if name
+        else [required(f"{field}.service.name")]
+    )
+    port = service.get("port") or {}
+    if not port.get("name") and not port.get("number"):
+        causes.append(required(field, "port name or number is required"))
+    elif port.get("number"):
+        causes += validate_port(port["number"], f"{field}.service.port.number")
+    return causes
+
+
+def validate_network_policy(obj: Fields) -> Causes:
+    """Validate a NetworkPolicy."""
+    spec = obj.get("spec") or {}
+    causes = validate_label_selector(spec.get("podSelector") or {}, "spec.podSelector")
+    for index, kind in enumerate(spec.get("policyTypes") or ()):
+        if kind not in {"Ingress", "Egress"}:
+            causes.append(not_supported(f"spec.policyTypes[{index}]", kind, ("Egress", "Ingress")))
+    return causes

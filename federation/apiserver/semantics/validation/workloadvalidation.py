@@ -1,0 +1,278 @@
+"""Validate workloads: selectors that match their template, replica counts, rollout parameters, schedules."""
+
+import re
+import zoneinfo
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from federation.apimachinery import nameformats
+from federation.apimachinery.errors import BadRequest
+from federation.apimachinery.fielderrors import (
+    Causes,
+    forbidden,
+    invalid,
+    non_negative,
+    not_supported,
+    one_of,
+    required,
+)
+from federation.apimachinery.objectmeta import validate_labels
+from federation.apimachinery.selectors import compile_label_selector
+from federation.apiserver.semantics.validation.podvalidation import validate_template
+
+Fields = Mapping[str, Any]
+
+_NOT_MATCHING = "`selector` does not match template `labels`"
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+_CRON_FIELD = re.compile(r"(\*|\?|[\w]+(-[\w]+)?)(/\d+)?(,(\*|[\w]+(-[\w]+)?)(/\d+)?)*")
+_CRON_RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+_CRON_DESCRIPTORS = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
+
+
+def validate_deployment(obj: Fields) -> Causes:
+    """Validate a Deployment."""
+    spec = obj.get("spec") or {}
+    causes = _validate_replicas(spec) + _validate_selector_and_template(spec) + _validate_restart_policy(spec)
+    strategy = spec.get("strategy") or {}
+    at = "spec.strategy"
+    kind = strategy.get("type")
+    causes += one_of(f"{at}.type", kind, ("Recreate", "RollingUpdate"))
+    rolling = strategy.get("rollingUpdate")
+    if kind == "Recreate" and rolling is not None:
+        causes.append(forbidden(f"{at}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'"))
+    if kind == "RollingUpdate" and rolling:
+        causes += validate_int_or_percent(rolling.get("maxUnavailable"), f"{at}.rollingUpdate.maxUnavailable")
+        causes += validate_int_or_percent(rolling.get("maxSurge"), f"{at}.rollingUpdate.maxSurge", percent_max=None)
+        if _is_zero(rolling.get("maxUnavailable")) and _is_zero(rolling.get("maxSurge")):
+            causes.append(
+                invalid(
+                    f"{at}.rollingUpdate.maxUnavailable", rolling["maxUnavailable"], "may not be 0 when `maxSurge` is 0"
+                )
+            )
+    causes += non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+    causes += non_negative("spec.revisionHistoryLimit", spec.get("revisionHistoryLimit"))
+    deadline = spec.get("progressDeadlineSeconds")
+    if deadline is not None:
+        causes += non_negative("spec.progressDeadlineSeconds", deadline)
+        if deadline <= spec.get("minReadySeconds", 0):
+            causes.append(invalid("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds"))
+    return causes
+
+
+def validate_replica_set(obj: Fields) -> Causes:
+    """Validate a ReplicaSet."""
+    spec = obj.get("spec") or {}
+    causes = _validate_replicas(spec) + _validate_selector_and_template(spec) + _validate_restart_policy(spec)
+    return causes + non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+
+
+def validate_replication_controller(obj: Fields) -> Causes:
+    """Validate a ReplicationController, whose selector is a map of labels."""
+    spec = obj.get("spec") or {}
+    causes = _validate_replicas(spec)
+    selector = spec.get("selector") or {}
+    template = spec.get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    if not selector:
+        causes.append(required("spec.selector"))
+    elif any(labels.get(key) != value for key, value in selector.items()):
+        causes.append(invalid("spec.template.metadata.labels", labels, _NOT_MATCHING))
+    return causes + validate_template(template, "spec.template") + _validate_restart_policy(spec)
+
+
+def validate_stateful_set(obj: Fields) -> Causes:
+    """Validate a StatefulSet."""
+    spec = obj.get("spec") or {}
+    causes = _validate_replicas(spec) + _validate_selector_and_template(spec) + _validate_restart_policy(spec)
+    causes += one_of("spec.podManagementPolicy", spec.get("podManagementPolicy"), ("OrderedReady", "Parallel"))
+    strategy = spec.get("updateStrategy") or {}
+    causes += one_of("spec.updateStrategy.type", strategy.get("type"), ("OnDelete", "RollingUpdate"))
+    rolling = strategy.get("rollingUpdate") or {}
+    causes += non_negative("spec.updateStrategy.rollingUpdate.partition", rolling.get("partition"))
+    return causes + non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+
+
+def validate_daemon_set(obj: Fields) -> Causes:
+    """Validate a DaemonSet."""
+    spec = obj.get("spec") or {}
+    causes = _validate_selector_and_template(spec) + _validate_restart_policy(spec)
+    strategy = spec.get("updateStrategy") or {}
+    causes += one_of("spec.updateStrategy.type", strategy.get("type"), ("OnDelete", "RollingUpdate"))
+    rolling = strategy.get("rollingUpdate") or {}
+    at = "spec.updateStrategy.rollingUpdate"
+    causes += validate_int_or_percent(rolling.get("maxUnavailable"), f"{at}.maxUnavailable")
+    causes += validate_int_or_percent(rolling.get("maxSurge"), f"{at}.maxSurge")
+    return causes + non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+
+
+def validate_job_spec(spec: Fields, field: str) -> Causes:
+    """Validate the spec of a Job or of the job template of a CronJob."""
+    causes: Causes = []
+    for name in ("parallelism", "completions", "backoffLimit", "activeDeadlineSeconds", "ttlSecondsAfterFinished"):
+        causes += non_negative(f"{field}.{name}", spec.get(name))
+    causes += one_of(f"{field}.completionMode", spec.get("completionMode"), ("NonIndexed", "Indexed"))
+    if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
+        causes.append(required(f"{field}.completions", "when completion mode is Indexed"))
+    template = spec.get("template") or {}
+    causes += validate_template(template, f"{field}.template")
+    if (template.get("spec") or {}).get("restartPolicy") not in {"OnFailure", "Never"}:
+        causes.append(required(f"{field}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"'))
+    return causes
+
+
+def validate_cron_job(obj: Fields) -> Causes:
+    """Validate a CronJob."""
+    spec = obj.get("spec") or {}
+    causes: Causes = []
+    name = obj["metadata"].get("name", "")
+    if len(name) > 52:
+        causes.append(invalid("metadata.name", name, "must be no more than 52 characters"))
+    schedule = spec.get("schedule") or ""
+    if not schedule:
+        causes.append(required("spec.schedule"))
+    elif "TZ" in schedule:
+        causes.append(
+            invalid("spec.schedule", schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead")
+        )
+    elif problem := _schedule_problem(schedule):
+        causes.append(invalid("spec.schedule", schedule, problem))
+    causes += _validate_time_zone(spec.get("timeZone"), "spec.timeZone")
+    causes += one_of("spec.concurrencyPolicy", spec.get("concurrencyPolicy"), ("Allow", "Forbid", "Replace"))
+    for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        causes += non_negative(f"spec.{field}", spec.get(field))
+    job_spec = (spec.get("jobTemplate") or {}).get("spec") or {}
+    return causes + validate_job_spec(job_spec, "spec.jobTemplate.spec")
+
+
+def validate_label_selector(selector: Fields, field: str) -> Causes:
+    """Validate a LabelSelector."""
+    causes = validate_labels(selector.get("matchLabels"), f"{field}.matchLabels")
+    for index, expression in enumerate(selector.get("matchExpressions") or ()):
+        at = f"{field}.matchExpressions[{index}]"
+        operator, values = expression.get("operator") or "", expression.get("values") or ()
+        if operator in {"In", "NotIn"}:
+            if not values:
+                causes.append(required(f"{at}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+        elif operator in {"Exists", "DoesNotExist"}:
+            if values:
+                causes.append(
+                    forbidden(f"{at}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+                )
+        else:
+            causes.append(
+                invalid(f"{at}.operator", operator, "not a valid selector operator")
+                if operator
+                else not_supported(f"{at}.operator", operator, _OPERATORS)
+            )
+        key = expression.get("key") or ""
+        causes += [invalid(f"{at}.key", key, text) for text in nameformats.qualified_name(key)]
+    return causes
+
+
+def _validate_replicas(spec: Fields) -> Causes:
+    return non_negative("spec.replicas", spec.get("replicas"))
+
+
+def _validate_selector_and_template(spec: Fields) -> Causes:
+    selector, template = spec.get("selector"), spec.get("template") or {}
+    labels = (template.get("metadata") or {}).get("labels") or {}
+    if selector is None:
+        causes = [required("spec.selector")]
+    else:
+        causes = validate_label_selector(selector, "spec.selector")
+        if not causes:
+            causes = _validate_match(selector, labels)
+    return causes + validate_template(template, "spec.template")
+
+
+def _validate_match(selector: Fields, labels: Mapping[str, str]) -> Causes:
+    if not selector.get("matchLabels") and not selector.get("matchExpressions"):
+        return [invalid("spec.selector", selector, "empty selector is invalid for deployment")]
+    expressions = selector.get("matchExpressions")
+    if not expressions:
+        matches = all(labels.get(key) == value for key, value in selector["matchLabels"].items())
+    else:
+        try:
+            matches = compile_label_selector(selector, is_validated=True).matches(labels)
+        except BadRequest as error:
+            return [invalid("spec.selector", selector, error.message)]
+    return [] if matches else [invalid("spec.template.metadata.labels", labels, _NOT_MATCHING)]
+
+
+def _validate_restart_policy(spec: Fields) -> Causes:
+    pod = (spec.get("template") or {}).get("spec") or {}
+    causes: Causes = []
+    if pod.get("restartPolicy") in {"OnFailure", "Never"}:
+        causes.append(not_supported("spec.template.spec.restartPolicy", pod["restartPolicy"], ("Always",)))
+    if pod.get("activeDeadlineSeconds") is not None:
+        causes.append(
+            forbidden(
+                "spec.template.spec.activeDeadlineSeconds", "activeDeadlineSeconds in ReplicaSet is not Supported"
+            )
+        )
+    return causes
+
+
+def validate_int_or_percent(value: Any, field: str, *, percent_max: int | None = 100) -> Causes:
+    """Validate a count or percentage."""
+    if value is None:
+        return []
+    if isinstance(value, int):
+        return non_negative(field, value)
+    found = re.fullmatch(r"(\d+)%", str(value))
+    if not found:
+        return [
+            invalid(
+                field,
+                value,
+                "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex"
+                " used for validation is '[0-9]+%')",
+            )
+        ]
+    if percent_max is not None and int(found[1]) > percent_max:
+        return [invalid(field, value, f"must not be greater than {percent_max}%")]
+    return []
+
+
+def _is_zero(value: Any) -> bool:
+    return value in {0, "0%"}
+
+
+def _validate_time_zone(zone: Any, field: str) -> Causes:
+    if zone is None:
+        return []
+    if not zone:
+        return [invalid(field, zone, "timeZone must be nil or non-empty string")]
+    if zone.lower() == "local":
+        return [invalid(field, zone, "timeZone must be an explicit time zone as defined in the tz database")]
+    return [] if _is_time_zone(zone) else [invalid(field, zone, f"unknown time zone {zone}")]
+
+
+@lru_cache(maxsize=128)
+def _is_time_zone(name: str) -> bool:
+    """Return True if the tz database has the zone or if there is no tz database."""
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return not zoneinfo.available_timezones()
+    return True
+
+
+def _schedule_problem(schedule: str) -> str:
+    """Return the problem of a cron expression, "" if it is valid."""
+    if schedule in _CRON_DESCRIPTORS or re.fullmatch(r"@every \S+", schedule):
+        return ""
+    if schedule.startswith("@"):
+        return f"unrecognized descriptor: {schedule}"
+    fields = schedule.split()
+    if len(fields) != 5:
+        return f"expected exactly 5 fields, found {len(fields)}: {fields}"
+    for text, (low, high) in zip(fields, _CRON_RANGES, strict=True):
+        if not _CRON_FIELD.fullmatch(text):
+            return f"failed to parse {text!r}"
+        for number in re.findall(r"(?<![\w/])\d+", text):
+            if not low <= int(number) <= high:
+                side = "below minimum" if int(number) < low else "above maximum"
+                return f"end of range ({number}) {side} ({low if int(number) < low else high}): {text}"
+    return ""

@@ -1,0 +1,177 @@
+"""One complete API server: store, registry, authentication, authorization, app and listener.
+
+The federation host and every simulated member are instances with their own directories and ports. It owns the order of
+startup (keys, store, built-in objects, loops, listener) and of shutdown. Mounted apps and callers belong to
+`assembly.py` and the simulator.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.apimachinery.tasks import Supervisor
+from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
+from federation.apimachinery.webhooks import REVIEW_BYTES_MAX, HTTPWebhookCaller, WebhookCaller
+from federation.apiserver.audit.auditoptions import AuditOptions
+from federation.apiserver.audit.auditpolicy import load
+from federation.apiserver.audit.log import AuditLog
+from federation.apiserver.audit.trail import Auditor
+from federation.apiserver.auth.authentication import Authenticator
+from federation.apiserver.auth.bootstrappolicy import RBACOptions, ensure_default_rbac
+from federation.apiserver.auth.certificaterenewal import CertificateRenewal
+from federation.apiserver.auth.clusterroleaggregation import ClusterRoleAggregationController
+from federation.apiserver.auth.kubeconfigfile import write_kubeconfig
+from federation.apiserver.auth.oidc import OIDCAuthenticator, SigningKeys
+from federation.apiserver.auth.oidcclaims import OIDCOptions
+from federation.apiserver.auth.pki import PKI, ensure_pki
+from federation.apiserver.auth.rbac import RBACAuthorizer
+from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
+from federation.apiserver.auth.tokencontroller import TokenController
+from federation.apiserver.auth.tokenfile import TokenFile
+from federation.apiserver.http.app import App, AppOptions
+from federation.apiserver.http.health import Check
+from federation.apiserver.http.nonresource import Mount
+from federation.apiserver.http.serving import serve
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.interface import Store
+from federation.apiserver.verbs.requestoptions import RegistryOptions
+
+
+@dataclass(frozen=True, slots=True)
+class APIServerOptions:
+    """Addresses, files and options of one API server."""
+
+    directory: Path
+    """Holds PKI and token files in `directory/pki`."""
+    kubeconfig: Path
+    """Path of the administrator's kubeconfig, written when the port is known."""
+    name: str = "federation"
+    """Name of the cluster and context in the kubeconfig, and of the CA."""
+    host: str = "127.0.0.1"
+    port: int = 0
+    registry: RegistryOptions = field(default_factory=RegistryOptions)
+    app: AppOptions = field(default_factory=AppOptions)
+    rbac: RBACOptions = field(default_factory=RBACOptions)
+    oidc: OIDCOptions | None = None
+    """The OIDC issuer whose ID tokens are accepted."""
+    audit: AuditOptions | None = None
+    """The audit log; None disables it."""
+
+
+class APIServer:
+    """A Kubernetes API over `store`. `prepare` makes it ready for in-process clients, `run` serves until cancelled."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        options: APIServerOptions,
+        clock: Clock,
+        webhooks: WebhookCaller | None = None,
+    ) -> None:
+        self._store = store
+        self._mounts: dict[str, Mount] = {}
+        self._options = options
+        self._clock = clock
+        self._pki: PKI | None = None
+        self._auditor: Auditor | None = None
+        if options.audit is not None:
+            self._auditor = Auditor(
+                load(options.audit.policy_file), AuditLog(options.audit, clock), options.audit, clock
+            )
+        self._webhook_client = WebhookClient(WebhookClientOptions(response_bytes_max=REVIEW_BYTES_MAX))
+        self._oidc: OIDCAuthenticator | None = None
+        if options.oidc is not None:
+            keys = SigningKeys(options.oidc, self._webhook_client, clock)
+            self._oidc = OIDCAuthenticator(options.oidc, keys, clock)
+        self.registry = Registry(
+            store, clock=clock, options=options.registry, webhooks=webhooks or HTTPWebhookCaller(self._webhook_client)
+        )
+        self.authorizer = RBACAuthorizer(self.registry, clock=clock, implied=options.rbac.implied)
+
+    def mount(self, name: str, mount: Mount) -> None:
+        """Serve an ASGI app below `/NAME/`. Call it before `run`."""
+        self._mounts[name] = mount
+
+    async def prepare(self, crds: Sequence[Object] = ()) -> None:
+        """Create keys, open the store, install CRDs and default roles; ConfigurationError names an unusable file."""
+        options = self._options
+        self._pki = await asyncio.to_thread(self._ensure_pki, self._clock.now())
+        await self._store.ready()
+        await self.registry.install_crds(crds)
+        await ensure_default_rbac(self.registry, options.rbac)
+
+    def _ensure_pki(self, now: datetime) -> PKI:
+        options = self._options
+        return ensure_pki(options.directory / "pki", now=now, names=[options.host], common_name=options.name)
+
+    async def run(self, on_started: Callable[[str], None], readiness: Mapping[str, Check] | None = None) -> None:
+        """Serve until cancelled. `on_started` receives the URL once the kubeconfig is written."""
+        assert self._pki is not None, "call prepare() first"
+        pki, options = self._pki, self._options
+        tokens = ServiceAccountTokens(pki.token_key)
+        token_secrets = TokenController(self.registry, tokens, ca=pki.ca_certificate.read_bytes, clock=self._clock)
+        authenticator = Authenticator(
+            self.registry,
+            clock=self._clock,
+            service_account_tokens=tokens,
+            token_file=TokenFile(options.directory / "pki" / "tokens.json"),
+            oidc=self._oidc,
+        )
+        url = ""
+
+        def write_admin_kubeconfig() -> None:
+            if url:
+                write_kubeconfig(options.kubeconfig, pki, server=url, name=options.name)
+
+        renewal = CertificateRenewal(pki, self._ensure_pki, write_admin_kubeconfig, self._clock)
+        app = App(
+            self.registry,
+            authenticator=authenticator,
+            authorizer=self.authorizer,
+            mounts=self._mounts,
+            readiness={"serving-certificate": renewal.check, **(readiness or {})},
+            options=options.app,
+            clock=self._clock,
+            auditor=self._auditor,
+        )
+
+        def started(host: str, port: int) -> None:
+            nonlocal url
+            address = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
+            url = f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
+            write_admin_kubeconfig()
+            on_started(url)
+
+        loops = Supervisor(self._clock)
+        for name, loop in (
+            ("store", self._store.run),
+            ("registry", self.registry.run),
+            ("rbac", self.authorizer.run),
+            ("rbac-aggregation", ClusterRoleAggregationController(self.registry, self._clock).run),
+            ("token-secrets", token_secrets.run),
+            ("certificates", renewal.run),
+        ):
+            loops.add(name, loop)
+        if self._oidc is not None:
+            loops.add("oidc-keys", self._oidc.run)
+        if self._auditor is not None:
+            loops.add("audit", self._auditor.run)
+        async with asyncio.TaskGroup() as group:
+            background = group.create_task(loops.run(), name="apiserver-loops")
+            # Before that, requests of all users but administrators would wait for roles.
+            await self.authorizer.wait_synced()
+            try:
+                await serve(
+                    app, host=options.host, port=options.port, tls=pki.serving, on_started=started, on_stopping=app.stop
+                )
+            finally:
+                background.cancel()
+                await self._webhook_client.close()
+                # Last, because it receives the events of the requests that end during shutdown.
+                if self._auditor is not None:
+                    await self._auditor.close()

@@ -1,0 +1,65 @@
+"""Migration of a database to this version's schema.
+
+Runs inside the caller's transaction, which must hold the database's migration lock. Alembic is imported only if a
+migration is needed: a start on an up-to-date database costs one SELECT. Read `schema.py` for the version pair.
+"""
+
+import threading
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, select
+
+from federation.apimachinery.errors import Bug, ConfigurationError
+from federation.apiserver.store.schema import MIGRATION_HEAD, SCHEMA_COMPAT, SCHEMA_VERSION, schema_version
+
+_alembic = threading.Lock()
+"""Alembic keeps its environment in module globals, so a process can migrate only one database at a time."""
+
+
+def migrations_folder(package: Path | None = None) -> Path:
+    """Return the folder of the Alembic scripts: inside the installed package, else at the top of the checkout."""
+    package = package or Path(__file__).resolve().parents[2]
+    for folder in (package / "_migrations", package.parent / "migrations"):
+        if (folder / "env.py").is_file():
+            return folder
+    raise ConfigurationError(f"the database migrations are missing from {package}; install the package again")
+
+
+def migrate(connection: Connection, name: str, target: str = MIGRATION_HEAD) -> None:
+    """Upgrade the database called `name` to `target`; ConfigurationError when a newer version wrote it."""
+    version = compat = 0
+    if inspect(connection).has_table(schema_version.name):
+        row = connection.execute(select(schema_version.c.version, schema_version.c.compat)).one_or_none()
+        version, compat = (row.version, row.compat) if row is not None else (0, 0)
+    if compat > SCHEMA_VERSION:
+        raise ConfigurationError(
+            f"{name} was written by a newer version (schema {version}, readable from schema {compat} on; this version "
+            f"knows schema {SCHEMA_VERSION}); install that version, or use another database"
+        )
+    if target == MIGRATION_HEAD and version >= SCHEMA_VERSION:
+        return
+    _run(connection, target)
+
+
+def downgrade(connection: Connection, target: str) -> None:
+    """Downgrade the database to `target` ("base": no tables)."""
+    _run(connection, target, is_down=True)
+
+
+def _run(connection: Connection, target: str, *, is_down: bool = False) -> None:
+    from alembic import command  # noqa: PLC0415  # 0.2 s and 10 MB that a start on an up-to-date database saves
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    with _alembic:
+        if is_down:
+            command.downgrade(config, target)
+            return
+        command.upgrade(config, target)
+    if target == MIGRATION_HEAD:
+        row = connection.execute(select(schema_version.c.version, schema_version.c.compat)).one()
+        if (row.version, row.compat) != (SCHEMA_VERSION, SCHEMA_COMPAT):
+            raise Bug(f"the migrations end at schema {row.version}/{row.compat}, not {SCHEMA_VERSION}/{SCHEMA_COMPAT}")

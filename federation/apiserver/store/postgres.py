@@ -1,0 +1,183 @@
+"""PostgreSQL: a database that several processes of one control plane may share.
+
+SQLAlchemy's asyncio extension runs the same synchronous pieces of work on psycopg without blocking the event loop.
+Every commit notifies the other processes (LISTEN/NOTIFY); they also poll, in case a notification was lost.
+"""
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import Any, TypeVar
+
+import psycopg
+import structlog
+from sqlalchemy import URL, Connection, NullPool, create_engine, func, select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
+from federation.apiserver.store.database import translated
+from federation.apiserver.store.migrate import migrate
+from federation.apiserver.store.options import StoreOptions
+
+T = TypeVar("T")
+
+_log = structlog.get_logger(__name__)
+
+_CHANNEL = "federation_store"
+_REMEDIES = (
+    ("password authentication", "check user and password of the store url"),
+    ("does not exist", "create it, or correct the store url"),
+    ("permission denied", "let the user of the store url create tables in the database"),
+    ("lock timeout", "another process holds the store's counter; look at pg_stat_activity"),
+    ("read-only transaction", "connect to the primary server"),
+    ("onnection", "check that the server runs and is reachable"),
+)
+# Detects a dead connection to the server after some 20 seconds instead of the kernel's two hours.
+_ARGUMENTS: dict[str, Any] = {
+    "application_name": "federation",
+    "connect_timeout": 10,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 2,
+    "tcp_user_timeout": 20_000,
+}
+_SIZE_INTERVAL_S = 10.0
+_FINAL = ("password authentication", "does not exist", "permission denied")
+
+
+class PostgreSQLDatabase:
+    """`Database` on a server."""
+
+    is_shared = True
+    is_full = False
+
+    def __init__(self, url: URL, options: StoreOptions) -> None:
+        self._url = url.set(drivername="postgresql+psycopg")
+        self.name = f"database {url.database} on {url.host or url.query.get('host') or 'the local socket'}"
+        self._options = options
+        self.bytes_used = 0
+        self._engine: AsyncEngine | None = None
+        self._connection: AsyncConnection | None = None
+        self._write_lock = asyncio.Lock()
+        # Identifies this process in notifications, so that it can ignore its own.
+        self._origin = uuid.uuid4().hex
+
+    def missing_file(self) -> None:
+        """Return None: the server owns the files."""
+
+    async def open(self) -> None:
+        if self._engine is not None:
+            return
+        arguments = _ARGUMENTS | {"options": f"-c lock_timeout={int(self._options.busy_timeout_s * 1000)}"}
+        self._engine = create_async_engine(
+            self._url, pool_pre_ping=True, pool_size=4, max_overflow=2, connect_args=arguments
+        )
+        try:
+            # In a thread, as for SQLite: Alembic's lock in migrate.py is held across round trips.
+            await asyncio.get_running_loop().run_in_executor(None, self._migrate, arguments)
+            await self._measure()
+        except BaseException as error:
+            await self._disconnect()
+            if isinstance(error, StoreUnavailable) and any(part in str(error) for part in _FINAL):
+                raise ConfigurationError(str(error)) from error
+            raise
+
+    async def close(self) -> None:
+        async with self._write_lock:
+            await self._disconnect()
+
+    async def write(self, work: Callable[[Connection], T], *, is_durable: bool = True) -> T:
+        del is_durable  # the server's synchronous_commit decides for all
+        async with self._write_lock:
+            with translated(self.name, _REMEDIES):
+                if self._connection is None:
+                    self._connection = await self._opened().connect()
+                try:
+                    async with self._connection.begin():
+                        return await self._connection.run_sync(work)
+                except BaseException:
+                    await self._drop_broken()
+                    raise
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        with translated(self.name, _REMEDIES):
+            async with self._opened().connect() as connection:
+                snapshot = await connection.execution_options(isolation_level="REPEATABLE READ")
+                return await snapshot.run_sync(work)
+
+    def notify(self, connection: Connection) -> None:
+        connection.exec_driver_sql(f"SELECT pg_notify('{_CHANNEL}', '{self._origin}')")
+
+    async def changes(self) -> AsyncIterator[None]:
+        while True:
+            try:
+                async with contextlib.aclosing(self._listen()) as notifications:
+                    async for _ in notifications:
+                        yield
+            except (psycopg.Error, SQLAlchemyError) as error:
+                _log.info("store listener reconnects", database=self.name, error=" ".join(str(error).split())[:200])
+                await asyncio.sleep(self._options.tail_interval_s)
+
+    async def erase_deleted(self) -> None:
+        """Return at once: the server's VACUUM frees deleted rows, and its WAL is recycled."""
+
+    async def run(self) -> None:
+        """Measure the size every `_SIZE_INTERVAL_S`, until cancelled; the server maintains itself."""
+        while True:
+            await asyncio.sleep(_SIZE_INTERVAL_S)
+            try:
+                await self._measure()
+            except StoreUnavailable as error:
+                _log.info("the size of the store cannot be measured", error=str(error))
+
+    async def _measure(self) -> None:
+        query = select(func.pg_database_size(func.current_database()))
+        self.bytes_used = await self.read(lambda connection: int(connection.execute(query).scalar_one()))
+
+    async def _listen(self) -> AsyncGenerator[None, None]:
+        async with self._opened().connect() as connection:
+            await connection.execution_options(isolation_level="AUTOCOMMIT")
+            await connection.exec_driver_sql(f"LISTEN {_CHANNEL}")
+            pooled = await connection.get_raw_connection()
+            driver = pooled.driver_connection
+            assert isinstance(driver, psycopg.AsyncConnection)
+            try:
+                while True:
+                    yield
+                    async for notification in driver.notifies(timeout=self._options.tail_interval_s):
+                        if notification.payload != self._origin:
+                            break
+            finally:
+                # A listening connection must not return to the pool.
+                await connection.invalidate()
+
+    def _migrate(self, arguments: dict[str, Any]) -> None:
+        engine = create_engine(self._url, poolclass=NullPool, connect_args=arguments)
+        with translated(self.name, _REMEDIES), engine.begin() as connection:
+            connection.exec_driver_sql("SET LOCAL lock_timeout = 0")
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('federation migrations'))")
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(self._options.busy_timeout_s * 1000)}")
+            migrate(connection, self.name)
+
+    def _opened(self) -> AsyncEngine:
+        if self._engine is None:
+            raise StoreUnavailable(f"{self.name} is not open")
+        return self._engine
+
+    async def _drop_broken(self) -> None:
+        connection = self._connection
+        if connection is not None and (connection.invalidated or connection.closed):
+            self._connection = None
+            with contextlib.suppress(SQLAlchemyError):
+                await connection.close()
+
+    async def _disconnect(self) -> None:
+        if self._connection is not None:
+            with contextlib.suppress(SQLAlchemyError):
+                await self._connection.close()
+            self._connection = None
+        if self._engine is not None:
+            await self._engine.dispose()
+            self._engine = None

@@ -1,0 +1,82 @@
+"""Decoding rules for objects from the wire: unknown fields, wrong types, nulls, schema rules.
+
+Built-in kinds behave like Go structs: unknown fields and nulls are dropped (with a warning, or refused under Strict),
+and a wrong type is a 400. Custom resources are pruned, defaulted and validated by their structural schema; a violation
+is a 422. Pure; changes `obj` in place. `preparation.py` decides which parts of an update are checked.
+"""
+
+from federation.apimachinery.errors import BadRequest
+from federation.apimachinery.fielderrors import Causes
+from federation.apimachinery.resources import Object
+from federation.apiserver.semantics.kinds.kinds import KindInfo
+from federation.apiserver.semantics.schema.defaulting import apply_defaults, prune
+from federation.apiserver.semantics.schema.validation import decode_errors, validate
+from federation.apiserver.verbs.requestoptions import WriteOptions
+
+_MODES = frozenset({"", "Strict", "Warn", "Ignore"})
+
+
+def check_fields(info: KindInfo, obj: Object, options: WriteOptions, old: Object | None = None) -> Causes:
+    """Prune, default and validate `obj`, or its changed top-level fields, and return a custom resource's causes.
+
+    Violations that a custom resource shares with `old`, which it replaces, are ignored (ratcheting).
+    BadRequest for unknown fields under Strict and for wrong types in built-in kinds.
+    """
+    mode = options.field_validation
+    if mode not in _MODES:
+        raise BadRequest(
+            f'fieldValidation: Unsupported value: "{mode}": supported values: "", "Ignore", "Strict", "Warn"'
+        )
+    if info.is_custom:
+        _check_metadata(info, obj)
+    dropped = prune(info.schema, obj)
+    if not info.is_custom:
+        drop_nulls(obj)
+    if dropped and mode != "Ignore":
+        _report_unknown(info, dropped, options)
+    if info.is_custom:
+        apply_defaults(info.schema, obj)
+        return validate(info.schema, obj) if old is None else validate(info.schema, obj, old=old)
+    if wrong := decode_errors(info.schema, obj):
+        raise BadRequest(_not_handled(info, wrong[0]))
+    return []
+
+
+def _check_metadata(info: KindInfo, obj: Object) -> None:
+    """Check a custom resource's metadata as Go's ObjectMeta, whatever its schema says."""
+    metadata = obj.get("metadata")
+    if metadata is None:
+        return
+    drop_nulls(metadata)
+    if wrong := decode_errors(info.schema.properties["metadata"], metadata):
+        raise BadRequest(_not_handled(info, wrong[0]))
+
+
+def _not_handled(info: KindInfo, text: str) -> str:
+    resource = info.resource
+    return f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {text}'
+
+
+def drop_nulls(value: object) -> None:
+    """Remove every mapping entry whose value is null, at any depth, in place."""
+    if isinstance(value, dict):
+        empty = None
+        for key, inner in value.items():
+            if inner is None:
+                empty = [key] if empty is None else [*empty, key]
+            elif isinstance(inner, dict | list):
+                drop_nulls(inner)
+        for key in empty or ():
+            del value[key]
+    elif isinstance(value, list):
+        for inner in value:
+            if isinstance(inner, dict | list):
+                drop_nulls(inner)
+
+
+def _report_unknown(info: KindInfo, dropped: list[str], options: WriteOptions) -> None:
+    texts = [f'unknown field "{path}"' for path in dropped]
+    if options.field_validation == "Strict":
+        listed = "strict decoding error: " + ", ".join(texts)
+        raise BadRequest(listed if info.is_custom else _not_handled(info, listed))
+    options.warnings.extend(texts)

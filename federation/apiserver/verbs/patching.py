@@ -1,0 +1,129 @@
+"""PATCH bodies: parsed once, applied again after each conflict.
+
+`Patch` knows the four content types. The algorithms are in `semantics/patch` (JSON, merge, strategic merge) and
+`semantics/fieldownership/apply.py` (server-side apply). `apiserver/http/decoding.py` has turned YAML into JSON before.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from federation.apimachinery.errors import BadRequest, UnsupportedMediaType, invalid
+from federation.apimachinery.errors import cause as error_cause
+from federation.apimachinery.jsonpatch import apply_json_patch
+from federation.apimachinery.mergepatch import apply_merge_patch
+from federation.apimachinery.resources import Object
+from federation.apiserver.semantics.fieldownership import apply as server_side_apply
+from federation.apiserver.semantics.kinds.kinds import KindInfo
+from federation.apiserver.semantics.patch.strategic import strategic_merge_patch
+from federation.apiserver.verbs.requestoptions import WriteOptions
+
+JSON = "application/json-patch+json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+_STATUS = frozenset({"status"})
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A parsed patch of one of the four types."""
+
+    type: str
+    body: Any
+    size_bytes: int
+    pins_revision: bool
+    """Whether the patch names a resourceVersion, so that a concurrent write is a Conflict instead of a retry."""
+
+    @property
+    def is_apply(self) -> bool:
+        """Whether the patch is a server-side apply, which may create the object."""
+        return self.type == APPLY
+
+    def applied_to(
+        self, info: KindInfo, live: Object | None, options: WriteOptions, *, now: datetime, subresource: str
+    ) -> Object:
+        """Return the patched object; `live` may be changed in place. It is None only for an apply that creates."""
+        if self.type == APPLY:
+            return server_side_apply.apply(
+                info.schema,
+                live,
+                self.as_new(info),
+                manager=options.field_manager,
+                force=options.force,
+                api_version=info.resource.api_version,
+                subresource=subresource,
+                now=now,
+                ignored=_STATUS if not subresource and "status" in info.subresources else frozenset(),
+            )
+        if self.type == JSON:
+            patched = apply_json_patch(live, self.body)
+        elif self.type == MERGE:
+            patched = apply_merge_patch(live, self.body)
+        else:
+            assert live is not None
+            patched = strategic_merge_patch(info.schema, live, self.body)
+        if not isinstance(patched, dict):
+            raise BadRequest("the patch does not leave an object")
+        return patched
+
+    def as_new(self, info: KindInfo) -> Object:
+        """Return a fresh copy of the applied configuration."""
+        obj: Object = orjson.loads(orjson.dumps(self.body))
+        obj.setdefault("apiVersion", info.resource.api_version)
+        return obj
+
+
+def parse_patch(info: KindInfo, patch_type: str, body: bytes, options: WriteOptions) -> Patch:
+    """Parse a PATCH body; UnsupportedMediaType, BadRequest, Invalid."""
+    media_type = patch_type.partition(";")[0].strip().lower()
+    accepted = (JSON, MERGE, APPLY) if info.is_custom else (JSON, MERGE, STRATEGIC, APPLY)
+    if media_type not in accepted:
+        raise UnsupportedMediaType(
+            "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
+        )
+    if media_type == APPLY:
+        return _parse_apply(body, options)
+    if options.force:
+        raise invalid(
+            "PatchOptions",
+            "meta.k8s.io",
+            "",
+            [error_cause("FieldValueForbidden", "Forbidden: may not be specified for non-apply patch", "force")],
+        )
+    try:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"error decoding patch: {error}") from error
+    if not isinstance(parsed, list if media_type == JSON else dict):
+        raise BadRequest(f"error decoding patch: expected {'a list' if media_type == JSON else 'an object'}")
+    return Patch(media_type, parsed, len(body), _pins_revision(media_type, parsed))
+
+
+def _parse_apply(body: bytes, options: WriteOptions) -> Patch:
+    if not options.field_manager:
+        raise invalid(
+            "PatchOptions",
+            "meta.k8s.io",
+            "",
+            [error_cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager")],
+        )
+    try:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"error decoding patch: {error}") from error
+    if not isinstance(parsed, dict):
+        raise BadRequest("error decoding YAML: the applied configuration must be an object")
+    metadata = parsed.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields"):
+        raise BadRequest("metadata.managedFields must be nil")
+    return Patch(APPLY, parsed, len(body), isinstance(metadata, dict) and bool(metadata.get("resourceVersion")))
+
+
+def _pins_revision(media_type: str, parsed: Any) -> bool:
+    if media_type == JSON:
+        return any("metadata/resourceVersion" in str(step.get("path", "")) for step in parsed if isinstance(step, dict))
+    metadata = parsed.get("metadata")
+    return isinstance(metadata, dict) and bool(metadata.get("resourceVersion"))

@@ -1,0 +1,310 @@
+"""The pure middle of every write: from the object of a request to the object that is stored.
+
+`prepare_create` and `prepare_update` fill system fields, keep spec and status apart, default, validate, increment the
+generation and track field managers. They change the given object in place, never the live one, and raise ApiErrors.
+`writes.py` does the I/O around them.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+from federation.apimachinery.equality import is_json_equal
+from federation.apimachinery.errors import BadRequest, Conflict, invalid
+from federation.apimachinery.fielderrors import Causes
+from federation.apimachinery.objectmeta import validate_metadata, validate_metadata_update
+from federation.apimachinery.resources import Object
+from federation.apiserver.semantics.fieldownership.managedfields import track_update
+from federation.apiserver.semantics.kinds.kinds import KindInfo
+from federation.apiserver.verbs.context import status_details
+from federation.apiserver.verbs.decoding import check_fields
+from federation.apiserver.verbs.requestoptions import WriteOptions
+
+_DROPPED_ON_CREATE = (
+    "selfLink",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "generation",
+    "resourceVersion",
+)
+_SYSTEM_FIELDS = ("uid", "creationTimestamp", "generation", "generateName")
+_TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion")
+_DELETION_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds")
+_OMITTED_EMPTY = frozenset({"labels", "annotations", "ownerReferences", "finalizers", "managedFields"})
+_MAIN = frozenset({"", "scale"})
+"""Writes of the object itself, as opposed to its status, binding or finalizers."""
+
+
+def check_envelope(info: KindInfo, namespace: str, name: str, obj: Object, *, may_lack_name: bool = False) -> None:
+    """Check that kind, namespace and name agree with the request's path, and fill absent ones; BadRequest.
+
+    Only an apply may lack its name; a replacement or another patch without one has lost its metadata.
+    """
+    resource = info.resource
+    if obj.setdefault("apiVersion", resource.api_version) != resource.api_version:
+        raise BadRequest(
+            f"the API version in the data ({obj['apiVersion']}) does not match the expected API version"
+            f" ({resource.api_version})"
+        )
+    if obj.setdefault("kind", resource.kind) != resource.kind:
+        raise BadRequest(f"the kind in the data ({obj['kind']}) does not match the expected kind ({resource.kind})")
+    metadata = obj.get("metadata")
+    if metadata is None:
+        metadata = obj["metadata"] = {}
+    if not isinstance(metadata, dict):
+        raise BadRequest("metadata must be an object")
+    for field in _TEXTS:
+        if not isinstance(metadata.get(field), str | None):
+            raise BadRequest(
+                f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: json: cannot'
+                f" unmarshal into Go struct field ObjectMeta.metadata.{field} of type string"
+            )
+    if resource.namespaced:
+        if not namespace:
+            raise BadRequest("an empty namespace may not be set when a resource name may be provided")
+        if metadata.get("namespace", namespace) not in {namespace, ""}:
+            raise BadRequest(
+                "the namespace of the provided object does not match the namespace sent on the request"
+                f" ({metadata['namespace']} != {namespace})"
+            )
+        metadata["namespace"] = namespace
+    elif metadata.pop("namespace", ""):
+        raise BadRequest("the namespace of the provided object must be empty: the kind is cluster-scoped")
+    if may_lack_name and metadata.get("name") is None:
+        metadata["name"] = name
+    if name and not metadata.get("name"):
+        raise BadRequest(f"the name of the object ({name} based on URL) was undeterminable: name must be provided")
+    if name and metadata["name"] != name:
+        raise BadRequest(f"the name of the object ({metadata['name']}) does not match the name on the URL ({name})")
+
+
+def complete(info: KindInfo, obj: Object, old: Object | None, options: WriteOptions) -> None:
+    """Check types, default, and fill identity fields, as admission expects an object; BadRequest."""
+    check_fields(info, obj, options)
+    info.strategy.default(obj)
+    if old is not None:
+        for field in (*_SYSTEM_FIELDS, "managedFields"):
+            if not obj["metadata"].get(field) and field in old["metadata"]:
+                obj["metadata"][field] = old["metadata"][field]
+
+
+def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: datetime, uid: str) -> None:
+    """Turn `obj` into the new object to store; Invalid, BadRequest."""
+    strategy = info.strategy
+    metadata = obj["metadata"]
+    _drop_absent(metadata)
+    for field in _DROPPED_ON_CREATE:
+        metadata.pop(field, None)
+    metadata["uid"] = uid
+    metadata["creationTimestamp"] = to_rfc3339(now)
+    if "status" in info.subresources and not strategy.keeps_status_on_create:
+        obj.pop("status", None)
+    causes = check_fields(info, obj, options)
+    if info.rules is not None:
+        causes += info.rules.check(obj, None, causes)
+    strategy.default(obj)
+    strategy.prepare_create(obj)
+    strategy.complete_status(obj)
+    if strategy.has_generation:
+        metadata["generation"] = 1
+    if strategy.initial_finalizers:
+        metadata["finalizers"] = [
+            *(metadata.get("finalizers") or ()),
+            *(name for name in strategy.initial_finalizers if name not in (metadata.get("finalizers") or ())),
+        ]
+    causes = (
+        validate_metadata(metadata, namespaced=info.resource.namespaced, name_rule=strategy.name_problems)
+        + causes
+        + strategy.validate(obj)
+    )
+    if causes:
+        raise _invalid(info, metadata.get("name", ""), causes)
+    options.warnings.extend(strategy.warnings(obj))
+
+
+def track_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: datetime) -> Object:
+    """Return the object with the creator's fields recorded, if the request names a field manager."""
+    return _track(info, obj, None, manager=options.field_manager, now=now) if options.field_manager else obj
+
+
+def with_finalizers(info: KindInfo, obj: Object, finalizers: Sequence[str], *, manager: str, now: datetime) -> Object:
+    """Return a prepared new object with these finalizers added.
+
+    Managed fields record `manager` as their owner, so that a later apply by the object's creator does not drop them.
+    """
+    present = obj["metadata"].get("finalizers") or []
+    missing = [name for name in finalizers if name not in present]
+    if not missing:
+        return obj
+    new = {**obj, "metadata": {**obj["metadata"], "finalizers": [*present, *missing]}}
+    return _track(info, new, obj, manager=manager, now=now)
+
+
+def prepare_update(
+    info: KindInfo, new: Object, old: Object, options: WriteOptions, *, now: datetime, subresource: str, is_apply: bool
+) -> Object | None:
+    """Return the object to store in place of `old`, None when nothing changes; Invalid, BadRequest, Conflict.
+
+    Changes `new` in place. The caller has checked its metadata.resourceVersion.
+    """
+    _check_identity(info, new, old)
+    if subresource == "status":
+        new = _only_status(info, new, old)
+    _copy_system_fields(info, new, old, subresource, is_apply=is_apply)
+    causes = _check_changes(info, new, old, options, is_apply=is_apply)
+    strategy = info.strategy
+    if subresource == "status":
+        strategy.prepare_status_update(new, old)
+        strategy.complete_status(new)
+    elif subresource in _MAIN:
+        strategy.default(new)
+        strategy.prepare_update(new, old)
+    if is_json_equal(new, old):
+        return None
+    if strategy.has_generation and subresource in _MAIN and strategy.has_spec_changed(new, old):
+        new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+    causes = validate_metadata_update(new["metadata"], old["metadata"]) + causes
+    if subresource == "status":
+        causes += strategy.validate_status_update(new, old)
+    elif subresource in _MAIN:
+        causes += strategy.validate_update(new, old)
+        options.warnings.extend(strategy.warnings(new))
+    if causes:
+        raise _invalid(info, new["metadata"].get("name", ""), causes)
+    if is_apply or not (options.field_manager or "managedFields" in new["metadata"]):
+        return new
+    manager = options.field_manager or options.user_agent.partition("/")[0] or "unknown"
+    return _track(info, new, old, manager=manager, now=now, subresource=subresource)
+
+
+def must_be_removed(info: KindInfo, obj: Object) -> bool:
+    """Return whether the write of a terminating object must remove it: no finalizer or grace period is left."""
+    metadata = obj["metadata"]
+    return bool(
+        metadata.get("deletionTimestamp")
+        and not metadata.get("finalizers")
+        and not metadata.get("deletionGracePeriodSeconds")
+        and info.strategy.is_removable(obj)
+    )
+
+
+def _check_identity(info: KindInfo, new: Object, old: Object) -> None:
+    uid, live_uid = new["metadata"].get("uid"), old["metadata"]["uid"]
+    if uid and uid != live_uid:
+        name = old["metadata"]["name"]
+        raise Conflict(
+            f'Operation cannot be fulfilled on {info.group_resource} "{name}": Precondition failed: UID in'
+            f" precondition: {uid}, UID in object meta: {live_uid}",
+            details=status_details(info, name),
+        )
+
+
+def _only_status(info: KindInfo, new: Object, old: Object) -> Object:
+    """Return the live object with the new status.
+
+    The status subresource changes nothing else, except annotations of built-in kinds, as in kube-apiserver.
+    """
+    merged = {**old, "metadata": dict(old["metadata"])}
+    if not info.is_custom:
+        merged["metadata"]["annotations"] = new["metadata"].get("annotations")
+    if "managedFields" in new["metadata"]:
+        merged["metadata"]["managedFields"] = new["metadata"]["managedFields"]
+    if new.get("status") is None:
+        merged.pop("status", None)
+    else:
+        merged["status"] = new["status"]
+    return merged
+
+
+def _copy_system_fields(info: KindInfo, new: Object, old: Object, subresource: str, *, is_apply: bool) -> None:
+    """Copy the fields that only the system changes from `old` to `new`."""
+    metadata, live = new["metadata"], old["metadata"]
+    for field in _SYSTEM_FIELDS:
+        if not metadata.get(field) and field in live:
+            metadata[field] = live[field]
+    created = metadata.get("creationTimestamp")
+    if created != live.get("creationTimestamp") and _in_server_format(created) == live.get("creationTimestamp"):
+        metadata["creationTimestamp"] = live["creationTimestamp"]
+    metadata["generation"] = live.get("generation")
+    for field in _DELETION_FIELDS:
+        metadata[field] = live.get(field)
+    metadata["resourceVersion"] = live["resourceVersion"]
+    if not is_apply and not metadata.get("managedFields"):
+        metadata["managedFields"] = live.get("managedFields")
+    for entry in metadata.get("managedFields") or ():
+        if isinstance(entry, dict) and "time" in entry:
+            entry["time"] = _in_server_format(entry["time"])
+    metadata.pop("selfLink", None)
+    _drop_absent(metadata)
+    if "status" in info.subresources and subresource in _MAIN:
+        if "status" in old:
+            new["status"] = old["status"]
+        else:
+            new.pop("status", None)
+
+
+def _drop_absent(metadata: dict[str, Any]) -> None:
+    """Remove fields that Kubernetes does not serialize: nulls, and empty maps and lists."""
+    for field in [key for key, value in metadata.items() if value is None or (not value and key in _OMITTED_EMPTY)]:
+        del metadata[field]
+
+
+def _in_server_format(time: Any) -> Any:
+    """Return a time in the server's format; clients that parse times send them back in another one."""
+    if not isinstance(time, str) or time.endswith("Z"):
+        return time
+    try:
+        return to_rfc3339(from_rfc3339(time).astimezone(UTC))
+    except ValueError:
+        return time
+
+
+def _check_changes(info: KindInfo, new: Object, old: Object, options: WriteOptions, *, is_apply: bool) -> Causes:
+    """Check the changed fields. A custom resource is validated whole, because its CEL rules may compare fields."""
+    if info.is_custom:
+        if not _differs(new, old):
+            return []
+        causes = check_fields(info, new, options, old)
+        return causes if info.rules is None else causes + info.rules.check(new, old, causes)
+    changed = _changed(new, old)
+    metadata = changed.get("metadata")
+    if metadata is not None:
+        metadata = changed["metadata"] = _changed(metadata, old["metadata"])
+        if is_apply:
+            metadata.pop("managedFields", None)  # computed by the server and larger than the rest: no need to check
+        if not metadata:
+            del changed["metadata"]
+    if not changed:
+        return []
+    changed["kind"] = new["kind"]
+    before, metadata_before = set(changed), set(metadata or ())
+    causes = check_fields(info, changed, options)
+    for key in before - changed.keys():
+        del new[key]
+    for key in metadata_before - (metadata or {}).keys():
+        del new["metadata"][key]
+    return causes
+
+
+def _changed(new: Object, old: Object) -> Object:
+    """Return the fields of `new` that differ from `old`; the values are shared with `new`."""
+    return {key: value for key, value in new.items() if not is_json_equal(value, old.get(key))}
+
+
+def _differs(new: Object, old: Object) -> bool:
+    return new.keys() != old.keys() or any(
+        not is_json_equal(value, old[key]) for key, value in new.items() if key != "metadata"
+    )
+
+
+def _track(
+    info: KindInfo, new: Object, old: Object | None, *, manager: str, now: datetime, subresource: str = ""
+) -> Object:
+    version = info.resource.api_version
+    return track_update(info.schema, old, new, manager=manager, api_version=version, subresource=subresource, now=now)
+
+
+def _invalid(info: KindInfo, name: str, causes: Causes) -> Exception:
+    return invalid(info.resource.kind, info.resource.group, name, causes)

@@ -1,0 +1,27 @@
+"""The answer to an object that has too many values: 413 with a Status that names the limit, and a metric.
+
+`apimachinery/jsonsize.py` counts. `http/decoding.py` checks bodies before anything else walks them, and `writes.py` the
+results of patches.
+"""
+
+from prometheus_client import Counter
+
+from federation.apimachinery.errors import RequestEntityTooLarge
+from federation.apimachinery.jsonsize import find_excess, without_managed_fields
+from federation.apimachinery.resources import Object
+
+_refused = Counter(
+    "federation_server_objects_too_large_total", "Requests refused because of the number of values in their object"
+)
+
+
+def check_size(obj: Object, values_max: int) -> None:
+    """Raise RequestEntityTooLarge when an object besides its managed fields exceeds a limit of `jsonsize.py`."""
+    if excess := find_excess(without_managed_fields(obj), values_max=values_max):
+        raise too_large(excess)
+
+
+def too_large(excess: str) -> RequestEntityTooLarge:
+    """Return the 413 of an object that exceeds a limit, and count it; `excess` comes from `find_excess`."""
+    _refused.inc()
+    return RequestEntityTooLarge(f"the object is too large: it has {excess}; split it into several objects")

@@ -1,0 +1,125 @@
+"""The options of fedctl's commands, declared once; OIDC and audit options have the names of kube-apiserver's flags.
+
+None means not given, so that FEDERATION_* variables and defaults apply; `settings.py` documents each value.
+"""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+Dir = Annotated[Path, typer.Option("--dir", metavar="DIR", help="Directory for state, keys and kubeconfigs.")]
+Port = Annotated[
+    int | None,
+    typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port of the API; 0 picks a free one [7443]."),
+]
+Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on [127.0.0.1].")]
+StoreBytesMax = Annotated[
+    int | None,
+    typer.Option(
+        "--store-bytes-max",
+        metavar="BYTES",
+        min=0,
+        help="Refuse creates and updates while the database is larger; 0 for no limit [0].",
+    ),
+]
+New = Annotated[
+    bool | None,
+    typer.Option("--new", help="Start empty although DIR has keys without a database, or the reverse."),
+]
+LogFormat = Annotated[Literal["text", "json"], typer.Option("--log-format", metavar="FORMAT", help="text or json.")]
+LogLevel = Annotated[
+    Literal["debug", "info", "warning", "error"],
+    typer.Option("--log-level", metavar="LEVEL", help="debug, info, warning or error."),
+]
+Kubeconfig = Annotated[
+    Path | None,
+    typer.Option("--kubeconfig", metavar="FILE", help="The federation's kubeconfig [$KUBECONFIG, ~/.kube/config]."),
+]
+Context = Annotated[
+    str, typer.Option("--context", metavar="NAME", help="Context in the kubeconfig [its current context].")
+]
+Namespace = Annotated[
+    str, typer.Option("-n", "--namespace", metavar="NAMESPACE", help="Namespace of objects named without one.")
+]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=1, help="How long to wait.")]
+TableOrJSON = Annotated[
+    Literal["table", "json"], typer.Option("-o", "--output", metavar="FORMAT", help="table or json.")
+]
+OutputFormat = Annotated[
+    Literal["table", "json", "yaml"], typer.Option("-o", "--output", metavar="FORMAT", help="table, json or yaml.")
+]
+
+EncryptionKeyFile = Annotated[
+    str | None,
+    typer.Option(
+        "--encryption-key-file", metavar="FILE", help="Encrypt stored Secrets with these keys; see encryption-key."
+    ),
+]
+EncryptionKeyCommand = Annotated[
+    str | None,
+    typer.Option(
+        "--encryption-key-command", metavar="COMMAND", help="Command that prints the keys instead, run at the start."
+    ),
+]
+IssuerURL = Annotated[
+    str | None,
+    typer.Option("--oidc-issuer-url", metavar="URL", help="Accept ID tokens from this issuer, an https:// address."),
+]
+ClientID = Annotated[
+    str | None, typer.Option("--oidc-client-id", metavar="ID", help="The audience that ID tokens must have.")
+]
+UsernameClaim = Annotated[
+    str | None, typer.Option("--oidc-username-claim", metavar="CLAIM", help="Claim with the user's name [sub].")
+]
+UsernamePrefix = Annotated[
+    str | None,
+    typer.Option(
+        "--oidc-username-prefix",
+        metavar="PREFIX",
+        help="Prefix of user names; - for none [ISSUER#, none for the claim email].",
+    ),
+]
+GroupsClaim = Annotated[
+    str | None, typer.Option("--oidc-groups-claim", metavar="CLAIM", help="Claim with the user's groups [none].")
+]
+GroupsPrefix = Annotated[
+    str | None, typer.Option("--oidc-groups-prefix", metavar="PREFIX", help="Prefix of group names [none].")
+]
+RequiredClaim = Annotated[
+    list[str] | None,
+    typer.Option("--oidc-required-claim", metavar="KEY=VALUE", help="Claim that ID tokens must have; may be repeated."),
+]
+CAFile = Annotated[
+    str | None,
+    typer.Option("--oidc-ca-file", metavar="FILE", help="PEM file with the issuer's CA [the system's CAs]."),
+]
+SigningAlgs = Annotated[
+    str | None,
+    typer.Option("--oidc-signing-algs", metavar="ALGORITHMS", help="Accepted algorithms, comma-separated [RS256]."),
+]
+AuditPolicyFile = Annotated[
+    str | None,
+    typer.Option("--audit-policy-file", metavar="FILE", help="Audit policy: an audit.k8s.io/v1 Policy."),
+]
+AuditLogPath = Annotated[
+    str | None,
+    typer.Option(
+        "--audit-log-path", metavar="FILE", help="File for audit events; - for standard output [DIR/audit.log]."
+    ),
+]
+AuditLogMaxsize = Annotated[
+    int | None,
+    typer.Option("--audit-log-maxsize", metavar="MIB", min=1, help="Rotate the file at this size in MiB [100]."),
+]
+AuditLogMaxbackup = Annotated[
+    int | None, typer.Option("--audit-log-maxbackup", metavar="N", min=1, help="Rotated files to keep [10].")
+]
+AuditLogMode = Annotated[
+    str | None,
+    typer.Option(
+        "--audit-log-mode",
+        metavar="MODE",
+        help="batch drops and counts events when the disk is slow, blocking delays requests [batch].",
+    ),
+]

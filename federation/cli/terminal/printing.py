@@ -1,0 +1,88 @@
+"""Print tables, labelled lines and documents.
+
+On a terminal, text is wrapped to its width. Into a file or a pipe nothing is wrapped, so that `grep` and `diff` see
+whole lines.
+"""
+
+import textwrap
+from datetime import datetime
+
+import orjson
+import yaml
+from rich.console import Console
+from rich.segment import Segment, Segments
+from rich.table import Table
+
+_PIPE_WIDTH = 240
+_TEXT_WIDTH_MIN = 20
+_UNITS = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
+
+
+def make_console() -> Console:
+    """Return a console as wide as the terminal, or wide enough for every table when the output is not a terminal."""
+    console = Console(highlight=False, emoji=False)
+    return console if console.is_terminal else Console(highlight=False, emoji=False, width=_PIPE_WIDTH)
+
+
+def make_table() -> Table:
+    """Return a table in kubectl's style: no lines, two spaces between columns."""
+    return Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table without trailing spaces."""
+    for line in console.render_lines(table, pad=False):
+        while line and not line[-1].text.strip():
+            line.pop()
+        if line:
+            line[-1] = Segment(line[-1].text.rstrip(), line[-1].style, line[-1].control)
+        console.print(Segments([*line, Segment.line()]), end="")
+
+
+def print_field(console: Console, label: str, text: str, *, width: int = 10, indent: int = 2) -> None:
+    """Print a label and a text; further lines of the text are indented to its start."""
+    print_wrapped(console, f"{' ' * indent}{label:<{width - 1}} ", text)
+
+
+def print_wrapped(console: Console, head: str, text: str) -> None:
+    """Print `head` and a text, wrapped at words on a terminal."""
+    lines = [text]
+    if console.width < _PIPE_WIDTH:
+        width = max(console.width - len(head), _TEXT_WIDTH_MIN)
+        lines = textwrap.wrap(text, width, break_on_hyphens=False) or [""]
+    for number, line in enumerate(lines):
+        before = head if number == 0 else " " * len(head)
+        console.print(f"{before}{line}".rstrip(), markup=False, soft_wrap=True)
+
+
+def print_document(value: object, form: str) -> None:
+    """Print a value as `json` or `yaml`."""
+    if form == "json":
+        print(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+    else:
+        # PyYAML does not know the subclasses of str and int that orjson serialises as plain values.
+        print(yaml.safe_dump(orjson.loads(orjson.dumps(value)), sort_keys=False, allow_unicode=True), end="")
+
+
+def to_age(now: datetime, then: datetime) -> str:
+    """Return an age as kubectl prints it: 5s, 3m, 4h, 2d."""
+    seconds = max(0, int((now - then).total_seconds()))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds >= 2 * size or (unit != "m" and seconds >= size):
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def to_count(number: int, noun: str) -> str:
+    """Return `1 replica`, `2 replicas`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def to_amount(resource: str, value: int) -> str:
+    """Return an amount of a resource: cpu in cores (`value` is in millicores), others with a binary unit: 1.5Gi."""
+    if resource == "cpu":
+        return f"{value / 1000:g}"
+    for size, unit in _UNITS if resource != "pods" else ():
+        if abs(value) >= size:
+            return f"{value / size:.1f}{unit}".replace(".0", "")
+    return str(value)

@@ -1,0 +1,117 @@
+"""Which kinds a member serves, so that nothing is placed where it cannot exist (docs/reference/clusters.md).
+
+A group that fails to answer (a broken aggregated API is common) must never make its kinds vanish, because workloads
+would be taken out of the cluster: its kinds stay as they were known (D8). `complete` says whether everything answered.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from federation.apimachinery.errors import ClusterError, ClusterLimitExceeded, ClusterUnreachable
+from federation.client.client import Client
+
+_PARALLEL = 6
+_TIMEOUT_S = 10.0
+_TYPES_MAX = 5_000
+"""Types that a member may serve; they are published in its status. Large clusters serve about 1,000."""
+_GROUP_VERSIONS_MAX = 1_000
+_NAME_MAX = 253
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """What a member serves. `failed` names the group versions that gave no usable answer."""
+
+    types: list[dict[str, str]]
+    failed: tuple[str, ...] = ()
+
+
+async def discover(client: Client, known: list[dict[str, Any]]) -> Discovered:
+    """Ask for every served kind; ClusterError when not even the list of groups arrives.
+
+    `known` are the types published before: those of group versions that fail now are kept.
+    """
+    group_versions = await _group_versions(client)
+    slots = asyncio.Semaphore(_PARALLEL)
+
+    async def ask(group: str, version: str) -> list[dict[str, str]] | None:
+        async with slots:
+            return await _types_of(client, group, version)
+
+    answers = await asyncio.gather(*(ask(*group_version) for group_version in group_versions))
+    types: list[dict[str, str]] = []
+    failed = []
+    for (group, version), answer in zip(group_versions, answers, strict=True):
+        if answer is None:
+            failed.append(f"{group}/{version}" if group else version)
+            types += [t for t in known if (t.get("group", ""), t.get("version")) == (group, version)]
+        else:
+            types += answer
+    if len(types) > _TYPES_MAX:
+        raise ClusterLimitExceeded(f"the member serves more than {_TYPES_MAX} types")
+    types.sort(key=lambda type_: (type_.get("group", ""), type_["version"], type_["kind"]))
+    return Discovered(types, tuple(failed))
+
+
+async def _group_versions(client: Client) -> list[tuple[str, str]]:
+    core, groups = await asyncio.gather(_get(client, "/api"), _get(client, "/apis"))
+    if core is None or groups is None:
+        raise ClusterUnreachable("the API groups cannot be listed")
+    try:
+        found = [("", _name(version)) for version in core.get("versions") or ()]
+        for group in groups.get("groups") or ():
+            found += [(_name(group["name"]), _name(version["version"])) for version in group.get("versions") or ()]
+    except (AttributeError, KeyError, TypeError, ValueError) as problem:
+        raise ClusterError("the list of API groups is malformed") from problem
+    if len(found) > _GROUP_VERSIONS_MAX:
+        raise ClusterLimitExceeded(f"the member serves more than {_GROUP_VERSIONS_MAX} API group versions")
+    return found
+
+
+async def _types_of(client: Client, group: str, version: str) -> list[dict[str, str]] | None:
+    try:
+        answer = await _get(client, f"/apis/{group}/{version}" if group else f"/api/{version}")
+    except ClusterError:
+        return None
+    if answer is None:
+        return None
+    try:
+        return [
+            _to_type(group, version, resource)
+            for resource in answer.get("resources") or ()
+            if "/" not in resource.get("name", "/")
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _to_type(group: str, version: str, resource: dict[str, Any]) -> dict[str, str]:
+    type_ = {"group": group} if group else {}
+    return type_ | {
+        "version": version,
+        "kind": _name(resource.get("kind", "")),
+        "pluralName": _name(resource["name"]),
+        "scope": "Namespaced" if resource.get("namespaced") else "Cluster",
+    }
+
+
+def _name(value: Any) -> str:
+    """Return a name from a member's answer; ValueError when it is none."""
+    if not isinstance(value, str) or len(value) > _NAME_MAX:
+        raise ValueError("not a name")
+    return value
+
+
+async def _get(client: Client, path: str) -> dict[str, Any] | None:
+    """Return the JSON object at the path, None when the answer is not one."""
+    code, body = await client.raw("GET", path, timeout_s=_TIMEOUT_S)
+    if code != 200:
+        return None
+    try:
+        answer = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return answer if isinstance(answer, dict) else None

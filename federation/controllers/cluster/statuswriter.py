@@ -1,0 +1,162 @@
+"""Writing the status of FederatedClusters: only what changed, one writer, and nothing while nothing happens.
+
+Joining and health both write conditions of the same list, so both go through one `Publisher`, which keeps the newest
+state of each cluster until the cache has it and lets one write per cluster happen at a time. A refreshed probe time
+alone is written every few minutes only: an idle federation writes almost nothing.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
+from federation.apimachinery.errors import NotFound
+from federation.apimachinery.resources import Object
+from federation.client.client import Client, PatchType
+from federation.planning.clusters.health import Verdict
+from federation.runtime.assumecache import AssumeCache
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionWanted:
+    """One condition to publish."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+def of_verdict(verdict: Verdict) -> list[ConditionWanted]:
+    """Return the Ready and Offline conditions of a health verdict."""
+    return [
+        ConditionWanted(names.CLUSTER_READY, verdict.ready, verdict.ready_reason, verdict.message),
+        ConditionWanted(names.CLUSTER_OFFLINE, verdict.offline, verdict.offline_reason, verdict.message),
+    ]
+
+
+def to_verdict(cluster: Object) -> Verdict | None:
+    """Return the verdict that is published, None when there is none yet."""
+    found = (cluster.get("status") or {}).get("conditions")
+    ready = conditions.find(found, names.CLUSTER_READY)
+    offline = conditions.find(found, names.CLUSTER_OFFLINE)
+    if ready is None or offline is None:
+        return None
+    return Verdict(
+        ready["status"], ready.get("reason", ""), offline["status"], offline.get("reason", ""), ready.get("message", "")
+    )
+
+
+def plan_conditions(
+    present: list[dict[str, Any]] | None, wanted: list[ConditionWanted], now: datetime, *, refresh_s: float
+) -> list[dict[str, Any]] | None:
+    """Return the complete next list of conditions, None when the present one says it all and is fresh enough.
+
+    `refresh_s`: a probe time that is older is written anew although nothing else changed.
+    """
+    held = list(present or ())
+    stamp = to_rfc3339(now)
+    changed = False
+    for want in wanted:
+        old = conditions.find(held, want.type)
+        is_same = old is not None and (old.get("status"), old.get("reason")) == (want.status, want.reason)
+        if is_same and old is not None and not _is_stale(old, now, refresh_s):
+            continue
+        changed = True
+        is_transition = old is None or old.get("status") != want.status
+        entry = {
+            "type": want.type,
+            "status": want.status,
+            "reason": want.reason,
+            "message": want.message,
+            "lastProbeTime": stamp,
+            "lastTransitionTime": stamp if is_transition or old is None else old.get("lastTransitionTime", stamp),
+        }
+        held = [entry if c.get("type") == want.type else c for c in held] if old is not None else [*held, entry]
+    return held if changed else None
+
+
+def _is_stale(condition: Mapping[str, Any], now: datetime, refresh_s: float) -> bool:
+    try:
+        return (now - from_rfc3339(str(condition.get("lastProbeTime", "")))).total_seconds() >= refresh_s
+    except ValueError:
+        return True
+
+
+class Publisher:
+    """The one writer of FederatedCluster objects in this process."""
+
+    def __init__(
+        self, client: Client, cached: Callable[[str], Object | None], clock: Clock, *, refresh_s: float
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._refresh_s = refresh_s
+        self._assumed: AssumeCache[str] = AssumeCache(cached)
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    def cluster(self, name: str) -> Object | None:
+        """Return the newest known state of a FederatedCluster, with its apiVersion and kind."""
+        found = self._assumed.get(name)
+        if found is None or "kind" in found:
+            return found
+        return {"apiVersion": FEDERATED_CLUSTERS.api_version, "kind": FEDERATED_CLUSTERS.kind, **found}
+
+    def cluster_changed(self, name: str, cluster: Object | None) -> None:
+        """Drop our own write of a cluster when the informer, which has just changed, has it."""
+        self._assumed.prune(name)
+        if cluster is None:
+            self._locks.pop(name, None)
+
+    async def publish(self, name: str, wanted: list[ConditionWanted], more: Mapping[str, Any] | None = None) -> bool:
+        """Write conditions and further status fields as far as they differ; True when something was written."""
+        async with self._locks.setdefault(name, asyncio.Lock()):
+            cluster = self.cluster(name)
+            if cluster is None:
+                return False
+            present = cluster.get("status") or {}
+            status = {key: value for key, value in (more or {}).items() if present.get(key) != value}
+            refresh_s = 0.0 if status else self._refresh_s
+            planned = plan_conditions(present.get("conditions"), wanted, self._clock.now(), refresh_s=refresh_s)
+            if planned is not None and planned != present.get("conditions"):
+                status["conditions"] = planned
+            if not status:
+                return False
+            # A merge patch merges maps: resources that vanished must be named to go.
+            if "resources" in status:
+                status["resources"] = _with_nulls(present.get("resources") or {}, status["resources"])
+            return await self._patch(name, {"status": status}, "status") is not None
+
+    async def set_finalizers(self, cluster: Object, finalizers: list[str]) -> Object | None:
+        """Write exactly this state's finalizers; Conflict when it is not the newest, None when it is gone."""
+        metadata = {"finalizers": finalizers, "resourceVersion": cluster["metadata"]["resourceVersion"]}
+        return await self._patch(cluster["metadata"]["name"], {"metadata": metadata}, "")
+
+    async def _patch(self, name: str, body: Object, subresource: str) -> Object | None:
+        try:
+            written = await self._client.patch(
+                FEDERATED_CLUSTERS,
+                name,
+                body,
+                patch_type=PatchType.MERGE,
+                subresource=subresource,
+                field_manager=names.FIELD_MANAGER,
+            )
+        except NotFound:
+            self._assumed.forget(name)
+            return None
+        self._assumed.assume(name, written)
+        return written
+
+
+def _with_nulls(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:
+    result: Object = {}
+    for key, value in wanted.items():
+        held = present.get(key)
+        result[key] = _with_nulls(held, value) if isinstance(value, Mapping) and isinstance(held, Mapping) else value
+    return result | {key: None for key in present if key not in wanted}

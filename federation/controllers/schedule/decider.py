@@ -1,0 +1,152 @@
+"""Decide about one federated object: start an attempt, assess it, run the engine, and collect the explanation.
+
+It reads the input cache and calls remote plugins; it writes nothing. `reconcile.py` acts on the results.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.controllers.schedule.enginedriver import PluginCaller, drive
+from federation.controllers.schedule.inputcache import InputCache
+from federation.controllers.schedule.reporting import Subject
+from federation.runtime.controller import Key
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.scheduling.attempt import (
+    Assessment,
+    Due,
+    SchedulingAttempt,
+    UnitOptions,
+    assess,
+    assume,
+    duplicate_reason,
+    start_attempt,
+)
+from federation.scheduling.decisioninputs import inputs_of, object_hash
+from federation.scheduling.engine import Decision, Engine
+from federation.scheduling.explain import to_explanation
+from federation.scheduling.pendingreplicas import with_added_only
+from federation.scheduling.queueinghints import QueueingHint, queueing_hint_for
+from federation.scheduling.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptContext:
+    """One object under reconciliation, with its scheduling attempt."""
+
+    key: Key
+    subject: Subject
+    attempt: SchedulingAttempt
+    started_s: float
+    is_first: bool
+    """Whether it is the object's first attempt since the start of the process: it has no queueing hint in memory."""
+
+    @property
+    def federated(self) -> Object:
+        return self.subject.federated
+
+    def head(self, **more: Any) -> dict[str, Any]:
+        """Return the fields that the journal has before the explanation."""
+        ref = self.attempt.ref
+        policy = {"namespace": ref.namespace, "name": ref.name} if ref else None
+        return {"policy": policy, "generation": self.federated["metadata"].get("generation"), **more}
+
+    def undecided(self, outcome: str, reason: str, **more: Any) -> dict[str, Any]:
+        """Return the explanation for an attempt without a decision."""
+        return {**self.head(**more), "outcome": outcome, "reason": reason, "placements": self.attempt.current()}
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A decision with its explanation for the journal."""
+
+    decision: Decision
+    explanation: dict[str, Any]
+    has_called_plugins: bool
+
+
+class Decider:
+    """Runs scheduling attempts."""
+
+    def __init__(
+        self,
+        cache: InputCache,
+        objects: FederatedObjects,
+        engine: Engine,
+        caller: PluginCaller | None,
+        clock: Clock,
+        options: UnitOptions,
+    ) -> None:
+        self._cache = cache
+        self._objects = objects
+        self._engine = engine
+        self._caller = caller
+        self._clock = clock
+        self._options = options
+
+    def start(self, key: Key, federated: Object) -> AttemptContext | None:
+        """Return the attempt for the object; None when it is not pending for the scheduler."""
+        federated_type = self._objects.type_of(federated)
+        if federated_type is None:
+            return None
+        attempt = start_attempt(federated, federated_type, self._cache.policies)
+        if attempt is None:
+            return None
+        is_first = self._cache.bind(key, attempt.ref)
+        subject = Subject(key, federated_type, federated)
+        return AttemptContext(key, subject, attempt, self._clock.monotonic(), is_first)
+
+    def assess(self, context: AttemptContext, snapshot: Snapshot, *, is_plugin_back: bool) -> Assessment:
+        """Return whether the object is to be scheduled."""
+        return assess(
+            context.attempt,
+            self._cache,
+            snapshot,
+            is_unschedulable=context.key in self._cache.unschedulable,
+            can_place_more=self._cache.unplaced.is_due(context.key, self._clock.now()),
+            is_plugin_back=is_plugin_back,
+            options=self._options,
+            assumed=self._cache.assume_cache.snapshot(self._clock.monotonic()),
+        )
+
+    def inputs_hash(self, context: AttemptContext, due: Due) -> str:
+        """Return a hash of the decision's inputs other than clusters, whose changes have queueing hints."""
+        profile_hash = self._cache.profiles.hash(due.policy.profile)
+        return f"{object_hash(context.federated)} {due.policy.ref} {due.policy.content_hash} {profile_hash}"
+
+    async def decide(self, context: AttemptContext, due: Due, snapshot: Snapshot) -> Decided:
+        """Run the engine, and remote plugins on its behalf."""
+        run = self._engine.run(due.unit, snapshot, due.profile, now=self._clock.now())
+        decision, has_called_plugins = await drive(run, self._caller)
+        if due.only_adds:
+            decision = with_added_only(decision)
+        inputs = inputs_of(
+            context.federated,
+            snapshot,
+            policy_hash=due.policy.content_hash,
+            profile_hash=self._cache.profiles.hash(due.policy.profile),
+            assumed=due.unit.assumed,
+        )
+        head = context.head(because=due.comparison.changed, inputs=inputs)
+        if duplicated := duplicate_reason(context.attempt, due):
+            head["copiedBecause"] = duplicated
+        if due.ignored_annotations:
+            head["ignoredAnnotations"] = due.ignored_annotations
+        return Decided(decision, {**head, **to_explanation(decision)}, has_called_plugins)
+
+    def is_retry_pointless(self, context: AttemptContext, due: Due) -> bool:
+        """Return whether the object is unschedulable and neither its inputs nor matching clusters have changed."""
+        unschedulable = self._cache.unschedulable
+        record = unschedulable.get(context.key)
+        if record is None or unschedulable.is_due(context.key, self._clock.now()):
+            return False
+        return record.inputs_hash == self.inputs_hash(context, due)
+
+    def assume(self, context: AttemptContext, decision: Decision) -> None:
+        """Add the decision's new replicas to the assume cache."""
+        assume(self._cache.assume_cache, context.key, decision, self._clock.monotonic())
+
+    def hint_for(self, decision: Decision, due: Due) -> QueueingHint:
+        """Return the queueing hint for a decision that left the unit or some of its replicas unplaced."""
+        return queueing_hint_for(decision, self._engine.framework(due.profile), self._clock.now())

@@ -1,0 +1,180 @@
+"""Event handlers of the schedule controller: update the input cache and enqueue the affected objects.
+
+Objects of a policy with a higher `schedulingPriority` come first. Among equals, changes of single objects precede
+changes that affect many (a cluster's labels, a policy). An unschedulable object is enqueued only for changes that match
+its queueing hint (`unschedulable.py`).
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery.resources import Object
+from federation.apimachinery.selectors import SelectorError
+from federation.controllers.schedule.inputcache import InputCache
+from federation.controllers.schedule.requeueing import REPORTED
+from federation.runtime.controller import Key, key_of
+from federation.runtime.events import WARNING, Recorder
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.scheduling.annotationswitch import problem_of
+from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.framework.types import ClusterChange, ReplicasStrategy, Resources
+from federation.scheduling.policyspec import Policy, PolicyRef, compile_policy
+from federation.scheduling.policywarnings import policy_warnings, profile_warnings
+from federation.scheduling.snapshot import to_resources
+
+_FOR_ALL = ClusterChange.MEMBERSHIP | ClusterChange.LABELS | ClusterChange.TAINTS | ClusterChange.API_TYPES
+"""Changes that are part of every object's triggers. Readiness counts only for policies that follow joining clusters;
+the other changes count only for unschedulable objects."""
+BY_POLICY = "schedule/policy"
+"""The index of federated objects by the policy that their labels name."""
+SINGLE, BULK = 0, 1
+"""Queue order within a policy priority: changes of single objects, then changes that affect many."""
+
+
+class Enqueue(Protocol):
+    """The controller's queue."""
+
+    def __call__(self, key: Key, *, after_s: float = 0.0, priority: int = 0) -> None:
+        """Add the key; lower priorities are processed first."""
+        ...
+
+
+class EventHandlers:
+    """Handlers for every watched resource but webhook configurations (`remoteplugins.py`)."""
+
+    def __init__(
+        self,
+        cache: InputCache,
+        objects: FederatedObjects,
+        enqueue: Enqueue,
+        recorder: Recorder,
+        installed: PluginRegistry,
+        *,
+        reports_wait_s: float,
+    ) -> None:
+        self._cache = cache
+        self._objects = objects
+        self._enqueue = enqueue
+        self._recorder = recorder
+        self._installed = installed
+        self._reports_wait_s = reports_wait_s
+
+    def on_federated(self, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a federated object."""
+        if new is None:
+            if old is not None:
+                self._cache.forget(key_of(old))
+        else:
+            ref = self._cache.policies.match(new)
+            policy = self._cache.policies.get(ref) if ref is not None else None
+            self._enqueue(key_of(new), priority=queue_priority(policy.priority if policy else 0, SINGLE))
+
+    def on_cluster(self, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a FederatedCluster."""
+        name = (new or old or {})["metadata"]["name"]
+        if new is not None:
+            change = self._cache.clusters.update(new)
+            if old is not None and change & ClusterChange.RESOURCES:
+                self._cache.assume_cache.confirm(name, _available(old), _available(new))
+        else:
+            change = self._cache.clusters.remove(name)
+        unschedulable = self._cache.unschedulable
+        if change:
+            self._enqueue_many(unschedulable.mark_retry_on(name, change))
+            # Reports of members are batched for unplaced replicas, which most reports do not help.
+            after_s = 0.0 if change & ~REPORTED else self._reports_wait_s
+            self._enqueue_many(self._cache.unplaced.mark_retry_on(name, change), after_s=after_s)
+        if change & _FOR_ALL:
+            self._enqueue_many(key for key in self._objects.all_keys() if key not in unschedulable)
+        elif change & ClusterChange.READINESS and self._cache.clusters.is_ready(name):
+            self._enqueue_many(key for key in self._cache.following_joins() if key not in unschedulable)
+
+    def on_namespace(self, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a Namespace: its label may allow or forbid annotations that override policies."""
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        policy = self._cache.annotation_policy
+        is_changed = policy.put(new) if new is not None else policy.remove(name)
+        if new is not None and (problem := problem_of(new)) and (old is None or problem != problem_of(old)):
+            self._recorder.event(new, WARNING, names.EVENT_INVALID_NAMESPACE_LABEL, problem)
+        if is_changed:
+            self.retry(map(key_of, self._objects.list_namespace(name)))
+
+    def on_policy(self, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a PropagationPolicy or ClusterPropagationPolicy."""
+        if not _is_spec_changed(old, new):
+            return
+        metadata = (new if new is not None else old or {})["metadata"]
+        ref = PolicyRef(metadata.get("namespace", ""), metadata["name"])
+        before, after = self._cache.policies.get(ref), None
+        if new is not None:
+            try:
+                after = compile_policy(new)
+            except (SelectorError, ValueError, TypeError) as error:
+                # The previous version stays in force: a typing error must not leave its objects without a policy.
+                self._recorder.event(new, WARNING, names.EVENT_INVALID_PROPAGATION_POLICY, str(error))
+                return
+            for warning in policy_warnings(new):
+                self._recorder.event(new, WARNING, names.EVENT_INVALID_PROPAGATION_POLICY, warning)
+            self._cache.policies.put(after)
+        else:
+            self._cache.policies.remove(ref)
+        self.retry(self._affected_by_policy(ref, before, after))
+
+    def _affected_by_policy(self, ref: PolicyRef, *versions: Policy | None) -> Iterable[Key]:
+        """Return the objects that had the policy, that name it, and those of the types that it selects."""
+        types = {(s.api_version, s.kind) for policy in versions if policy is not None for s in policy.selectors}
+        keys = set(self._cache.bound_to(ref))
+        keys.update(map(key_of, self._objects.by_index(BY_POLICY, f"{ref.namespace}/{ref.name}", ref.namespace)))
+        for api_version, kind in types:
+            keys.update(map(key_of, self._objects.of_kind(api_version, kind, ref.namespace)))
+        return sorted(keys)
+
+    def on_profile(self, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a SchedulingProfile."""
+        if not _is_spec_changed(old, new):
+            return
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        if new is not None:
+            self._cache.profiles.put(new)
+            profile = self._cache.profiles.get(name, ReplicasStrategy.SPREAD)
+            assert profile is not None
+            for warning in profile_warnings(new, profile, self._installed):
+                self._recorder.event(new, WARNING, names.EVENT_INVALID_SCHEDULING_PROFILE, warning)
+        else:
+            self._cache.profiles.remove(name)
+        self.retry(self._cache.using_profile(name))
+
+    def on_plugin(self, name: str, decisive_hash: str, fields: frozenset[str]) -> None:
+        """Handle a change of a webhook plugin: retry the objects that it takes part in, and unschedulable ones."""
+        self._cache.profiles.put_plugin(name, decisive_hash, fields)
+        self.retry(dict.fromkeys((*self._cache.unschedulable.list_keys(), *self._cache.using_plugin(name))))
+
+    def on_type(self, federated_type: FederatedType) -> None:
+        """Handle a new or changed FederatedTypeConfig."""
+        self.retry(map(key_of, self._objects.of_type(federated_type)))
+
+    def retry(self, keys: Iterable[Key]) -> None:
+        """Enqueue the objects, and mark the unschedulable ones among them for another attempt."""
+        listed = tuple(keys)
+        self._cache.unschedulable.mark_retry(listed)
+        self._cache.unplaced.mark_retry(listed)
+        self._enqueue_many(listed)
+
+    def _enqueue_many(self, keys: Iterable[Key], *, after_s: float = 0.0) -> None:
+        for key in keys:
+            self._enqueue(key, after_s=after_s, priority=queue_priority(self._cache.priority_of(key), BULK))
+
+
+def queue_priority(policy_priority: int, kind: int) -> int:
+    """Return the priority in the queue, lower first: by the policy's priority, then SINGLE before BULK."""
+    return kind - 2 * policy_priority
+
+
+def _is_spec_changed(old: Object | None, new: Object | None) -> bool:
+    return old is None or new is None or old.get("spec") != new.get("spec")
+
+
+def _available(cluster: Object) -> Resources:
+    return to_resources(((cluster.get("status") or {}).get("resources") or {}).get("available"))

@@ -1,0 +1,91 @@
+"""The inputs of decisions: compiled clusters, policies and profiles, and the objects that depend on them.
+
+`eventhandlers.py` updates it, `decider.py` reads it; it does no I/O. After a restart all of it is rebuilt from the
+informers' caches, except assumed replicas, which matter for seconds only.
+"""
+
+from collections.abc import Iterable
+
+from federation.controllers.schedule.unschedulable import UnschedulableObjects
+from federation.runtime.controller import Key
+from federation.scheduling.annotationswitch import AnnotationPolicy
+from federation.scheduling.assumedreplicas import AssumeCache
+from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.policyspec import PolicyRef
+from federation.scheduling.profiles import Profiles
+from federation.scheduling.snapshot import ClusterCache
+from federation.scheduling.triggers import TriggerSource
+
+
+class InputCache:
+    """Inputs of decisions other than the object itself, and its state between decisions."""
+
+    def __init__(
+        self,
+        *,
+        assumed_s: float = 60.0,
+        annotation_policy: AnnotationPolicy | None = None,
+        triggers: TriggerSource | None = None,
+    ) -> None:
+        self.annotation_policy = annotation_policy or AnnotationPolicy()
+        self.clusters = ClusterCache()
+        self.assume_cache = AssumeCache(assumed_s)
+        self.policies = PolicyIndex()
+        self.profiles = Profiles()
+        self.triggers = triggers or TriggerSource()
+        self.unschedulable = UnschedulableObjects()
+        self.unplaced = UnschedulableObjects()
+        """Placed objects with unplaced replicas."""
+        self._bound: dict[Key, PolicyRef] = {}
+        self._by_policy: dict[PolicyRef, set[Key]] = {}
+
+    # -- the policy of each object's last decision
+
+    def bind(self, key: Key, ref: PolicyRef | None) -> bool:
+        """Record the object's policy; return whether the object had none recorded."""
+        old = self._bound.get(key)
+        if old == ref:
+            return old is None
+        if old is not None:
+            members = self._by_policy[old]
+            members.discard(key)
+            if not members:
+                del self._by_policy[old]
+        if ref is None:
+            self._bound.pop(key, None)
+        else:
+            self._bound[key] = ref
+            self._by_policy.setdefault(ref, set()).add(key)
+        return old is None
+
+    def bound_to(self, ref: PolicyRef) -> Iterable[Key]:
+        """Return the objects that had the policy at their last decision."""
+        return tuple(self._by_policy.get(ref, ()))
+
+    def priority_of(self, key: Key) -> int:
+        """Return the priority of the object's policy at its last decision, 0 for none."""
+        ref = self._bound.get(key)
+        policy = self.policies.get(ref) if ref is not None else None
+        return policy.priority if policy is not None else 0
+
+    def using_profile(self, name: str) -> list[Key]:
+        """Return the objects whose policy names the profile."""
+        refs = [ref for ref in self._by_policy if (policy := self.policies.get(ref)) and policy.profile == name]
+        return [key for ref in refs for key in self._by_policy[ref]]
+
+    def following_joins(self) -> list[Key]:
+        """Return the objects whose policy follows clusters that join."""
+        policies = map(self.policies.get, self._by_policy)
+        refs = [p.ref for p in policies if p is not None and p.reschedule_when and p.reschedule_when.cluster_joined]
+        return [key for ref in refs for key in self._by_policy[ref]]
+
+    def using_plugin(self, name: str) -> list[Key]:
+        """Return the objects whose policy names a profile that runs the plugin."""
+        return [key for profile in self.profiles.names_with_plugin(name) for key in self.using_profile(profile)]
+
+    def forget(self, key: Key) -> None:
+        """Remove a deleted object."""
+        self.unschedulable.remove(key)
+        self.unplaced.remove(key)
+        self.bind(key, None)
+        self.assume_cache.forget(key)

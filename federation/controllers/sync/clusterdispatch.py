@@ -1,0 +1,101 @@
+"""Dispatch of one federated object to one cluster: observe the member object, decide, start the operation.
+
+`Dispatcher.dispatch` runs for every cluster that the object is or was placed in. The decision table is in
+`dispatch/plan.py`; `memberoperations.py` runs the operation and records its result.
+"""
+
+from federation.apimachinery.resources import Object
+from federation.controllers.sync.followerwait import FollowerReadiness
+from federation.controllers.sync.memberobjects import MemberObjectCache
+from federation.controllers.sync.memberoperations import MemberOperations
+from federation.controllers.sync.propagation import Propagation
+from federation.dispatch.expectations import Expectations
+from federation.dispatch.operations import Write, to_applied_configuration
+from federation.dispatch.plan import (
+    PENDING_STATUS,
+    UNKNOWN_OBJECT,
+    ClusterState,
+    Decision,
+    Operation,
+    Removal,
+    decide,
+    is_converged,
+    is_management_disabled,
+)
+from federation.dispatch.status import ClusterStatus
+from federation.planning.rendering.memberobject import RenderError
+from federation.planning.rendering.retention import RetentionError, is_replicas_retained
+from federation.runtime.events import WARNING, Recorder
+
+
+class Dispatcher:
+    """Decides per cluster and starts the operations."""
+
+    def __init__(
+        self,
+        operations: MemberOperations,
+        expectations: Expectations,
+        member_objects: MemberObjectCache,
+        follower_readiness: FollowerReadiness,
+        recorder: Recorder,
+    ) -> None:
+        self._operations = operations
+        self._expectations = expectations
+        self._member_objects = member_objects
+        self._follower_readiness = follower_readiness
+        self._recorder = recorder
+
+    def dispatch(
+        self, propagation: Propagation, cluster: ClusterState, *, is_selected: bool, is_recorded: bool
+    ) -> Decision:
+        """Start the operation that the cluster needs, if any, and return the decision."""
+        observed, live = UNKNOWN_OBJECT, None
+        if cluster.ready:
+            key = propagation.member_key(cluster.name)
+            observed, live = self._member_objects.observe(key, propagation.annotations)
+        decision = decide(cluster, is_selected=is_selected, is_recorded=is_recorded, observed=observed)
+        if decision.recheck_after_s is not None:
+            propagation.recheck(decision.recheck_after_s)
+        if decision.operation in (Operation.CREATE, Operation.UPDATE):
+            self._ensure(propagation, cluster.name, None if observed.derived_service_mismatch else live)
+        elif decision.operation is Operation.DELETE and live is not None:
+            self._operations.remove(propagation, cluster.name, live, Removal.DELETE)
+        elif decision.status is not None:
+            propagation.record(cluster.name, decision.status, live)
+        elif self._operations.await_earlier_write(propagation, cluster.name):
+            return Decision(None, ClusterStatus.WAITING_FOR_REMOVAL)
+        return decision
+
+    def _ensure(self, propagation: Propagation, cluster: str, live: Object | None) -> None:
+        key = propagation.member_key(cluster)
+        federated = propagation.federated
+        try:
+            desired = propagation.renderer.render(cluster)
+            paths = propagation.type_.paths.replicas_spec if is_replicas_retained(federated) else ()
+            write = Write(key, desired, live, propagation.annotations, paths)
+            if live is not None and not is_management_disabled(live):
+                wanted = to_applied_configuration(write, live)
+                if is_converged(desired, wanted, live) or self._expectations.is_accepted(key, desired.hash, live):
+                    propagation.record(cluster, ClusterStatus.OK, live)
+                    return
+        except RenderError as error:
+            self._refuse(propagation, cluster, ClusterStatus.APPLY_OVERRIDES_FAILED, str(error))
+            return
+        except RetentionError as error:
+            self._refuse(propagation, cluster, ClusterStatus.FIELD_RETENTION_FAILED, str(error))
+            return
+        if self._operations.record_backoff(propagation, key, desired.hash, live):
+            return
+        wait = self._follower_readiness.wait(propagation.key, federated, cluster, desired.object, live)
+        if wait is not None:
+            operation = Operation.CREATE if live is None else Operation.UPDATE
+            propagation.record(cluster, PENDING_STATUS[operation], live, wait.message)
+            propagation.recheck(wait.recheck_after_s)
+            propagation.has_brief_wait = propagation.has_brief_wait or wait.is_brief
+            return
+        self._operations.ensure(propagation, write)
+
+    def _refuse(self, propagation: Propagation, cluster: str, status: ClusterStatus, message: str) -> None:
+        """Record a failure that only another template or other overrides can resolve."""
+        propagation.record(cluster, status, message=message)
+        self._recorder.event(propagation.federated, WARNING, status.value, f'cluster "{cluster}": {message}')

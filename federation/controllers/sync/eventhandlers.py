@@ -1,0 +1,148 @@
+"""Event handlers of sync: keep the state of clusters and expectations up to date, and enqueue the affected objects.
+
+An object's own change comes before changes of a cluster, which affect all of its objects. The watched resources are
+listed in `controller.py`.
+"""
+
+from typing import Protocol
+
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery.resources import Object, Resource
+from federation.controllers.sync.clusterremoval import is_removal_due
+from federation.controllers.sync.clusters import Clusters, clusters_of_interest
+from federation.controllers.sync.followerwait import FollowerReadiness
+from federation.controllers.sync.memberoperations import MemberOperations
+from federation.controllers.sync.reconcile import WRITER
+from federation.dispatch.executor import Executor
+from federation.dispatch.expectations import Expectations, MemberKey
+from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.rendering.drift import may_have_drifted
+from federation.runtime.controller import Controller, Key, key_of
+from federation.runtime.federatedobjects import FederatedObjects, Triggers
+from federation.runtime.indexer import revision_of
+from federation.runtime.members import Members
+
+_BY_CLUSTER = "sync-cluster"
+_SINGLE, _BULK = 0, 1
+"""Queue priorities: changes of single objects, then changes that affect all objects of a cluster."""
+TRIGGERS = Triggers(annotations=True, labels=True, finalizers=True, is_due=pendingcontrollers.is_ready_for_dispatch)
+
+
+class Enqueue(Protocol):
+    """The queue of federated objects."""
+
+    def __call__(self, key: Key, *, after_s: float = 0.0, priority: int = 0) -> None:
+        """Add the key; lower priorities are processed first."""
+        ...
+
+
+class EventHandlers:
+    """Handlers for every watched resource."""
+
+    def __init__(
+        self,
+        objects: FederatedObjects,
+        members: Members,
+        clusters: Clusters,
+        operations: MemberOperations,
+        executor: Executor,
+        expectations: Expectations,
+        follower_readiness: FollowerReadiness,
+        *,
+        enqueue: Enqueue,
+        cluster_removal: Controller[str],
+    ) -> None:
+        self._objects = objects
+        self._types = objects.types
+        self._members = members
+        self._clusters = clusters
+        self._operations = operations
+        self._executor = executor
+        self._expectations = expectations
+        self._follower_readiness = follower_readiness
+        self._enqueue = enqueue
+        self._cluster_removal = cluster_removal
+        self._watched: set[Resource] = set()
+        objects.add_index(_BY_CLUSTER, clusters_of_interest)
+
+    def on_federated(self, old: Object | None, new: Object | None) -> None:
+        """Handle any event of a federated object."""
+        obj = new if new is not None else old
+        assert obj is not None
+        self._follower_readiness.on_federated_changed(obj)
+        if new is None:
+            self._follower_readiness.forget(key_of(obj))
+        elif old is None:
+            self._watch_members(new)
+
+    def on_dispatch_due(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+        """Handle a change of a federated object that may need a dispatch."""
+        if new is not None:
+            self._enqueue(key_of(new), priority=_SINGLE)
+
+    def _watch_members(self, federated: Object) -> None:
+        """Watch a type in the members once its first federated object appears."""
+        type_ = self._types.for_federated(federated)
+        if type_ is not None and type_.resource not in self._watched:
+            self._watched.add(type_.resource)
+            self._members.ensure_informer(type_.resource)
+
+    def on_type_added(self, type_: FederatedType) -> None:
+        """Handle a new federated type."""
+        for federated in self._objects.of_type(type_):
+            self._watch_members(federated)
+            self._enqueue(key_of(federated), priority=_BULK)
+
+    def on_type_removed(self, type_: FederatedType) -> None:
+        """Handle the removal of a federated type."""
+        if type_.resource in self._watched:
+            self._watched.discard(type_.resource)
+            self._members.release_informer(type_.resource)
+
+    def on_cluster(self, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a FederatedCluster."""
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        if self._clusters.update(name, new):
+            if new is None:
+                self._operations.forget_cluster(name)
+            self._enqueue_objects_of(name)
+        if new is not None and is_removal_due(new):
+            self._cluster_removal.enqueue(name)
+
+    def _enqueue_objects_of(self, cluster: str, type_: FederatedType | None = None) -> None:
+        for federated in self._objects.by_index(_BY_CLUSTER, cluster):
+            if type_ is not None and self._objects.type_of(federated) is not type_:
+                continue
+            if TRIGGERS.is_due_now(federated):
+                self._enqueue(key_of(federated), priority=_BULK)
+            else:
+                self._objects.defer(key_of(federated), writer=WRITER)
+
+    def on_member_synced(self, cluster: str, resource: Resource) -> None:
+        """Handle a member's cache that became complete."""
+        type_ = self._types.for_resource(resource)
+        if type_ is not None:
+            self._enqueue_objects_of(cluster, type_)
+
+    def on_member_object(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:
+        """Handle an event of a member object."""
+        type_ = self._types.for_resource(resource)
+        obj = new if new is not None else old
+        if type_ is None or obj is None:
+            return
+        metadata = obj["metadata"]
+        key = MemberKey(cluster, resource, metadata.get("namespace", ""), metadata["name"])
+        if new is None:
+            self._expectations.record_removal(key)
+        else:
+            is_own = self._is_own_write(key, new)
+            self._expectations.observe(key, revision_of(new))
+            if old is None:
+                self._follower_readiness.on_member_object_added(key)
+            if is_own or (old is not None and not may_have_drifted(old, new)):
+                return
+        self._enqueue(self._objects.key_for(type_, key.namespace, key.name), priority=_SINGLE)
+
+    def _is_own_write(self, key: MemberKey, new: Object) -> bool:
+        """Return whether the event shows our own write. While a write is pending, every event counts as ours."""
+        return self._executor.is_pending(key) or self._expectations.revision(key) == revision_of(new)

@@ -1,0 +1,260 @@
+"""Operations on member objects: start them, wait for fast members, record their results.
+
+The executor runs operations per cluster. `wait` waits for fast members only: the result of an operation that ends later
+goes to the expectations, and the federated object is requeued. No reconcile waits for a slow member.
+`clusterdispatch.py` and `deletion.py` decide which operations to start.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import cast
+
+from federation.api import names
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.client.client import Client
+from federation.controllers.sync.propagation import Propagation, StartedOperation
+from federation.dispatch.executor import Action, Executor
+from federation.dispatch.expectations import Expectations, MemberKey
+from federation.dispatch.operations import MemberWriter, Outcome, Write
+from federation.dispatch.plan import PENDING_STATUS, TIMED_OUT_STATUS, Operation, Removal
+from federation.dispatch.status import ClusterStatus
+from federation.runtime.controller import Key
+from federation.runtime.events import WARNING, Recorder
+from federation.runtime.indexer import revision_of
+from federation.runtime.members import Members
+
+_CONFIRMATION = "confirmation"
+"""Key of a failed confirmation among the expectations' failures, in the place of a template hash."""
+_SLOW_CHECK_INTERVAL_S = 0.1
+"""How often `wait` checks whether a member has become slow."""
+
+
+class MemberOperations:
+    """Starts operations and records their results. `enqueue` requeues a federated object."""
+
+    def __init__(
+        self,
+        members: Members,
+        executor: Executor,
+        expectations: Expectations,
+        recorder: Recorder,
+        clock: Clock,
+        *,
+        grace_s: float,
+        enqueue: Callable[[Key], None],
+    ) -> None:
+        self._members = members
+        self._executor = executor
+        self._expectations = expectations
+        self._recorder = recorder
+        self._clock = clock
+        self._grace_s = grace_s
+        self._enqueue = enqueue
+        self._writer = MemberWriter()
+
+    def forget_cluster(self, cluster: str) -> None:
+        """Discard the state of a cluster that left, or that has another endpoint or credentials now."""
+        self._executor.forget_cluster(cluster)
+        self._expectations.forget_cluster(cluster)
+        self._writer.forget_cluster(cluster)
+
+    def record_backoff(self, propagation: Propagation, key: MemberKey, digest: str, live: Object | None = None) -> bool:
+        """Record the last failure with this content while its retry is not due; return whether it is not."""
+        failure = self._expectations.failure(key, digest)
+        if failure is None or (wait_s := failure.retry_at_s - self._clock.monotonic()) <= 0:
+            return False
+        propagation.record(key.cluster, failure.status, live, failure.message)
+        propagation.recheck(wait_s)
+        return True
+
+    def ensure(self, propagation: Propagation, write: Write) -> None:
+        """Create the member object, or update it."""
+        operation = Operation.CREATE if write.live is None else Operation.UPDATE
+        self._start(
+            propagation,
+            write.key,
+            operation,
+            write.desired.hash,
+            lambda client: self._writer.ensure(client, write),
+            write.live,
+        )
+
+    def remove(self, propagation: Propagation, cluster: str, live: Object, removal: Removal) -> None:
+        """Delete the member object, or leave it in the member without our label."""
+        key = propagation.member_key(cluster)
+        uid = live["metadata"].get("uid", "")
+        if self.record_backoff(propagation, key, uid, live):
+            return
+        if removal is Removal.DELETE:
+            operation, write = Operation.DELETE, self._writer.remove
+        else:
+            operation, write = Operation.RELEASE, self._writer.release
+        self._start(propagation, key, operation, uid, lambda client: write(client, key, uid), live)
+
+    def confirm_absence(self, propagation: Propagation, cluster: str) -> "asyncio.Future[Outcome]":
+        """Query the member for the object; the outcome is OK when it is gone or not ours."""
+        key = propagation.member_key(cluster)
+        if self._executor.is_pending(key):
+            # The pending operation may create or delete the object after the member has answered the query.
+            waiting: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+            waiting.set_result(Outcome(ClusterStatus.WAITING_FOR_REMOVAL, message="an operation is under way"))
+            return waiting
+
+        async def confirm(client: Client) -> Outcome:
+            return await self._writer.confirm(client, key)
+
+        return self._executor.submit(key, confirm, owner=(propagation.key, key))
+
+    def await_earlier_write(self, propagation: Propagation, cluster: str) -> bool:
+        """Return True, and record the wait, while an earlier write may still create an object that is not wanted.
+
+        That is a pending write, or one that got no answer: it may have taken effect, or still do so. The cache of a
+        member that does not answer cannot show that, so the member itself is queried.
+        """
+        key = propagation.member_key(cluster)
+        if self._executor.is_pending(key):
+            propagation.record(cluster, ClusterStatus.WAITING_FOR_REMOVAL)
+            return True
+        if not self._expectations.is_unconfirmed(key):
+            return False
+        if not self.record_backoff(propagation, key, _CONFIRMATION):
+            propagation.record(cluster, ClusterStatus.WAITING_FOR_REMOVAL)
+            future = self.confirm_absence(propagation, cluster)
+            future.add_done_callback(partial(self._record_confirmation, propagation, key))
+        return True
+
+    def _record_confirmation(self, propagation: Propagation, key: MemberKey, future: "asyncio.Future[Outcome]") -> None:
+        """Record whether the member has the object of an unconfirmed write, and requeue the federated object."""
+        if future.cancelled() or future.exception() is not None:
+            return
+        outcome = future.result()
+        if outcome.is_ok:
+            self._expectations.record_absence(key)
+        elif outcome.object is not None:
+            self._expectations.record_write(key, outcome.object, "", is_subset=True)
+        else:
+            status = ClusterStatus.RETRIEVAL_FAILED
+            self._expectations.record_failure(key, status, outcome.message, _CONFIRMATION, self._clock.monotonic())
+        self._enqueue(propagation.key)
+
+    def _start(
+        self,
+        propagation: Propagation,
+        key: MemberKey,
+        operation: Operation,
+        digest: str,
+        action: Action,
+        live: Object | None,
+    ) -> None:
+        propagation.record(key.cluster, PENDING_STATUS[operation], live)
+        if self._executor.is_pending(key):
+            return
+        if operation is Operation.DELETE:
+            self._expectations.set_deletion_pending(key, is_under_way=True)
+        future = self._executor.submit(key, action, owner=(propagation.key, key))
+        propagation.started.append(StartedOperation(key.cluster, future))
+        if future.done():
+            # Refused at once. A callback would run only after the reconcile has published its results.
+            self._record_result(propagation, key, operation, digest, future)
+        else:
+            future.add_done_callback(partial(self._record_result, propagation, key, operation, digest))
+
+    def retry(self, owner: Hashable) -> None:
+        """Discard the backoff of an operation that an open circuit refused, and requeue its federated object."""
+        key, member_key = cast("tuple[Key, MemberKey]", owner)
+        self._expectations.forget_failure(member_key)
+        self._enqueue(key)
+
+    def _record_result(
+        self,
+        propagation: Propagation,
+        key: MemberKey,
+        operation: Operation,
+        digest: str,
+        future: "asyncio.Future[Outcome]",
+    ) -> None:
+        self._expectations.set_deletion_pending(key, is_under_way=False)
+        if future.cancelled():
+            return
+        if future.exception() is None:
+            outcome = future.result()
+            if outcome.is_ok:
+                self._record_success(propagation, key, operation, digest, outcome)
+            else:
+                self._record_failure(propagation, key, operation, digest, outcome)
+        if propagation.has_ended:
+            self._enqueue(propagation.key)
+
+    def _record_success(
+        self, propagation: Propagation, key: MemberKey, operation: Operation, digest: str, outcome: Outcome
+    ) -> None:
+        if operation in (Operation.CREATE, Operation.UPDATE) and outcome.object is not None:
+            self._expectations.record_write(key, outcome.object, digest, is_subset=outcome.is_complete)
+            self._compare_with_cache(propagation, key, outcome.object)
+        else:
+            self._expectations.record_deletion_request(key, digest)
+        propagation.resources_updated = True
+        propagation.record(key.cluster, outcome.status, outcome.object)
+
+    def _compare_with_cache(self, propagation: Propagation, key: MemberKey, written: Object) -> None:
+        """Handle a watch event that came before the answer to our write."""
+        cached = self._members.get_cached(key.cluster, key.resource, key.namespace, key.name)
+        if revision_of(cached) > revision_of(written):
+            # Somebody wrote right after us. The event was taken for our own write because ours was still pending.
+            self._enqueue(propagation.key)
+        informer = self._members.informer(key.cluster, key.resource)
+        if informer is not None and informer.has_seen(str(written["metadata"].get("resourceVersion", ""))):
+            self._expectations.observe(key, revision_of(written))
+
+    def _record_failure(
+        self, propagation: Propagation, key: MemberKey, operation: Operation, digest: str, outcome: Outcome
+    ) -> None:
+        if outcome.is_unanswered and operation in (Operation.CREATE, Operation.UPDATE):
+            self._expectations.record_unconfirmed_write(key)
+        now_s = self._clock.monotonic()
+        failure = self._expectations.record_failure(
+            key,
+            TIMED_OUT_STATUS[operation] if outcome.is_unanswered else outcome.status,
+            outcome.message,
+            digest,
+            now_s,
+            retry_after_s=outcome.retry_after_s,
+        )
+        propagation.record(key.cluster, failure.status, outcome.object, failure.message)
+        propagation.recheck(max(failure.retry_at_s - now_s, 0.0))
+        if outcome.is_unanswered and (failure.count > 1 or self._executor.is_slow(key.cluster)):
+            # A silent cluster affects all of its objects. Their conditions name it already; an Event for each would
+            # cost the host more writes than the objects of all other clusters together.
+            return
+        reason = names.EVENT_OPERATION_IN_CLUSTER_FAILED.format(operation=operation.value)
+        self._recorder.event(propagation.federated, WARNING, reason, _event_text(operation, key, failure.message))
+
+    async def wait(self, propagation: Propagation) -> None:
+        """Wait for the started operations, but neither for slow members nor longer than the grace period."""
+        deadline_s = self._clock.monotonic() + self._grace_s
+        while (remaining_s := deadline_s - self._clock.monotonic()) > 0:
+            awaited = [
+                started.future
+                for started in propagation.started
+                if not started.future.done() and not self._executor.is_slow(started.cluster)
+            ]
+            if not awaited:
+                break
+            results = asyncio.gather(*awaited, return_exceptions=True)
+            timer = asyncio.ensure_future(self._clock.sleep(min(remaining_s, _SLOW_CHECK_INTERVAL_S)))
+            try:
+                await asyncio.wait((results, timer), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                timer.cancel()
+        propagation.has_ended = True
+        for started in propagation.started:
+            if started.future.done() and not started.future.cancelled() and (error := started.future.exception()):
+                raise error
+
+
+def _event_text(operation: Operation, key: MemberKey, message: str) -> str:
+    resource = key.resource
+    kind = "/".join(part for part in (resource.group, resource.version, resource.plural) if part)
+    return f'{operation.value} {kind} "{key.name}" in cluster "{key.cluster}": {message}'

@@ -1,0 +1,77 @@
+"""One propagation of a federated object to its clusters: its inputs, and the results by cluster.
+
+A `Propagation` lives as long as one reconcile. `clusterdispatch.py` and `memberoperations.py` record results in it;
+`reconcile.py` and `deletion.py` publish them. It does no I/O.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery.resources import Object
+from federation.dispatch.expectations import MemberKey, generation_of
+from federation.dispatch.operations import Outcome
+from federation.dispatch.status import ClusterStatus
+from federation.planning.rendering.memberobject import Renderer
+from federation.runtime.controller import Key
+
+
+@dataclass(frozen=True, slots=True)
+class StartedOperation:
+    """An operation that this propagation started."""
+
+    cluster: str
+    future: "asyncio.Future[Outcome]"
+
+
+@dataclass(slots=True)
+class Propagation:
+    """The federated object of one reconcile, and what the reconcile found in each cluster."""
+
+    key: Key
+    federated: Object
+    type_: FederatedType
+    annotations: Mapping[str, str]
+    renderer: Renderer
+    statuses: dict[str, ClusterStatus] = field(default_factory=dict)
+    generations: dict[str, int] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)
+    started: list[StartedOperation] = field(default_factory=list)
+    has_ended: bool = False
+    """Whether the reconcile published its results. A later result of an operation requeues the object."""
+    has_brief_wait: bool = False
+    """Whether a write waits for a follower that is expected at once; publishing that would cost a write for nothing."""
+    resources_updated: bool = False
+    recheck_after_s: float | None = None
+
+    def recheck(self, after_s: float) -> None:
+        """Requeue the object after this time, or earlier when an earlier time was set."""
+        self.recheck_after_s = after_s if self.recheck_after_s is None else min(self.recheck_after_s, after_s)
+
+    def record(self, cluster: str, status: ClusterStatus, live: Object | None = None, message: str = "") -> None:
+        """Record a cluster's status, with the generation of the member object that it describes."""
+        self.statuses[cluster] = status
+        self.generations[cluster] = generation_of(live)
+        if message:
+            self.messages[cluster] = message
+
+    def member_key(self, cluster: str) -> MemberKey:
+        """Return the key of the member object in a cluster."""
+        name = str(self.federated["spec"]["template"]["metadata"]["name"])
+        namespace = self.key.namespace if self.type_.resource.namespaced else ""
+        return MemberKey(cluster, self.type_.resource, namespace, name)
+
+    def describe(self, clusters: Iterable[str]) -> str:
+        """Return one line with the status of each cluster and its message."""
+        return "; ".join(
+            f"{cluster}: {self.statuses[cluster].value}"
+            + (f" ({message})" if (message := self.messages.get(cluster)) else "")
+            for cluster in sorted(clusters)
+        )
+
+
+def begin_propagation(key: Key, federated: Object, type_: FederatedType) -> Propagation:
+    """Return a propagation without results."""
+    annotations = federated["metadata"].get("annotations") or {}
+    return Propagation(key, federated, type_, annotations, Renderer(federated, type_))

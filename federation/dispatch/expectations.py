@@ -1,0 +1,194 @@
+"""State of member objects that their caches do not show: own writes ahead of the cache, unanswered writes, failures.
+
+A cache lags behind our own writes. Without expectations, a reconcile in between would repeat a write or a deletion.
+Entries are hints only: a restart begins with none, and a lost entry costs at most a write that changes nothing. An
+entry is removed when the cache has caught up, the desired content changes, or the object is deleted. There is one
+instance per control plane; `operations.py` runs the operations that it records.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from federation.apimachinery.resources import Object, Resource
+from federation.dispatch.status import ClusterStatus
+from federation.runtime.indexer import revision_of
+
+_BACKOFF_S_MIN = 0.25
+_BACKOFF_S_MAX = 60.0
+ENTRIES_MAX = 200_000
+"""Limit of each kind of entry; beyond it the oldest entry is removed."""
+
+
+class MemberKey(NamedTuple):
+    """One object in one cluster."""
+
+    cluster: str
+    resource: Resource
+    namespace: str
+    name: str
+
+
+def generation_of(obj: Object | None) -> int:
+    """Return an object's generation, 0 without an object or for kinds without generations."""
+    return int(((obj or {}).get("metadata") or {}).get("generation") or 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A failed operation: the status to publish, and the time of the next attempt in monotonic seconds."""
+
+    status: ClusterStatus
+    message: str
+    hash: str
+    count: int
+    retry_at_s: float
+
+
+class Expectations:
+    """Expectations, accepted deviations and failures by member object."""
+
+    def __init__(self) -> None:
+        self._written: dict[MemberKey, Object] = {}
+        self._deleting: set[MemberKey] = set()
+        self._deleted: dict[MemberKey, str] = {}
+        self._accepted: dict[MemberKey, tuple[str, str]] = {}
+        self._failures: dict[MemberKey, Failure] = {}
+        self._unconfirmed: dict[MemberKey, bool] = {}
+
+    def newest(self, key: MemberKey, cached: Object | None, *, cache_revision: int) -> Object | None:
+        """Return the newest known state of the object: the cached one, or our own write when it is newer.
+
+        `cache_revision` is the revision of the whole cache: an object that is absent beyond our write was deleted by
+        somebody else.
+        """
+        written = self._written.get(key)
+        if written is None:
+            return cached
+        if revision_of(cached) >= revision_of(written) or cache_revision >= revision_of(written):
+            del self._written[key]
+            return cached
+        return written
+
+    def revision(self, key: MemberKey) -> int:
+        """Return the revision of our last write if it is ahead of the cache, else 0."""
+        return revision_of(self._written.get(key))
+
+    def is_deletion_requested(self, key: MemberKey, uid: str) -> bool:
+        """Return True if the deletion of the object with this uid was requested."""
+        return self._deleted.get(key) == uid
+
+    def is_deletion_pending(self, key: MemberKey) -> bool:
+        """Return True while a deletion of the object is in flight."""
+        return key in self._deleting
+
+    def is_accepted(self, key: MemberKey, digest: str, live: Object) -> bool:
+        """Return True if `live` is the result of applying this content.
+
+        An API server may store a value differently from what was sent. Comparing its result with itself is the only way
+        not to send the content again and again.
+        """
+        return self._accepted.get(key) == (digest, _state_of(live))
+
+    def failure(self, key: MemberKey, digest: str) -> Failure | None:
+        """Return the last failure with this content; other content starts without failures."""
+        found = self._failures.get(key)
+        return found if found is not None and found.hash == digest else None
+
+    def is_unconfirmed(self, key: MemberKey) -> bool:
+        """Return True if a write got no answer, so that the object may exist or may still be created."""
+        return key in self._unconfirmed
+
+    def record_unconfirmed_write(self, key: MemberKey) -> None:
+        """Record that a write got no answer."""
+        _bound(self._unconfirmed)[key] = True
+
+    def record_write(self, key: MemberKey, obj: Object, digest: str, *, is_subset: bool) -> None:
+        """Record a successful apply. `is_subset`: the result contains everything that was sent."""
+        self._failures.pop(key, None)
+        self._deleted.pop(key, None)
+        self._unconfirmed.pop(key, None)
+        metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+        _bound(self._written)[key] = {**obj, "metadata": metadata}
+        if is_subset:
+            self._accepted.pop(key, None)
+        else:
+            _bound(self._accepted)[key] = (digest, _state_of(obj))
+
+    def observe(self, key: MemberKey, revision: int) -> None:
+        """Remove our write once the cache has reached it."""
+        written = self._written.get(key)
+        if written is not None and revision_of(written) <= revision:
+            del self._written[key]
+
+    def set_deletion_pending(self, key: MemberKey, *, is_under_way: bool) -> None:
+        """Record that a deletion is in flight, or that it has ended with any result."""
+        if is_under_way:
+            self._deleting.add(key)
+        else:
+            self._deleting.discard(key)
+
+    def record_deletion_request(self, key: MemberKey, uid: str) -> None:
+        """Record that the deletion of the object with this uid was accepted."""
+        self._written.pop(key, None)
+        self._failures.pop(key, None)
+        _bound(self._deleted)[key] = uid
+
+    def record_failure(
+        self,
+        key: MemberKey,
+        status: ClusterStatus,
+        message: str,
+        digest: str,
+        now_s: float,
+        *,
+        retry_after_s: float = 0.0,
+    ) -> Failure:
+        """Record a failure and return it with the time of the next attempt (back-off doubles from 0.25 s to 60 s)."""
+        before = self._failures.get(key)
+        count = before.count + 1 if before is not None else 1
+        delay_s = max(min(_BACKOFF_S_MIN * 2 ** min(count - 1, 20), _BACKOFF_S_MAX), retry_after_s)
+        failure = Failure(status, message, digest, count, now_s + delay_s)
+        _bound(self._failures)[key] = failure
+        return failure
+
+    def record_removal(self, key: MemberKey) -> None:
+        """Remove the entries of an object that left the cache."""
+        for entries in (self._written, self._deleted, self._accepted):
+            entries.pop(key, None)
+
+    def record_absence(self, key: MemberKey) -> None:
+        """Remove the entries of an object whose absence the member itself confirmed."""
+        self.record_removal(key)
+        self._failures.pop(key, None)
+        self._unconfirmed.pop(key, None)
+
+    def forget_failure(self, key: MemberKey) -> None:
+        """Remove the failure, so that the next attempt is not delayed."""
+        self._failures.pop(key, None)
+
+    def forget_cluster(self, cluster: str) -> None:
+        """Remove all entries of a cluster."""
+        tables: tuple[dict[MemberKey, Any], ...] = (
+            self._written,
+            self._deleted,
+            self._accepted,
+            self._failures,
+            self._unconfirmed,
+        )
+        for entries in tables:
+            for key in [key for key in entries if key.cluster == cluster]:
+                del entries[key]
+        self._deleting = {key for key in self._deleting if key.cluster != cluster}
+
+
+def _state_of(obj: Object) -> str:
+    """Return a text that changes with anything but the status: uid and generation, else the resourceVersion."""
+    metadata = obj["metadata"]
+    generation = metadata.get("generation")
+    return f"{metadata.get('uid', '')}/{generation or metadata.get('resourceVersion', '')}"
+
+
+def _bound(entries: dict[MemberKey, Any]) -> dict[MemberKey, Any]:
+    if len(entries) >= ENTRIES_MAX:
+        del entries[next(iter(entries))]
+    return entries

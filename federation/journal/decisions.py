@@ -1,0 +1,114 @@
+"""The decision journal: every scheduling decision with its object, time, outcome and full explanation.
+
+`fedctl why` and `GET /federation/v1/decisions` read it; no controller depends on it. A decision with the same result as
+the one before is counted on that record. The journal is bounded by age, by records per object and in total. The newest
+record of an object is exempt from the age limit, because it explains the current placement. `sqljournal.py` stores the
+journal in the store's database.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+Identity = tuple[str, str, str, str]
+"""Group, kind, namespace and name of an object."""
+
+ENCRYPTION_PREFIX = "decision/"
+"""Prefix of the names under which explanations are encrypted; store keys start with a slash."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalOptions:
+    """Limits of the decision journal."""
+
+    age_days_max: float = 14.0
+    """How long a decision is kept; an object's newest decision is kept longer."""
+
+    rows_per_object_max: int = 20
+    """Decisions kept of one object; `fedctl why` shows the newest, older ones show what changed."""
+
+    rows_max: int = 50_000
+    """Decisions kept in total, about 200 MB at 4 kB of explanation each."""
+
+    pending_max: int = 10_000
+    """Decisions that may wait to be written; beyond it the oldest waiting one is dropped and counted."""
+
+    rows_per_transaction_max: int = 100
+    """Decisions written in one transaction."""
+
+    flush_interval_s: float = 0.5
+    """Time between two writes of the buffer."""
+
+    prune_interval_s: float = 60.0
+    """Time between two checks of age and total."""
+
+    rows_per_prune_max: int = 2_000
+    """Old decisions that one check examines, some milliseconds of work; the next check continues after them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRecord:
+    """One decision about one object; `explanation` is a JSON object.
+
+    `repeats` counts later decisions with the same result, `last_at` is the time of the last one. The journal assigns
+    `number`, which grows with every record.
+    """
+
+    at: datetime
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    outcome: str
+    duration_ms: float
+    explanation: bytes
+    repeats: int = 0
+    last_at: datetime | None = None
+    number: int = 0
+
+    @property
+    def identity(self) -> Identity:
+        """The object of the decision."""
+        return self.group, self.kind, self.namespace, self.name
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionFilter:
+    """Selects decisions; None means any. `since` and `until` are inclusive and compare with `at`, not `last_at`."""
+
+    group: str | None = None
+    kind: str | None = None
+    namespace: str | None = None
+    name: str | None = None
+    outcome: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    def matches(self, record: DecisionRecord) -> bool:
+        """Return whether the filter selects the record."""
+        return (
+            all(
+                getattr(self, field) in (None, getattr(record, field))
+                for field in ("group", "kind", "namespace", "name", "outcome")
+            )
+            and (self.since is None or record.at >= self.since)
+            and (self.until is None or record.at <= self.until)
+        )
+
+
+class Journal(Protocol):
+    """Records decisions and answers queries about them."""
+
+    async def append(self, record: DecisionRecord) -> None:
+        """Record a decision; never waits for a database and never fails."""
+        ...
+
+    async def record_repeat(self, identity: Identity, first_at: datetime, at: datetime) -> None:
+        """Count a decision at `at` with the result of the object's record of `first_at`; like `append` otherwise."""
+        ...
+
+    async def query(
+        self, selection: DecisionFilter, *, limit: int = 1, below: int | None = None
+    ) -> list[DecisionRecord]:
+        """Return the selected decisions, newest first; `below` is the last number of the previous page."""
+        ...

@@ -1,0 +1,319 @@
+"""The decision journal in the store's database: `SQLJournal(store.database)`.
+
+Decisions are buffered and written a few times a second: a crash may lose the last half second, and a full buffer drops
+its oldest decisions. Pruning proceeds in small steps, so that no statement blocks for long: by records per object after
+some new ones, by age through a window that advances at every check, and by total. `decisions.py` defines a journal.
+"""
+
+import asyncio
+from collections import Counter as Tally
+from collections import deque
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from prometheus_client import Counter
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    Row,
+    Table,
+    Text,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy import Identity as IdentityColumn
+
+from federation.apimachinery.clock import Clock, SystemClock
+from federation.apiserver.store.database import Database
+from federation.apiserver.store.encryption import ValueCipher
+from federation.apiserver.store.reencryption import EncryptedColumn, reencrypt
+from federation.apiserver.store.schema import RowNumber, metadata
+from federation.journal.decisions import (
+    ENCRYPTION_PREFIX,
+    DecisionFilter,
+    DecisionRecord,
+    Identity,
+    JournalOptions,
+)
+
+_written = Counter("federation_store_decisions_total", "Decisions written to the journal")
+_dropped = Counter("federation_store_decisions_dropped_total", "Decisions that a full buffer dropped")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+decision = Table(
+    "decision",
+    metadata,
+    Column("id", RowNumber, IdentityColumn(always=False), primary_key=True),
+    Column("at_us", BigInteger, nullable=False),
+    Column("api_group", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("namespace", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("duration_ms", Float, nullable=False),
+    Column("explanation", LargeBinary, nullable=False),
+    Column("repeats", Integer, nullable=False, server_default="0"),
+    Column("last_at_us", BigInteger, nullable=True),
+    Index(None, "kind", "namespace", "name", "id"),
+    Index(None, "at_us"),
+)
+_newer = decision.alias("newer")
+
+
+class SQLJournal:
+    """`Journal` in SQL. `run` writes the buffered decisions and repeats."""
+
+    def __init__(
+        self,
+        database: Database,
+        options: JournalOptions | None = None,
+        *,
+        clock: Clock | None = None,
+        cipher: ValueCipher | None = None,
+    ) -> None:
+        self._database = database
+        self._cipher = cipher or ValueCipher()
+        self._options = options or JournalOptions()
+        self._clock = clock or SystemClock()
+        self._pending: deque[DecisionRecord] = deque()
+        self._repeats: dict[tuple[Identity, datetime], tuple[int, datetime]] = {}
+        self._added_since_prune: Tally[Identity] = Tally()
+        self._age_cursor = 0
+        self._flush_lock = asyncio.Lock()
+
+    async def append(self, record: DecisionRecord) -> None:
+        if len(self._pending) >= self._options.pending_max:
+            self._pending.popleft()
+            _dropped.inc()
+        self._pending.append(record)
+
+    async def record_repeat(self, identity: Identity, first_at: datetime, at: datetime) -> None:
+        known = self._repeats.get((identity, first_at))
+        if known is None and len(self._repeats) >= self._options.pending_max:
+            _dropped.inc()
+            return
+        self._repeats[identity, first_at] = (1 if known is None else known[0] + 1, at)
+
+    async def query(
+        self, selection: DecisionFilter, *, limit: int = 1, below: int | None = None
+    ) -> list[DecisionRecord]:
+        # A reader sees every decision that was recorded before its query.
+        await self.flush()
+        conditions = _to_conditions(selection)
+        if below is not None:
+            conditions.append(decision.c.id < below)
+        return await self._database.read(lambda connection: _select(connection, self._cipher, conditions, limit))
+
+    async def run(self) -> None:
+        """Write buffered decisions every `flush_interval_s` and prune old ones, until cancelled."""
+        prune_at_s = self._clock.monotonic()
+        try:
+            while True:
+                await self.flush()
+                if self._clock.monotonic() >= prune_at_s:
+                    await self.prune()
+                    prune_at_s = self._clock.monotonic() + self._options.prune_interval_s
+                await self._clock.sleep(self._options.flush_interval_s)
+        finally:
+            await self.flush()
+
+    async def reencrypt(self) -> None:
+        """Encrypt the stored explanations with the first key, after a rotation, and return."""
+        column = EncryptedColumn(decision, decision.c.id, decision.c.explanation, _name_of)
+        await reencrypt(self._database, self._cipher, column, self._clock)
+
+    async def flush(self) -> None:
+        """Write all buffered decisions and repeats; on a full disk they stay in the buffer."""
+        if self._database.is_full:
+            return
+        async with self._flush_lock:
+            while self._pending:
+                size = min(len(self._pending), self._options.rows_per_transaction_max)
+                await self._write([self._pending.popleft() for _ in range(size)])
+            if self._repeats:
+                await self._write_repeats()
+
+    async def prune(self) -> None:
+        """Delete decisions older than `age_days_max`, except each object's newest, and the oldest beyond `rows_max`."""
+        oldest = _to_us(self._clock.now() - timedelta(days=self._options.age_days_max))
+        options, cursor = self._options, self._age_cursor
+
+        def prune(connection: Connection) -> int:
+            _prune_by_total(connection, options.rows_max)
+            return _prune_by_age(connection, oldest, cursor, options.rows_per_prune_max)
+
+        self._age_cursor = await self._database.write(prune, is_durable=False)
+
+    async def _write(self, batch: Sequence[DecisionRecord]) -> None:
+        try:
+            await self._database.write(lambda connection: _insert(connection, self._cipher, batch), is_durable=False)
+        except BaseException:
+            # Put the batch back in order: a failed or cancelled write loses nothing.
+            self._pending.extendleft(reversed(batch))
+            raise
+        _written.inc(len(batch))
+        self._added_since_prune.update(record.identity for record in batch)
+        await self._prune_objects()
+
+    async def _write_repeats(self) -> None:
+        repeats, self._repeats = self._repeats, {}
+        try:
+            await self._database.write(lambda connection: _update_repeats(connection, repeats), is_durable=False)
+        except BaseException:
+            # Merge with the repeats that arrived during the write.
+            for key, (count, at) in self._repeats.items():
+                repeats[key] = (count + repeats.get(key, (0, at))[0], at)
+            self._repeats = repeats
+            raise
+
+    async def _prune_objects(self) -> None:
+        # One DELETE per object and flush would cost more than the write. An object is pruned after `slack` new
+        # decisions, and exceeds its limit by at most that many.
+        slack = max(1, self._options.rows_per_object_max // 4)
+        full = [identity for identity, added in self._added_since_prune.items() if added >= slack]
+        if full:
+            rows_max = self._options.rows_per_object_max
+            await self._database.write(
+                lambda connection: _prune_by_object(connection, full, rows_max), is_durable=False
+            )
+            for identity in full:
+                del self._added_since_prune[identity]
+
+
+def _name_of(row: Row[Any]) -> str:
+    return _to_name(row.api_group, row.kind, row.namespace, row.name, row.at_us)
+
+
+def _to_name(group: str, kind: str, namespace: str, name: str, at_us: int) -> str:
+    """Return the name under which an explanation is encrypted: its object and time."""
+    return f"{ENCRYPTION_PREFIX}{group}/{kind}/{namespace}/{name}/{at_us}"
+
+
+def _to_us(at: datetime) -> int:
+    return (at - _EPOCH) // _MICROSECOND
+
+
+def _from_us(at_us: int) -> datetime:
+    return _EPOCH + at_us * _MICROSECOND
+
+
+def _is_of(identity: Identity) -> ColumnElement[bool]:
+    group, kind, namespace, name = identity
+    return (
+        (decision.c.kind == kind)
+        & (decision.c.namespace == namespace)
+        & (decision.c.name == name)
+        & (decision.c.api_group == group)
+    )
+
+
+def _to_conditions(selection: DecisionFilter) -> list[ColumnElement[bool]]:
+    columns = (
+        (decision.c.kind, selection.kind),
+        (decision.c.namespace, selection.namespace),
+        (decision.c.name, selection.name),
+        (decision.c.api_group, selection.group),
+        (decision.c.outcome, selection.outcome),
+    )
+    conditions: list[ColumnElement[bool]] = [column == value for column, value in columns if value is not None]
+    if selection.since is not None:
+        conditions.append(decision.c.at_us >= _to_us(selection.since))
+    if selection.until is not None:
+        conditions.append(decision.c.at_us <= _to_us(selection.until))
+    return conditions
+
+
+def _insert(connection: Connection, cipher: ValueCipher, records: Sequence[DecisionRecord]) -> None:
+    rows = [
+        {
+            "at_us": _to_us(record.at),
+            "api_group": record.group,
+            "kind": record.kind,
+            "namespace": record.namespace,
+            "name": record.name,
+            "outcome": record.outcome,
+            "duration_ms": record.duration_ms,
+            "explanation": cipher.encrypt(_to_name(*record.identity, _to_us(record.at)), record.explanation),
+        }
+        for record in records
+    ]
+    connection.execute(insert(decision), rows)
+
+
+def _update_repeats(connection: Connection, repeats: Mapping[tuple[Identity, datetime], tuple[int, datetime]]) -> None:
+    for (identity, first_at), (count, at) in repeats.items():
+        changed = {"repeats": decision.c.repeats + count, "last_at_us": _to_us(at)}
+        connection.execute(
+            update(decision).where(_is_of(identity), decision.c.at_us == _to_us(first_at)).values(changed)
+        )
+
+
+def _select(
+    connection: Connection, cipher: ValueCipher, conditions: Sequence[ColumnElement[bool]], limit: int
+) -> list[DecisionRecord]:
+    query = select(decision).where(*conditions).order_by(decision.c.id.desc()).limit(limit)
+    return [
+        DecisionRecord(
+            _from_us(row.at_us),
+            row.api_group,
+            row.kind,
+            row.namespace,
+            row.name,
+            row.outcome,
+            row.duration_ms,
+            cipher.decrypt(_name_of(row), row.explanation),
+            row.repeats,
+            None if row.last_at_us is None else _from_us(row.last_at_us),
+            row.id,
+        )
+        for row in connection.execute(query)
+    ]
+
+
+def _prune_by_total(connection: Connection, rows_max: int) -> None:
+    count = connection.execute(select(func.count()).select_from(decision)).scalar_one()
+    if count > rows_max:
+        last = select(decision.c.id).order_by(decision.c.id).offset(count - rows_max - 1).limit(1)
+        connection.execute(delete(decision).where(decision.c.id <= last.scalar_subquery()))
+
+
+def _prune_by_age(connection: Connection, oldest_us: int, cursor: int, rows_max: int) -> int:
+    """Examine up to `rows_max` records after `cursor`; return the next cursor, 0 to start over."""
+    aged = select(decision.c.id).where(decision.c.id > cursor, decision.c.at_us < oldest_us)
+    found = list(connection.execute(aged.order_by(decision.c.id).limit(rows_max)).scalars())
+    if found:
+        # The newest record of an object stays, whatever its age.
+        is_superseded = (
+            select(_newer.c.id)
+            .where(
+                _newer.c.kind == decision.c.kind,
+                _newer.c.namespace == decision.c.namespace,
+                _newer.c.name == decision.c.name,
+                _newer.c.api_group == decision.c.api_group,
+                _newer.c.id > decision.c.id,
+            )
+            .exists()
+        )
+        window = (decision.c.id > cursor, decision.c.id <= found[-1], decision.c.at_us < oldest_us)
+        connection.execute(delete(decision).where(*window, is_superseded))
+    return found[-1] if len(found) == rows_max else 0
+
+
+def _prune_by_object(connection: Connection, identities: Sequence[Identity], rows_max: int) -> None:
+    for identity in identities:
+        oldest_kept = (
+            select(decision.c.id).where(_is_of(identity)).order_by(decision.c.id.desc()).offset(rows_max - 1).limit(1)
+        )
+        connection.execute(delete(decision).where(_is_of(identity), decision.c.id < oldest_kept.scalar_subquery()))

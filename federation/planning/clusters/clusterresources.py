@@ -1,0 +1,309 @@
+"""Sum the resources of a member cluster from its nodes and pods (docs/reference/clusters.md). Pure.
+
+Schedulable nodes count. Every pod that has not ended counts against them, even on other nodes, as in KubeAdmiral, so
+`available` may be negative. Full objects and those of `runtime/transforms.py` give the same sums. `Collector` keeps the
+sums of a member event by event; `nodeclasses.py` computes the histogram of its nodes.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import orjson
+
+from federation.api import names
+from federation.apimachinery.quantity import ZERO, Quantity, parse
+from federation.apimachinery.resources import Object
+from federation.planning.clusters import nodeclasses
+
+Amounts = dict[str, Quantity]
+NodeFilter = Callable[[Mapping[str, str]], bool]
+"""Returns True for the labels of a node that does not count."""
+
+IsSuitable = Callable[[str, Mapping[str, str], nodeclasses.Taints], bool]
+"""Returns True if the pods in question can run on a node with this name, labels and taints."""
+
+_ENDED = ("Succeeded", "Failed")
+_TAINT_EFFECTS = ("NoSchedule", "NoExecute")
+_HOLDS_SPARE = 1024
+_NO_LOAD: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterResources:
+    """The sums of one cluster, and its nodes by class (`nodeclasses.py`)."""
+
+    schedulable_nodes: int = 0
+    allocatable: Amounts = field(default_factory=dict)
+    available: Amounts = field(default_factory=dict)
+    by_node: Object = field(default_factory=dict)
+
+    def to_status(self) -> Object:
+        """Return `status.resources` of a FederatedCluster."""
+        return {
+            "schedulableNodes": self.schedulable_nodes,
+            "allocatable": {name: str(amount) for name, amount in sorted(self.allocatable.items())},
+            "available": {name: str(amount) for name, amount in sorted(self.available.items())},
+            **self.by_node,
+        }
+
+
+def is_open(node: Mapping[str, Any]) -> bool:
+    """Return True if the node is neither cordoned nor unready; taints are not considered."""
+    if (node.get("spec") or {}).get("unschedulable"):
+        return False
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return all(c.get("status") == "True" for c in conditions if c.get("type") == "Ready")
+
+
+def taints_of(node: Mapping[str, Any]) -> nodeclasses.Taints:
+    """Return the node's taints with effect NoSchedule or NoExecute."""
+    taints = (node.get("spec") or {}).get("taints") or ()
+    return tuple(
+        sorted(
+            (t.get("key") or "", t.get("value") or "", t["effect"]) for t in taints if t.get("effect") in _TAINT_EFFECTS
+        )
+    )
+
+
+def aggregate(
+    nodes: Iterable[Mapping[str, Any]],
+    pods: Iterable[Mapping[str, Any]],
+    *,
+    is_left_out: NodeFilter | None = None,
+) -> ClusterResources:
+    """Return the sums over the nodes that count and the pods that have not ended."""
+    collector = Collector(is_left_out)
+    for number, node in enumerate(nodes):
+        collector.set_node((node.get("metadata") or {}).get("name") or str(number), node)
+    for number, pod in enumerate(pods):
+        collector.set_pod(("", str(number)), pod)
+    return collector.resources()
+
+
+class Collector:
+    """The sums of one cluster, updated event by event: a change first subtracts the old state of a node or pod.
+
+    The cost of an event does not depend on the number of pods; `resources` reads every node and no pod.
+    """
+
+    def __init__(self, is_left_out: NodeFilter | None = None) -> None:
+        self._is_left_out = is_left_out
+        self._nodes: dict[str, _Node] = {}
+        self._pods: dict[Hashable, _Hold] = {}
+        self._holds: dict[_Hold, _Hold] = {}
+        """One instance per node and request, shared by all its pods."""
+        self._used: Amounts = {}
+        self._loads: dict[str, dict[str, int]] = {}
+        """Requests of the pods per node, in integers, rounded up; nodes may be unknown, and "" has pods without one."""
+        self._classes: dict[str, nodeclasses.ClassKey] | None = None
+        self._omitted: list[str] = []
+
+    def set_node(self, name: str, node: Mapping[str, Any] | None) -> None:
+        """Add or update a node; None removes it."""
+        old = self._nodes.pop(name, None)
+        new = None
+        if node is not None:
+            labels = (node.get("metadata") or {}).get("labels") or {}
+            is_counted = is_open(node) and not (self._is_left_out and self._is_left_out(labels))
+            allocatable = _readable((node.get("status") or {}).get("allocatable"))
+            whole = nodeclasses.floor_amounts(allocatable.items())
+            self._nodes[name] = new = _Node(is_counted, labels, taints_of(node), allocatable, whole)
+        if old is None or new is None or (old.is_open, old.labels, old.taints) != (new.is_open, new.labels, new.taints):
+            self._classes = None
+
+    def set_pod(self, key: Hashable, pod: Mapping[str, Any] | None) -> None:
+        """Add or update a pod; None removes it. A pod that has ended requests nothing."""
+        old, new = self._pods.get(key), None
+        if pod is not None and not has_ended(pod):
+            spec = pod.get("spec") or {}
+            hold = _Hold(spec.get("nodeName") or "", tuple(sorted(spec_requests(spec).items(), key=itemgetter(0))))
+            new = self._holds.setdefault(hold, hold)
+        if old is new:
+            return
+        if old is not None:
+            del self._pods[key]
+            self._count(old, -1)
+            if len(self._holds) > 2 * len(self._pods) + _HOLDS_SPARE:
+                self._holds = {hold: hold for hold in self._pods.values()}
+        if new is not None:
+            self._pods[key] = new
+            self._count(new, 1)
+
+    def count_fitting(self, request: Iterable[tuple[str, int]], is_suitable: IsSuitable) -> int:
+        """Return the exact number of further pods of the request that fit on suitable nodes; cpu is in thousandths."""
+        wanted = [(nodeclasses.PODS, 1), *((name, amount) for name, amount in request if amount > 0)]
+        total = 0
+        for name, node in self._nodes.items():
+            if node.is_open and is_suitable(name, node.labels, node.taints):
+                load = self._loads.get(name, _NO_LOAD)
+                total += max(0, min([(node.whole.get(key, 0) - load.get(key, 0)) // amount for key, amount in wanted]))
+        return total
+
+    def resources(self) -> ClusterResources:
+        """Return the sums as of now."""
+        counted = [node for node in self._nodes.values() if node.is_open and not node.taints]
+        allocatable: Amounts = {}
+        for node in counted:
+            _add(allocatable, node.allocatable)
+        allocatable.pop(nodeclasses.PODS, None)
+        available = {name: amount - self._used.get(name, ZERO) for name, amount in allocatable.items()}
+        return ClusterResources(len(counted), allocatable, available, self._by_node())
+
+    def _by_node(self) -> Object:
+        if self._classes is None:
+            telling = {name: (node.labels, node.taints) for name, node in self._nodes.items() if node.is_open}
+            self._classes, self._omitted = nodeclasses.classify(telling)
+        classes: dict[nodeclasses.ClassKey, list[nodeclasses.Amount]] = {}
+        for name, key in self._classes.items():
+            whole, load = self._nodes[name].whole, self._loads.get(name)
+            free = whole if load is None else {key: amount - load.get(key, 0) for key, amount in whole.items()}
+            classes.setdefault(key, []).append((whole, free))
+        by_node = nodeclasses.compute_node_classes(classes, self._omitted) if classes else {}
+        if waiting := self._loads.get(""):
+            by_node["waiting"] = nodeclasses.to_texts(waiting)
+        return by_node
+
+    def _count(self, hold: "_Hold", sign: int) -> None:
+        for name, amount in hold.requests:
+            held = self._used.get(name, ZERO)
+            self._used[name] = held + amount if sign > 0 else held - amount
+        load = self._loads.setdefault(hold.node, {})
+        load[nodeclasses.PODS] = load.get(nodeclasses.PODS, 0) + sign
+        for name, whole in nodeclasses.ceil_amounts(hold.requests).items():
+            load[name] = load.get(name, 0) + sign * whole
+        if not load[nodeclasses.PODS]:
+            del self._loads[hold.node]
+
+
+class Collectors:
+    """The collectors of all members; the cluster controller feeds them, other controllers read them."""
+
+    def __init__(self, is_left_out: NodeFilter | None = None) -> None:
+        self._is_left_out = is_left_out
+        self._collectors: dict[str, Collector] = {}
+
+    def add(self, cluster: str) -> Collector:
+        """Return a new collector for a cluster."""
+        collector = self._collectors[cluster] = Collector(self._is_left_out)
+        return collector
+
+    def get(self, cluster: str) -> Collector | None:
+        """Return the cluster's collector, None without one."""
+        return self._collectors.get(cluster)
+
+    def remove(self, cluster: str) -> None:
+        """Remove the cluster's collector."""
+        self._collectors.pop(cluster, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A node; `is_open` is False for nodes that do not count, `whole` is `allocatable` in integers."""
+
+    is_open: bool
+    labels: Mapping[str, str]
+    taints: nodeclasses.Taints
+    allocatable: Mapping[str, Quantity]
+    whole: Mapping[str, int]
+
+
+class _Hold(NamedTuple):
+    """The requests of a pod on its node, "" while it has none."""
+
+    node: str
+    requests: tuple[tuple[str, Quantity], ...]
+
+
+def pod_requests(pod: Mapping[str, Any]) -> Amounts:
+    """Return the requests of the pod, none when it has ended."""
+    return {} if has_ended(pod) else spec_requests(pod.get("spec") or {})
+
+
+def has_ended(pod: Mapping[str, Any]) -> bool:
+    """Return True if the pod has succeeded or failed."""
+    return (pod.get("status") or {}).get("phase") in _ENDED
+
+
+def spec_requests(spec: Mapping[str, Any]) -> Amounts:
+    """Return a pod spec's request: the sum of its containers, at least each init container's, plus the overhead.
+
+    A limit replaces a missing request. Init containers that always restart (sidecars) run beside the containers.
+    """
+    total: Amounts = {}
+    sidecars: Amounts = {}
+    peak: Amounts = {}
+    for container in spec.get("containers") or ():
+        _add(total, _container_requests(container))
+    for container in spec.get("initContainers") or ():
+        wanted = _container_requests(container)
+        if container.get("restartPolicy") == "Always":
+            _add(total, wanted)
+            _add(sidecars, wanted)
+            wanted = sidecars
+        else:
+            wanted = {name: amount + sidecars.get(name, ZERO) for name, amount in wanted.items()}
+        for name, amount in wanted.items():
+            peak[name] = max(peak.get(name, ZERO), amount)
+    for name, amount in peak.items():
+        total[name] = max(total.get(name, ZERO), amount)
+    _add(total, _readable(spec.get("overhead")))
+    return total
+
+
+def _container_requests(container: Mapping[str, Any]) -> Amounts:
+    resources = container.get("resources") or {}
+    wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return _readable(wanted)
+
+
+def _readable(quantities: Mapping[str, Any] | None) -> Amounts:
+    """Return the amounts without malformed ones."""
+    amounts: Amounts = {}
+    for name, text in (quantities or {}).items():
+        try:
+            amounts[name] = parse(text)
+        except ValueError:
+            continue
+    return amounts
+
+
+def _add(total: Amounts, more: Mapping[str, Quantity]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, ZERO) + amount
+
+
+def resolve_plugins(annotations: Mapping[str, str], known: Iterable[str]) -> list[str]:
+    """Return the known collectors in the annotation; ValueError unless it is a JSON list of strings."""
+    text = annotations.get(names.CLUSTER_RESOURCE_PLUGINS)
+    if not text:
+        return []
+    wanted = orjson.loads(text)
+    if not isinstance(wanted, list) or not all(isinstance(name, str) for name in wanted):
+        raise ValueError(f"{names.CLUSTER_RESOURCE_PLUGINS}: {text!r} is not a JSON list of names")
+    available = set(known)
+    return [name for name in wanted if name in available]
+
+
+def aggregate_katalyst(
+    nodes: Iterable[Mapping[str, Any]],
+    pods: Iterable[Mapping[str, Any]],
+    custom_node_resources: Iterable[Mapping[str, Any]],
+) -> tuple[Amounts, Amounts]:
+    """Return allocatable and available reclaimed resources, from katalyst's CustomNodeResources of the given nodes.
+
+    A CustomNodeResource is `{"name", "allocatable"}` here, its allocatable None when it reports nothing.
+    """
+    counted = {node["metadata"]["name"] for node in nodes}
+    allocatable: Amounts = {}
+    for item in custom_node_resources:
+        if item["name"] in counted:
+            for name, amount in (item.get("allocatable") or {}).items():
+                allocatable[name] = allocatable.get(name, ZERO) + parse(amount)
+    available = dict(allocatable)
+    for pod in pods:
+        for name, amount in pod_requests(pod).items():
+            if name.startswith(names.KATALYST_PREFIX) and name in available:
+                available[name] = available[name] - amount
+    return allocatable, available

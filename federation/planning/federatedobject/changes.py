@@ -1,0 +1,46 @@
+"""Which updates of sources, and which parts of federated objects, matter to the federate controller. Pure.
+
+The function runs for every event of every source, most of which are status updates, so it compares and builds nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.api import names
+from federation.planning.federatedobject.federatedtemplate import FEDERATED_ANNOTATIONS, IGNORED_ANNOTATIONS
+
+SOURCE_ANNOTATIONS = FEDERATED_ANNOTATIONS | {names.OBSERVED_ANNOTATIONS, names.OBSERVED_LABELS}
+"""The annotations of a federated object that its source decides."""
+_METADATA_IRRELEVANT = frozenset(("resourceVersion", "managedFields", "finalizers", "ownerReferences", "generation"))
+
+
+def is_relevant_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Return True if an update of a source may change its federated object; status and feedback cannot."""
+    before, after = old["metadata"], new["metadata"]
+    if before.get("uid") != after.get("uid"):
+        return True
+    if before.get("deletionTimestamp") != after.get("deletionTimestamp"):
+        return True
+    if after.get("deletionTimestamp") or names.FEDERATE_FINALIZER not in (after.get("finalizers") or ()):
+        return True
+    if before.get("labels") != after.get("labels"):
+        return True
+    if _without_feedback(before.get("annotations")) != _without_feedback(after.get("annotations")):
+        return True
+    generation = after.get("generation")
+    if generation is not None:
+        return bool(generation != before.get("generation"))
+    return any(
+        old.get(key) != new.get(key) for key in old.keys() | new.keys() if key not in ("metadata", "status")
+    ) or any(
+        before.get(key) != after.get(key)
+        for key in before.keys() | after.keys()
+        if key not in _METADATA_IRRELEVANT and key != "annotations"
+    )
+
+
+def _without_feedback(annotations: Mapping[str, str] | None) -> Mapping[str, str]:
+    present = annotations or {}
+    if present.keys().isdisjoint(IGNORED_ANNOTATIONS):
+        return present
+    return {key: value for key, value in present.items() if key not in IGNORED_ANNOTATIONS}

@@ -1,0 +1,44 @@
+"""Which source objects are federated (docs/decisions/0002-what-is-federated.md). Pure."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.api import names
+from federation.api.resources import CORE_GROUP
+from federation.apimachinery import wellknown
+from federation.apimachinery.ownerreferences import controller_of
+
+_PROPAGATION_LABELS = (names.PROPAGATION_POLICY_LABEL, names.CLUSTER_PROPAGATION_POLICY_LABEL)
+
+
+def exclusion(source: Mapping[str, Any]) -> str:
+    """Return why the object is not federated, "" when it is."""
+    metadata = source["metadata"]
+    if (metadata.get("annotations") or {}).get(names.NO_FEDERATED_RESOURCE):
+        return f"it has the annotation {names.NO_FEDERATED_RESOURCE}"
+    kind, name = source.get("kind", ""), metadata.get("name", "")
+    namespace = name if kind == "Namespace" else metadata.get("namespace", "")
+    if namespace == names.SYSTEM_NAMESPACE or namespace.startswith("kube-"):
+        return "its namespace belongs to the system"
+    labels = metadata.get("labels") or {}
+    if names.BOOTSTRAPPING_LABEL in labels or _is_made_by_kubernetes(source, kind, namespace, name):
+        return "every Kubernetes cluster makes its own"
+    if controller_of(source) is not None and not any(label in labels for label in _PROPAGATION_LABELS):
+        return "another object's controller makes it"
+    return ""
+
+
+def _is_made_by_kubernetes(source: Mapping[str, Any], kind: str, namespace: str, name: str) -> bool:
+    match kind:
+        case "ConfigMap":
+            return name == names.ROOT_CA_CONFIGMAP
+        case "ServiceAccount":
+            return name == names.DEFAULT_SERVICE_ACCOUNT
+        case "Secret":
+            return source.get("type") == wellknown.SERVICE_ACCOUNT_TOKEN_TYPE
+        case "Service" | "EndpointSlice":
+            return (namespace, name) == ("default", "kubernetes")
+        case "CustomResourceDefinition":
+            return (source.get("spec") or {}).get("group") == CORE_GROUP
+        case _:
+            return False

@@ -1,0 +1,52 @@
+"""Which followers a member object of a workload waits for, because its pods cannot start without them. Pure.
+
+It waits for a follower that exists on the host and is placed in the cluster, or is about to be. Sync checks this before
+it writes a member object, and limits the time (docs/decisions/0014).
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.followers.followerplan import is_following_disabled
+from federation.planning.followers.leaderplan import dependencies_of, is_dry_run, is_follower_scheduling_enabled
+from federation.planning.followers.references import NEEDED_BY_PODS, FollowersError, Reference, listed_followers
+
+_THERE_ALREADY = frozenset(("AlreadyExists", "ManagedLabelFalse", "FieldRetentionFailed"))
+"""`status.clusters[].status` of objects that exist in the cluster but are not current."""
+
+
+def new_dependencies(
+    federated: Mapping[str, Any], desired: Mapping[str, Any], live: Mapping[str, Any] | None
+) -> list[Reference]:
+    """Return the dependencies of the desired member object's pods that the live one does not have, sorted.
+
+    A listed follower counts only while there is no live object, and only if pods need its kind.
+    """
+    dependencies = dependencies_of(desired)
+    if live is not None:
+        return sorted(dependencies - dependencies_of(live))
+    try:
+        listed = listed_followers(federated["metadata"].get("annotations") or {})
+    except FollowersError:
+        listed = set()
+    return sorted(dependencies | {ref for ref in listed if not ref.group and ref.kind in NEEDED_BY_PODS})
+
+
+def is_expected(follower: Mapping[str, Any] | None, leader: Mapping[str, Any], cluster: str) -> bool:
+    """Return True if a follower will be placed in the cluster; both arguments are federated objects."""
+    if follower is None or follower["metadata"].get("deletionTimestamp") or is_dry_run(follower):
+        return False
+    if status_in_cluster(follower, cluster) in _THERE_ALREADY:
+        return False
+    return cluster in effective_placement(follower) or (
+        is_follower_scheduling_enabled(leader) and not is_following_disabled(follower)
+    )
+
+
+def status_in_cluster(federated: Mapping[str, Any], cluster: str) -> str:
+    """Return the object's published status in the cluster, "" when there is none."""
+    for entry in (federated.get("status") or {}).get("clusters") or ():
+        if entry.get("cluster") == cluster:
+            return str(entry.get("status") or "")
+    return ""

@@ -1,0 +1,164 @@
+"""Render the desired member object of a cluster: the template, cleaned for its kind, with the cluster's overrides.
+
+The result is an applied configuration for server-side apply: it has only the fields that the federation owns, so that
+all others stay with their owners (docs/decisions/0003). It shares structure with the template and is read-only.
+`retention.py` handles existing objects, `drift.py` detects needless writes.
+
+Reference: docs/reference/sync.md.
+"""
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import orjson
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery import wellknown
+from federation.apimachinery.errors import InvalidInput
+from federation.apimachinery.resources import Object
+from federation.planning.overrides.errors import OverrideError
+from federation.planning.overrides.patches import apply_patches, forbidden_paths, patches_by_cluster
+
+_METADATA_KEPT = frozenset({"name", "namespace", "labels", "annotations", "finalizers", "ownerReferences"})
+_ANNOTATIONS_DROPPED = frozenset({wellknown.LAST_APPLIED_CONFIGURATION, wellknown.DEPLOYMENT_REVISION})
+"""The first describes what a user applied to the host, the second belongs to the member's Deployment controller."""
+_JOB_LABELS_GENERATED = (
+    "controller-uid",
+    "job-name",
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-name",
+)
+
+
+class RenderError(InvalidInput):
+    """Overrides that do not apply to the template; the message is shown to the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """The applied configuration of one member, and its content hash, which is also an annotation of it."""
+
+    object: Object
+    hash: str
+
+
+class Renderer:
+    """Renders one federated object for its clusters; lives for one reconcile."""
+
+    def __init__(self, federated: Mapping[str, Any], type_: FederatedType) -> None:
+        spec = federated.get("spec") or {}
+        self._base = _clean(spec.get("template") or {}, type_.resource.kind, type_.resource.group)
+        self._patches = patches_by_cluster(spec.get("overrides") or (), type_.controllers)
+
+    def render(self, cluster: str) -> Rendered:
+        """Return the cluster's member object; RenderError when its overrides are forbidden or do not apply."""
+        patches = self._patches.get(cluster)
+        obj = _override(self._base, patches) if patches else self._base
+        return _finish(obj)
+
+
+def _override(base: Object, patches: Sequence[Mapping[str, Any]]) -> Object:
+    if forbidden := forbidden_paths(patches):
+        raise RenderError(f"invalid override path(s): [{' '.join(forbidden)}]")
+    # Finalizers start as an empty list, so that a patch can always append to them.
+    start = {**base, "metadata": {**base["metadata"], "finalizers": base["metadata"].get("finalizers") or []}}
+    try:
+        result = apply_patches(start, patches)
+    except OverrideError as error:
+        raise RenderError(str(error)) from error
+    old, new = base.get("metadata") or {}, result.get("metadata")
+    if not isinstance(new, dict) or any(new.get(key) != old.get(key) for key in ("name", "namespace")):
+        raise RenderError("an override must not change metadata.name or metadata.namespace")
+    if any(result.get(key) != base.get(key) for key in ("apiVersion", "kind")):
+        raise RenderError("an override must not change apiVersion or kind")
+    return result
+
+
+def _finish(obj: Object) -> Rendered:
+    """Add the label and annotation of managed objects; the hash covers everything but itself."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key in _METADATA_KEPT and value}
+    metadata["labels"] = {**(metadata.get("labels") or {}), names.MANAGED_LABEL: "true"}
+    if finalizers := metadata.get("finalizers"):
+        metadata["finalizers"] = list(dict.fromkeys(finalizers))
+    result = {**obj, "metadata": metadata}
+    digest = content_hash(result)
+    metadata["annotations"] = {**(metadata.get("annotations") or {}), names.TEMPLATE_HASH: digest}
+    return Rendered(result, digest)
+
+
+def content_hash(obj: Mapping[str, Any]) -> str:
+    """Return a stable hash of the object's content; the order of keys does not matter."""
+    return blake2b(orjson.dumps(obj, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
+
+
+def _clean(template: Mapping[str, Any], kind: str, group: str) -> Object:
+    """Return the template without fields of the host, and with the source's generation as an annotation."""
+    metadata = template.get("metadata") or {}
+    kept: Object = {key: value for key, value in metadata.items() if key in _METADATA_KEPT}
+    annotations = {
+        key: value for key, value in (metadata.get("annotations") or {}).items() if key not in _ANNOTATIONS_DROPPED
+    }
+    if generation := metadata.get("generation"):
+        annotations[names.SOURCE_GENERATION] = str(generation)
+    kept["annotations"] = annotations
+    result: Object = {key: value for key, value in template.items() if key != "status"}
+    result["metadata"] = kept
+    cleaner = _CLEANERS.get((group, kind))
+    return cleaner(result) if cleaner else result
+
+
+def _without(mapping: Mapping[str, Any], keys: Iterable[str]) -> Object:
+    return {key: value for key, value in mapping.items() if key not in keys}
+
+
+def _clean_service(obj: Object) -> Object:
+    spec = obj.get("spec")
+    if not spec or spec.get("clusterIP") in (None, "None"):
+        return obj
+    return {**obj, "spec": _without(spec, ("clusterIP", "clusterIPs"))}
+
+
+def _clean_pod(obj: Object) -> Object:
+    spec = obj.get("spec")
+    return {**obj, "spec": _without(spec, ("ephemeralContainers",))} if spec else obj
+
+
+def _clean_secret(obj: Object) -> Object:
+    """Merge `stringData`, which API servers never return, into `data`, so that objects can be compared."""
+    written = obj.get("stringData")
+    if not isinstance(written, dict):
+        return obj
+    data = {**(obj.get("data") or {})}
+    data.update({key: base64.b64encode(str(value).encode()).decode() for key, value in written.items()})
+    return {**_without(obj, ("stringData",)), "data": data}
+
+
+def _clean_job(obj: Object) -> Object:
+    """Drop the selector and labels that the host's API server generated; the member generates its own."""
+    spec = obj.get("spec")
+    if not spec or spec.get("manualSelector") is True:
+        return obj
+    spec = dict(spec)
+    if selector := spec.get("selector"):
+        matched = _without(selector.get("matchLabels") or {}, _JOB_LABELS_GENERATED)
+        selector = {**selector, "matchLabels": matched} if matched else _without(selector, ("matchLabels",))
+        spec["selector"] = selector
+        if not selector:
+            del spec["selector"]
+    template = spec.get("template") or {}
+    if labels := (template.get("metadata") or {}).get("labels"):
+        metadata = {**template["metadata"], "labels": _without(labels, _JOB_LABELS_GENERATED)}
+        spec["template"] = {**template, "metadata": metadata}
+    return {**obj, "spec": spec}
+
+
+_CLEANERS = {
+    ("", "Service"): _clean_service,
+    ("", "Pod"): _clean_pod,
+    ("", "Secret"): _clean_secret,
+    ("batch", "Job"): _clean_job,
+}

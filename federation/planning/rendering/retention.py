@@ -1,0 +1,263 @@
+"""Which fields of an existing member object keep the member's value (docs/reference/sync.md). Pure.
+
+`retain` returns the complete object for an update that replaces the member's, with its values copied in as in
+KubeAdmiral. `retain_for_apply` returns the applied configuration for server-side apply: fields that were never sent
+need no protection there, so only fields of the template itself take the member's value. Arguments are not changed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery import dotpaths
+from federation.apimachinery.errors import InvalidInput
+from federation.apimachinery.resources import Object
+
+_TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"  # noqa: S105  # a path, not a token
+
+
+class RetentionError(InvalidInput):
+    """A field of the member object has the wrong type; the message names the field."""
+
+
+def merge_maps(
+    template: Mapping[str, str] | None, observed: Mapping[str, str] | None, last_propagated: Iterable[str]
+) -> dict[str, str]:
+    """Return the template's labels or annotations, and the observed ones that were not propagated."""
+    propagated = set(last_propagated)
+    wanted = template or {}
+    kept = {k: v for k, v in (observed or {}).items() if k in wanted or k not in propagated}
+    return {**kept, **wanted}
+
+
+def retain(desired: Object, live: Mapping[str, Any]) -> Object:
+    """Return `desired` with the member's fields of `live`, ready to replace it; RetentionError on wrong types."""
+    metadata = {**desired.get("metadata", {})}
+    if version := (live.get("metadata") or {}).get("resourceVersion"):
+        metadata["resourceVersion"] = version
+    result = {**desired, "metadata": metadata}
+    by_kind = _RETAINED.get(desired.get("kind", ""))
+    return by_kind(result, live) if by_kind else result
+
+
+def is_replicas_retained(federated: Mapping[str, Any]) -> bool:
+    """Return True if the annotation leaves the replicas to an autoscaler in the member."""
+    annotations = (federated.get("metadata") or {}).get("annotations") or {}
+    return annotations.get(names.RETAIN_REPLICAS) == "true"
+
+
+def retain_replicas(desired: Object, live: Mapping[str, Any], path: dotpaths.Path) -> Object:
+    """Return `desired` with the member's replicas, unchanged when there is no value or the type has no replicas."""
+    value = dotpaths.get(live, path) if path else None
+    return desired if value is None else _set(desired, path, value)
+
+
+def retain_for_apply(desired: Object, live: Mapping[str, Any]) -> Object:
+    """Return the applied configuration for an existing object; fields that the member allocates keep its values."""
+    by_kind = _KEPT_FOR_APPLY.get(desired.get("kind", ""))
+    return by_kind(desired, live) if by_kind else desired
+
+
+def _set(obj: Object, path: dotpaths.Path, value: Any) -> Object:
+    """Return a copy with the value at the path, sharing everything else."""
+    head, rest = path[0], path[1:]
+    inner = obj.get(head)
+    return {**obj, head: _set(inner if isinstance(inner, dict) else {}, rest, value) if rest else value}
+
+
+def _spec(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    spec = obj.get("spec")
+    return spec if isinstance(spec, Mapping) else {}
+
+
+def _typed(spec: Mapping[str, Any], key: str, expected: type) -> Any:
+    """Return the member's value, None when absent; RetentionError when it has another type."""
+    value = spec.get(key)
+    if value is not None and (not isinstance(value, expected) or isinstance(value, bool)):
+        raise RetentionError(f"spec.{key} of the member's object is {value!r}, not {expected.__name__}")
+    return value
+
+
+def service_fields(live: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the spec fields of a Service that the member allocated: addresses and the health check's port."""
+    spec = _spec(live)
+    values = {
+        "clusterIP": _typed(spec, "clusterIP", str),
+        "clusterIPs": _typed(spec, "clusterIPs", list),
+        "healthCheckNodePort": _typed(spec, "healthCheckNodePort", int),
+    }
+    return {key: value for key, value in values.items() if value}
+
+
+def _retain_service(desired: Object, live: Mapping[str, Any]) -> Object:
+    retained = service_fields(live)
+    # KubeAdmiral keeps only clusterIP; the other two are pointless without it and immutable or allocated with it, so
+    # they are kept only where the desired object has them.
+    kept = {key: value for key, value in retained.items() if key == "clusterIP" or key in _spec(desired)}
+    spec = {**_spec(desired), **kept}
+    return {**desired, "spec": _with_node_ports(spec, live)}
+
+
+def _with_node_ports(spec: dict[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
+    present = {_port_key(port): port["nodePort"] for port in _spec(live).get("ports") or () if port.get("nodePort")}
+    if present and spec.get("ports"):
+        spec["ports"] = [
+            {**port, "nodePort": present[_port_key(port)]} if _port_key(port) in present else port
+            for port in spec["ports"]
+        ]
+    return spec
+
+
+def _port_key(port: Mapping[str, Any]) -> tuple[Any, ...]:
+    return port.get("name") or "", port.get("protocol") or "TCP", port.get("port")
+
+
+def _retain_service_account(desired: Object, live: Mapping[str, Any]) -> Object:
+    if desired.get("secrets") or not live.get("secrets"):
+        return desired
+    return {**desired, "secrets": live["secrets"]}
+
+
+_JOB_SELECTOR = ("spec", "selector")
+_JOB_LABELS = ("spec", "template", "metadata", "labels")
+
+
+def _retain_job(desired: Object, live: Mapping[str, Any]) -> Object:
+    if _spec(desired).get("manualSelector") is True:
+        return desired
+    for path in (_JOB_SELECTOR, _JOB_LABELS):
+        value = dotpaths.get(live, path)
+        if value is not None:
+            desired = _set(desired, path, value)
+    return desired
+
+
+def _retain_spec_field(field: str) -> Callable[[Object, Mapping[str, Any]], Object]:
+    def retain_field(desired: Object, live: Mapping[str, Any]) -> Object:
+        value = _spec(live).get(field)
+        return _set(desired, ("spec", field), value) if value else desired
+
+    return retain_field
+
+
+_POD_IF_UNSET = ("serviceAccountName", "serviceAccount", "nodeName", "priority", "dnsConfig")
+
+
+def _retain_pod(desired: Object, live: Mapping[str, Any]) -> Object:
+    spec, present = dict(_spec(desired)), _spec(live)
+    for field in ("ephemeralContainers", "volumes"):
+        spec.pop(field, None)
+        if field in present:
+            spec[field] = present[field]
+    for field in _POD_IF_UNSET:
+        if not spec.get(field) and field in present:
+            spec[field] = present[field]
+    for field in ("containers", "initContainers"):
+        by_name = {container.get("name"): container for container in present.get(field) or ()}
+        spec[field] = [
+            retain_container(container, by_name[container.get("name")])
+            if container.get("name") in by_name
+            else container
+            for container in spec.get(field) or ()
+        ]
+    return {**desired, "spec": spec}
+
+
+def retain_container(desired: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a pod's container with the member's resources and its service account token mount at the same place."""
+    result = {key: value for key, value in desired.items() if key != "resources"}
+    if "resources" in live:
+        result["resources"] = live["resources"]
+    mounts = list(desired.get("volumeMounts") or ())
+    if any(mount.get("mountPath") == _TOKEN_PATH for mount in mounts):
+        return result
+    for index, mount in enumerate(live.get("volumeMounts") or ()):
+        if mount.get("mountPath") == _TOKEN_PATH:
+            if index > len(mounts):
+                raise RetentionError(
+                    f"container {desired.get('name')!r}: the token's volumeMount is number {index} in the member, "
+                    f"but the template has only {len(mounts)}"
+                )
+            result["volumeMounts"] = [*mounts[:index], mount, *mounts[index:]]
+            break
+    return result
+
+
+def _retain_workflow(desired: Object, live: Mapping[str, Any]) -> Object:
+    if not str(desired.get("apiVersion", "argoproj.io/")).startswith("argoproj.io/") or "status" not in live:
+        return desired
+    return {**desired, "status": live["status"]}
+
+
+_RETAINED: Mapping[str, Callable[[Object, Mapping[str, Any]], Object]] = {
+    "Service": _retain_service,
+    "ServiceAccount": _retain_service_account,
+    "Job": _retain_job,
+    "PersistentVolume": _retain_spec_field("claimRef"),
+    "PersistentVolumeClaim": _retain_spec_field("volumeName"),
+    "Pod": _retain_pod,
+    "Workflow": _retain_workflow,
+}
+
+
+def _keep_service(desired: Object, live: Mapping[str, Any]) -> Object:
+    spec = dict(_spec(desired))
+    present = service_fields(live)
+    if spec.get("clusterIP") != "None":
+        spec.update({key: present[key] for key in ("clusterIP", "clusterIPs") if key in present and key in spec})
+    if "healthCheckNodePort" in spec and "healthCheckNodePort" in present:
+        spec["healthCheckNodePort"] = present["healthCheckNodePort"]
+    if any(port.get("nodePort") for port in spec.get("ports") or ()):
+        spec = _with_node_ports(spec, live)
+    return {**desired, "spec": spec}
+
+
+def _keep_service_account(desired: Object, live: Mapping[str, Any]) -> Object:
+    if "secrets" not in desired or desired["secrets"] or not live.get("secrets"):
+        return desired
+    return {key: value for key, value in desired.items() if key != "secrets"}
+
+
+def _keep_spec_field(field: str) -> Callable[[Object, Mapping[str, Any]], Object]:
+    retain_field = _retain_spec_field(field)
+
+    def keep(desired: Object, live: Mapping[str, Any]) -> Object:
+        return retain_field(desired, live) if field in _spec(desired) else desired
+
+    return keep
+
+
+def _keep_job(desired: Object, live: Mapping[str, Any]) -> Object:
+    if _spec(desired).get("manualSelector") is True:
+        return desired
+    for path in (_JOB_SELECTOR, _JOB_LABELS):
+        present = dotpaths.get(live, path)
+        if present is not None and dotpaths.get(desired, path) is not None:
+            desired = _set(desired, path, present)
+    return desired
+
+
+def _keep_pod(desired: Object, live: Mapping[str, Any]) -> Object:
+    spec, present = dict(_spec(desired)), _spec(live)
+    for field in ("containers", "initContainers"):
+        by_name = {container.get("name"): container for container in present.get(field) or ()}
+        if field in spec:
+            spec[field] = [_with_live_resources(container, by_name) for container in spec[field] or ()]
+    return {**desired, "spec": spec}
+
+
+def _with_live_resources(container: Mapping[str, Any], by_name: Mapping[Any, Mapping[str, Any]]) -> Mapping[str, Any]:
+    present = by_name.get(container.get("name"))
+    if present is None or "resources" not in container:
+        return container
+    return {**container, "resources": present.get("resources") or {}}
+
+
+_KEPT_FOR_APPLY: Mapping[str, Callable[[Object, Mapping[str, Any]], Object]] = {
+    "Service": _keep_service,
+    "ServiceAccount": _keep_service_account,
+    "Job": _keep_job,
+    "PersistentVolume": _keep_spec_field("claimRef"),
+    "PersistentVolumeClaim": _keep_spec_field("volumeName"),
+    "Pod": _keep_pod,
+}

@@ -1,0 +1,32 @@
+"""Whether a merged status is worth a write now, or a more complete one follows at once. Pure.
+
+Each status that is not written saves the host a write: most rollouts then cost one.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery import conditions
+from federation.planning.status.schedulingsummary import is_unscheduled
+
+
+def has_first_status(federated: Mapping[str, Any], members: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Return True if a member object has a status, or the object could not be scheduled.
+
+    Zeros before that would be one host write more for every object.
+    """
+    return any(member.get("status") for member in members.values()) or is_unscheduled(federated)
+
+
+def is_in_progress(source: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+    """Return True if the status, about to be written, lacks ready replicas that may appear soon.
+
+    An unscheduled object is not in progress: its status will not improve by itself.
+    """
+    scheduled = conditions.find(status.get("conditions"), names.SCHEDULED)
+    if scheduled is not None and scheduled.get("status") != "True":
+        return False
+    wanted = (source.get("spec") or {}).get("replicas")
+    ready = status.get("readyReplicas", (source.get("status") or {}).get("readyReplicas"))
+    return isinstance(wanted, int) and (ready or 0) < wanted

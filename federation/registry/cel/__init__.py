@@ -1,1 +1,0 @@
-"""Common Expression Language as Kubernetes uses it: expressions, its function library, rules of custom resources."""

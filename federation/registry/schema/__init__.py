@@ -1,1 +1,0 @@
-"""Schemas of built-in and custom kinds: model, built-in definitions, structural schemas, validation, defaults. Pure."""

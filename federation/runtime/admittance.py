@@ -1,0 +1,184 @@
+"""Check what a server sends before an informer stores it: its shape, and the memory that it costs.
+
+A member can send anything. An item without the metadata that every Kubernetes object has would fail in each handler;
+objects without end would exhaust our memory. Each informer has one `Admittance`, which rejects malformed items and
+enforces the limits of one collection; a `CacheBudget` limits the estimated memory of all caches of one member.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import structlog
+from prometheus_client import Counter, Gauge
+
+from federation.apimachinery.errors import ClusterLimitExceeded
+from federation.apimachinery.resources import Object, Resource
+from federation.runtime.indexer import CacheKey
+
+_log = structlog.get_logger(__name__)
+
+_malformed = Counter(
+    "federation_runtime_informer_malformed_total", "Items that are no Kubernetes objects", ["cluster", "resource"]
+)
+_limits = Counter(
+    "federation_runtime_informer_limits_total", "Lists and watches that exceeded a limit", ["cluster", "resource"]
+)
+_used = Gauge("federation_runtime_member_cache_bytes", "Estimated memory of a member's caches", ["cluster"])
+
+Transform = Callable[[Object], Object]
+"""Returns what to keep of an object: at least metadata's name, namespace, resourceVersion. May change its argument."""
+
+_REVISION_MAX = 64
+"""The longest resourceVersion, in characters: it is parsed as a number."""
+_VALUE_BYTES = 60
+"""Memory of one more value in a dict or list, besides its text; measured with CPython 3.11."""
+_CONTAINER_BYTES = 150
+"""Memory of one more dict or list."""
+
+
+def is_storable(obj: Any) -> bool:
+    """Return True if the item has the shape of a Kubernetes object, as far as caches and controllers rely on it."""
+    if not isinstance(obj, dict) or not isinstance(metadata := obj.get("metadata"), dict):
+        return False
+    name, version = metadata.get("name"), metadata.get("resourceVersion")
+    return (
+        isinstance(name, str)
+        and name != ""
+        and isinstance(version, str)
+        and len(version) <= _REVISION_MAX
+        and all(isinstance(metadata.get(key), str | None) for key in ("namespace", "uid", "deletionTimestamp"))
+        and all(_is_texts(metadata.get(key)) for key in ("labels", "annotations"))
+        and isinstance(metadata.get("finalizers"), list | None)
+        and _is_objects(metadata.get("ownerReferences"))
+        and isinstance(obj.get("spec"), dict | None)
+        and isinstance(obj.get("status"), dict | None)
+    )
+
+
+def _is_texts(value: Any) -> bool:
+    return value is None or (isinstance(value, dict) and all(isinstance(text, str) for text in value.values()))
+
+
+def _is_objects(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(entry, dict) for entry in value))
+
+
+def estimate_bytes(obj: Object) -> int:
+    """Return about how much memory the object costs: many small values cost more than their text."""
+    text = orjson.dumps(obj)
+    return len(text) + _VALUE_BYTES * text.count(b",") + _CONTAINER_BYTES * (text.count(b"{") + text.count(b"["))
+
+
+class CacheBudget:
+    """Limits the estimated memory of all caches of one member. It lives as long as the member is followed."""
+
+    def __init__(self, cluster: str, bytes_max: int) -> None:
+        self._cluster = cluster
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._gauge = _used.labels(cluster)
+
+    def charge(self, change_bytes: int) -> None:
+        """Add to the memory in use, or subtract; ClusterLimitExceeded when it would exceed the limit."""
+        total = self._bytes + change_bytes
+        if change_bytes > 0 and total > self._bytes_max:
+            raise ClusterLimitExceeded(
+                f"the objects of cluster {self._cluster} need more than {self._bytes_max} bytes of memory"
+                " (member_cache_bytes_max)"
+            )
+        self._bytes = total
+        self._gauge.set(total)
+
+
+class Admittance:
+    """What one informer may store. `exceeded` is the limit in excess, as a message; "" after a complete list."""
+
+    def __init__(
+        self,
+        cluster: str,
+        resource: Resource,
+        transform: Transform | None,
+        budget: CacheBudget | None,
+        *,
+        pages_max: int,
+        objects_max: int,
+    ) -> None:
+        self.exceeded = ""
+        self._cluster = cluster
+        self._resource = resource.group_resource
+        self._transform = transform
+        self._budget = budget
+        self._pages_max = pages_max
+        self._objects_max = objects_max
+        self._bytes: dict[CacheKey, int] = {}
+        self._is_logged = False
+        self._malformed = _malformed.labels(cluster, self._resource)
+        self._limits = _limits.labels(cluster, self._resource)
+
+    def begin_list(self) -> None:
+        """Log the next malformed item and the next failed handler again."""
+        self._is_logged = False
+
+    def check_pages(self, count: int) -> None:
+        """Raise ClusterLimitExceeded when a list has too many pages."""
+        if 0 < self._pages_max < count:
+            raise self._excess(f"a list has more than {self._pages_max} pages (list_pages_max)")
+
+    def check_objects(self, count: int) -> None:
+        """Raise ClusterLimitExceeded when there are too many objects."""
+        if 0 < self._objects_max < count:
+            raise self._excess(f"there are more than {self._objects_max} objects (list_objects_max)")
+
+    def admit(self, key: CacheKey, obj: Object) -> Object | None:
+        """Return what to store of a storable object, None for a malformed one; ClusterLimitExceeded."""
+        kept = self.shrink(obj)
+        if kept is None:
+            self.reject(obj)
+        elif self._budget is not None:
+            size = estimate_bytes(kept)
+            self._budget.charge(size - self._bytes.get(key, 0))
+            self._bytes[key] = size
+        return kept
+
+    def shrink(self, obj: Object) -> Object | None:
+        """Return what to keep of the object, None when its inner parts are malformed."""
+        if self._transform is None:
+            return obj
+        try:
+            return self._transform(obj)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None
+
+    def forget(self, key: CacheKey) -> None:
+        """Return the memory of a removed object to the budget."""
+        if self._budget is not None:
+            self._budget.charge(-self._bytes.pop(key, 0))
+
+    def forget_all(self) -> None:
+        """Return the memory of all objects to the budget."""
+        if self._budget is not None:
+            self._budget.charge(-sum(self._bytes.values()))
+            self._bytes.clear()
+
+    def reject(self, obj: object) -> None:
+        """Count a malformed item; the first one since the last list is logged."""
+        self._malformed.inc()
+        if self.may_log():
+            item = repr(obj)[:200]
+            _log.warning("malformed items are ignored", cluster=self._cluster, resource=self._resource, item=item)
+
+    def may_log(self) -> bool:
+        """Return True once per list: a server can send a million objects that are malformed."""
+        before, self._is_logged = self._is_logged, True
+        return not before
+
+    def record(self, excess: ClusterLimitExceeded) -> None:
+        """Count an exceeded limit, and log it when it is new."""
+        self._limits.inc()
+        if not self.exceeded:
+            _log.warning("cluster exceeds a limit", cluster=self._cluster, error=str(excess))
+        self.exceeded = str(excess)
+
+    def _excess(self, problem: str) -> ClusterLimitExceeded:
+        return ClusterLimitExceeded(f"cluster {self._cluster}, {self._resource}: {problem}")

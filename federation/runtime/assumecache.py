@@ -1,0 +1,54 @@
+"""The newest known state of objects: the informer's, or the result of our own last write while the informer lags.
+
+Without it a reconcile that runs before its last write came back through the watch decides on an old state and writes
+the same again. An assumed object is dropped as soon as the informer has caught up; in the same process the informer
+often has the write before the writer gets its answer, and then nothing is kept. After client-go's AssumeCache.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from federation.apimachinery.resources import Object
+from federation.runtime.indexer import revision_of
+
+K = TypeVar("K", bound=Hashable)
+
+
+class AssumeCache(Generic[K]):
+    """Results of own writes by key, in front of the cache that `cached` reads."""
+
+    def __init__(self, cached: Callable[[K], Object | None]) -> None:
+        self._cached = cached
+        self._assumed: dict[K, Object] = {}
+
+    def __len__(self) -> int:
+        """Return the number of assumed objects."""
+        return len(self._assumed)
+
+    def get(self, key: K) -> Object | None:
+        """Return the newer of the cached and the assumed object; None when the object is gone."""
+        cached, assumed = self._cached(key), self._assumed.get(key)
+        if assumed is None:
+            return cached
+        if _has_caught_up(cached, assumed):
+            del self._assumed[key]
+            return cached
+        return assumed
+
+    def assume(self, key: K, written: Object) -> None:
+        """Use the result of a write until the cache has it."""
+        if not _has_caught_up(self._cached(key), written):
+            self._assumed[key] = written
+
+    def prune(self, key: K) -> None:
+        """Drop the assumed object if the cache, which has just changed, has caught up."""
+        if key in self._assumed:
+            self.get(key)
+
+    def forget(self, key: K) -> None:
+        """Drop the assumed object."""
+        self._assumed.pop(key, None)
+
+
+def _has_caught_up(cached: Object | None, written: Object) -> bool:
+    return cached is None or revision_of(cached) >= revision_of(written)

@@ -1,0 +1,347 @@
+"""One view of the federated objects for all controllers: read, write exactly one state, subscribe to changes.
+
+Namespaced and cluster-scoped federated objects are behind one key. Reads return our own writes before the informers
+have them. A controller declares in `Triggers` which changes matter to it; the view filters all others out before they
+reach the controller's queue, its own writes among them. The view decides nothing about an object's content. It lives as
+long as the control plane. Read next: `informer.py` for the caches, `assumecache.py` for our own writes.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType, template_kind
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import NotFound
+from federation.apimachinery.resources import Object, Resource
+from federation.client.client import Client, Objects, PatchType
+from federation.runtime.assumecache import AssumeCache
+from federation.runtime.controller import Key, key_of
+from federation.runtime.federatedtypes import FederatedTypes
+from federation.runtime.indexer import revision_of
+from federation.runtime.informer import Handler, Informer
+from federation.runtime.informers import Informers
+
+_BY_TEMPLATE_KIND = "template-kind"
+
+
+@dataclass(frozen=True, slots=True)
+class Triggers:
+    """The changes of a federated object that a controller reacts to. A removal and a new uid always matter."""
+
+    added: bool = True
+    generation: bool = True
+    template: bool = False
+    """`spec.template`, for a controller that does not react to every new generation."""
+    entries_of: str = ""
+    """The placements and overrides of this controller: somebody else may have edited them."""
+    labels: bool = False
+    annotations: bool | AbstractSet[str] = False
+    """Every annotation, none, or those with these names."""
+    finalizers: bool = False
+    owner_references: bool = False
+    deletion: bool = True
+    """That the object begins to be deleted. Without it an object that is being deleted is ignored until it is gone."""
+    status: Callable[[Object], Any] | None = None
+    """Returns the part of the object's status that matters; None ignores the status."""
+    is_due: Callable[[Object], bool] | None = None
+    """Returns whether the controller may act on the object now, for a controller of the pipeline. Changes of an object
+    that is not due are admitted as one when it becomes due. An object that is being deleted is always due."""
+    is_pending: Callable[[Object], bool] | None = None
+    """Returns whether the controller is at the head of `pending-controllers`. That it gets there is a change."""
+
+    def concern(self, old: Object | None, new: Object) -> bool:
+        """Return whether the change matters to the controller, be the object due or not."""
+        if self.is_pending is not None and self.is_pending(new) and (old is None or not self.is_pending(old)):
+            return True
+        return self.added if old is None else self._has_changed(old, new)
+
+    def is_due_now(self, federated: Object) -> bool:
+        """Return whether the controller may act on the object now."""
+        return self.is_due is None or bool(federated["metadata"].get("deletionTimestamp")) or self.is_due(federated)
+
+    def _has_changed(self, old: Object, new: Object) -> bool:
+        before, after = old["metadata"], new["metadata"]
+        return (
+            before.get("uid") != after.get("uid")
+            or (self.generation and (before.get("generation") != after.get("generation") or "generation" not in after))
+            or (self.template and (old.get("spec") or {}).get("template") != (new.get("spec") or {}).get("template"))
+            or (bool(self.entries_of) and _entries(old, self.entries_of) != _entries(new, self.entries_of))
+            or (self.deletion and before.get("deletionTimestamp") != after.get("deletionTimestamp"))
+            or (self.labels and before.get("labels") != after.get("labels"))
+            or (self.finalizers and before.get("finalizers") != after.get("finalizers"))
+            or (self.owner_references and before.get("ownerReferences") != after.get("ownerReferences"))
+            or self._has_annotation_changed(before.get("annotations") or {}, after.get("annotations") or {})
+            or (self.status is not None and self.status(old) != self.status(new))
+        )
+
+    def _has_annotation_changed(self, before: dict[str, str], after: dict[str, str]) -> bool:
+        if self.annotations is True:
+            # `pending-controllers` is the business of `is_due` and `is_pending`.
+            return before != after and _without_pending(before) != _without_pending(after)
+        return self.annotations is not False and any(before.get(name) != after.get(name) for name in self.annotations)
+
+
+def _without_pending(annotations: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in annotations.items() if name != names.PENDING_CONTROLLERS}
+
+
+def _entries(federated: Object, controller: str) -> Objects:
+    spec = federated.get("spec") or {}
+    entries = chain(spec.get("placements") or (), spec.get("overrides") or ())
+    return [entry for entry in entries if entry.get("controller") == controller]
+
+
+class Subscription:
+    """One controller's handler behind its triggers, and the controller's writes that the watch has not shown yet.
+
+    An event of an own write is dropped when it shows nothing but that write: it leads from the state that the patch was
+    made for to the state that the patch returned. Events that arrive during a write are held back until the answer
+    tells which of them is the write's own: the watch of the same process is often faster than the answer.
+    """
+
+    def __init__(self, handler: Handler, triggers: Triggers | None) -> None:
+        self._handler = handler
+        self._triggers = triggers
+        self._deferred: set[Key] = set()
+        self._written: dict[Key, dict[int, int]] = {}
+        self._held: dict[Key, list[tuple[Object | None, Object | None]]] = {}
+
+    def handle(self, old: Object | None, new: Object | None) -> None:
+        """Call the handler if the event matters."""
+        key = key_of(new if new is not None else old or {})
+        if (held := self._held.get(key)) is not None:
+            held.append((old, new))
+        elif not self._is_own_write(key, old, new) and self._is_admitted(key, old, new):
+            self._handler(old, new)
+
+    def _is_admitted(self, key: Key, old: Object | None, new: Object | None) -> bool:
+        triggers = self._triggers
+        if triggers is None:
+            return True
+        if new is None:
+            self._deferred.discard(key)
+            return True
+        if not triggers.deletion and new["metadata"].get("deletionTimestamp"):
+            return False
+        is_concerned = triggers.concern(old, new)
+        if not triggers.is_due_now(new):
+            if is_concerned:
+                self._deferred.add(key)
+            return False
+        if key in self._deferred:
+            self._deferred.remove(key)
+            return True
+        return is_concerned
+
+    def defer(self, key: Key) -> None:
+        """Admit the next event that shows the object due."""
+        self._deferred.add(key)
+
+    def begin_write(self, key: Key) -> None:
+        """Hold events of the object back."""
+        self._held[key] = []
+
+    def end_write(self, key: Key, base: Object, written: Object | None) -> None:
+        """Pass on what was held back, without the event of the write if it succeeded."""
+        if written is not None and revision_of(written) > revision_of(base):
+            self._written.setdefault(key, {})[revision_of(written)] = revision_of(base)
+        for old, new in self._held.pop(key):
+            self.handle(old, new)
+
+    def _is_own_write(self, key: Key, old: Object | None, new: Object | None) -> bool:
+        bases = self._written.get(key)
+        if bases is None:
+            return False
+        revision = revision_of(new)
+        base = bases.get(revision)
+        later = {written: base for written, base in bases.items() if new is not None and written > revision}
+        if later:
+            self._written[key] = later
+        else:
+            del self._written[key]
+        return base is not None and base == revision_of(old)
+
+
+class FederatedObjects:
+    """The cached federated objects and our writes to them. `name_of(source name, type)` names a federated object."""
+
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        types: FederatedTypes,
+        *,
+        name_of: Callable[[str, str], str],
+        clock: Clock,
+    ) -> None:
+        self.types = types
+        self._client = client
+        self._name_of = name_of
+        self._clock = clock
+        self._namespaced = informers.for_resource(FEDERATED_OBJECTS)
+        self._cluster_scoped = informers.for_resource(CLUSTER_FEDERATED_OBJECTS)
+        self._assumed: AssumeCache[Key] = AssumeCache(self._cached)
+        self._subscriptions: dict[str, Subscription] = {}
+        for informer in self._informers:
+            informer.add_handler(self._prune)
+        self.add_index(_BY_TEMPLATE_KIND, lambda federated: (template_kind(federated),))
+
+    # -- reading
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether every federated type and federated object that exists is known."""
+        return self.types.has_synced and all(informer.has_synced for informer in self._informers)
+
+    async def wait_synced(self) -> None:
+        """Return once every federated type and federated object that exists is known."""
+        await asyncio.gather(self.types.wait_synced(), *(informer.wait_synced() for informer in self._informers))
+
+    def get(self, key: Key) -> Object | None:
+        """Return the newest known state, with apiVersion and kind, which API servers leave out of a list's items."""
+        found = self._assumed.get(key)
+        if found is None or "kind" in found:
+            return found
+        resource = resource_of(key)
+        return {"apiVersion": resource.api_version, "kind": resource.kind, **found}
+
+    def list(self) -> Objects:
+        """Return all cached federated objects."""
+        return [*self._namespaced.list(), *self._cluster_scoped.list()]
+
+    def all_keys(self) -> Iterator[Key]:
+        """Yield the keys of all cached federated objects."""
+        return map(key_of, self.list())
+
+    def list_namespace(self, namespace: str) -> Objects:
+        """Return the cached federated objects of one namespace."""
+        return self._namespaced.list(namespace)
+
+    def of_kind(self, api_version: str, kind: str, namespace: str = "") -> Objects:
+        """Return the cached federated objects whose template is of the kind, of one namespace or of all."""
+        return self.by_index(_BY_TEMPLATE_KIND, f"{api_version}/{kind}", namespace)
+
+    def of_type(self, type_: FederatedType) -> Objects:
+        """Return the cached federated objects of the type."""
+        return self.of_kind(type_.resource.api_version, type_.resource.kind)
+
+    def add_index(self, name: str, values: Callable[[Object], Any]) -> None:
+        """Keep an index by the values that the function gives for a federated object."""
+        for informer in self._informers:
+            informer.add_index(name, values)
+
+    def by_index(self, name: str, value: str, namespace: str = "") -> Objects:
+        """Return the cached federated objects that have the value, of one namespace or of all."""
+        if not namespace:
+            return list(chain.from_iterable(informer.by_index(name, value) for informer in self._informers))
+        return [obj for obj in self._namespaced.by_index(name, value) if obj["metadata"].get("namespace") == namespace]
+
+    def type_of(self, federated: Object) -> FederatedType | None:
+        """Return the federated type of the object's template."""
+        return self.types.for_federated(federated)
+
+    def key_for(self, type_: FederatedType, namespace: str, name: str) -> Key:
+        """Return the key of the federated object of a source or member object of this namespace and name."""
+        return Key(namespace, self._name_of(name, type_.name))
+
+    # -- writing
+
+    async def patch(
+        self, key: Key, federated: Object, body: Object, *, subresource: str = "", writer: str = ""
+    ) -> Object | None:
+        """Merge-patch exactly this state and return the new one, None when the object is gone.
+
+        Conflict when the object has changed meanwhile. `writer` names the subscription that does not get the event.
+        """
+        metadata = {**body.get("metadata", {}), "resourceVersion": federated["metadata"]["resourceVersion"]}
+        subscription, written = self._subscriptions.get(writer), None
+        if subscription is not None:
+            subscription.begin_write(key)
+        try:
+            written = await self._client.patch(
+                resource_of(key),
+                key.name,
+                {**body, "metadata": metadata},
+                patch_type=PatchType.MERGE,
+                namespace=key.namespace,
+                subresource=subresource,
+                field_manager=names.FIELD_MANAGER,
+            )
+        except NotFound:
+            self._assumed.forget(key)
+            return None
+        finally:
+            if subscription is not None:
+                subscription.end_write(key, federated, written)
+        self._assumed.assume(key, written)
+        return written
+
+    async def set_condition(
+        self, key: Key, type_: str, *, status: str, reason: str, message: str = "", writer: str = ""
+    ) -> bool:
+        """Write one condition when it differs from the newest known state; return whether it was written."""
+        federated = self.get(key)
+        if federated is None:
+            return False
+        present = (federated.get("status") or {}).get("conditions") or []
+        wanted = conditions.set_condition(
+            present,
+            type_=type_,
+            status=status,
+            reason=reason,
+            message=message,
+            now=self._clock.now(),
+            time_fields=("lastUpdateTime",),
+        )
+        if wanted is present:
+            return False
+        body: Object = {"status": {"conditions": wanted}}
+        return await self.patch(key, federated, body, subresource="status", writer=writer) is not None
+
+    # -- events
+
+    def subscribe(self, handler: Handler, triggers: Triggers | None, *, writer: str = "") -> None:
+        """Call the handler for every event that the triggers admit, and now for every cached object as an add.
+
+        Without triggers all events are admitted.
+        With a `writer`, of which there is one subscription, the events of that writer's own patches are left out.
+        """
+        subscription = Subscription(handler, triggers)
+        if writer:
+            self._subscriptions[writer] = subscription
+        for informer in self._informers:
+            informer.add_handler(subscription.handle)
+
+    def defer(self, key: Key, *, writer: str) -> None:
+        """Call the writer's handler when the object becomes due, although the object did not change otherwise.
+
+        A controller calls it for every object that something else than the object triggers while it is not due: the
+        reconcile can do nothing then, and the event that makes the object due shows nothing that the controller
+        declared.
+        """
+        if (subscription := self._subscriptions.get(writer)) is not None:
+            subscription.defer(key)
+
+    # -- inside
+
+    @property
+    def _informers(self) -> tuple[Informer, Informer]:
+        return self._namespaced, self._cluster_scoped
+
+    def _cached(self, key: Key) -> Object | None:
+        return (self._namespaced if key.namespace else self._cluster_scoped).get(*key)
+
+    def _prune(self, old: Object | None, new: Object | None) -> None:
+        self._assumed.prune(key_of(new if new is not None else old or {}))
+
+
+def resource_of(key: Key) -> Resource:
+    """Return the resource of the federated object with the key."""
+    return FEDERATED_OBJECTS if key.namespace else CLUSTER_FEDERATED_OBJECTS

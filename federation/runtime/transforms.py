@@ -1,0 +1,83 @@
+"""Transforms for informers: they remove the fields of cached objects that no decision reads, to save memory.
+
+Members hold many pods, and the federation only sums their requests. Managed fields are often the larger half of an
+object, and no reader of a cache needs them. Results keep Kubernetes' shape, so that planners read full and slim objects
+alike. `members.py` uses them.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from federation.apimachinery.ownerreferences import controller_of
+from federation.apimachinery.resources import Object
+
+
+def drop_managed_fields(obj: Object) -> Object:
+    """Return the object without metadata.managedFields."""
+    obj["metadata"].pop("managedFields", None)
+    return obj
+
+
+def slim_node(node: Object) -> Object:
+    """Return what capacity needs of a Node: labels, taints, allocatable, readiness, whether it takes pods."""
+    spec, status = node.get("spec") or {}, node.get("status") or {}
+    slim_spec = {key: spec[key] for key in ("unschedulable", "taints") if spec.get(key)}
+    conditions = [
+        {"type": condition["type"], "status": condition.get("status")}
+        for condition in status.get("conditions") or ()
+        if condition.get("type") == "Ready"
+    ]
+    slim_status = {"allocatable": status.get("allocatable") or {}, "conditions": conditions}
+    return {"metadata": _metadata(node, labels=True), "spec": slim_spec, "status": slim_status}
+
+
+def slim_pod(pod: Object) -> Object:
+    """Return what capacity and auto-migration need of a Pod: its requests, its node, its phase and its controller.
+
+    Only a pod without a node keeps its PodScheduled condition: of the others it says nothing new.
+    """
+    spec, status = pod.get("spec") or {}, pod.get("status") or {}
+    slim_spec: Object = {"containers": _requests_of(spec.get("containers"))}
+    if spec.get("initContainers"):
+        slim_spec["initContainers"] = _requests_of(spec["initContainers"])
+    for key in ("overhead", "nodeName", "resources"):
+        if spec.get(key):
+            slim_spec[key] = spec[key]
+    slim_status: Object = {"phase": status.get("phase", "")}
+    if not spec.get("nodeName") and status.get("conditions"):
+        slim_status["conditions"] = [c for c in status["conditions"] if c.get("type") == "PodScheduled"]
+    metadata = _metadata(pod)
+    if (controller := controller_of(pod)) is not None:
+        parts = (controller.get("kind"), controller.get("name"), controller.get("uid"))
+        metadata["ownerReferences"] = _shared_reference(*map(str, parts))
+    if deleted := pod["metadata"].get("deletionTimestamp"):
+        metadata["deletionTimestamp"] = deleted
+    return {"metadata": metadata, "spec": slim_spec, "status": slim_status}
+
+
+@lru_cache(maxsize=65536)
+def _shared_reference(kind: str, name: str, uid: str) -> list[Object]:
+    """Return one list for all pods of a ReplicaSet: thousands of them would repeat it."""
+    return [{"kind": kind, "name": name, "uid": uid, "controller": True}]
+
+
+def _requests_of(containers: Any) -> list[Object]:
+    slim: list[Object] = []
+    for container in containers or ():
+        kept: Object = {}
+        requests: Mapping[str, str] = (container.get("resources") or {}).get("requests") or {}
+        if requests:
+            kept["resources"] = {"requests": requests}
+        if container.get("restartPolicy"):
+            kept["restartPolicy"] = container["restartPolicy"]
+        slim.append(kept)
+    return slim
+
+
+def _metadata(obj: Object, *, labels: bool = False) -> Object:
+    metadata = obj["metadata"]
+    slim = {key: metadata[key] for key in ("name", "namespace", "resourceVersion") if key in metadata}
+    if labels:
+        slim["labels"] = metadata.get("labels") or {}
+    return slim

@@ -1,0 +1,161 @@
+"""Replicas that recent decisions placed and that members' reports do not show yet: the assume cache.
+
+A member reports its free resources every few seconds; a hundred decisions may be made in between from the same report.
+Each decision that adds replicas to a cluster records them here as assumed, and the Replicas plugins of later decisions
+count them as used (`SchedulingUnit.assumed`). Entries are removed, oldest first, as far as a later report shows less
+free resources, and in any case after a while.
+
+Pure: time is an argument. Nothing is stored; after a restart the protection is missing for a few seconds.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from federation.scheduling.framework.assumed import (
+    AssumedReplicas,
+    Changes,
+    DisplacedCounts,
+    Request,
+    hash_weight_of,
+)
+from federation.scheduling.framework.types import Resources
+
+
+class _AssumedEntry(NamedTuple):
+    request: Request
+    replicas: int
+    until_s: float
+
+
+_Change = tuple[Hashable, str, _AssumedEntry | None, _AssumedEntry | None]
+"""A unit, a cluster, the entry before and the entry after."""
+
+
+class AssumeCache:
+    """Assumed replicas by cluster and unit. `lifetime_s` bounds how long an entry counts that no report confirms."""
+
+    def __init__(self, lifetime_s: float = 60.0) -> None:
+        self._lifetime_s = lifetime_s
+        self._entries: defaultdict[str, dict[Hashable, _AssumedEntry]] = defaultdict(dict)
+        self._clusters_of: defaultdict[Hashable, set[str]] = defaultdict(set)
+        self._expiries: deque[tuple[float, Hashable]] = deque()
+        self._sums: defaultdict[str, dict[Request, int]] = defaultdict(dict)
+        self._displaced = DisplacedCounts()
+        self._weight = 0
+        self._view = AssumedReplicas({}, self._displaced, 0)
+        self._changed: set[str] = set()
+
+    def snapshot(self, now_s: float) -> AssumedReplicas:
+        """Return the assumed replicas per cluster and request; the mapping never changes."""
+        while self._expiries and self._expiries[0][0] <= now_s:
+            until_s, key = self._expiries.popleft()
+            held = [(cluster, self._entries[cluster][key]) for cluster in self._clusters_of.get(key, ())]
+            self._put([(key, cluster, old, None) for cluster, old in held if old.until_s <= until_s])
+        if self._changed:
+            view = AssumedReplicas(self._view, self._displaced, self._weight)
+            for cluster in self._changed:
+                if sums := self._sums.get(cluster):
+                    view[cluster] = dict(sums)
+                else:
+                    view.pop(cluster, None)
+            self._view = view
+            self._changed.clear()
+        return self._view
+
+    def assume(
+        self, key: Hashable, request: Request, before: Mapping[str, int], after: Mapping[str, int], now_s: float
+    ) -> None:
+        """Record a unit's decision: replicas that its clusters gain, and assumed ones that they lose again."""
+        until_s, known = now_s + self._lifetime_s, self._clusters_of.get(key, ())
+        changes: list[_Change] = []
+        added_first: Changes = []
+        for cluster in (*after, *(before.keys() - after.keys())) if before else after:
+            added = after.get(cluster, 0) - before.get(cluster, 0)
+            if not added:
+                continue
+            if cluster not in known:
+                if added > 0:
+                    added_first.append((cluster, added))
+                continue
+            old = self._entries[cluster][key]
+            entry = _AssumedEntry(request, old.replicas + added, until_s if added > 0 else old.until_s)
+            changes.append((key, cluster, old, entry if entry.replicas > 0 else None))
+        if changes or added_first:
+            self._expiries.append((until_s, key))
+            self._put(changes)
+            self._put_first(key, request, added_first, until_s)
+
+    def forget(self, key: Hashable) -> None:
+        """Remove a unit's assumed replicas."""
+        clusters = self._clusters_of.get(key, ())
+        self._put([(key, cluster, self._entries[cluster][key], None) for cluster in clusters])
+
+    def confirm(self, cluster: str, before: Resources, after: Resources) -> None:
+        """Remove the entries, oldest first, that account for the difference between a cluster's last two reports."""
+        entries = self._entries.get(cluster)
+        if not entries:
+            return
+        used = {name: amount - after.get(name, 0) for name, amount in before.items()}
+        changes: list[_Change] = []
+        for key, entry in entries.items():
+            wanted = [(name, amount) for name, amount in entry.request if amount]
+            seen = min((max(0, used.get(name, 0)) // amount for name, amount in wanted), default=entry.replicas)
+            seen = min(seen, entry.replicas)
+            if seen:
+                for name, amount in wanted:
+                    used[name] -= seen * amount
+                left = entry.replicas - seen
+                changes.append((key, cluster, entry, entry._replace(replicas=left) if left else None))
+        self._put(changes)
+
+    def _put_first(self, key: Hashable, request: Request, counts: Changes, until_s: float) -> None:
+        """Add a unit's entries in clusters where it had none.
+
+        Most entries are such, hundreds at a time; so this path does without the bookkeeping of `_put`.
+        """
+        if not counts:
+            return
+        entries = {count: _AssumedEntry(request, count, until_s) for count in {count for _, count in counts}}
+        for cluster, count in counts:
+            self._entries[cluster][key] = entries[count]
+        self._clusters_of[key].update([cluster for cluster, _ in counts])
+        self._add_to_sums(request, counts)
+
+    def _put(self, changes: Iterable[_Change]) -> None:
+        """Replace entries and update the sums."""
+        differences: dict[Request, Changes] = {}
+        for key, cluster, old, entry in changes:
+            if old is not None:
+                differences.setdefault(old.request, []).append((cluster, -old.replicas))
+            if entry is not None:
+                differences.setdefault(entry.request, []).append((cluster, entry.replicas))
+                self._entries[cluster][key] = entry
+                self._clusters_of[key].add(cluster)
+            elif old is not None:
+                _discard(self._entries, cluster, key)
+                _discard(self._clusters_of, key, cluster)
+        for request, counts in differences.items():
+            self._add_to_sums(request, counts)
+
+    def _add_to_sums(self, request: Request, counts: Changes) -> None:
+        self._displaced.record(request, counts)
+        weight = 0
+        for cluster, replicas in counts:
+            weight += replicas * hash_weight_of(cluster)
+            sums = self._sums[cluster]
+            sums[request] = left = sums.get(request, 0) + replicas
+            if not left:
+                del sums[request]
+                if not sums:
+                    del self._sums[cluster]
+        self._weight += weight * hash_weight_of(request)
+        self._changed.update([cluster for cluster, _ in counts])
+
+
+def _discard(groups: dict[Any, Any], group: Hashable, member: Hashable) -> None:
+    """Remove a member from its group, a set or a dictionary, and remove the group when it is empty."""
+    members = groups[group]
+    members.remove(member) if isinstance(members, set) else members.pop(member)
+    if not members:
+        del groups[group]

@@ -1,0 +1,313 @@
+"""A scheduling attempt for one federated object: assess whether it is due, and build the resulting patch.
+
+`start_attempt` checks that the object is the scheduler's, and finds its policy. `assess` compares it with its last
+decision. For `Due` the caller runs the engine (`engine.py`) and writes `placement_patch`; otherwise it writes
+`unchanged_patch`. Pure: `controllers/schedule` uses it for the control plane and `whatif/` for `fedctl plan`, so that
+both have the same result.
+
+Reference: docs/reference/scheduling.md.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.federatedobject.placements import Part
+from federation.scheduling import decisionpatch
+from federation.scheduling.annotationoverrides import ignored_annotations, without_overriding
+from federation.scheduling.annotationswitch import AnnotationPolicy
+from federation.scheduling.assumedreplicas import AssumeCache
+from federation.scheduling.engine import Decision, Placements
+from federation.scheduling.framework.profile import Profile
+from federation.scheduling.framework.types import Assumed, SchedulingMode, SchedulingUnit
+from federation.scheduling.podrequest import request_of
+from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.policyspec import Policy, PolicyRef, hash_of
+from federation.scheduling.profiles import Profiles
+from federation.scheduling.snapshot import Snapshot
+from federation.scheduling.triggers import ObjectTriggers, TriggerComparison, TriggerSource, compare_triggers
+from federation.scheduling.unit import build_unit, current_clusters
+from federation.scheduling.usermigration import MigrationError, applied_annotation
+
+_SUMMARY_LENGTH_MAX = 512
+Annotations = dict[str, str | None]
+"""Annotations to write; None removes one."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnitOptions:
+    """How scheduling units are built."""
+
+    counts_cpu_and_memory: bool = True
+    """Whether cpu and memory requests count; KubeAdmiral counts only GPUs and reclaimed Katalyst resources."""
+
+
+class AttemptInputs(Protocol):
+    """Inputs of an attempt besides the object and the clusters."""
+
+    policies: PolicyIndex
+    profiles: Profiles
+    annotation_policy: AnnotationPolicy
+    triggers: TriggerSource
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulingAttempt:
+    """A federated object that is pending for the scheduler, with its policy.
+
+    `policy` is None with a `ref` when the policy does not exist. `annotations` are written with every patch. `problem`
+    describes an invalid migration request of the user, "" without one.
+    """
+
+    federated: Mapping[str, Any]
+    federated_type: FederatedType
+    ref: PolicyRef | None
+    policy: Policy | None
+    annotations: Annotations
+    problem: str = ""
+
+    def current(self) -> dict[str, int | None]:
+        """Return the scheduler's current placement."""
+        return current_clusters(self.federated, self.federated_type)
+
+    def ignored_plugins(self) -> tuple[str, ...]:
+        """Return the remote plugins that were unavailable for the last decision, which ignored them."""
+        text = (self.federated["metadata"].get("annotations") or {}).get(names.IGNORED_PLUGINS)
+        return tuple(text.split(",")) if text else ()
+
+    def has_unplaced_replicas(self) -> bool:
+        """Return whether the current placement lacks replicas that a decision may place."""
+        if self.policy is None or self.policy.is_sticky:
+            return False
+        wanted = self.federated_type.replicas(self.federated["spec"]["template"]) or 0
+        return 0 < sum(wanted if count is None else count for count in self.current().values()) < wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """The object is to be scheduled: the inputs of the engine, and the triggers to store with the decision."""
+
+    unit: SchedulingUnit
+    profile: Profile
+    policy: Policy
+    triggers: str
+    comparison: TriggerComparison
+    ignored_annotations: Mapping[str, str]
+    """Overriding annotations that have no effect, and why."""
+    only_adds: bool = False
+    """Whether only unplaced replicas are scheduled: nothing happened for which the policy lets others move."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """The placement stays: nothing changed, or only what the policy does not follow."""
+
+    comparison: TriggerComparison
+
+
+@dataclass(frozen=True, slots=True)
+class Unschedulable:
+    """The placement stays because no decision is possible; `reason` is a constant, `message` is for people."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """The object is not scheduled at all."""
+
+    message: str
+
+
+Assessment = Due | Deferred | Unschedulable | Skipped
+
+
+def start_attempt(
+    federated: Mapping[str, Any], federated_type: FederatedType, policies: PolicyIndex
+) -> SchedulingAttempt | None:
+    """Return the attempt, None when the object is not pending for the scheduler."""
+    if not pendingcontrollers.dependencies_fulfilled(federated, names.GLOBAL_SCHEDULER, federated_type.controllers):
+        return None
+    ref = policies.match(federated)
+    policy = None if ref is None else policies.get(ref)
+    annotations, problem = _migration(federated, federated_type)
+    return SchedulingAttempt(federated, federated_type, ref, policy, annotations, problem)
+
+
+def assess(
+    attempt: SchedulingAttempt,
+    inputs: AttemptInputs,
+    snapshot: Snapshot,
+    *,
+    is_unschedulable: bool,
+    can_place_more: bool = False,
+    is_plugin_back: bool = False,
+    options: UnitOptions | None = None,
+    assumed: Assumed | None = None,
+) -> Assessment:
+    """Return whether the object is to be scheduled, and the inputs of the decision.
+
+    `is_unschedulable`: its last decision was unsuccessful. `can_place_more`: it left replicas unplaced, and its
+    queueing hint has matched since. `is_plugin_back`: it ignored a plugin that may be available now. `assumed`:
+    replicas of recent decisions that no report shows yet.
+    """
+    present = attempt.federated["metadata"].get("annotations") or {}
+    if present.get(names.NO_SCHEDULING):
+        return Skipped(f"it has the annotation {names.NO_SCHEDULING}")
+    if attempt.policy is None:
+        return _without_policy(attempt)
+    policy = attempt.policy
+    profile = inputs.profiles.get(policy.profile, policy.strategy)
+    if profile is None:
+        message = f"SchedulingProfile {policy.profile} of {attempt.ref} does not exist"
+        return Unschedulable(names.REASON_PROFILE_NOT_FOUND, message)
+    federated, ignored = _with_allowed_annotations(
+        _with_annotations(attempt.federated, attempt.annotations), inputs.annotation_policy
+    )
+    template = federated["spec"]["template"]
+    request = request_of(template)
+    triggers = inputs.triggers.triggers(
+        ObjectTriggers(
+            annotations=federated["metadata"].get("annotations") or {},
+            replicas=attempt.federated_type.replicas(template),
+            request=request,
+            policy=policy,
+            profile_hash=inputs.profiles.hash(policy.profile),
+            plugin_fields_hash=_plugin_fields_hash(template, inputs.profiles.plugin_fields(policy.profile)),
+        ),
+        snapshot,
+    )
+    comparison = compare_triggers(
+        present.get(names.SCHEDULING_TRIGGERS), triggers, policy, is_plugin_back=is_plugin_back
+    )
+    only_adds = can_place_more and not comparison.is_due and not is_unschedulable
+    if not comparison.is_due and not is_unschedulable and not only_adds:
+        return Deferred(comparison)
+    chosen = options or UnitOptions()
+    unit = build_unit(
+        federated,
+        attempt.federated_type,
+        policy,
+        snapshot,
+        counts_cpu_and_memory=chosen.counts_cpu_and_memory,
+        assumed=assumed,
+        request=request,
+    )
+    if only_adds:
+        unit = replace(unit, avoid_disruption=True)
+    return Due(unit, profile, policy, triggers.text, comparison, ignored, only_adds)
+
+
+def placement_patch(
+    attempt: SchedulingAttempt, due: Due, placements: Placements, reason: str, without: Sequence[str] = ()
+) -> tuple[Part | None, bool]:
+    """Return the patch that writes a decision, and whether clusters or replicas change.
+
+    `reason` is the decision's; `without` are the unavailable plugins that were ignored.
+    """
+    decided: Annotations = {
+        names.SCHEDULING_DEFERRED_REASONS: due.comparison.deferred_reasons or None,
+        names.SCHEDULING_SUMMARY: reason if len(reason) <= _SUMMARY_LENGTH_MAX else f"{reason[:_SUMMARY_LENGTH_MAX]}…",
+    }
+    # A decision that only adds replicas leaves the stored triggers: changes that the policy defers are still pending.
+    if not due.only_adds:
+        decided |= {names.SCHEDULING_TRIGGERS: due.triggers, names.SCHEDULING_DEFERRED_REASONS: None}
+    if without or not due.only_adds:
+        decided[names.IGNORED_PLUGINS] = ",".join(sorted(set(without))) or None
+    return decisionpatch.place(
+        attempt.federated, attempt.federated_type, due.policy, placements, attempt.annotations | decided
+    )
+
+
+def duplicate_reason(attempt: SchedulingAttempt, due: Due) -> str:
+    """Return why the object is duplicated although its policy divides, "" if it is not.
+
+    Reference: docs/reference/scheduling.md.
+    """
+    if due.policy.mode is not SchedulingMode.DIVIDE or attempt.federated_type.paths.replicas_spec:
+        return ""
+    type_name = attempt.federated_type.name
+    return f"the policy says Divide, but FederatedTypeConfig {type_name} has no pathDefinition.replicasSpec"
+
+
+def unchanged_patch(attempt: SchedulingAttempt, assessment: Assessment) -> Part | None:
+    """Return the patch that keeps the placement and marks the scheduler as done; None when nothing changes."""
+    more: Annotations = {}
+    if isinstance(assessment, Deferred) and attempt.policy is not None:
+        more = decisionpatch.migration_annotations(attempt.federated, attempt.federated_type, attempt.policy)
+        more |= decisionpatch.follower_annotations(attempt.policy)
+        more[names.SCHEDULING_DEFERRED_REASONS] = assessment.comparison.deferred_reasons or None
+        if assessment.comparison.adopted:
+            more[names.SCHEDULING_TRIGGERS] = assessment.comparison.adopted
+    return decisionpatch.keep(attempt.federated, attempt.federated_type, attempt.annotations | more)
+
+
+def assume(assume_cache: AssumeCache, key: Hashable, decision: Decision, now_s: float) -> None:
+    """Add the decision's new replicas to the assume cache, before any member can report them."""
+    unit = decision.unit
+    each = unit.desired_replicas or 0
+    before, after = (
+        {name: each if count is None else count for name, count in placements.items()}
+        for placements in (unit.current, decision.placements)
+    )
+    assume_cache.assume(key, unit.shape.request, before, after, now_s)
+
+
+def _without_policy(attempt: SchedulingAttempt) -> Assessment:
+    """Return the assessment without a policy: an object that was never placed is skipped."""
+    if attempt.ref is not None:
+        return Unschedulable(names.REASON_POLICY_NOT_FOUND, f"{attempt.ref} does not exist")
+    if attempt.current():
+        return Unschedulable(names.REASON_NO_POLICY, "no policy applies to it any more")
+    return Skipped("no policy applies to it")
+
+
+def _migration(federated: Mapping[str, Any], federated_type: FederatedType) -> tuple[Annotations, str]:
+    """Return the annotation of the user's migration in force, and the problem of an invalid request.
+
+    Reference: docs/reference/scheduling.md and docs/reference/kinds.md.
+    """
+    present = federated["metadata"].get("annotations") or {}
+    text = present.get(names.MIGRATION_CONFIGURATION)
+    if text is None:
+        has_old = names.APPLIED_MIGRATION_CONFIGURATION in present
+        return ({names.APPLIED_MIGRATION_CONFIGURATION: None} if has_old else {}), ""
+    has_replicas = federated_type.replicas(federated["spec"]["template"]) is not None
+    try:
+        return {names.APPLIED_MIGRATION_CONFIGURATION: applied_annotation(text, has_replicas=has_replicas)}, ""
+    except MigrationError as error:
+        return {}, str(error)
+
+
+def _with_annotations(federated: Mapping[str, Any], changes: Annotations) -> Mapping[str, Any]:
+    """Return the object with the annotation changes; the same object without any."""
+    if not changes:
+        return federated
+    metadata = federated["metadata"]
+    merged = {**(metadata.get("annotations") or {}), **changes}
+    annotations = {key: value for key, value in merged.items() if value is not None}
+    return {**federated, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _with_allowed_annotations(
+    federated: Mapping[str, Any], annotation_policy: AnnotationPolicy
+) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """Return the object without overriding annotations that have no effect, and the reasons by annotation."""
+    metadata = federated["metadata"]
+    namespace = str(metadata.get("namespace") or "")
+    if annotation_policy.allows(namespace):
+        return federated, ignored_annotations(metadata.get("annotations") or {})
+    allowed, removed = without_overriding(federated)
+    where = f"in namespace {namespace}" if namespace else "without a namespace"
+    return allowed, dict.fromkeys(removed, f"objects {where} may not override their policy")
+
+
+def _plugin_fields_hash(template: Mapping[str, Any], fields: frozenset[str]) -> str:
+    """Return the hash of the labels and annotations that webhook plugins receive, "" when they receive none."""
+    metadata = template.get("metadata") or {}
+    parts = [metadata.get(field) or {} for field in ("annotations", "labels") if field in fields]
+    return hash_of(parts) if parts else ""

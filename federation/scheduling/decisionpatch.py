@@ -1,0 +1,141 @@
+"""The merge patch that a scheduling attempt writes to a federated object. Pure.
+
+A successful decision sets placement, replica overrides, annotations and pending controllers in one patch. Otherwise
+the patch only removes the scheduler from the pending controllers. `reconcile.py` sends it.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery.jsonpatch import to_pointer
+from federation.planning.automigration.migrationinfo import failback_to_text
+from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.federatedobject.placements import (
+    Part,
+    to_merge_patch,
+    with_annotations,
+    with_overrides,
+    with_placement,
+)
+from federation.planning.status.schedulingsummary import describe_placement
+from federation.scheduling.engine import Placements
+from federation.scheduling.policyspec import Policy
+
+_UNITS_S = {"h": 3600, "m": 60, "s": 1}
+
+
+def keep(
+    federated: Mapping[str, Any], federated_type: FederatedType, annotations: Mapping[str, str | None]
+) -> Part | None:
+    """Return the patch that updates annotations and pending controllers only; None when nothing changes."""
+    pending = _pending_annotation(federated, federated_type, is_changed=False)
+    return to_merge_patch(federated, with_annotations(federated, {**annotations, **pending}))
+
+
+def place(
+    federated: Mapping[str, Any],
+    federated_type: FederatedType,
+    policy: Policy,
+    placements: Placements,
+    annotations: Mapping[str, str | None],
+) -> tuple[Part | None, bool]:
+    """Return the patch that writes a decision, and whether clusters or replicas change."""
+    placement = with_placement(federated, names.GLOBAL_SCHEDULER, placements)
+    overrides = with_overrides(federated, names.GLOBAL_SCHEDULER, _replica_patches(federated_type, placements))
+    following = with_annotations(federated, follower_annotations(policy))
+    is_moved = bool(placement or overrides)
+    written: dict[str, str | None] = dict(annotations)
+    written |= migration_annotations(federated, federated_type, policy)
+    if is_moved:
+        written[names.SCHEDULING] = _feedback(federated, placements)
+    written |= _pending_annotation(federated, federated_type, is_changed=is_moved or bool(following))
+    patch = to_merge_patch(federated, placement, overrides, following, with_annotations(federated, written))
+    return patch, is_moved
+
+
+def follower_annotations(policy: Policy) -> dict[str, str | None]:
+    """Return the annotation that passes the policy's follower setting to the follower controller."""
+    return {names.ENABLE_FOLLOWER_SCHEDULING: "true" if policy.is_followed else "false"}
+
+
+def migration_annotations(
+    federated: Mapping[str, Any], federated_type: FederatedType, policy: Policy
+) -> dict[str, str | None]:
+    """Return the annotations that pass the policy's settings to the automigration controller."""
+    if not policy.has_auto_migration:
+        return {names.POD_UNSCHEDULABLE_THRESHOLD: None, names.FAILBACK: None}
+    batch = policy.failback.batch_of(federated_type.replicas(federated["spec"]["template"]) or 0)
+    return {
+        names.POD_UNSCHEDULABLE_THRESHOLD: to_go_duration(policy.unschedulable_threshold),
+        names.FAILBACK: failback_to_text(policy.failback.stable_for, batch),
+    }
+
+
+def describe_move(before: Placements, after: Placements) -> str:
+    """Return the difference for people: "east 2 → 5, +west 1, -north"; the whole first placement."""
+    if not before:
+        return describe_placement(after)
+    parts = []
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name), after.get(name)
+        if name not in after:
+            parts.append(f"-{name}")
+        elif name not in before:
+            parts.append(f"+{name}" if new is None else f"+{name} {new}")
+        elif old != new:
+            parts.append(f"{name} {'all' if old is None else old} → {'all' if new is None else new}")
+    return ", ".join(parts)
+
+
+def to_go_duration(text: str) -> str:
+    """Return a duration such as "1m" as Go prints it: "1m0s"; any other text unchanged."""
+    total, number = 0, ""
+    for character in text:
+        if character.isdecimal():
+            number += character
+        elif number and character in _UNITS_S:
+            total, number = total + int(number) * _UNITS_S[character], ""
+        else:
+            return text
+    if number or not text:
+        return text
+    hours, rest = divmod(total, 3600)
+    minutes, seconds = divmod(rest, 60)
+    if hours:
+        return f"{hours}h{minutes}m{seconds}s"
+    return f"{minutes}m{seconds}s" if minutes else f"{seconds}s"
+
+
+def _pending_annotation(
+    federated: Mapping[str, Any], federated_type: FederatedType, *, is_changed: bool
+) -> dict[str, str | None]:
+    """Return the annotation with the next pending controllers, {} when it does not change."""
+    pending = pendingcontrollers.pending_stages(federated)
+    stages = pendingcontrollers.without_idle(federated, federated_type.controllers)
+    after = pendingcontrollers.advance(pending, names.GLOBAL_SCHEDULER, is_changed=is_changed, pipeline=stages)
+    return {} if after == pending else {names.PENDING_CONTROLLERS: pendingcontrollers.to_annotation(after)}
+
+
+def _replica_patches(federated_type: FederatedType, placements: Placements) -> dict[str, list[dict[str, Any]]]:
+    if not federated_type.paths.replicas_spec:
+        return {}
+    pointer = to_pointer(federated_type.paths.replicas_spec)
+    return {
+        cluster: [{"op": "replace", "path": pointer, "value": replicas}]
+        for cluster, replicas in placements.items()
+        if replicas is not None
+    }
+
+
+def _feedback(federated: Mapping[str, Any], placements: Placements) -> str:
+    """Return the scheduling feedback for the user's object."""
+    feedback: dict[str, Any] = {
+        "sourceGeneration": (federated["spec"]["template"].get("metadata") or {}).get("generation"),
+        "fedGeneration": federated["metadata"].get("generation"),
+        "placement": {name: placements[name] for name in sorted(placements)},
+    }
+    return orjson.dumps({key: value for key, value in feedback.items() if value is not None}).decode()

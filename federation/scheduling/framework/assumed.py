@@ -1,0 +1,126 @@
+"""Assumed replicas as Replicas plugins see them: cluster → request → replicas that no member's report shows yet.
+
+Part of the public plugin API (`SchedulingUnit.assumed`). An `AssumedReplicas` is an immutable version of
+`AssumeCache` (`scheduling/assumedreplicas.py`), which creates one per decision. Versions of one cache share their
+`DisplacedCounts`: per request, how many replicas lose their capacity in each cluster. These counts are updated with the
+changes between two versions, because only a few of hundreds of clusters differ.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from functools import lru_cache
+from hashlib import blake2b
+
+import orjson
+
+Request = tuple[tuple[str, int], ...]
+"""The sorted resource request of one replica."""
+_CHANGES_MAX = 50_000
+"""Length limit of the change log, some megabytes."""
+_REPLAYED_MAX = 2
+"""Changes per cluster up to which counts are updated; with more, counting again is cheaper."""
+_PRIME = 2**61 - 1
+_REQUESTS_MAX = 256
+"""Cache size. When counts for more requests are cached, the cache is cleared."""
+
+
+@lru_cache(maxsize=4096)
+def replicas_displaced_by(other: Request, request: Request) -> int:
+    """Return the most replicas of the request that one pod of the other request can displace."""
+    amounts = dict(other)
+    return max([1, *(-(-amounts.get(name, 0) // amount) for name, amount in request if amount)])
+
+
+class AssumedReplicas(dict[str, Mapping[Request, int]]):
+    """Cluster → request → replicas in one version; `weight` is the sum that `hash_of_assumed` is made from."""
+
+    __slots__ = ("displaced", "version", "weight")
+
+    def __init__(self, content: Mapping[str, Mapping[Request, int]], displaced: "DisplacedCounts", weight: int) -> None:
+        super().__init__(content)
+        self.displaced = displaced
+        self.version = displaced.version
+        self.weight = weight
+
+
+Changes = list[tuple[str, int]]
+"""Clusters, and by how much the assumed replicas of one request change there."""
+
+
+class DisplacedCounts:
+    """The change log of one `AssumeCache`, and counts by request. A version is the number of changes before it."""
+
+    def __init__(self) -> None:
+        self._log: list[tuple[Request, Changes]] = []
+        self._start = 0
+        self._size = 0
+        self._counts: dict[Request, tuple[int, defaultdict[str, int]]] = {}
+
+    @property
+    def version(self) -> int:
+        """The number of changes so far."""
+        return self._start + len(self._log)
+
+    def record(self, request: Request, changes: Changes) -> None:
+        """Add changes to the log."""
+        self._size += len(changes)
+        if self._size > _CHANGES_MAX:
+            self._start += len(self._log)
+            self._log.clear()
+            self._counts.clear()  # Without the log no earlier counts can be updated.
+            self._size = len(changes)
+        self._log.append((request, changes))
+
+    def counts_for(self, request: Request, assumed: AssumedReplicas) -> Mapping[str, int]:
+        """Return displaced replicas by cluster; zero, or no entry, where nothing is displaced."""
+        version, counts = self._counts.get(request, (self.version, None))
+        if counts is None or not 0 <= assumed.version - version <= _REPLAYED_MAX * len(assumed):
+            counts = defaultdict(int, _count_displaced(assumed, request))
+        elif version < assumed.version:
+            counts = counts.copy()
+            for other, changes in self._log[version - self._start : assumed.version - self._start]:
+                each = replicas_displaced_by(other, request)
+                for cluster, difference in changes:
+                    counts[cluster] += difference * each
+        if version <= assumed.version:
+            if len(self._counts) >= _REQUESTS_MAX:
+                self._counts.clear()
+            self._counts[request] = (assumed.version, counts)
+        return counts
+
+
+def displaced_replicas(assumed: Mapping[str, Mapping[Request, int]], request: Request) -> Mapping[str, int]:
+    """Return, by cluster, how many replicas of the request have no capacity left because of assumed replicas."""
+    if isinstance(assumed, AssumedReplicas):
+        return assumed.displaced.counts_for(request, assumed)
+    return _count_displaced(assumed, request)
+
+
+@lru_cache(maxsize=16384)
+def hash_weight_of(part: str | Request) -> int:
+    """Return the factor of a cluster, or of a request, in the hash of all assumed replicas.
+
+    Each assumed replica adds the product of both, so that the hash is updated without reading all entries.
+    """
+    return int.from_bytes(blake2b(orjson.dumps(part), digest_size=8).digest(), "big")
+
+
+def hash_of_assumed(assumed: Mapping[str, Mapping[Request, int]]) -> str:
+    """Return the hash of all assumed replicas."""
+    weight = assumed.weight if isinstance(assumed, AssumedReplicas) else _total_weight(assumed)
+    return f"{weight % _PRIME:016x}"
+
+
+def _total_weight(assumed: Mapping[str, Mapping[Request, int]]) -> int:
+    return sum(
+        count * hash_weight_of(cluster) * hash_weight_of(request)
+        for cluster, counts in assumed.items()
+        for request, count in counts.items()
+    )
+
+
+def _count_displaced(assumed: Mapping[str, Mapping[Request, int]], request: Request) -> dict[str, int]:
+    return {
+        cluster: sum(count * replicas_displaced_by(other, request) for other, count in counts.items())
+        for cluster, counts in assumed.items()
+    }

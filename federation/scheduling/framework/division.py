@@ -1,0 +1,176 @@
+"""The input and output of the replica planners for a scheduling unit.
+
+Part of the public plugin API: all Replicas plugins use the same bounds, capacity and current replicas.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from itertools import compress
+from operator import attrgetter
+from typing import Any
+
+from federation.planning.placement.capacity import Planner, countable_replicas, upper_bounds
+from federation.planning.placement.failback import Offers, plan_with_trials
+from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
+from federation.planning.placement.topology import Topology, plan_topology_spread
+from federation.scheduling.framework.interfaces import Arguments
+from federation.scheduling.framework.types import Cluster, ClusterChange, Division, Effect, SchedulingUnit
+
+NODES = "Nodes"
+SUMS = "Sums"
+_NAME, _TAINTS, _EFFECT = attrgetter("name"), attrgetter("taints"), attrgetter("effect")
+_NOT_CAPACITY = ClusterChange.ANY & ~(ClusterChange.RESOURCES | ClusterChange.ANNOTATIONS)
+"""Replicas beyond capacity are placed nevertheless, so more capacity does not help unplaced ones."""
+
+
+def capacity_from(args: Arguments) -> str:
+    """Return a Replicas plugin's argument `capacity`: "Nodes" (counted node by node) or "Sums" (KubeAdmiral's)."""
+    capacity = args.get("capacity", NODES)
+    if capacity not in (NODES, SUMS):
+        raise ValueError(f"capacity must be {NODES} or {SUMS}, not {capacity!r}")
+    return str(capacity)
+
+
+def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mapping[str, int]) -> Demand:
+    """Return the planners' input for a unit; a missing or negative weight counts as 0."""
+    if weights and min(weights.values()) < 0:
+        weights = {name: max(0, weight) for name, weight in weights.items()}
+    bounds, migration = maximums(unit, clusters), unit.auto_migration
+    estimated, limited = caps_of(unit)
+    names, _ = _outline(tuple(clusters))
+    return Demand(
+        total=unit.desired_replicas or 0,
+        clusters=names,
+        preferences=_preferences(names, weights, unit.min_replicas, bounds),
+        key=unit.key,
+        current=current_replicas(unit),
+        estimated=estimated,
+        limited=limited,
+        scheduled={} if migration is None else migration.scheduled_replicas,
+        ready={} if migration is None else migration.ready_replicas,
+        avoid_disruption=unit.avoid_disruption,
+        keep_unschedulable=migration is not None and migration.keep_unschedulable,
+    )
+
+
+@lru_cache(maxsize=16)
+def _outline(clusters: tuple[Cluster, ...]) -> tuple[tuple[str, ...], tuple[Cluster, ...]]:
+    """Return the clusters' names, and the clusters with NoSchedule taints; cached across units."""
+    tainted = compress(clusters, map(_TAINTS, clusters))
+    closing = [cluster for cluster in tainted if Effect.NO_SCHEDULE in map(_EFFECT, cluster.taints)]
+    return tuple(map(_NAME, clusters)), tuple(closing)
+
+
+def _preferences(
+    names: Sequence[str], weights: Mapping[str, int], minimums: Mapping[str, int], maximums: Mapping[str, int]
+) -> dict[str, Preference]:
+    if not weights and not minimums and not maximums:
+        return {}  # Planners treat a cluster without a preference as one without bounds.
+    if not minimums and not maximums:
+        of_weight = {weight: Preference(weight) for weight in {0, *weights.values()}}
+        return {name: of_weight[weights.get(name, 0)] for name in names}
+    preferences = {}
+    for name in names:
+        minimum, maximum = minimums.get(name, 0), maximums.get(name)
+        # A taint may set a maximum below the policy's minimum.
+        least = minimum if maximum is None else min(minimum, maximum)
+        preferences[name] = Preference(weights.get(name, 0), least, maximum)
+    return preferences
+
+
+def divide_with(
+    planner: Planner,
+    unit: SchedulingUnit,
+    demand: Demand,
+    explanation: dict[str, Any],
+    steps: Steps,
+    topology: Topology | None = None,
+    requeue_on: ClusterChange = _NOT_CAPACITY,
+) -> Division:
+    """Return a planner's division as a plugin's result, trial replicas included, and complete its explanation.
+
+    With a `topology` (`topology.py`) replicas are divided within the domains. Clusters without replicas are left out.
+    `requeue_on`: cluster changes that can make unplaced replicas schedulable.
+    """
+    planner = partial(_plan_within_bounds, planner)
+    if topology is not None:
+        planner = partial(plan_topology_spread, topology, planner)
+    plan = plan_with_trials(planner, demand, offers_of(unit), steps)
+    if demand.estimated:
+        explanation["estimated"] = dict(demand.estimated)
+    if plan.overflow:
+        explanation["overflow"] = plan.overflow
+    counts = list(map(plan.totals().get, demand.clusters))
+    replicas = dict(zip(compress(demand.clusters, counts), filter(None, counts), strict=True))
+    if any(step["step"] in _OVER_CAPACITY_STEPS for step in steps) and (
+        waiting := _waiting(demand, replicas, explanation)
+    ):
+        explanation["waiting"] = waiting
+    return Division(replicas, explanation, plan.because, requeue_on)
+
+
+_OVER_CAPACITY_STEPS = frozenset(("beyondRoom", "stays"))
+"""Planner steps that place replicas beyond capacity."""
+
+
+def _waiting(demand: Demand, replicas: Mapping[str, int], explanation: Mapping[str, Any]) -> dict[str, int]:
+    """Return per cluster how many replicas are placed beyond its running ones and its capacity."""
+    room, held = (explanation.get("room") or {}).get("replicas") or {}, countable_replicas(demand)
+    more = {name: count - held[name] - room[name] for name, count in replicas.items() if name in room}
+    return {name: count for name, count in more.items() if count > 0}
+
+
+def _plan_within_bounds(planner: Planner, demand: Demand, steps: Steps | None = None) -> Plan:
+    """Return a planner's plan cut to bounds and caps, but not below running replicas.
+
+    KubeAdmiral's arithmetic can exceed a bound where more replicas run than it allows, and with overflow.
+    """
+    plan = planner(demand, steps)
+    for cluster, bound in upper_bounds(replace(demand, estimated={}) if demand.estimated else demand).items():
+        count, waiting = plan.replicas.get(cluster, 0), plan.overflow.get(cluster, 0)
+        if count + waiting > bound:
+            running = demand.current.get(cluster, 0)
+            most = max(bound, min(running, demand.limited.get(cluster, running)))
+            plan.replicas[cluster] = min(count, most)
+            if waiting:
+                plan.overflow[cluster] = min(waiting, most - plan.replicas[cluster])
+    return plan
+
+
+def current_replicas(unit: SchedulingUnit) -> dict[str, int]:
+    """Return the replicas per current cluster; one without its own number has all of them."""
+    total = unit.desired_replicas or 0
+    return {name: total if replicas is None else replicas for name, replicas in unit.current.items()}
+
+
+def maximums(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, int]:
+    """Return the upper bound per cluster that has one.
+
+    A cluster with a NoSchedule taint that the unit does not tolerate keeps its replicas and gets no more.
+    """
+    bounds = dict(unit.max_replicas)
+    held: dict[str, int] | None = None
+    for cluster in _outline(tuple(clusters))[1]:
+        for taint in cluster.taints:
+            if taint.effect == Effect.NO_SCHEDULE and not unit.tolerates(taint):
+                held = current_replicas(unit) if held is None else held
+                present = held.get(cluster.name, 0)
+                bounds[cluster.name] = min(bounds.get(cluster.name, present), present)
+                break
+    return bounds
+
+
+def caps_of(unit: SchedulingUnit) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    """Return the estimated capacity per cluster, without negative entries (unknown), and the user's caps."""
+    migration, custom = unit.auto_migration, unit.custom_migration
+    estimated = {} if migration is None else migration.estimated_capacity
+    return (
+        {name: capacity for name, capacity in estimated.items() if capacity >= 0},
+        {} if custom is None else custom.limited_capacity,
+    )
+
+
+def offers_of(unit: SchedulingUnit) -> Offers:
+    """Return the capacity that clusters recovered after a migration."""
+    return Offers() if unit.auto_migration is None else unit.auto_migration.offers

@@ -1,0 +1,217 @@
+"""The Filter extension point of one profile, with results reused between scheduling cycles.
+
+Filters run plugin by plugin over the clusters that passed so far, so that a remote plugin gets all of them in one call.
+When every filter is local and has a cache key, results are cached per cluster (`resultcache.py`), separately for
+clusters that already run the unit where a filter depends on that (`DEPENDS_ON_CURRENT`). The tuple of feasible clusters
+is cached as well, because building it is the largest cost of a cycle with hundreds of clusters.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from federation.scheduling.framework.cycle import FilterResult, PluginFailed, SchedulingCycle
+from federation.scheduling.framework.enabledplugin import (
+    EnabledPlugin,
+    cache_keys,
+    check_count,
+    check_no_error,
+    check_status,
+    ignore_or_raise,
+)
+from federation.scheduling.framework.resultcache import CachedResult, ClusterList, ResultCache
+from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
+from federation.scheduling.framework.types import SUCCESS, Cluster, Code, Exchange, SchedulingUnit, Status
+
+_VARIANTS_MAX = 64
+"""Sets of feasible clusters that are cached per key, one for each set of current clusters that makes a difference."""
+Rejection = tuple[int, Status] | None
+"""The index of the filter that rejected a cluster and its status; None when all filters passed it."""
+
+
+class _FeasibleClusters(NamedTuple):
+    """Positions of the feasible clusters, a function that picks them, and the statuses of the others."""
+
+    positions: tuple[int, ...]
+    pick: Callable[[tuple[Cluster, ...]], tuple[Cluster, ...]]
+    rejected: Mapping[str, Status]
+    ignores_current: bool
+    """Whether the unit's current clusters made no difference, so that most units of the key share this result."""
+
+
+class _FilterResults(CachedResult):
+    """Results by position: `for_new` for clusters that do not run the unit, `for_current` for those that do.
+
+    `unknown_current` are the positions without a result for current clusters; at `differing` the two are not equal.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.for_new: list[Rejection] = []
+        self.for_current: list[Rejection] = []
+        self.unknown_current: set[int] = set()
+        self.differing: set[int] = set()
+        self.feasible: dict[frozenset[int], _FeasibleClusters] = {}
+        """By the differing positions that are current clusters of the unit."""
+
+
+class FilterRunner:
+    """Runs the filters of one profile."""
+
+    def __init__(self, filters: Sequence[EnabledPlugin], cluster_list: ClusterList, metrics: SchedulerMetrics) -> None:
+        self.filters = filters
+        self._metrics = metrics
+        self._cache = ResultCache(cluster_list, _FilterResults)
+        self._depends_on_current = any(enabled.depends_on_current for enabled in filters)
+
+    def run(self, cycle: SchedulingCycle) -> Exchange[FilterResult]:
+        """Return the feasible clusters; PluginFailed when a filter failed that must not be ignored."""
+        cycle.point = "filter"
+        keys = cache_keys(self.filters, cycle.unit)
+        if keys is not None:
+            try:
+                feasible = self._look_up(cycle, keys)
+            except PluginFailed:
+                feasible = None
+            # Lenient and ignorable filters need the statuses of all clusters together, which the cache does not have.
+            if feasible is not None and feasible.positions:
+                return FilterResult(
+                    feasible.pick(cycle.clusters), feasible.rejected, feasible.positions, feasible.ignores_current
+                )
+        return (yield from self._run_all(cycle))
+
+    # -- without the cache
+
+    def _run_all(self, cycle: SchedulingCycle) -> Exchange[FilterResult]:
+        clusters, positions = cycle.clusters, list(range(len(cycle.clusters)))
+        rejected: dict[str, Status] = {}
+        for enabled in self.filters:
+            if not positions:
+                break
+            try:
+                statuses = yield from self._run_plugin(cycle, enabled, positions)
+            except PluginFailed as failed:
+                ignore_or_raise(cycle, enabled, failed)
+                continue
+            passed, rejections = _split_by_status(enabled, positions, statuses)
+            if passed or not enabled.is_lenient:
+                positions = passed
+                rejected |= {clusters[at].name: status for at, status in rejections}
+        return FilterResult(tuple([clusters[at] for at in positions]), rejected, tuple(positions))
+
+    def _run_plugin(
+        self, cycle: SchedulingCycle, enabled: EnabledPlugin, positions: Sequence[int]
+    ) -> Exchange[Sequence[Status]]:
+        cycle.plugin, started = enabled.name, self._metrics.now()
+        if enabled.remote is not None:
+            clusters = tuple([cycle.clusters[at] for at in positions])
+            statuses = check_status(enabled, (yield from enabled.remote(cycle.unit, clusters, cycle.state)))
+            check_count(enabled, statuses, clusters)
+        else:
+            statuses = _run_local(cycle, enabled, cycle.unit, positions)
+        check_no_error(enabled, statuses)
+        self._metrics.plugin(cycle.point, enabled.name, started)
+        return list(statuses)
+
+    # -- with the cache
+
+    def _look_up(self, cycle: SchedulingCycle, keys: tuple[Any, ...]) -> _FeasibleClusters:
+        """Return the feasible clusters; run the filters only for clusters without a cached result."""
+        unit, clusters = cycle.unit, cycle.clusters
+        known, stale = self._cache.find(keys)
+        if stale:
+            elsewhere = replace(unit, current={}) if unit.current and self._depends_on_current else unit
+            self._update(known, stale, self._run_local_filters(cycle, unit, elsewhere, stale))
+            known.clusters = clusters
+        current: frozenset[int] = frozenset()
+        if unit.current and self._depends_on_current:
+            if known.unknown_current and (unknown := _current_positions(unit, clusters, known.unknown_current)):
+                rejections = self._run_local_filters(cycle, unit, unit, unknown)
+                for at, rejection in zip(unknown, rejections, strict=True):
+                    known.for_current[at] = rejection
+                    if rejection != known.for_new[at]:
+                        known.differing.add(at)
+                known.unknown_current.difference_update(unknown)
+            if known.differing:
+                current = frozenset(_current_positions(unit, clusters, known.differing))
+        feasible = known.feasible.get(current)
+        if feasible is None:
+            if len(known.feasible) >= _VARIANTS_MAX:
+                known.feasible.clear()
+            feasible = known.feasible[current] = _to_feasible(clusters, known, current)
+        return feasible
+
+    def _update(self, known: _FilterResults, stale: Sequence[int], rejections: Sequence[Rejection]) -> None:
+        if not known.clusters:
+            known.for_new, known.for_current = list(rejections), [None] * len(rejections)
+        elif any(known.for_new[at] != rejection for at, rejection in zip(stale, rejections, strict=True)):
+            known.feasible.clear()
+            for at, rejection in zip(stale, rejections, strict=True):
+                known.for_new[at] = rejection
+        elif not known.differing.isdisjoint(stale):
+            known.feasible.clear()
+        known.unknown_current.update(stale)
+        known.differing.difference_update(stale)
+
+    def _run_local_filters(
+        self, cycle: SchedulingCycle, unit: SchedulingUnit, current: SchedulingUnit, positions: Sequence[int]
+    ) -> Sequence[Rejection]:
+        """Run the filters for the clusters at these positions; those that depend on `current` get that unit."""
+        rejections: dict[int, Rejection] = dict.fromkeys(positions)
+        for index, enabled in enumerate(self.filters):
+            if not positions:
+                break
+            cycle.plugin, started = enabled.name, self._metrics.now()
+            statuses = _run_local(cycle, enabled, current if enabled.depends_on_current else unit, positions)
+            check_no_error(enabled, statuses)
+            positions, rejected = _split_by_status(enabled, positions, statuses)
+            rejections.update((at, (index, status)) for at, status in rejected)
+            self._metrics.plugin(cycle.point, enabled.name, started)
+        return list(rejections.values())
+
+
+def _run_local(
+    cycle: SchedulingCycle, enabled: EnabledPlugin, unit: SchedulingUnit, positions: Sequence[int]
+) -> list[Status]:
+    run, clusters, state = enabled.local, cycle.clusters, cycle.state
+    assert run is not None
+    return [run(unit, clusters[at], state) for at in positions]
+
+
+def _split_by_status(
+    enabled: EnabledPlugin, positions: Sequence[int], statuses: Sequence[Status]
+) -> tuple[list[int], list[tuple[int, Status]]]:
+    """Return the positions that passed, and the rejected ones with statuses that name the filter."""
+    if statuses.count(SUCCESS) == len(statuses):
+        return list(positions), []
+    passed: list[int] = []
+    rejected: list[tuple[int, Status]] = []
+    named: dict[int, Status] = {}
+    for at, status in zip(positions, statuses, strict=True):
+        if status.code is Code.SUCCESS:
+            passed.append(at)
+            continue
+        rejection = named.get(id(status))  # Most filters return the same few objects.
+        if rejection is None:
+            rejection = named[id(status)] = Status(status.code, status.reasons, enabled.name)
+        rejected.append((at, rejection))
+    return passed, rejected
+
+
+def _current_positions(unit: SchedulingUnit, clusters: Sequence[Cluster], positions: Iterable[int]) -> list[int]:
+    """Return those of the positions whose clusters run the unit."""
+    return sorted([at for at in positions if clusters[at].name in unit.current])
+
+
+def _to_feasible(clusters: tuple[Cluster, ...], known: _FilterResults, current: frozenset[int]) -> _FeasibleClusters:
+    rejections = [known.for_current[at] if at in current else each for at, each in enumerate(known.for_new)]
+    positions = tuple([at for at, rejection in enumerate(rejections) if rejection is None])
+    ordered = [(rejection[0], at, rejection[1]) for at, rejection in enumerate(rejections) if rejection is not None]
+    ordered.sort(key=itemgetter(0))
+    rejected = {clusters[at].name: status for _, at, status in ordered}
+    if not ordered:
+        return _FeasibleClusters(positions, tuple, rejected, not current)
+    if len(positions) > 1:  # itemgetter returns a tuple only for two positions or more
+        return _FeasibleClusters(positions, itemgetter(*positions), rejected, not current)
+    return _FeasibleClusters(positions, lambda every: tuple([every[at] for at in positions]), rejected, not current)

@@ -1,0 +1,197 @@
+"""The Score extension point of one profile, with scores reused between scheduling cycles.
+
+When every score plugin is local and has a cache key, raw scores are cached per cluster (`resultcache.py`), and total
+scores per cache key and set of feasible clusters: after a member's report only its score is computed and moved within
+the order (`Totals`). Without that, a decision about 500 clusters takes nearly twice as long. A failing plugin is
+handled on the uncached path, where all clusters are scored together.
+"""
+
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Sequence
+from functools import partial
+from operator import add
+from typing import Any
+
+from federation.scheduling.framework.cycle import (
+    FilterResult,
+    PluginFailed,
+    PluginScores,
+    SchedulingCycle,
+    ScoreResult,
+)
+from federation.scheduling.framework.enabledplugin import (
+    EnabledPlugin,
+    cache_keys,
+    check_count,
+    check_raw_scores,
+    check_scores,
+    check_status,
+    ignore_or_raise,
+)
+from federation.scheduling.framework.normalization import Totals
+from federation.scheduling.framework.resultcache import CachedResult, ClusterList, ResultCache
+from federation.scheduling.framework.schedulermetrics import SchedulerMetrics
+from federation.scheduling.framework.types import Cluster, ClusterScore, Exchange
+
+_to_score = partial(tuple.__new__, ClusterScore)
+"""Makes a ClusterScore from a pair without the Python frame that the NamedTuple's own constructor costs."""
+
+
+class _RawScores(CachedResult):
+    """Every plugin's raw score by position; those at `unknown` have not been computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.by_plugin: list[list[Any]] = []
+        self.unknown: set[int] = set()
+
+
+class _CachedTotals(CachedResult):
+    """The total scores of one set of feasible clusters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scored: ScoreResult | None = None
+
+
+class ScoreRunner:
+    """Runs the score plugins of one profile."""
+
+    def __init__(self, plugins: Sequence[EnabledPlugin], cluster_list: ClusterList, metrics: SchedulerMetrics) -> None:
+        self._plugins = plugins
+        self._metrics = metrics
+        self._raw_scores = ResultCache(cluster_list, _RawScores)
+        self._totals = ResultCache(cluster_list, _CachedTotals)
+
+    def run(self, cycle: SchedulingCycle, filtered: FilterResult) -> Exchange[ScoreResult]:
+        """Return every feasible cluster's weighted sum of normalized scores."""
+        cycle.point = "score"
+        keys = cache_keys(self._plugins, cycle.unit)
+        if keys is not None:
+            try:
+                return self._look_up(cycle, filtered, keys)
+            except PluginFailed:
+                pass
+        parts: list[PluginScores] = []
+        for enabled in self._plugins:
+            try:
+                raw = yield from self._run_plugin(cycle, enabled, filtered.feasible)
+                parts.append(_normalize(cycle, enabled, tuple(raw)))
+            except PluginFailed as failed:
+                ignore_or_raise(cycle, enabled, failed)
+        return ScoreResult(_to_totals(filtered.feasible, parts), tuple(parts))
+
+    def _run_plugin(
+        self, cycle: SchedulingCycle, enabled: EnabledPlugin, clusters: Sequence[Cluster]
+    ) -> Exchange[Sequence[Any]]:
+        """Return a plugin's raw scores of the clusters."""
+        if enabled.remote is None:
+            return self._run_local(cycle, enabled, clusters)
+        cycle.plugin, started = enabled.name, self._metrics.now()
+        scores = check_status(enabled, (yield from enabled.remote(cycle.unit, clusters, cycle.state)))
+        check_count(enabled, scores, clusters)
+        scores = check_raw_scores(enabled, scores)
+        self._metrics.plugin(cycle.point, enabled.name, started)
+        return scores
+
+    def _run_local(self, cycle: SchedulingCycle, enabled: EnabledPlugin, clusters: Sequence[Cluster]) -> Sequence[Any]:
+        cycle.plugin, started = enabled.name, self._metrics.now()
+        run, unit, state = enabled.local, cycle.unit, cycle.state
+        assert run is not None
+        scores = check_raw_scores(enabled, [run(unit, cluster, state) for cluster in clusters])
+        self._metrics.plugin(cycle.point, enabled.name, started)
+        return scores
+
+    def _look_up(self, cycle: SchedulingCycle, filtered: FilterResult, keys: tuple[Hashable, ...]) -> ScoreResult:
+        """Return the scores; run the plugins only for clusters without cached scores."""
+        raw_scores = self._raw_scores_of(cycle, filtered, keys)
+        if not filtered.ignores_current:
+            # Hardly two units have the same current clusters: caching their totals would displace the shared ones.
+            return self._add_up(cycle, filtered, raw_scores)
+        known, stale = self._totals.find((filtered.positions, keys))
+        if known.scored is None:
+            known.scored = self._add_up(cycle, filtered, raw_scores)
+        elif stale:
+            known.scored = self._replace(cycle, filtered, raw_scores, known.scored, stale)
+        known.clusters = cycle.clusters
+        return known.scored
+
+    def _raw_scores_of(self, cycle: SchedulingCycle, filtered: FilterResult, keys: tuple[Hashable, ...]) -> _RawScores:
+        """Return the raw scores, complete for the feasible clusters."""
+        known, stale = self._raw_scores.find(keys)
+        if not known.clusters:
+            known.by_plugin = [[None] * len(cycle.clusters) for _ in self._plugins]
+        known.unknown.update(stale)
+        known.clusters = cycle.clusters
+        unknown = [at for _, at in _feasible_among(filtered, sorted(known.unknown), cycle)]
+        if unknown:
+            clusters = [cycle.clusters[at] for at in unknown]
+            found = [self._run_local(cycle, enabled, clusters) for enabled in self._plugins]
+            for kept, scores in zip(known.by_plugin, found, strict=True):
+                for at, score in zip(unknown, scores, strict=True):
+                    kept[at] = score
+            known.unknown.difference_update(unknown)
+        return known
+
+    def _add_up(self, cycle: SchedulingCycle, filtered: FilterResult, raw_scores: _RawScores) -> ScoreResult:
+        every = [tuple([scores[at] for at in filtered.positions]) for scores in raw_scores.by_plugin]
+        parts = [_normalize(cycle, enabled, raw) for enabled, raw in zip(self._plugins, every, strict=True)]
+        return ScoreResult(_to_totals(filtered.feasible, parts), tuple(parts))
+
+    def _replace(
+        self,
+        cycle: SchedulingCycle,
+        filtered: FilterResult,
+        raw_scores: _RawScores,
+        scored: ScoreResult,
+        stale: Sequence[int],
+    ) -> ScoreResult:
+        """Return the earlier scores with those of the stale clusters replaced."""
+        places = _feasible_among(filtered, stale, cycle)
+        is_rest_unchanged = True
+        parts: list[PluginScores] = []
+        for enabled, part, scores in zip(self._plugins, scored.parts, raw_scores.by_plugin, strict=True):
+            raw = list(part.raw)
+            for index, at in places:
+                raw[index] = scores[at]
+            if (new := tuple(raw)) == part.raw:
+                parts.append(part)
+            else:
+                parts.append(_normalize(cycle, enabled, new))
+                # Normalization is relative to the best cluster: it can change the scores of all others.
+                is_rest_unchanged = is_rest_unchanged and enabled.normalise is None
+        if not is_rest_unchanged:
+            return ScoreResult(_to_totals(filtered.feasible, parts), tuple(parts))
+        changes = {
+            index: ClusterScore(cycle.clusters[at], sum([part.normalised[index] * part.weight for part in parts]))
+            for index, at in places
+        }
+        return ScoreResult(scored.totals.replaced(changes), tuple(parts))
+
+
+def _feasible_among(filtered: FilterResult, positions: Sequence[int], cycle: SchedulingCycle) -> list[tuple[int, int]]:
+    """Return the feasible ones of the positions, each with its index among the feasible clusters."""
+    feasible = filtered.positions
+    if len(feasible) == len(cycle.clusters):
+        return [(at, at) for at in positions]
+    places = [(bisect_left(feasible, at), at) for at in positions]
+    return [(index, at) for index, at in places if index < len(feasible) and feasible[index] == at]
+
+
+def _to_totals(feasible: Sequence[Cluster], parts: Iterable[PluginScores]) -> Totals:
+    sums: Iterable[int] = [0] * len(feasible)
+    for part in parts:
+        weighted = part.normalised if part.weight == 1 else [score * part.weight for score in part.normalised]
+        sums = map(add, sums, weighted)
+    return Totals(map(_to_score, zip(feasible, sums, strict=True)))
+
+
+def _normalize(cycle: SchedulingCycle, enabled: EnabledPlugin, raw: tuple[Any, ...]) -> PluginScores:
+    """Return a plugin's raw scores with their normalized form."""
+    if enabled.normalise is None:
+        return PluginScores(enabled.name, enabled.weight, raw, raw)
+    cycle.plugin = enabled.name
+    normalised = enabled.normalise(cycle.unit, raw, cycle.state)
+    check_count(enabled, normalised, raw)
+    check_scores(enabled, normalised)
+    return PluginScores(enabled.name, enabled.weight, raw, tuple(normalised))

@@ -1,0 +1,63 @@
+"""Find the policy of an object (docs/reference/scheduling.md).
+
+A label takes precedence: a PropagationPolicy in the object's namespace, then a ClusterPropagationPolicy. Without a
+label, policies with `spec.resourceSelectors` (an extension of this project) are matched: those of the namespace first,
+then cluster-wide ones, each by name. An object with a label costs one look-up. Pure.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.api import names
+from federation.scheduling.policyspec import Policy, PolicyRef
+
+
+class PolicyIndex:
+    """All compiled policies, and those with resource selectors in the order of precedence."""
+
+    def __init__(self) -> None:
+        self._policies: dict[PolicyRef, Policy] = {}
+        self._selecting: dict[str, list[Policy]] = {}
+
+    def get(self, ref: PolicyRef) -> Policy | None:
+        """Return the policy, None when it does not exist."""
+        return self._policies.get(ref)
+
+    def put(self, policy: Policy) -> None:
+        """Add or replace a policy."""
+        self.remove(policy.ref)
+        self._policies[policy.ref] = policy
+        if policy.selectors:
+            selecting = self._selecting.setdefault(policy.ref.namespace, [])
+            selecting.append(policy)
+            selecting.sort(key=lambda entry: entry.ref.name)
+
+    def remove(self, ref: PolicyRef) -> None:
+        """Remove a policy."""
+        old = self._policies.pop(ref, None)
+        if old is not None and old.selectors:
+            self._selecting[ref.namespace].remove(old)
+
+    def match(self, federated: Mapping[str, Any]) -> PolicyRef | None:
+        """Return the object's policy, None for none. A label may name a policy that does not exist (see `get`)."""
+        metadata = federated["metadata"]
+        namespace = str(metadata.get("namespace") or "")
+        labelled = labelled_policy(namespace, metadata.get("labels") or {})
+        return labelled if labelled is not None else self.selecting_policy(namespace, federated["spec"]["template"])
+
+    def selecting_policy(self, namespace: str, template: Mapping[str, Any]) -> PolicyRef | None:
+        """Return the first policy whose resource selectors match the object."""
+        for scope in dict.fromkeys((namespace, "")):
+            for policy in self._selecting.get(scope, ()):
+                if any(selector.matches(template) for selector in policy.selectors):
+                    return policy.ref
+        return None
+
+
+def labelled_policy(namespace: str, labels: Mapping[str, str]) -> PolicyRef | None:
+    """Return the policy named by the labels; only a namespaced object can have a namespaced policy."""
+    if namespace and (name := labels.get(names.PROPAGATION_POLICY_LABEL)):
+        return PolicyRef(namespace, name)
+    if name := labels.get(names.CLUSTER_PROPAGATION_POLICY_LABEL):
+        return PolicyRef("", name)
+    return None

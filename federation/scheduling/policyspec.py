@@ -1,0 +1,248 @@
+"""Compiled propagation policies.
+
+A policy is compiled when it changes, not per object: a thousand Deployments under one policy share its tolerations,
+terms and hashes. `policymatching.py` finds the policy of an object, `unit.py` combines the two.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from federation.api.selectors import ClusterTerms, compile_cluster_terms
+from federation.apimachinery.hashing import fnv1_32
+from federation.apimachinery.selectors import Selector, compile_label_selector
+from federation.planning.placement.topologydomains import SpreadConstraint
+from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMode, Toleration
+
+_NOT_CONTENT = frozenset(("autoMigration", "resourceSelectors", "schedulingPriority"))
+"""Fields that do not affect placements, and so are not part of the content hash."""
+
+
+class PolicyRef(NamedTuple):
+    """A reference to a policy; `namespace` is "" for a ClusterPropagationPolicy."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        kind = "PropagationPolicy" if self.namespace else "ClusterPropagationPolicy"
+        return f"{kind} {self.namespace}/{self.name}" if self.namespace else f"{kind} {self.name}"
+
+
+class RescheduleWhen(NamedTuple):
+    """The changes after which objects are rescheduled."""
+
+    policy_content_changed: bool = True
+    cluster_joined: bool = False
+    cluster_labels_changed: bool = False
+    cluster_api_resources_changed: bool = False
+
+
+class FailbackRules(NamedTuple):
+    """How replicas return to a cluster that recovered capacity; an extension of this project."""
+
+    stable_for: str = "5m"
+    batch_size: int | str = "25%"
+
+    def batch_of(self, replicas: int) -> int:
+        """Return the batch size in replicas; percentages are rounded up."""
+        if isinstance(self.batch_size, int):
+            return max(0, self.batch_size)
+        return -(-int(self.batch_size.removesuffix("%")) * replicas // 100)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSelector:
+    """Selects objects by type, name and labels; "" and None match any."""
+
+    api_version: str
+    kind: str
+    name: str = ""
+    labels: Selector | None = None
+
+    def matches(self, template: Mapping[str, Any]) -> bool:
+        """Return whether the source object is selected."""
+        if template.get("kind") != self.kind or template.get("apiVersion") != self.api_version:
+            return False
+        metadata = template.get("metadata") or {}
+        if self.name and metadata.get("name") != self.name:
+            return False
+        return self.labels is None or self.labels.matches(metadata.get("labels"))
+
+
+PREFERENCES = {
+    "minReplicas": "min_replicas",
+    "maxReplicas": "max_replicas",
+    "weight": "weights",
+    "priority": "priorities",
+}
+"""Fields of a placement entry and their maps in `Preferences`."""
+_ABSENT = {"minReplicas": 0}
+"""Defaults by which a later entry for a cluster resets an earlier one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preferences:
+    """`spec.placement`, one map per preference; None without a list."""
+
+    cluster_names: frozenset[str] = frozenset()
+    min_replicas: Mapping[str, int] | None = None
+    max_replicas: Mapping[str, int] | None = None
+    weights: Mapping[str, int] | None = None
+    priorities: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Policy:
+    """A compiled PropagationPolicy or ClusterPropagationPolicy. `reschedule_when` is None when the policy has none."""
+
+    ref: PolicyRef
+    mode: SchedulingMode
+    strategy: ReplicasStrategy
+    is_sticky: bool
+    avoid_disruption: bool
+    disable_rescheduling: bool
+    reschedule_when: RescheduleWhen | None
+    cluster_selector: tuple[tuple[str, str], ...]
+    required: ClusterTerms | None
+    tolerations: tuple[Toleration, ...]
+    max_clusters: int | None
+    topology_spread: tuple[SpreadConstraint, ...]
+    preferences: Preferences
+    profile: str
+    is_followed: bool
+    has_auto_migration: bool
+    keep_unschedulable: bool
+    unschedulable_threshold: str
+    failback: FailbackRules
+    selectors: tuple[ResourceSelector, ...]
+    content_hash: str
+    priority: int = 0
+    """The scheduling priority of its objects; higher first."""
+
+    @property
+    def follows_content(self) -> bool:
+        """Return whether placed objects are rescheduled when the policy or its profile changes."""
+        when = self.reschedule_when
+        return not self.disable_rescheduling and when is not None and when.policy_content_changed
+
+
+def compile_policy(source: Mapping[str, Any]) -> Policy:
+    """Return the compiled form of a policy object; SelectorError when a resource selector is malformed."""
+    metadata, spec = source.get("metadata") or {}, source.get("spec") or {}
+    reschedule = spec.get("reschedulePolicy")
+    rules = reschedule or {}
+    migration = spec.get("autoMigration")
+    terms = spec.get("clusterAffinity")
+    return Policy(
+        ref=PolicyRef(str(metadata.get("namespace") or ""), str(metadata.get("name") or "")),
+        mode=SchedulingMode(spec.get("schedulingMode") or SchedulingMode.DUPLICATE),
+        strategy=ReplicasStrategy(spec.get("replicasStrategy") or ReplicasStrategy.SPREAD),
+        is_sticky=bool(spec.get("stickyCluster") or rules.get("disableRescheduling")),
+        avoid_disruption=_avoids_disruption(reschedule),
+        disable_rescheduling=bool(rules.get("disableRescheduling")),
+        reschedule_when=_reschedule_when(rules.get("rescheduleWhen")),
+        cluster_selector=tuple(sorted((spec.get("clusterSelector") or {}).items())),
+        required=compile_cluster_terms(terms) if terms else None,
+        tolerations=to_tolerations(spec.get("tolerations") or ()),
+        max_clusters=spec.get("maxClusters"),
+        topology_spread=to_constraints(spec.get("topologySpread") or ()),
+        preferences=to_preferences(spec["placement"]) if spec.get("placement") else Preferences(),
+        profile=str(spec.get("schedulingProfile") or ""),
+        is_followed=not spec.get("disableFollowerScheduling"),
+        has_auto_migration=migration is not None,
+        keep_unschedulable=bool((migration or {}).get("keepUnschedulableReplicas")),
+        unschedulable_threshold=str(((migration or {}).get("when") or {}).get("podUnschedulableFor") or "1m"),
+        failback=_failback((migration or {}).get("failback") or {}),
+        selectors=tuple(_resource_selector(entry) for entry in spec.get("resourceSelectors") or ()),
+        content_hash=hash_of({key: value for key, value in spec.items() if key not in _NOT_CONTENT}),
+        priority=int(spec.get("schedulingPriority") or 0),
+    )
+
+
+def hash_of(value: Any) -> str:
+    """Return the decimal hash of a JSON value, independent of the order of its keys."""
+    return str(fnv1_32(orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()))
+
+
+def to_tolerations(entries: Sequence[Mapping[str, Any]]) -> tuple[Toleration, ...]:
+    """Return the tolerations of a list."""
+    return tuple(
+        Toleration(
+            str(entry.get("key") or ""),
+            str(entry.get("operator") or ""),
+            str(entry.get("value") or ""),
+            str(entry.get("effect") or ""),
+            entry.get("tolerationSeconds"),
+        )
+        for entry in entries
+    )
+
+
+def to_constraints(entries: Sequence[Mapping[str, Any]]) -> tuple[SpreadConstraint, ...]:
+    """Return the topology constraints of a policy, outermost first."""
+    return tuple(
+        SpreadConstraint(
+            str(entry["topologyKey"]),
+            int(entry["maxSkew"]),
+            int(entry.get("minDomains") or 1),
+            entry["whenUnsatisfiable"] == "DoNotSchedule",
+        )
+        for entry in entries
+    )
+
+
+def to_preferences(placement: Sequence[Mapping[str, Any]], otherwise: Preferences | None = None) -> Preferences:
+    """Return the maps of a placement list; for a cluster that is listed twice, the last value counts.
+
+    A map with a negative number in it is taken from `otherwise`, None when there is no such list.
+    """
+    listed = [str(entry.get("cluster") or "") for entry in placement]
+    maps: dict[str, Mapping[str, int] | None] = {}
+    for field, name in PREFERENCES.items():
+        found = {
+            cluster: value
+            for cluster, entry in zip(listed, placement, strict=True)
+            if isinstance(value := (entry.get("preferences") or {}).get(field, _ABSENT.get(field)), int)
+        }
+        is_negative = any(value < 0 for value in found.values())
+        said = {cluster: value for cluster, value in found.items() if value != _ABSENT.get(field)}
+        maps[name] = getattr(otherwise, name, None) if is_negative else said
+    return Preferences(frozenset(listed), **maps)
+
+
+def _avoids_disruption(reschedule: Mapping[str, Any] | None) -> bool:
+    """Return `avoidDisruption`, true unless `replicaRescheduling` is null or has it false."""
+    replica = (reschedule or {}).get("replicaRescheduling", {})
+    return replica is not None and bool(replica.get("avoidDisruption", True))
+
+
+def _reschedule_when(when: Mapping[str, Any] | None) -> RescheduleWhen | None:
+    if when is None:
+        return None
+    return RescheduleWhen(
+        bool(when.get("policyContentChanged", True)),
+        bool(when.get("clusterJoined", False)),
+        bool(when.get("clusterLabelsChanged", False)),
+        bool(when.get("clusterAPIResourcesChanged", False)),
+    )
+
+
+def _failback(rules: Mapping[str, Any]) -> FailbackRules:
+    size = rules.get("batchSize")
+    if size is not None and not isinstance(size, int) and not re.fullmatch(r"[0-9]{1,3}%", str(size)):
+        raise ValueError(f"spec.autoMigration.failback.batchSize: {size!r} is neither a number nor a percentage")
+    return FailbackRules(str(rules.get("stableFor") or "5m"), "25%" if size is None else size)
+
+
+def _resource_selector(entry: Mapping[str, Any]) -> ResourceSelector:
+    labels = entry.get("labelSelector")
+    return ResourceSelector(
+        str(entry.get("apiVersion") or ""),
+        str(entry.get("kind") or ""),
+        str(entry.get("name") or ""),
+        None if labels is None else compile_label_selector(labels),
+    )

@@ -1,0 +1,59 @@
+"""Queueing hints: which cluster changes can make an unschedulable unit, or its unplaced replicas, schedulable.
+
+For a cluster that a filter rejected, these are the changes that the filter names (`REQUEUE_ON`); for the others,
+and for failures after the filters, any change, or the changes that a division with unplaced replicas names
+(`Division.requeue_on`). Clusters that join or leave always count. A superfluous attempt costs time, a missed one would
+leave the unit unschedulable, so that unknown cases count. Pure: the schedule controller keeps the hints.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from federation.scheduling.engine import Decision
+from federation.scheduling.framework.runner import Framework
+from federation.scheduling.framework.types import ClusterChange
+
+
+@dataclass(frozen=True, slots=True)
+class QueueingHint:
+    """Clusters by the changes that count for them, `other` for unnamed clusters; `at`: a time that counts as a change.
+
+    `at` is set when a migration of the user keeps a cluster unavailable until then.
+    """
+
+    clusters: Mapping[ClusterChange, frozenset[str]] = field(default_factory=dict)
+    other: ClusterChange = ClusterChange.NOTHING
+    at: datetime | None = None
+
+    def matches(self, cluster: str, change: ClusterChange) -> bool:
+        """Return whether this change of the cluster can make the unit schedulable."""
+        for counted, clusters in self.clusters.items():
+            if cluster in clusters:
+                return bool(change & counted)
+        return bool(change & self.other)
+
+    def group_key(self) -> Hashable:
+        """Return a key that is equal for hints that match the same cluster changes."""
+        return frozenset(self.clusters.items()), self.other
+
+
+NO_CLUSTER_CHANGE = QueueingHint()
+"""For objects that need another change: of a policy, a profile or a plugin."""
+ANY_CLUSTER_CHANGE = QueueingHint(other=ClusterChange.ANY)
+
+
+def queueing_hint_for(decision: Decision, framework: Framework, now: datetime) -> QueueingHint:
+    """Return the hint for the unit of a decision that was unsuccessful or left replicas unplaced."""
+    by_plugin: dict[str, list[str]] = {}
+    for name, status in (decision.filtered.rejected if decision.filtered is not None else {}).items():
+        by_plugin.setdefault(status.plugin, []).append(name)
+    clusters: dict[ClusterChange, frozenset[str]] = {}
+    for plugin, names in by_plugin.items():
+        change = ClusterChange.MEMBERSHIP | framework.requeue_on(plugin)
+        clusters[change] = clusters.get(change, frozenset()).union(names)
+    migration = decision.unit.custom_migration
+    ends = migration.unavailable_until.values() if migration is not None else ()
+    division = decision.division if decision.is_success else None
+    other = ClusterChange.ANY if division is None else ClusterChange.MEMBERSHIP | division.requeue_on
+    return QueueingHint(clusters, other, min((until for until in ends if until > now), default=None))

@@ -1,0 +1,99 @@
+"""Find the federated objects that a change affects: those that the controllers would reconcile because of it.
+
+A superset is correct: an object whose inputs are unchanged keeps its placement, and costs only time. Changes that do
+not requeue every object (free resources of a member) affect unschedulable objects only, as in the controllers.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from federation.api import names
+from federation.api.federatedtype import template_kind
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, SCHEDULING_PROFILES
+from federation.apimachinery import conditions
+from federation.apimachinery.resources import NAMESPACES, Object
+from federation.planning.federatedobject.objectindex import policies_named
+from federation.planning.overrides.policymatching import selected_types
+from federation.scheduling.framework.types import ClusterChange
+from federation.scheduling.policyspec import PolicyRef
+from federation.scheduling.snapshot import compare, to_cluster
+from federation.scheduling.whatif.state import CONTEXT, OVERRIDES, PROPAGATION, CompiledState, ObjectChange, ObjectSet
+
+Predicate = Callable[[Mapping[str, Any]], bool]
+
+_AFFECTS_ALL = ClusterChange.MEMBERSHIP | ClusterChange.LABELS | ClusterChange.TAINTS | ClusterChange.API_TYPES
+_PROPAGATION_LABELS = (names.PROPAGATION_POLICY_LABEL, names.CLUSTER_PROPAGATION_POLICY_LABEL)
+_OVERRIDE_LABELS = (names.OVERRIDE_POLICY_LABEL, names.CLUSTER_OVERRIDE_POLICY_LABEL)
+
+
+def is_unschedulable(federated: Mapping[str, Any]) -> bool:
+    """Return whether the object's last decision was unsuccessful."""
+    held = (federated.get("status") or {}).get("conditions")
+    return (conditions.find(held, names.SCHEDULED) or {}).get("status") == "False"
+
+
+def affected_objects(objects: ObjectSet, changes: Iterable[ObjectChange], state: CompiledState) -> list[Object]:
+    """Return the federated objects that changes of clusters, policies, profiles, webhooks and types affect."""
+    predicates = [_predicate(change, state) for change in changes if change.resource in CONTEXT]
+    if not predicates:
+        return []
+    return [obj for obj in objects.federated() if any(predicate(obj) for predicate in predicates)]
+
+
+def _predicate(change: ObjectChange, state: CompiledState) -> Predicate:
+    if change.resource == FEDERATED_CLUSTERS:
+        return _everything if _affects_all(change) else is_unschedulable
+    if change.resource == NAMESPACES:
+        return lambda federated: federated["metadata"].get("namespace") == change.name
+    if change.resource in PROPAGATION:
+        return _of_policy(change, _PROPAGATION_LABELS)
+    if change.resource in OVERRIDES:
+        return _of_policy(change, _OVERRIDE_LABELS)
+    if change.resource == SCHEDULING_PROFILES:
+        return _of_profiles({change.name}, state)
+    if change.resource == FEDERATED_TYPE_CONFIGS:
+        return _of_type(change)
+    uses_plugin = _of_profiles(set(state.profiles.names_with_plugin(change.name)), state)
+    return lambda federated: is_unschedulable(federated) or uses_plugin(federated)
+
+
+def _everything(_: Mapping[str, Any]) -> bool:
+    return True
+
+
+def _affects_all(change: ObjectChange) -> bool:
+    if change.before is None or change.after is None:
+        return True
+    return bool(compare(to_cluster(change.before), to_cluster(change.after)) & _AFFECTS_ALL)
+
+
+def _of_policy(change: ObjectChange, labels: tuple[str, str]) -> Predicate:
+    reference = f"{change.namespace}/{change.name}"
+    types = {f"{version}/{kind}" for version, kind in selected_types((change.before, change.after))}
+
+    def holds(federated: Mapping[str, Any]) -> bool:
+        if change.namespace and federated["metadata"].get("namespace") != change.namespace:
+            return False
+        if reference in policies_named(federated, *labels):
+            return True
+        return bool(types) and template_kind(federated) in types
+
+    return holds
+
+
+def _of_profiles(profiles: set[str], state: CompiledState) -> Predicate:
+    def holds(federated: Mapping[str, Any]) -> bool:
+        ref: PolicyRef | None = state.policies.match(federated)
+        policy = state.policies.get(ref) if ref is not None else None
+        return policy is not None and policy.profile in profiles
+
+    return holds
+
+
+def _of_type(change: ObjectChange) -> Predicate:
+    kinds = set()
+    for version in (change.before, change.after):
+        source = ((version or {}).get("spec") or {}).get("sourceType") or {}
+        group, number = source.get("group") or "", source.get("version", "")
+        kinds.add(f"{group}/{number}/{source.get('kind')}" if group else f"{number}/{source.get('kind')}")
+    return lambda federated: template_kind(federated) in kinds

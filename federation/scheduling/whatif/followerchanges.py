@@ -1,0 +1,93 @@
+"""Followers in a plan: objects whose placement changes because the workloads that need them move.
+
+The follower index (`planning/followers/`) is built from the current objects; each computed workload then updates it.
+Followers that an update affects get the patch that the follower controller writes once their leaders are placed. The
+intermediate steps, in which leaders and followers wait for each other, are not part of a plan.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from federation.api.federatedtype import FederatedType
+from federation.planning.federatedobject.naming import federated_object_name
+from federation.planning.followers.followerplan import is_following_disabled, plan_following
+from federation.planning.followers.index import FollowerIndex
+from federation.planning.followers.leaderplan import LeaderPlan, identity_of, is_leader_kind, plan_leader
+from federation.planning.followers.orphaned import NOTHING_KEPT, kept_for
+from federation.planning.followers.references import Identity
+from federation.scheduling.whatif.pipelinerun import PipelineRun
+from federation.scheduling.whatif.state import CompiledState, Name
+
+_LEADERS_RECORDED_MAX = 100
+_LEADERS_SHOWN_MAX = 3
+
+
+class FollowerChanges:
+    """Follower relations, and the followers that computed objects affect."""
+
+    def __init__(self, objects: Iterable[Mapping[str, Any]], state: CompiledState) -> None:
+        self._state = state
+        self._types = {(type_.resource.group, type_.resource.kind): type_ for type_ in state.types.values()}
+        self._index = FollowerIndex()
+        self._affected: dict[Identity, None] = {}
+        for federated in objects:
+            if is_leader_kind(_template(federated)):
+                self._index.put(identity_of(federated), self._lead(federated).followers)
+
+    def record(self, before: Mapping[str, Any] | None, run: PipelineRun | None) -> None:
+        """Update the relations with the result of an object; `run` is None when it is deleted."""
+        federated = run.federated if run is not None else before
+        if federated is None:
+            return
+        identity = identity_of(federated)
+        if not is_leader_kind(_template(federated)):
+            if run is not None and self._index.leaders_of(identity):
+                self._affected[identity] = None
+            return
+        lead = LeaderPlan({})
+        if run is not None:
+            lead = self._lead(federated)
+            run.add_problem(lead.problem)
+        self._affected |= dict.fromkeys(sorted(self._index.put(identity, lead.followers)))
+
+    def affected(self) -> list[tuple[Name, FederatedType]]:
+        """Return the names and types of the federated objects whose placement may change."""
+        found = []
+        for identity in sorted(self._affected):
+            type_ = self._types.get((identity.group, identity.kind))
+            if type_ is not None:
+                found.append(((identity.namespace, federated_object_name(identity.name, type_.name)), type_))
+        return found
+
+    def follow(self, run: PipelineRun) -> bool:
+        """Place a follower where its leaders are; return whether that changes it."""
+        identity = identity_of(run.federated)
+        is_disabled = is_following_disabled(run.federated)
+        leaders = frozenset() if is_disabled else frozenset(self._index.leaders_of(identity))
+        clusters = frozenset() if is_disabled else self._index.clusters_of(identity)
+        kept = NOTHING_KEPT if is_disabled else kept_for(run.federated)
+        run.follows = describe(leaders)
+        stages = run.type_.controllers
+        return run.apply(
+            plan_following(run.federated, stages, leaders, clusters, kept, leaders_max=_LEADERS_RECORDED_MAX)
+        )
+
+    def _lead(self, federated: Mapping[str, Any]) -> LeaderPlan:
+        return plan_leader(federated, self._state.type_of(_template(federated)), self._type_of)
+
+    def _type_of(self, group: str, kind: str) -> FederatedType | None:
+        return self._types.get((group, kind))
+
+
+def describe(leaders: Iterable[Identity]) -> str:
+    """Return the leaders of an object in one line."""
+    named = sorted(map(str, leaders))
+    if not named:
+        return "it follows no workload any more"
+    more = len(named) - _LEADERS_SHOWN_MAX
+    return f"it follows {', '.join(named[:_LEADERS_SHOWN_MAX])}" + (f" and {more} more" if more > 0 else "")
+
+
+def _template(federated: Mapping[str, Any]) -> Mapping[str, Any]:
+    template: Mapping[str, Any] = (federated.get("spec") or {}).get("template") or {}
+    return template

@@ -1,0 +1,177 @@
+"""Run one federated object through its pipeline with the controllers' planners and without an API.
+
+Each stage computes the merge patch that its controller would send, and the patch is applied to the object, until no
+stage writes anything. An unknown controller (of a FederatedTypeConfig that somebody added) is assumed to change only
+the pending controllers, and a problem is reported.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery.mergepatch import apply_merge_patch
+from federation.apimachinery.resources import Object
+from federation.planning.federatedobject import namespaces, pendingcontrollers
+from federation.planning.overrides.entries import plan_override_patch
+from federation.planning.overrides.errors import OverrideError
+from federation.planning.overrides.policymatching import subject_of_federated
+from federation.scheduling.attempt import (
+    Assessment,
+    Deferred,
+    Due,
+    SchedulingAttempt,
+    Unschedulable,
+    assess,
+    assume,
+    placement_patch,
+    start_attempt,
+    unchanged_patch,
+)
+from federation.scheduling.engine import Decision
+from federation.scheduling.framework.types import Exchange
+from federation.scheduling.pendingreplicas import with_added_only
+from federation.scheduling.triggers import describe_deferral
+from federation.scheduling.whatif.affected import is_unschedulable
+from federation.scheduling.whatif.state import CompiledState
+
+_ROUNDS_MAX = 4
+"""A pipeline converges in one round; the second confirms it. More rounds mean that two stages overwrite each other."""
+_AT_ONCE_S = 0.0
+"""All decisions of a plan have the same time, so that assumed replicas of earlier ones count and never expire."""
+
+
+@dataclass(slots=True)
+class PipelineRun:
+    """The object after the stages so far, the scheduler's first assessment, its decision, and problems."""
+
+    federated: Mapping[str, Any]
+    type_: FederatedType
+    is_unschedulable: bool
+    attempt: SchedulingAttempt | None = None
+    assessment: Assessment | None = None
+    decision: Decision | None = None
+    problems: list[str] = field(default_factory=list)
+    follows: str = ""
+    """A description of its leaders; "" when they were not computed."""
+
+    def add_problem(self, problem: str) -> None:
+        """Record a problem once; ignore ""."""
+        if problem and problem not in self.problems:
+            self.problems.append(problem)
+
+    def apply(self, patch: Mapping[str, Any] | None) -> bool:
+        """Apply a patch as the API server would; return whether there is one."""
+        if patch is None:
+            return False
+        before = self.federated
+        after: Object = apply_merge_patch(before, patch)
+        metadata = after["metadata"]
+        if after.get("spec") != before.get("spec"):
+            after["metadata"] = {**metadata, "generation": int(metadata.get("generation") or 0) + 1}
+        self.federated = after
+        return True
+
+
+def run_pipeline(
+    federated: Mapping[str, Any], type_: FederatedType, state: CompiledState, *, now: Any
+) -> Exchange[PipelineRun]:
+    """Run the object through its pipeline until it converges; yield the requests of remote plugins."""
+    return (yield from resume_pipeline(PipelineRun(federated, type_, is_unschedulable(federated)), state, now=now))
+
+
+def resume_pipeline(run: PipelineRun, state: CompiledState, *, now: Any) -> Exchange[PipelineRun]:
+    """Continue the run of an object that was changed outside of its pipeline."""
+    type_ = run.type_
+    for _ in range(_ROUNDS_MAX):
+        has_written = False
+        for controller in chain.from_iterable(type_.controllers):
+            if not pendingcontrollers.dependencies_fulfilled(run.federated, controller, type_.controllers):
+                continue
+            if controller == names.GLOBAL_SCHEDULER:
+                patch = yield from _schedule(run, state, now)
+            elif controller == names.OVERRIDE_CONTROLLER:
+                patch = _override(run, state)
+            elif controller == names.NSAUTOPROP_CONTROLLER:
+                clusters = list(state.cluster_objects.values())
+                patch = namespaces.plan_namespace(run.federated, clusters, type_.controllers)
+            else:
+                patch = _skip_unknown(run, controller)
+            has_written = run.apply(patch) or has_written
+        if not has_written:
+            break
+    return run
+
+
+def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Object | None]:
+    """Return the scheduler's patch. An object that is unschedulable in this run is not retried."""
+    attempt = start_attempt(run.federated, run.type_, state.policies)
+    if attempt is None:
+        return None
+    run.add_problem(attempt.problem)
+    if isinstance(run.assessment, Unschedulable) or (run.decision and not run.decision.is_success):
+        return unchanged_patch(attempt, Unschedulable("", ""))
+    snapshot = state.clusters.snapshot()
+    assumed = state.assume_cache.snapshot(_AT_ONCE_S)
+    can_place_more = run.decision is None and attempt.has_unplaced_replicas()
+    assessment = assess(
+        attempt,
+        state,
+        snapshot,
+        is_unschedulable=run.is_unschedulable,
+        can_place_more=can_place_more,
+        assumed=assumed,
+    )
+    if run.assessment is None:
+        run.attempt, run.assessment = attempt, assessment
+    if not isinstance(assessment, Due):
+        return unchanged_patch(attempt, assessment)
+    decision = yield from state.engine.run(assessment.unit, snapshot, assessment.profile, now=now)
+    run.decision = decision = with_added_only(decision) if assessment.only_adds else decision
+    if not decision.is_success:
+        return unchanged_patch(attempt, Unschedulable(decision.outcome, decision.reason))
+    run.is_unschedulable = False
+    metadata = run.federated["metadata"]
+    assume(state.assume_cache, (metadata.get("namespace"), metadata["name"]), decision, _AT_ONCE_S)
+    patch, _ = placement_patch(attempt, assessment, decision.placements, decision.reason)
+    return patch
+
+
+def _override(run: PipelineRun, state: CompiledState) -> Object | None:
+    """Return the override controller's patch; None when policies do not apply: the object then stays pending."""
+    try:
+        policies = state.bindings.resolve(subject_of_federated(run.federated))
+        return plan_override_patch(run.federated, run.type_.controllers, policies, state.cluster_objects.get)
+    except OverrideError as error:
+        run.add_problem(f"its overrides cannot be computed: {error}")
+        return None
+
+
+def _skip_unknown(run: PipelineRun, controller: str) -> Object | None:
+    run.add_problem(f"what the controller {controller} would do is not computed")
+    pending = pendingcontrollers.pending_stages(run.federated)
+    after = pendingcontrollers.advance(pending, controller, is_changed=False, pipeline=run.type_.controllers)
+    return (
+        None
+        if after == pending
+        else {"metadata": {"annotations": {names.PENDING_CONTROLLERS: pendingcontrollers.to_annotation(after)}}}
+    )
+
+
+def reason_of(run: PipelineRun) -> str:
+    """Return the decision's reason, or the reason why there was no decision."""
+    decision, assessment = run.decision, run.assessment
+    if decision is not None:
+        return decision.reason
+    match assessment:
+        case Deferred():
+            deferred = assessment.comparison.deferred_reasons
+            return f"not rescheduled: {describe_deferral(deferred)}" if deferred else ""
+        case Unschedulable():
+            return assessment.message
+        case None | Due():
+            return ""
+        case _:
+            return assessment.message

@@ -1,0 +1,103 @@
+"""Render the member objects of one federated object per cluster, as sync renders them, and compare them.
+
+A member object that cannot be rendered (an override does not apply) carries the error. Where members scale the object
+themselves (annotation retain-replicas) an existing member object keeps its replicas. The federation's own annotations
+(template hash, source generation) are neither compared nor shown.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery.dotpaths import Path
+from federation.apimachinery.resources import Object
+from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.rendering.memberobject import (
+    Rendered,
+    Renderer,
+    RenderError,
+    content_hash,
+)
+from federation.planning.rendering.retention import retain_replicas
+from federation.scheduling.snapshot import to_cluster
+from federation.scheduling.unit import current_clusters
+from federation.scheduling.whatif.planresult import MemberObject, MemberPlan
+
+_BOOKKEEPING = frozenset((names.TEMPLATE_HASH, names.SOURCE_GENERATION))
+
+
+def member_objects_of(
+    federated: Mapping[str, Any] | None, type_: FederatedType, only: Collection[str] | None = None
+) -> dict[str, MemberObject]:
+    """Return the member objects by cluster, {} without a federated object; with `only`, those in these clusters."""
+    if federated is None:
+        return {}
+    placed = effective_placement(federated)
+    clusters = placed if only is None else placed.intersection(only)
+    if not clusters:
+        return {}
+    renderer = Renderer(federated, type_)
+    members = {}
+    for cluster in sorted(clusters):
+        try:
+            members[cluster] = _to_member_object(renderer.render(cluster), type_)
+        except RenderError as error:
+            members[cluster] = MemberObject({}, "", "", error=str(error))
+    return members
+
+
+def _to_member_object(rendered: Rendered, type_: FederatedType) -> MemberObject:
+    metadata = rendered.object["metadata"]
+    annotations = {key: value for key, value in metadata["annotations"].items() if key not in _BOOKKEEPING}
+    kept = {key: value for key, value in metadata.items() if key != "annotations"}
+    manifest: Object = {**rendered.object, "metadata": kept | ({"annotations": annotations} if annotations else {})}
+    return MemberObject(manifest, content_hash(manifest), rendered.hash, type_.replicas(manifest))
+
+
+def to_rows(
+    old: Mapping[str, MemberObject],
+    new: Mapping[str, MemberObject],
+    clusters: Mapping[str, Mapping[str, Any]],
+    retained: Path = (),
+    waiting: Mapping[str, int] | None = None,
+) -> list[MemberPlan]:
+    """Return one row per cluster that has the object before or after, sorted.
+
+    `clusters` are the FederatedClusters by name. `retained` is the path of replicas that members keep. `waiting` is the
+    number of replicas per cluster that fit on no node.
+    """
+    rows = []
+    for name in sorted(old.keys() | new.keys()):
+        before, after = old.get(name), new.get(name)
+        if retained and before is not None and after is not None and not (before.error or after.error):
+            manifest = retain_replicas(after.manifest, before.manifest, retained)
+            after = MemberObject(manifest, content_hash(manifest), after.hash, before.replicas)
+        crowded = f"{count} fit on no node now" if (count := (waiting or {}).get(name)) else ""
+        note = "; ".join(filter(None, (_note(clusters.get(name)), crowded)))
+        rows.append(MemberPlan(name, before, after, note))
+    return rows
+
+
+def _note(cluster: Mapping[str, Any] | None) -> str:
+    if cluster is None:
+        return "the cluster is gone"
+    view = to_cluster(cluster)
+    if not view.is_joined:
+        return "the cluster has not joined"
+    return "" if view.is_ready else "not ready: nothing changes there until it is"
+
+
+def unplaced_of(federated: Mapping[str, Any] | None, type_: FederatedType) -> int:
+    """Return the number of unplaced replicas of a divided object; 0 for an object that is not divided."""
+    if federated is None:
+        return 0
+    desired, total = type_.replicas(federated["spec"]["template"]), 0
+    placed = current_clusters(federated, type_)
+    if desired is None or not placed:
+        return 0
+    for count in placed.values():
+        if count is None:
+            return 0
+        total += count
+    return max(0, desired - total)

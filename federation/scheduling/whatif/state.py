@@ -1,0 +1,177 @@
+"""The objects that decisions depend on, raw and compiled.
+
+An `ObjectSet` holds the objects as read from the API. `CompiledState` has the contents of the controllers' caches:
+clusters, policies, profiles, override bindings, types, and an engine with the plugins. Invalid objects are treated as
+the controllers treat them, and reported in `problems`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from federation.api.federatedtype import FederatedType, from_config
+from federation.api.resources import (
+    CLUSTER_FEDERATED_OBJECTS,
+    CLUSTER_OVERRIDE_POLICIES,
+    CLUSTER_PROPAGATION_POLICIES,
+    FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
+    FEDERATED_TYPE_CONFIGS,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+    SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
+    SCHEDULING_PROFILES,
+)
+from federation.apimachinery.resources import NAMESPACES, Object, Resource
+from federation.apimachinery.selectors import SelectorError
+from federation.planning.overrides.policymatching import Bindings
+from federation.scheduling.annotationswitch import AnnotationPolicy
+from federation.scheduling.assumedreplicas import AssumeCache
+from federation.scheduling.engine import Engine
+from federation.scheduling.framework.registry import PluginRegistry
+from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.policyspec import compile_policy
+from federation.scheduling.profiles import Profiles
+from federation.scheduling.snapshot import ClusterCache
+from federation.scheduling.triggers import TriggerSource
+from federation.scheduling.webhooks.configuration import decisive_hash
+from federation.scheduling.webhooks.factory import admit, with_webhooks
+
+PROPAGATION = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
+OVERRIDES = (OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
+FEDERATED = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
+CONTEXT = (
+    FEDERATED_CLUSTERS,
+    FEDERATED_TYPE_CONFIGS,
+    NAMESPACES,
+    *PROPAGATION,
+    *OVERRIDES,
+    SCHEDULING_PROFILES,
+    SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
+)
+"""Every kind that decisions about a federated object depend on, besides the object itself."""
+
+Name = tuple[str, str]
+"""Namespace ("" for cluster-scoped kinds) and name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectChange:
+    """One object before and after: `before` is None for a new one, `after` for one that is deleted."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    before: Object | None
+    after: Object | None
+
+    def __str__(self) -> str:
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.resource.kind} {self.name}{where}"
+
+
+class ObjectSet:
+    """Objects by kind and name: those of `CONTEXT` and `FEDERATED`."""
+
+    def __init__(self, objects: Mapping[Resource, Iterable[Object]]) -> None:
+        self._objects: dict[Resource, dict[Name, Object]] = {
+            resource: {_name(obj): obj for obj in listed} for resource, listed in objects.items()
+        }
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        """Return an object, None when there is none."""
+        return self._objects.get(resource, {}).get((namespace, name))
+
+    def list(self, resource: Resource) -> list[Object]:
+        """Return all objects of the kind."""
+        return list(self._objects.get(resource, {}).values())
+
+    def federated(self) -> Iterator[Object]:
+        """Yield every federated object."""
+        for resource in FEDERATED:
+            yield from self._objects.get(resource, {}).values()
+
+    def with_changes(self, changes: Iterable[ObjectChange]) -> "ObjectSet":
+        """Return the objects after the changes."""
+        changed = ObjectSet({})
+        changed._objects = dict(self._objects)
+        for change in changes:
+            held = changed._objects[change.resource] = dict(changed._objects.get(change.resource, {}))
+            held.pop((change.namespace, change.name), None)
+            if change.after is not None:
+                held[change.namespace, change.name] = change.after
+        return changed
+
+
+class CompiledState:
+    """Objects compiled for decisions. An invalid change leaves the version of `before` in force."""
+
+    def __init__(self, objects: ObjectSet, before: ObjectSet, installed: PluginRegistry) -> None:
+        self.problems: list[str] = []
+        self.triggers = TriggerSource()
+        self.assume_cache = AssumeCache()
+        self.annotation_policy = AnnotationPolicy()
+        for namespace in objects.list(NAMESPACES):
+            self.annotation_policy.put(namespace)
+        self.types = federated_types(objects, self.problems)
+        self.cluster_objects = {cluster["metadata"]["name"]: cluster for cluster in objects.list(FEDERATED_CLUSTERS)}
+        self.clusters = ClusterCache()
+        for cluster in self.cluster_objects.values():
+            self.clusters.update(cluster)
+        self.policies = self._policies(objects, before)
+        self.profiles = Profiles()
+        for profile in objects.list(SCHEDULING_PROFILES):
+            self.profiles.put(profile)
+        self.bindings = Bindings()
+        for resource in OVERRIDES:
+            for policy in objects.list(resource):
+                if problem := self.bindings.put(policy):
+                    self.problems.append(f"{resource.kind} {policy['metadata']['name']}: {problem}")
+        self.engine = Engine(self._plugins(objects, installed))
+
+    def type_of(self, template: Mapping[str, Any]) -> FederatedType | None:
+        """Return the federated type of an object, or of a federated object's template."""
+        return self.types.get((str(template.get("apiVersion", "")), str(template.get("kind", ""))))
+
+    def _policies(self, objects: ObjectSet, before: ObjectSet) -> PolicyIndex:
+        index = PolicyIndex()
+        for resource in PROPAGATION:
+            for source in objects.list(resource):
+                namespace, name = _name(source)
+                try:
+                    index.put(compile_policy(source))
+                except (SelectorError, ValueError, TypeError) as error:
+                    self.problems.append(f"{resource.kind} {name} is not taken over: {error}")
+                    if (old := before.get(resource, namespace, name)) is not None and old is not source:
+                        index.put(compile_policy(old))
+        return index
+
+    def _plugins(self, objects: ObjectSet, installed: PluginRegistry) -> PluginRegistry:
+        webhooks = []
+        for source in objects.list(SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS):
+            options, problem = admit(installed, source)
+            if problem:
+                self.problems.append(problem)
+            if options is not None:
+                webhooks.append(options)
+                decisive = "" if problem else decisive_hash(source)
+                self.profiles.put_plugin(options.name, decisive, options.unit_fields)
+        return with_webhooks(installed, webhooks)
+
+
+def federated_types(objects: ObjectSet, problems: list[str]) -> dict[tuple[str, str], FederatedType]:
+    """Return the types in force by apiVersion and kind. With several for one kind, the first by name is in force."""
+    types: dict[tuple[str, str], FederatedType] = {}
+    for config in sorted(objects.list(FEDERATED_TYPE_CONFIGS), key=lambda config: str(config["metadata"]["name"])):
+        try:
+            type_ = from_config(config)
+        except (ValueError, KeyError, TypeError) as error:
+            problems.append(f"FederatedTypeConfig {config['metadata']['name']}: {error}")
+            continue
+        types.setdefault((type_.resource.api_version, type_.resource.kind), type_)
+    return types
+
+
+def _name(obj: Mapping[str, Any]) -> Name:
+    metadata = obj["metadata"]
+    return str(metadata.get("namespace") or ""), str(metadata["name"])

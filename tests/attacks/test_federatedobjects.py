@@ -1,0 +1,202 @@
+"""Attack: a user with edit or admin in one namespace writes what sync delivers with the federation's rights."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.tenants import (
+    CLUSTER_FEDERATED,
+    FEDERATED,
+    MERGE,
+    OURS,
+    RBAC,
+    Tenants,
+    federated,
+    rule,
+    tenants,
+)
+
+from federation.api import names
+from federation.apimachinery.resources import Object
+
+CONFIG_MAP: Object = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "settings", "namespace": "default"},
+    "data": {"a": "1"},
+}
+CLUSTER_ADMIN: Object = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "mine"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+    "subjects": [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "editor"}],
+}
+NAMESPACE: Object = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "prod"}}
+ROLE_BINDING: Object = {**CLUSTER_ADMIN, "kind": "RoleBinding", "metadata": {"name": "mine", "namespace": "default"}}
+EVERYTHING_OF_OURS = [
+    rule("*", "federatedobjects,federatedobjects/status,collectedstatuses,propagatedversions"),
+    rule("get,list,watch", "secrets", ""),
+]
+
+
+def smuggled(template: Object) -> Object:
+    """Return a FederatedObject in the tenant's namespace around a template of another scope or namespace."""
+    inside = federated({**template, "metadata": {**template["metadata"], "namespace": "default"}}, "smuggled")
+    return {**inside, "spec": {**inside["spec"], "template": template}}
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[Tenants]:
+    async with tenants(tmp_path) as served:
+        yield served
+
+
+@pytest.mark.parametrize("user", ["viewer", "editor", "administrator"])
+async def test_default_roles_do_not_write_federated_objects(host: Tenants, user: str) -> None:
+    client = await host.client(user)
+    for body in (federated(CONFIG_MAP, "settings-configmaps"), smuggled(CLUSTER_ADMIN), federated(ROLE_BINDING, "x")):
+        assert (await client.post(FEDERATED, json=body)).status_code == 403
+    assert (await client.post(CLUSTER_FEDERATED, json=federated(CLUSTER_ADMIN, "x"))).status_code == 403
+    for plural in ("collectedstatuses", "propagatedversions"):
+        assert (await client.post(f"{OURS}/namespaces/default/{plural}", json={})).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(smuggled(CLUSTER_ADMIN), id="cluster role binding"),
+        pytest.param(smuggled(NAMESPACE), id="namespace"),
+        pytest.param(
+            {
+                **smuggled(NAMESPACE),
+                "metadata": {
+                    **smuggled(NAMESPACE)["metadata"],
+                    "annotations": {names.CONFLICT_RESOLUTION: "adopt", names.PENDING_CONTROLLERS: "[]"},
+                },
+            },
+            id="adopted namespace",
+        ),
+        pytest.param(federated(ROLE_BINDING, "mine-rolebindings"), id="role binding"),
+        pytest.param(federated(CONFIG_MAP, "settings-configmaps"), id="config map"),
+        pytest.param(
+            smuggled({**CONFIG_MAP, "metadata": {"name": "settings", "namespace": "kube-system"}}),
+            id="another namespace",
+        ),
+    ],
+)
+@pytest.mark.parametrize("query", ["", "?dryRun=All"])
+async def test_the_right_to_create_federated_objects_is_not_enough(host: Tenants, body: Object, query: str) -> None:
+    await host.grant("editor", *EVERYTHING_OF_OURS)
+    client = await host.client("editor")
+    answer = await client.post(FEDERATED + query, json=body)
+    assert answer.status_code in (403, 422), answer.text
+    assert answer.json()["details"]["causes"][0]["field"].startswith("spec.template")
+    applied = await client.patch(
+        f"{FEDERATED}/{body['metadata']['name']}?fieldManager=me",
+        json=body,
+        headers={"content-type": "application/apply-patch+yaml"},
+    )
+    assert applied.status_code in (403, 422), applied.text
+
+
+async def test_a_template_of_another_scope_or_namespace_is_invalid_for_everybody(host: Tenants) -> None:
+    root = await host.root()
+    other = smuggled({**CONFIG_MAP, "metadata": {"name": "settings", "namespace": "kube-system"}})
+    for body, field in (
+        (smuggled(CLUSTER_ADMIN), "spec.template.kind"),
+        (other, "spec.template.metadata.namespace"),
+        (smuggled({**NAMESPACE, "kind": "Nothing"}), "spec.template.kind"),
+        (smuggled({**CONFIG_MAP, "metadata": {}}), "spec.template"),
+    ):
+        answer = await root.post(FEDERATED, json=body)
+        assert answer.status_code == 422, answer.text
+        assert [cause["field"] for cause in answer.json()["details"]["causes"]] == [field]
+
+
+async def created(host: Tenants) -> str:
+    """Return the path of a federated object that the control plane made from a ConfigMap."""
+    registry = host.parts.registry
+    body = federated(CONFIG_MAP, "settings-configmaps")
+    info = registry.kinds.by_kind("core.kubeadmiral.io", "v1alpha1", "FederatedObject")
+    from federation.client.local import LocalClient
+
+    await LocalClient(registry).create(info.resource, body)
+    return f"{FEDERATED}/settings-configmaps"
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        {"spec": {"template": CLUSTER_ADMIN}},
+        {"spec": {"placements": []}},
+        {"spec": {"overrides": [{"controller": "x", "clusters": []}]}},
+        {"metadata": {"annotations": {names.CONFLICT_RESOLUTION: "adopt"}}},
+        {"metadata": {"annotations": {names.PENDING_CONTROLLERS: "[]", names.HAND_WRITTEN: "true"}}},
+        {"metadata": {"labels": {names.CLUSTER_PROPAGATION_POLICY_LABEL: "everywhere"}}},
+        {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "b"}]}},
+        {"metadata": {"finalizers": ["example.com/mine"]}},
+    ],
+)
+async def test_nobody_changes_the_federated_object_of_a_source(host: Tenants, patch: Object) -> None:
+    path = await created(host)
+    await host.grant("editor", *EVERYTHING_OF_OURS)
+    answer = await (await host.client("editor")).patch(path, json=patch, headers=MERGE)
+    assert answer.status_code in (403, 422), answer.text
+
+
+async def test_status_and_reports_are_written_by_nobody_else(host: Tenants) -> None:
+    path = await created(host)
+    await host.grant("editor", *EVERYTHING_OF_OURS)
+    for client in (await host.client("editor"), await host.root()):
+        status: Any = {"status": {"conditions": [{"type": "Propagated", "status": "True"}]}}
+        assert (await client.patch(f"{path}/status", json=status, headers=MERGE)).status_code == 403
+        report = {
+            "apiVersion": "core.kubeadmiral.io/v1alpha1",
+            "kind": "CollectedStatus",
+            "metadata": {"name": "a"},
+            "clusters": [],
+            "lastUpdateTime": "2026-01-01T00:00:00Z",
+        }
+        answer = await client.post(f"{OURS}/namespaces/default/collectedstatuses", json=report)
+        assert answer.status_code == 403, answer.text
+
+
+async def test_an_administrator_with_the_verb_federate_writes_and_is_marked(host: Tenants) -> None:
+    await host.grant("editor", *EVERYTHING_OF_OURS, rule("federate", "configmaps", ""))
+    client = await host.client("editor")
+    answer = await client.post(FEDERATED, json=federated(CONFIG_MAP, "by-hand"))
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["metadata"]["annotations"][names.HAND_WRITTEN] == "true"
+    patch: Object = {"metadata": {"annotations": {names.HAND_WRITTEN: None}}, "spec": {"placements": []}}
+    changed = await client.patch(f"{FEDERATED}/by-hand", json=patch, headers=MERGE)
+    assert changed.json()["metadata"]["annotations"][names.HAND_WRITTEN] == "true"
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": CONFIG_MAP["metadata"]}
+    refused = await client.patch(f"{FEDERATED}/by-hand", json={"spec": {"template": secret}}, headers=MERGE)
+    assert refused.status_code == 403
+    assert 'cannot federate resource "secrets"' in refused.json()["message"]
+
+
+async def test_the_permission_covers_the_template_that_is_replaced(host: Tenants) -> None:
+    root = await host.root()
+    assert (await root.post(FEDERATED, json=federated(ROLE_BINDING, "by-hand"))).status_code == 201
+    await host.grant("editor", *EVERYTHING_OF_OURS, rule("federate", "configmaps", ""))
+    patch = {"spec": {"template": {**CONFIG_MAP, "roleRef": None, "subjects": None}}}
+    answer = await (await host.client("editor")).patch(f"{FEDERATED}/by-hand", json=patch, headers=MERGE)
+    assert answer.status_code == 403
+    assert "rolebindings" in answer.json()["message"]
+
+
+async def test_impersonated_users_are_judged_as_themselves(host: Tenants) -> None:
+    await host.grant("editor", *EVERYTHING_OF_OURS)
+    posing = await host.client("root", "system:masters", **{"impersonate-user": "editor"})
+    assert (await posing.post(FEDERATED, json=federated(CONFIG_MAP, "x"))).status_code == 403
+    named_like_us = await host.client("system:apiserver")
+    assert (await named_like_us.post(FEDERATED, json=federated(CONFIG_MAP, "x"))).status_code == 403
+
+
+async def test_roles_cannot_be_raised_by_those_who_hold_only_edit(host: Tenants) -> None:
+    client = await host.client("administrator")
+    role = {"metadata": {"name": "mine"}, "rules": [rule("create", "federatedobjects")]}
+    assert (await client.post(f"{RBAC}/namespaces/default/roles", json=role)).status_code == 403

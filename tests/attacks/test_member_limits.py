@@ -1,0 +1,315 @@
+"""A hostile member tries to exhaust the host's memory, or to make it log and retry without pause."""
+
+import asyncio
+import gzip
+import io
+import resource
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import orjson
+import pytest
+import structlog
+from prometheus_client import REGISTRY
+
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.errors import ClusterError, ClusterLimitExceeded
+from federation.apimachinery.resources import CONFIGMAPS
+from federation.client.client import Client, Request, Watch, WatchBatch, WatchEvent, WatchEventType
+from federation.client.http import HTTPClient
+from federation.client.session import HTTPOptions
+from federation.runtime.admittance import CacheBudget
+from federation.runtime.informer import Informer, InformerOptions
+
+Answer = Callable[[str], bytes]
+MIB = 1024 * 1024
+
+
+@pytest.fixture
+async def serve() -> AsyncIterator[Callable[..., Awaitable[HTTPClient]]]:
+    """Start a server that writes `answer(path)` and return a client of it."""
+    servers: list[asyncio.Server] = []
+    clients: list[HTTPClient] = []
+
+    async def start(answer: Answer, **options: Any) -> HTTPClient:
+        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                while True:
+                    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                    writer.write(answer(head.split(" ")[1]))
+                    await writer.drain()
+            except (asyncio.IncompleteReadError, ConnectionError):
+                pass
+            finally:
+                writer.close()
+
+        server = await asyncio.start_server(handle, "127.0.0.1", 0)
+        servers.append(server)
+        address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        clients.append(HTTPClient(Connection(server=address), HTTPOptions(**options)))
+        return clients[-1]
+
+    yield start
+    for client in clients:
+        await client.close()
+    for server in servers:
+        server.close()
+
+
+def answered(body: bytes, encoding: str = "") -> bytes:
+    encoding = f"Content-Encoding: {encoding}\r\n" if encoding else ""
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{encoding}Content-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+def chunked(size: int) -> bytes:
+    part = b"x" * 65536
+    chunks = (b"%x\r\n%s\r\n" % (len(part), part)) * (size // len(part))
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks + b"0\r\n\r\n"
+
+
+def bomb(size: int) -> bytes:
+    buffer = io.BytesIO()
+    with gzip.GzipFile(fileobj=buffer, mode="wb") as stream:
+        stream.write(b'{"items":[')
+        for _ in range(size // MIB):
+            stream.write(b" " * MIB)
+    return buffer.getvalue()
+
+
+def rss_bytes_max() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+async def test_a_gzip_bomb_is_stopped_while_it_is_decompressed(serve: Any) -> None:
+    payload = bomb(1200 * MIB)
+    assert len(payload) < 2 * MIB
+    client = await serve(lambda path: answered(payload, "gzip"))
+    before = rss_bytes_max()
+    with pytest.raises(ClusterLimitExceeded, match="response_bytes_max"):
+        await client.list(CONFIGMAPS)
+    assert rss_bytes_max() - before < 200 * MIB
+
+
+@pytest.mark.parametrize("answer", [answered(b"x" * 3 * MIB), chunked(3 * MIB)], ids=["length", "chunked"])
+async def test_an_answer_above_the_limit_is_not_read(serve: Any, answer: bytes) -> None:
+    client = await serve(lambda path: answer, response_bytes_max=MIB)
+    with pytest.raises(ClusterLimitExceeded):
+        await client.list(CONFIGMAPS)
+    with pytest.raises(ClusterLimitExceeded):
+        await client.raw("GET", "/healthz")
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding"),
+    [(b"no gzip", "gzip"), (gzip.compress(b"{}" * 99, mtime=0)[:-9], "gzip"), (b"{}", "br")],
+    ids=["not gzip", "gzip cut short", "unknown encoding"],
+)
+async def test_a_broken_encoding_is_a_cluster_error(serve: Any, body: bytes, encoding: str) -> None:
+    client = await serve(lambda path: answered(body, encoding))
+    with pytest.raises(ClusterError, match=r"gzip"):
+        await client.list(CONFIGMAPS)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [{"items": "x"}, {"items": {"a": 1}}, {"metadata": "x"}, {"metadata": {"continue": 7}}, {"metadata": []}],
+)
+async def test_an_answer_that_is_no_list_is_a_cluster_error(serve: Any, document: object) -> None:
+    client = await serve(lambda path: answered(orjson.dumps(document)))
+    with pytest.raises(ClusterError, match="list request"):
+        await client.list(CONFIGMAPS)
+
+
+async def test_a_large_page_is_requested_again_with_fewer_objects(serve: Any) -> None:
+    def answer(path: str) -> bytes:
+        query = parse_qs(urlsplit(path).query)
+        if "watch" in query:
+            return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        start, limit = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
+        items = [a_configmap(number, size=300_000) for number in range(start, min(start + limit, 20))]
+        token = str(start + limit) if start + limit < 20 else ""
+        return answered(orjson.dumps({"metadata": {"resourceVersion": "9", "continue": token}, "items": items}))
+
+    informer = Informer(await serve(answer, response_bytes_max=MIB), CONFIGMAPS)
+    running = asyncio.ensure_future(informer.run())
+    await asyncio.wait_for(informer.wait_synced(), 20)
+    running.cancel()
+    assert len(informer) == 20
+
+
+def a_configmap(number: int, size: int = 0, **metadata: Any) -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"c{number}", "namespace": "default", "resourceVersion": str(number + 1)} | metadata,
+        "data": {"text": "x" * size},
+    }
+
+
+class Hostile:
+    """A transport whose lists and watches come from two functions."""
+
+    def __init__(self, page: Callable[[int], dict[str, Any]], events: WatchBatch | None = None) -> None:
+        self.page = page
+        self.events = events
+        self.lists = 0
+
+    async def request(self, request: Request) -> dict[str, Any]:
+        assert request.verb == "list"
+        self.lists += 1
+        return self.page(self.lists)
+
+    async def stream(self, request: Request) -> Watch:
+        yield []
+        if self.events:
+            yield self.events
+        await asyncio.get_running_loop().create_future()
+
+    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
+        raise AssertionError(path)
+
+    async def close(self) -> None:
+        pass
+
+
+def an_informer(hostile: Hostile, clock: ManualClock, bytes_max: int = MIB, **options: int) -> Informer:
+    return Informer(
+        Client(hostile),
+        CONFIGMAPS,
+        cluster="hostile",
+        clock=clock,
+        options=InformerOptions(backoff_s_min=1.0, **options),
+        budget=CacheBudget("hostile", bytes_max),
+        jitter=lambda: 1.0,
+    )
+
+
+def counted(name: str) -> float:
+    return REGISTRY.get_sample_value(name, {"cluster": "hostile", "resource": "configmaps"}) or 0.0
+
+
+async def run_for(informer: Informer, clock: ManualClock, seconds: float) -> None:
+    """Run the informer for this much virtual time; fail when it raises."""
+    running = asyncio.ensure_future(informer.run())
+    for _ in range(round(seconds * 4)):
+        await asyncio.sleep(0)
+        await clock.advance(0.25)
+    assert not running.done(), running.exception()
+    running.cancel()
+
+
+async def test_continue_tokens_without_end_are_refused_with_backoff() -> None:
+    clock = ManualClock()
+    hostile = Hostile(lambda number: {"metadata": {"resourceVersion": "1", "continue": f"t{number}"}, "items": []})
+    informer = an_informer(hostile, clock, list_pages_max=10)
+    before = counted("federation_runtime_informer_limits_total")
+    await run_for(informer, clock, 20)
+    assert "list_pages_max" in informer.limit_exceeded
+    assert not informer.has_synced
+    failed = counted("federation_runtime_informer_limits_total") - before
+    assert 3 <= failed <= 6, "pauses double: 1, 2, 4, 8 s"
+    assert hostile.lists == 10 * failed
+
+
+async def test_objects_above_the_limit_are_refused_in_lists_and_watches() -> None:
+    clock = ManualClock()
+    items = [a_configmap(number) for number in range(30)]
+    informer = an_informer(Hostile(lambda _: {"items": items}), clock, list_objects_max=20)
+    await run_for(informer, clock, 2)
+    assert "list_objects_max" in informer.limit_exceeded
+    events = [WatchEvent(WatchEventType.ADDED, item) for item in items]
+    informer = an_informer(Hostile(lambda _: {"items": []}, events), clock, list_objects_max=20)
+    await run_for(informer, clock, 0.25)
+    assert "list_objects_max" in informer.limit_exceeded
+    assert len(informer) == 20
+
+
+async def test_the_memory_of_all_caches_of_a_member_is_limited() -> None:
+    clock = ManualClock()
+    items = [a_configmap(number, size=100_000) for number in range(30)]
+    informer = an_informer(Hostile(lambda _: {"items": items}), clock, bytes_max=MIB)
+    await run_for(informer, clock, 2)
+    assert "member_cache_bytes_max" in informer.limit_exceeded
+    assert len(informer) == 10
+    informer.release()
+    assert REGISTRY.get_sample_value("federation_runtime_member_cache_bytes", {"cluster": "hostile"}) == 0
+
+
+async def test_a_list_within_the_limits_clears_the_condition() -> None:
+    clock = ManualClock()
+    sizes = iter([30, 30])
+    hostile = Hostile(lambda _: {"items": [a_configmap(number) for number in range(next(sizes, 5))]})
+    informer = an_informer(hostile, clock, list_objects_max=20)
+    await run_for(informer, clock, 8)
+    assert informer.limit_exceeded == ""
+    assert len(informer) == 5
+
+
+MALFORMED: list[Any] = [
+    None,
+    7,
+    "text",
+    [],
+    {},
+    {"metadata": None},
+    {"metadata": []},
+    {"metadata": {"name": "x"}},
+    {"metadata": {"name": 3, "resourceVersion": "1"}},
+    {"metadata": {"name": "x", "resourceVersion": 1}},
+    {"metadata": {"name": "x", "resourceVersion": "9" * 10_000}},
+    a_configmap(0, labels=["a"]),
+    a_configmap(0, labels={"a": 1}),
+    a_configmap(0, annotations="a"),
+    a_configmap(0, ownerReferences=["a"]),
+    a_configmap(0, finalizers="a"),
+    a_configmap(0, namespace={}),
+    {**a_configmap(0), "status": "x"},
+    {**a_configmap(0), "spec": [1]},
+]
+
+
+async def test_malformed_items_cost_one_log_line_per_list_and_keep_the_rest() -> None:
+    clock = ManualClock()
+    events = [WatchEvent(type_, item) for item in MALFORMED for type_ in WatchEventType]
+    events.append(WatchEvent(WatchEventType.ADDED, a_configmap(50)))
+    page = {"metadata": {"resourceVersion": "40"}, "items": [*MALFORMED, a_configmap(1)]}
+    informer = an_informer(Hostile(lambda _: page, events), clock)
+    before = counted("federation_runtime_informer_malformed_total")
+    with structlog.testing.capture_logs() as logs:
+        await run_for(informer, clock, 20)
+    assert informer.has_synced
+    assert sorted(obj["metadata"]["name"] for obj in informer.list()) == ["c1", "c50"]
+    assert counted("federation_runtime_informer_malformed_total") - before >= 4 * len(MALFORMED)
+    assert [line["event"] for line in logs] == ["malformed items are ignored"]
+
+
+async def test_a_broken_handler_is_logged_once_per_list() -> None:
+    clock = ManualClock()
+    page = {"metadata": {"resourceVersion": "40"}, "items": [a_configmap(number) for number in range(100)]}
+    informer = an_informer(Hostile(lambda _: page), clock)
+    informer.add_handler(lambda old, new: new["spec"] if new else None)
+    with structlog.testing.capture_logs() as logs:
+        await run_for(informer, clock, 2)
+    assert [line["event"] for line in logs] == ["handler failed"]
+
+
+@pytest.mark.real_time
+async def test_watch_events_without_sense_are_retried_with_the_normal_backoff(serve: Any) -> None:
+    watches: list[str] = []
+
+    def answer(path: str) -> bytes:
+        if "watch=true" not in path:
+            return answered(orjson.dumps({"metadata": {"resourceVersion": "9"}, "items": []}))
+        watches.append(path)
+        line = b'{"type":"ERROR","object":{"code":"x"}}\n'
+        return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(line), line)
+
+    informer = Informer(await serve(answer), CONFIGMAPS, options=InformerOptions(backoff_s_min=0.05))
+    running = asyncio.ensure_future(informer.run())
+    await asyncio.sleep(1)
+    assert not running.done()
+    running.cancel()
+    assert 2 <= len(watches) <= 6

@@ -1,0 +1,57 @@
+"""The decision journal on both databases: recording, repeats, filters, pages and pruning."""
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+
+import pytest_asyncio
+
+from federation.apimachinery.clock import ManualClock
+from federation.apiserver.store.database import Database
+from federation.apiserver.store.databases import open_database
+from federation.apiserver.store.options import StoreOptions
+from federation.journal.decisions import DecisionFilter, DecisionRecord, JournalOptions
+from federation.journal.sqljournal import SQLJournal
+
+START = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest_asyncio.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    database = open_database(database_url, StoreOptions())
+    await database.open()
+    yield database
+    await database.close()
+
+
+def a_record(minute: int, name: str = "web", outcome: str = "Scheduled") -> DecisionRecord:
+    at = START + timedelta(minutes=minute)
+    return DecisionRecord(at, "apps", "Deployment", "default", name, outcome, 1.5, b'{"n":1}')
+
+
+async def minutes(journal: SQLJournal, **fields: object) -> list[float]:
+    found = await journal.query(DecisionFilter(**fields), limit=100)  # type: ignore[arg-type]  # a test's shorthand
+    return [(record.at - START).total_seconds() / 60 for record in found]
+
+
+async def test_decisions_are_recorded_counted_selected_and_pruned(database: Database) -> None:
+    clock = ManualClock(START)
+    options = JournalOptions(rows_per_object_max=4, rows_max=6, age_days_max=1, rows_per_prune_max=2)
+    journal = SQLJournal(database, options, clock=clock)
+    for minute in range(6):
+        await journal.append(a_record(minute))
+    await journal.append(a_record(6, "other", "NoFeasibleCluster"))
+    await journal.record_repeat(a_record(6, "other").identity, a_record(6).at, START + timedelta(minutes=9))
+    assert await minutes(journal, name="web") == [5, 4, 3, 2]
+    assert await minutes(journal, since=START + timedelta(minutes=3), until=START + timedelta(minutes=4)) == [4, 3]
+    (other,) = await journal.query(DecisionFilter(outcome="NoFeasibleCluster"))
+    assert (other.repeats, other.last_at) == (1, START + timedelta(minutes=9))
+    assert [record.name for record in await journal.query(DecisionFilter(), limit=9, below=other.number)] == ["web"] * 4
+    for minute in range(7, 10):
+        await journal.append(a_record(minute, f"more-{minute}"))
+    await journal.flush()
+    await journal.prune()
+    assert len(await minutes(journal)) == 6
+    await clock.advance(2 * 86_400)
+    for _ in range(5):
+        await journal.prune()
+    assert sorted(await minutes(journal)) == [5, 6, 7, 8, 9], "the newest decision of each object is kept"

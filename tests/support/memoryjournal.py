@@ -1,0 +1,47 @@
+"""A decision journal in memory, for tests without a database. It passes the tests of `SQLJournal`."""
+
+import itertools
+from collections import deque
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from federation.journal.decisions import DecisionFilter, DecisionRecord, Identity, JournalOptions
+
+
+class MemoryJournal:
+    """`Journal` in memory, bounded by age, by records per object and altogether."""
+
+    def __init__(self, options: JournalOptions | None = None) -> None:
+        self._options = options or JournalOptions()
+        self._records: dict[int, DecisionRecord] = {}
+        self._numbers_of: dict[Identity, deque[int]] = {}
+        self._next_number = itertools.count(1)
+
+    async def append(self, record: DecisionRecord) -> None:
+        number, numbers = next(self._next_number), self._numbers_of.setdefault(record.identity, deque())
+        oldest = record.at - timedelta(days=self._options.age_days_max)
+        while numbers and (len(numbers) >= self._options.rows_per_object_max or self._records[numbers[0]].at < oldest):
+            del self._records[numbers.popleft()]
+        self._records[number] = replace(record, number=number)
+        numbers.append(number)
+        if len(self._records) > self._options.rows_max:
+            first = self._records.pop(next(iter(self._records)))
+            self._numbers_of[first.identity].popleft()
+            if not self._numbers_of[first.identity]:
+                del self._numbers_of[first.identity]
+
+    async def record_repeat(self, identity: Identity, first_at: datetime, at: datetime) -> None:
+        for number in self._numbers_of.get(identity, ()):
+            record = self._records[number]
+            if record.at == first_at:
+                self._records[number] = replace(record, repeats=record.repeats + 1, last_at=at)
+
+    async def query(
+        self, selection: DecisionFilter, *, limit: int = 1, below: int | None = None
+    ) -> list[DecisionRecord]:
+        found = (
+            record
+            for number, record in reversed(self._records.items())
+            if (below is None or number < below) and selection.matches(record)
+        )
+        return list(itertools.islice(found, limit))

@@ -1,0 +1,21 @@
+"""Every metric follows the naming convention and exists from the start."""
+
+import re
+
+from federation import assembly
+from federation.apimachinery import metrics
+
+LAYERS = "base|store|registry|server|client|runtime|dispatch|scheduling|controllers"
+
+
+def test_metric_names_contain_layer_and_unit() -> None:
+    assert assembly.Wiring  # imports every layer that records metrics
+    text = metrics.to_text().decode()
+    names = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE federation_")}
+
+    assert names
+    assert [name for name in sorted(names) if not re.fullmatch(rf"federation_({LAYERS})_[a-z_]+", name)] == []
+
+
+def test_buckets_grow() -> None:
+    assert list(metrics.LATENCY_BUCKETS_S) == sorted(set(metrics.LATENCY_BUCKETS_S))

@@ -1,0 +1,101 @@
+"""Webhook calls over real sockets: trust, deadlines, bounds."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions, WebhookResponse
+from federation.apiserver.auth.pki import PKI, ensure_pki
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
+REDIRECT = b"HTTP/1.1 307 X\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture
+async def calls() -> AsyncIterator[WebhookClient]:
+    webhook_client = WebhookClient(WebhookClientOptions(response_bytes_max=10))
+    yield webhook_client
+    await webhook_client.close()
+
+
+@asynccontextmanager
+async def a_server(answer: bytes, context: ssl.SSLContext | None = None) -> AsyncIterator[str]:
+    """Serve one fixed answer, b"" for silence; yields `host:port`."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            if not answer:
+                await reader.read()
+            writer.write(answer)
+            await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    async with server:
+        yield f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> PKI:
+    return ensure_pki(tmp_path / "pki", now=datetime.now(UTC), names=["plugin.example"])
+
+
+async def test_the_configured_name_and_authority_are_verified(calls: WebhookClient, pki: PKI) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(pki.serving.certificate, pki.serving.key)
+    ca = pki.ca_certificate.read_bytes()
+    async with a_server(OK, context) as address:
+        url = f"https://{address}/filter"
+        named = Connection(url, ca_data=ca, tls_server_name="plugin.example")
+        assert await calls.post(named, b"", {}, timeout_s=5) == WebhookResponse(200, b"ok")
+        for wrong in (
+            Connection(url, ca_data=ca, tls_server_name="other.example"),
+            Connection(url, tls_server_name="plugin.example"),
+            Connection(url, ca_data=b"no certificate"),
+        ):
+            answer = await calls.post(wrong, b"", {}, timeout_s=5)
+            assert answer.status == 0
+            assert answer.error
+        assert (await calls.post(Connection(url, insecure=True), b"", {}, timeout_s=5)).status == 200
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (b"", "no answer within 0.05 s"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" + b"x" * 11, "the answer is larger than 10 bytes"),
+    ],
+)
+async def test_timeouts_and_oversized_responses_are_failures(
+    calls: WebhookClient, answer: bytes, expected: str
+) -> None:
+    async with a_server(answer) as address:
+        response = await calls.post(Connection(f"http://{address}/"), b"", {}, timeout_s=0.05)
+    assert response == WebhookResponse(0, error=expected, is_timeout="within" in expected)
+
+
+async def test_redirects_are_not_followed(calls: WebhookClient) -> None:
+    async with a_server(REDIRECT) as address:
+        assert (await calls.post(Connection(f"http://{address}/"), b"", {}, timeout_s=5)).status == 307
+
+
+async def test_a_refused_connection_is_reported_in_plain_words(calls: WebhookClient) -> None:
+    answer = await calls.post(Connection("http://127.0.0.1:1/"), b"", {}, timeout_s=5)
+    assert answer == WebhookResponse(0, error="cannot connect to 127.0.0.1:1: Connection refused")
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "http://[/", "ftp://x/"])
+async def test_an_unusable_url_is_reported(calls: WebhookClient, url: str) -> None:
+    answer = await calls.post(Connection(url), b"", {}, timeout_s=5)
+    assert answer.status == 0
+    assert answer.error

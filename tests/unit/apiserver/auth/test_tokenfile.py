@@ -1,0 +1,36 @@
+"""Static tokens in a file."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from federation.apimachinery.errors import ConfigurationError
+from federation.apiserver.auth.tokenfile import TokenFile
+
+
+def test_tokens_are_stored_as_hashes(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.json"
+    token = TokenFile(path).add(user="ci", groups=["system:masters"])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert token not in path.read_text()
+    user = TokenFile(path).find(token)
+    assert user is not None
+    assert (user.name, user.groups) == ("ci", ("system:masters", "system:authenticated"))
+    assert TokenFile(path).find(token + "x") is None
+    assert TokenFile(tmp_path / "none").find(token) is None
+
+
+def test_a_removed_token_is_refused_without_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.json"
+    file = TokenFile(path)
+    token = file.add(user="ci")
+    assert file.find(token) is not None
+    path.unlink()
+    assert file.find(token) is None
+
+
+def test_a_damaged_file_is_a_configuration_error(tmp_path: Path) -> None:
+    (tmp_path / "tokens.json").write_text("[]")
+    with pytest.raises(ConfigurationError, match="is not a token file"):
+        TokenFile(tmp_path / "tokens.json").find("x")

@@ -1,0 +1,101 @@
+"""The printed plan: one table per object, one line per reason, totals, all within 80 columns."""
+
+import io
+from typing import Any
+
+from rich.console import Console
+from tests.support.manifests import a_policy, an_override
+from tests.support.whatif import a_cluster, a_source, a_world, change, plan
+
+from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.cli.plan.output import print_plan, to_diff
+from federation.scheduling.whatif.changes import as_down, with_label
+from federation.scheduling.whatif.planresult import MemberObject, MemberPlan, Plan
+from federation.scheduling.whatif.state import ObjectSet
+
+FREE: dict[str, Any] = {"reschedulePolicy": {"replicaRescheduling": {"avoidDisruption": False}, "rescheduleWhen": {}}}
+
+
+def a_usual_world(sources: int = 1) -> ObjectSet:
+    policy = a_policy({"east": 1, "west": 1}, **FREE)
+    return a_world(map(a_cluster, ("east", "west")), [policy], sources=[a_source(f"web-{n}") for n in range(sources)])
+
+
+def shown(result: Plan, *, width: int = 80, objects_max: int = 50, **options: bool) -> str:
+    text = io.StringIO()
+    console = Console(file=text, width=width, highlight=False)
+    chosen = {"has_diffs": False, "is_explained": False, **options}
+    print_plan(console, result, objects_max=objects_max, took="looked", **chosen)
+    lines = [line.rstrip() for line in text.getvalue().splitlines()]
+    assert max(map(len, lines)) <= width
+    return "\n".join(lines)
+
+
+def test_a_plan_shows_moved_replicas_and_free_resources() -> None:
+    world = a_usual_world()
+    result = plan(world, change(world, PROPAGATION_POLICIES, a_policy({"east": 2, "west": 1}, **FREE)))
+    assert (
+        shown(result)
+        == """\
+deployment/web-0 in default: rescheduled
+  2/2 clusters are available
+  CLUSTER  BEFORE  AFTER  +/-
+  east          3      4   +1
+  west          3      2   -1
+
+CLUSTER  RESOURCE  ALL  FREE NOW  FREE THEN
+east     cpu       100       100       99.5
+west     cpu       100       100      100.5
+
+1 object rescheduled; 1 replica moves
+looked"""
+    )
+
+
+def test_diffs_and_explanations_are_printed_on_request() -> None:
+    world = a_usual_world()
+    result = plan(world, change(world, OVERRIDE_POLICIES, an_override("west", "/spec/minReadySeconds", 5)))
+    text = shown(result, has_diffs=True)
+    assert "  west          3      3       content changes" in text
+    assert "\nwest\n@@ " in text
+    assert "\n+  minReadySeconds: 5" in text
+    assert "1 object with changed content" in text
+    heavier = change(world, PROPAGATION_POLICIES, a_policy({"east": 2, "west": 1}, **FREE))
+    text = shown(plan(world, heavier, is_explained=True), is_explained=True)
+    assert "  changed   policy" in text
+    assert "weights    east 2, west 1" in text
+
+
+def test_values_of_secrets_are_masked() -> None:
+    old, new = ({"kind": "Secret", "data": {"user": "bWU=", "password": value}} for value in ("b2xk", "bmV3"))
+    lines = to_diff(MemberPlan("east", MemberObject(old, "1", "1"), MemberObject(new, "2", "2")))
+    assert lines[1:] == [
+        " data:",
+        "-  password: '*** (before)'",
+        "+  password: '*** (after)'",
+        "   user: '***'",
+        " kind: Secret",
+    ]
+
+
+def test_unchanged_objects_take_one_line_per_reason() -> None:
+    world = a_usual_world(8)
+    labelled = with_label(a_cluster("east"), "tier", "gold")
+    text = shown(plan(world, change(world, FEDERATED_CLUSTERS, labelled)))
+    assert text.count("unchanged: ") == 1
+    assert " and 3 more\n  not rescheduled: labels of clusters changed; the policy does not follow that" in text
+    assert "nothing changes in any member" in text
+
+
+def test_a_long_plan_is_shortened_with_a_note() -> None:
+    world = a_usual_world(3)
+    heavier = change(world, PROPAGATION_POLICIES, a_policy({"east": 2, "west": 1}, **FREE))
+    text = shown(plan(world, heavier), objects_max=1)
+    assert "… and 2 more; --limit 0 prints all" in text
+    assert text.count("rescheduled") == 2
+
+
+def test_an_unreachable_cluster_is_listed_with_its_remaining_objects() -> None:
+    world = a_usual_world()
+    text = shown(plan(world, change(world, FEDERATED_CLUSTERS, as_down(a_cluster("east")))))
+    assert "east down: 1 object with 3 replicas stays assigned to it, because a" in text

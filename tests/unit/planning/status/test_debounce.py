@@ -1,0 +1,78 @@
+"""Debouncing, collection and health."""
+
+from federation.api import names
+from federation.planning.clusters import health
+from federation.planning.clusters.health import Damping
+from federation.planning.status.collection import collect, replicaset_digests, to_entry
+from federation.planning.status.debounce import Coalescer, Pace
+
+
+def test_a_change_waits_for_quiet_but_not_for_ever() -> None:
+    pace: Coalescer[str] = Coalescer(Pace(quiet_s=0.5, wait_s_max=2.0))
+    assert pace.note("a", 0.0) == 0.5
+    assert pace.note("a", 0.4) == 0.5
+    for step in range(1, 6):
+        pace.note("a", 0.4 * step)
+    assert pace.remaining_s("a", 2.0) == 0.0
+    pace.take("a")
+    assert pace.remaining_s("a", 2.0) == 0.0
+    assert pace.note("a", 3.0) == 0.5
+
+
+def test_writes_keep_a_minimum_interval() -> None:
+    pace: Coalescer[str] = Coalescer(Pace(quiet_s=0.1, wait_s_max=1.0, interval_s_min=2.0))
+    pace.wrote("a", 10.0)
+    assert pace.note("a", 10.5) == 1.5
+    pace.forget("a")
+    assert pace.note("a", 10.5) == 0.1 or pace.remaining_s("a", 10.6) < 0.1
+
+
+def test_missing_fields_are_named_and_the_others_kept() -> None:
+    obj = {"metadata": {"generation": 2}, "spec": {"replicas": 3}}
+    fields = (("metadata", "generation"), ("status",), ("spec", "replicas", "deep"))
+    collected, error = collect(obj, fields)
+    assert collected == {"metadata": {"generation": 2}}
+    assert error == "Failed to get those fields: spec.replicas.deep: spec.replicas is not a map, status: not found"
+    assert "error" not in to_entry("a", obj, (("spec", "replicas"),))
+
+
+def test_collecting_never_changes_the_members_object() -> None:
+    obj = {"status": {"a": {"b": 1, "c": 2}}}
+    collected, _ = collect(obj, (("status",), ("status", "a", "b")))
+    assert obj == {"status": {"a": {"b": 1, "c": 2}}}
+    assert collected["status"]["a"]["b"] == 1
+
+
+def test_digests_come_from_members_that_report_them() -> None:
+    annotations = {
+        names.LATEST_REPLICASET_PREFIX + "name": "web-1",
+        names.LATEST_REPLICASET_PREFIX + "replicas": "3",
+        names.SOURCE_GENERATION: "7",
+    }
+    found = replicaset_digests({"a": {"metadata": {"annotations": annotations}}, "b": {"metadata": {}}})
+    assert found == '[{"clusterName":"a","replicasetName":"web-1","replicas":3,"sourceGeneration":7}]'
+    assert replicaset_digests({"b": {}}) is None
+
+
+def test_health_is_published_when_it_lasts() -> None:
+    damping = Damping(failure_s=30.0, recovery_s=0.0)
+    up, down = health.healthy(), health.unreachable("refused")
+    published, pending = health.damp(None, None, down, 0.0, damping)
+    assert published == down
+    published, pending = health.damp(published, pending, up, 1.0, damping)
+    assert published == up
+    published, pending = health.damp(published, pending, down, 10.0, damping)
+    assert published == up
+    published, pending = health.damp(published, pending, health.unhealthy("500"), 39.0, damping)
+    assert published == up, "another observation begins anew"
+    published, pending = health.damp(published, pending, down, 40.0, damping)
+    published, pending = health.damp(published, pending, down, 70.0, damping)
+    assert published == down
+    assert pending is None
+
+
+def test_verdicts_have_ready_and_offline() -> None:
+    assert health.healthy().is_ready
+    assert not health.unhealthy("no").is_ready
+    assert health.unreachable("x").offline == "True"
+    assert health.not_usable("R", "m").offline == "False"

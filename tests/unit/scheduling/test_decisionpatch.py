@@ -1,0 +1,88 @@
+"""The patch of a decision, and the description of a move."""
+
+from typing import Any
+
+import pytest
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery.resources import CONFIGMAPS
+from federation.scheduling import decisionpatch
+from federation.scheduling.policyspec import compile_policy
+
+CONFIGMAP_TYPE = FederatedType("configmaps", CONFIGMAPS, ((names.GLOBAL_SCHEDULER,), ("later",)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1m", "1m0s"),
+        ("90s", "1m30s"),
+        ("45s", "45s"),
+        ("1h", "1h0m0s"),
+        ("1h1m1s", "1h1m1s"),
+        ("soon", "soon"),
+        ("5", "5"),
+        ("²s", "²s"),
+        ("", ""),
+    ],
+)
+def test_durations_read_as_go_prints_them(text: str, expected: str) -> None:
+    assert decisionpatch.to_go_duration(text) == expected
+
+
+def test_a_move_names_added_removed_and_changed_clusters() -> None:
+    before = {"east": 2, "west": 1, "same": 1, "all": None}
+    after = {"east": 5, "new": 3, "copy": None, "same": 1, "all": 4}
+    assert decisionpatch.describe_move(before, after) == "all all → 4, +copy, east 2 → 5, +new 3, -west"
+    assert decisionpatch.describe_move({"a": 1}, {"a": None}) == "a 1 → all"
+
+
+def test_a_first_placement_is_described_completely_up_to_a_limit() -> None:
+    assert decisionpatch.describe_move({}, {"west": 2, "east": 4}) == "east 4, west 2"
+    assert decisionpatch.describe_move({}, {"west": None, "east": None}) == "east, west"
+    many = decisionpatch.describe_move({}, {f"c{number:02}": 1 for number in range(22)})
+    assert many.endswith("c19 1, and 2 more clusters")
+
+
+def a_fed_object() -> dict[str, Any]:
+    annotations = {names.PENDING_CONTROLLERS: f'[["{names.GLOBAL_SCHEDULER}"],["later"]]'}
+    return {
+        "metadata": {"name": "c", "resourceVersion": "5", "annotations": annotations},
+        "spec": {"template": {"kind": "ConfigMap"}},
+    }
+
+
+def test_a_type_without_replicas_gets_no_overrides() -> None:
+    policy = compile_policy({"spec": {"autoMigration": {"when": {"podUnschedulableFor": "2m"}}}})
+    patch, is_moved = decisionpatch.place(a_fed_object(), CONFIGMAP_TYPE, policy, {"east": None}, {})
+    assert is_moved
+    assert patch is not None
+    assert set(patch["spec"]) == {"placements"}
+    annotations = patch["metadata"]["annotations"]
+    assert annotations[names.POD_UNSCHEDULABLE_THRESHOLD] == "2m0s"
+    assert annotations[names.SCHEDULING] == '{"placement":{"east":null}}'
+    assert annotations[names.PENDING_CONTROLLERS] == '[["later"]]'
+    assert patch["metadata"]["resourceVersion"] == "5"
+
+
+def test_an_unchanged_placement_advances_the_pending_controllers_once() -> None:
+    federated = a_fed_object()
+    patch = decisionpatch.keep(federated, CONFIGMAP_TYPE, {})
+    assert patch == {
+        "metadata": {"annotations": {names.PENDING_CONTROLLERS: '[["later"]]'}, "resourceVersion": "5"},
+    }
+    federated["metadata"] = {"name": "c", "resourceVersion": "6", "annotations": {names.PENDING_CONTROLLERS: "[]"}}
+    assert decisionpatch.keep(federated, CONFIGMAP_TYPE, {}) is None
+
+
+def test_controllers_that_are_idle_for_the_object_are_not_pending() -> None:
+    federated = a_fed_object()
+    federated["metadata"]["annotations"] = {
+        names.PENDING_CONTROLLERS: f'[["{names.GLOBAL_SCHEDULER}"]]',
+        names.IDLE_CONTROLLERS: "later",
+    }
+    policy = compile_policy({"spec": {}})
+    patch, _ = decisionpatch.place(federated, CONFIGMAP_TYPE, policy, {"east": None}, {})
+    assert patch is not None
+    assert patch["metadata"]["annotations"][names.PENDING_CONTROLLERS] == "[]"

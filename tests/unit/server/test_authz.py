@@ -1,1 +1,0 @@
-"""Role-based access control: rules, bindings, aggregation, escalation — on a real registry."""
