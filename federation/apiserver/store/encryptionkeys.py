@@ -125,16 +125,21 @@ async def _run(command: str, timeout_s: float, source: str) -> str:
     if not words:
         raise ConfigurationError(f"{source} is blank; give a program and its arguments")
     source = f"{source} {words[0]}"
+    readable, writable = os.pipe()
+    stream = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(stream), os.fdopen(readable, "rb")
+    )
     try:
-        process = await asyncio.create_subprocess_exec(
-            *words, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE
-        )
+        process = await asyncio.create_subprocess_exec(*words, stdin=asyncio.subprocess.DEVNULL, stdout=writable)
     except OSError as error:
+        transport.close()
         raise ConfigurationError(f"{source}: {error.strerror}; give the path of a program") from error
-    assert process.stdout is not None
+    finally:
+        os.close(writable)
     try:
         async with asyncio.timeout(timeout_s):
-            output = await _read_up_to(process.stdout, _TEXT_BYTES_MAX + 1)
+            output = await _read_up_to(stream, _TEXT_BYTES_MAX + 1)
             if len(output) <= _TEXT_BYTES_MAX and await process.wait():
                 raise ConfigurationError(
                     f"{source} failed with exit code {process.returncode}; its standard error says why"
@@ -142,6 +147,7 @@ async def _run(command: str, timeout_s: float, source: str) -> str:
     except TimeoutError:
         raise ConfigurationError(f"{source} did not finish within {timeout_s:g} s; run it by hand") from None
     finally:
+        transport.close()  # the pipe is ours: with asyncio's, wait() would not return while unread output is left
         if process.returncode is None:
             process.kill()
             await process.wait()
