@@ -42,13 +42,15 @@ def identity_of(cluster: Object) -> Identity | None:
 
 
 async def check_identity(cluster: str, transport: Transport, identity: Identity) -> str:
-    """Return the uid of the cluster behind the transport, "" if we may not read it; ClusterIdentityMismatch."""
+    """Return the uid of the cluster behind the transport; ClusterIdentityMismatch.
+
+    The uid is "" if none was recorded and we may not read it. Forbidden: one was recorded, but our rights are lost.
+    """
     title = f"the server at the address of cluster {cluster} is not the cluster that joined"
-    uid = await cluster_uid(transport)
+    uid = await (_kube_system_uid(transport) if identity.cluster_uid else cluster_uid(transport))
     if identity.cluster_uid and uid != identity.cluster_uid:
-        found = uid or "not readable"
         raise ClusterIdentityMismatch(
-            f"{title}: the uid of its namespace {KUBE_SYSTEM} is {found}, recorded is {identity.cluster_uid};"
+            f"{title}: the uid of its namespace {KUBE_SYSTEM} is {uid or None}, recorded is {identity.cluster_uid};"
             " correct spec.apiEndpoint, or unjoin and join the cluster"
         )
     owner = await _owner(transport)
@@ -66,10 +68,16 @@ async def check_identity(cluster: str, transport: Transport, identity: Identity)
 async def cluster_uid(transport: Transport) -> str:
     """Return the uid of the cluster's namespace kube-system, "" if there is none or we may not read it."""
     try:
-        namespace = await transport.request(Request("get", NAMESPACES, name=KUBE_SYSTEM))
-    except (NotFound, Forbidden):
+        return await _kube_system_uid(transport)
+    except Forbidden:
         return ""
-    return _text(namespace, "uid")
+
+
+async def _kube_system_uid(transport: Transport) -> str:
+    try:
+        return _text(await transport.request(Request("get", NAMESPACES, name=KUBE_SYSTEM)), "uid")
+    except NotFound:
+        return ""
 
 
 async def _owner(transport: Transport) -> str:

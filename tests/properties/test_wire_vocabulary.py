@@ -84,9 +84,8 @@ def test_a_controller_that_acted_is_not_pending_in_the_first_stage(
     after = pendingcontrollers.advance(given_stages, controller, is_changed=is_changed, pipeline=whole)
     assert all(after), "no empty stages"
     if not is_changed:
-        assert sum(map(len, after)) == sum(map(len, given_stages)) - pendingcontrollers.is_pending(
-            given_stages, controller
-        )
+        is_pending = bool(given_stages) and controller in given_stages[0]
+        assert sum(map(len, after)) == sum(map(len, given_stages)) - is_pending
 
 
 metadata_keys = st.sampled_from(

@@ -8,7 +8,7 @@ from tests.support.world import World, a_world
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES
-from federation.apimachinery.resources import DEPLOYMENTS
+from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES
 from federation.client.client import PatchType
 from federation.journal.decisions import DecisionFilter
 
@@ -64,7 +64,11 @@ async def test_a_cluster_unresponsive_during_its_join_is_used_when_it_responds(i
 
 
 async def note_joined(world: World, name: str) -> None:
-    """Write the last status before the control plane stops and the member becomes unresponsive."""
+    """Leave what a join leaves, as if control plane and member had stopped before the first probe."""
+    cluster = await world.user.get(FEDERATED_CLUSTERS, name)
+    annotations = {names.FEDERATED_CLUSTER_UID: cluster["metadata"]["uid"]}
+    namespace = {"metadata": {"name": names.SYSTEM_NAMESPACE, "annotations": annotations}}
+    await world.members[name].admin.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", **namespace})
     now = "2026-01-01T00:00:00Z"
     joined = {"type": names.CLUSTER_JOINED, "status": "True", "reason": "ClusterJoined", "message": ""}
     status = {"joinPerformed": True, "conditions": [{**joined, "lastProbeTime": now, "lastTransitionTime": now}]}

@@ -15,7 +15,7 @@ from federation.apimachinery.clock import Clock
 from federation.apiserver.auth.pki import PKI, load_certificate
 
 _expiry = Gauge(
-    "federation_apiserver_certificate_expiry_seconds", "Seconds until the certificate expires", ["certificate"]
+    "federation_server_certificate_expiry_seconds", "Seconds until the certificate expires", ["certificate"]
 )
 CHECK_INTERVAL_S = 3600.0
 

@@ -138,7 +138,8 @@ class Target:
         async with asyncio.timeout(_ANSWER_S_MAX):
             # A task of its own, so that its writes carry its number.
             await asyncio.create_task(self._send(request, answer, number))
-        answer.writes = self.store.writes.pop(number, [])
+        writes = self.store.writes.pop(number, [])
+        answer.writes = [write for write in writes if not _is_accounting(request, *write)]
         return answer
 
     async def _send(self, request: HostileRequest, answer: Answer, number: int) -> None:
@@ -173,6 +174,14 @@ class Target:
     async def values(self) -> dict[str, bytes]:
         """Return every stored value by its key."""
         return {entry.key: entry.value for entry in (await self.store.list("/")).entries}
+
+
+def _is_accounting(request: HostileRequest, verb: str, key: str) -> bool:
+    """Return True for the update of a ResourceQuota's usage: a create charges it, and a refused one returns it."""
+    _, group, plural, namespace, *_ = *key.split("/"), "", ""
+    is_usage = (verb, group, plural) == ("update", "core", "resourcequotas")
+    path = unquote(request.target.partition("?")[0])
+    return is_usage and f"/namespaces/{namespace}/" in path and "/resourcequotas" not in path
 
 
 def kept_objects() -> Iterator[Object]:

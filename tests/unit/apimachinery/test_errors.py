@@ -75,6 +75,7 @@ def test_only_errors_that_can_pass_by_themselves_are_retryable() -> None:
         "InternalError",
         "ServiceUnavailable",
         "Timeout",
+        "StoreFull",
         "StoreUnavailable",
         "ClusterUnreachable",
         "RequestTimeout",

@@ -158,7 +158,7 @@ async def test_readiness_names_failed_checks(parts: Parts) -> None:
         answer = await client.get("/readyz")
         assert answer.status_code == 500
         assert answer.text == (
-            "[+]ping ok\n[+]rbac ok\n[-]store failed: disk full\n[-]cache failed: still loading\nreadyz check failed\n"
+            "[+]ping ok\n[-]store failed: disk full\n[+]rbac ok\n[-]cache failed: still loading\nreadyz check failed\n"
         )
         assert (await client.get("/livez")).text == "ok"
         assert (await client.get("/readyz/rbac")).status_code == 200
