@@ -1,6 +1,6 @@
-"""Dot paths of FederatedTypeConfigs: `spec.replicas`, `metadata.generation`.
+"""Dot paths of fields: `spec.replicas`, `metadata.generation`.
 
-A path is split once, at parse time, into a tuple of keys; reading never raises and never copies.
+Reading never raises and never copies. A path that is read often is split once, into a tuple of keys.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,12 @@ def split(text: str) -> Path:
     return tuple(part for part in text.split(".") if part)
 
 
-def get(obj: Mapping[str, Any], path: Path) -> Any:
+def value_at(obj: Any, text: str) -> Any:
+    """Return the value at a dot path that is not split, as `get` does."""
+    return get(obj, split(text))
+
+
+def get(obj: Any, path: Path) -> Any:
     """Return the value at the path, None when a key is missing or a parent is no mapping."""
     value: Any = obj
     for key in path:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from federation.api.selectors import compile_cluster_terms
+from federation.apimachinery import dotpaths
 from federation.apimachinery.quantity import to_int64
 from federation.planning.clusters.clusterresources import spec_requests
 from federation.planning.clusters.nodeclasses import ceil_amounts
@@ -62,9 +63,7 @@ def _pod_spec_of(template: Mapping[str, Any]) -> Mapping[str, Any] | None:
     path = _POD_SPEC_OF.get(str(template.get("kind")))
     if path is None:
         return None
-    pod: Any = template
-    for key in path:
-        pod = pod.get(key) if isinstance(pod, Mapping) else None
+    pod = dotpaths.get(template, path)
     return pod if isinstance(pod, Mapping) else None
 
 

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.errors import BadRequest
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import FieldTerm, Selector, parse_field_selector, parse_label_selector
@@ -155,20 +156,10 @@ class Filter:
         group = self._info.resource.group
         for term in self._terms:
             source = _SOURCES.get((group, term.field))
-            value = source(obj) if source and not self._info.is_custom else field_at(obj, term.field)
+            value = source(obj) if source and not self._info.is_custom else value_at(obj, term.field)
             if (_text(value) == term.value) != term.equal:
                 return False
         return True
-
-
-def field_at(obj: Object, path: str) -> Any:
-    """Return the value at a dotted path like ".spec.replicas", None when a step is absent."""
-    value: Any = obj
-    for step in path.strip(".").split("."):
-        if not isinstance(value, dict):
-            return None
-        value = value.get(step)
-    return value
 
 
 def _text(value: Any) -> str:

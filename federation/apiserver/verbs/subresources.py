@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import (
     BadRequest,
     Conflict,
@@ -28,7 +29,6 @@ from federation.apiserver.store.interface import Entry
 from federation.apiserver.verbs.context import VerbContext, object_modified, status_details
 from federation.apiserver.verbs.deleteoptions import read_delete_options
 from federation.apiserver.verbs.deletes import Deleter
-from federation.apiserver.verbs.filters import field_at
 from federation.apiserver.verbs.patching import JSON, MERGE, STRATEGIC, Patch
 from federation.apiserver.verbs.requestoptions import WriteOptions
 from federation.apiserver.verbs.writes import Writer
@@ -228,9 +228,9 @@ def to_scale(info: KindInfo, obj: Object) -> Object:
     """Return the Scale of a workload or custom resource."""
     metadata, paths = obj["metadata"], info.scale or ScalePaths()
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
-    status: dict[str, Any] = {"replicas": field_at(obj, paths.status_replicas) or 0}
+    status: dict[str, Any] = {"replicas": dotpaths.value_at(obj, paths.status_replicas) or 0}
     if info.is_custom:
-        selector = field_at(obj, paths.label_selector) if paths.label_selector else None
+        selector = dotpaths.value_at(obj, paths.label_selector) if paths.label_selector else None
         text = selector if isinstance(selector, str) else ""
     else:
         selector = (obj.get("spec") or {}).get("selector") or {}
@@ -241,7 +241,7 @@ def to_scale(info: KindInfo, obj: Object) -> Object:
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {field: metadata[field] for field in kept if field in metadata},
-        "spec": {"replicas": field_at(obj, paths.spec_replicas) or 0},
+        "spec": {"replicas": dotpaths.value_at(obj, paths.spec_replicas) or 0},
         "status": status,
     }
 
@@ -277,7 +277,7 @@ def _check_posted(kind: str, api_version: str, obj: Object, namespace: str, name
 
 def with_replicas(info: KindInfo, obj: Object, replicas: int) -> Object:
     """Set the number of replicas at the kind's path, in place."""
-    steps = (info.scale or ScalePaths()).spec_replicas.strip(".").split(".")
+    steps = dotpaths.split((info.scale or ScalePaths()).spec_replicas)
     fields: dict[str, Any] = obj
     for step in steps[:-1]:
         fields = fields.setdefault(step, {})

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from federation.apimachinery import dotpaths
 from federation.planning.overrides.errors import OverrideError
 
 _TEMPLATE = ("spec", "template", "spec")
@@ -37,9 +38,7 @@ def pod_spec_path(template: Mapping[str, Any]) -> tuple[str, ...]:
 def containers(template: Mapping[str, Any]) -> list[Container]:
     """Return init containers, then containers; OverrideError when the kind or the object has no pod spec."""
     path = pod_spec_path(template)
-    spec: Any = template
-    for key in path:
-        spec = spec.get(key) if isinstance(spec, Mapping) else None
+    spec = dotpaths.get(template, path)
     if not isinstance(spec, Mapping):
         raise OverrideError(f"the object has no {'.'.join(path)}")
     prefix = "/" + "/".join(path)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import orjson
 
+from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.entropy import Entropy
 from federation.apimachinery.errors import InternalError, WebhookFailed
 from federation.apimachinery.objectmeta import validate_labels
@@ -31,7 +32,7 @@ _REVIEW_BYTES_MAX: Final = 1024 * 1024
 _YIELD_EVERY: Final = 100
 """Number of objects that are defaulted before the event loop runs other requests."""
 _GROUP: Final = "apiextensions.k8s.io"
-_IDENTITY: Final = (("kind", ("kind",)), ("name", ("metadata", "name")), ("namespace", ("metadata", "namespace")))
+_IDENTITY: Final = (("kind", "kind"), ("name", "metadata.name"), ("namespace", "metadata.namespace"))
 
 
 @dataclass(slots=True)
@@ -178,8 +179,8 @@ def _validate_converted(before: Object, after: Any, wanted: str) -> Object:
     if after.get("apiVersion") != wanted:
         given = after.get("apiVersion")
         raise WebhookFailed(f"{text}: invalid groupVersion (expected {wanted}, received {given})")
-    for name, path in (*_IDENTITY, ("UID", ("metadata", "uid"))):
-        old, new = _dig(before, path), _dig(after, path)
+    for name, path in (*_IDENTITY, ("UID", "metadata.uid")):
+        old, new = value_at(before, path) or "", value_at(after, path) or ""
         if old != new:
             raise WebhookFailed(f"{text}: must have the same {name}: {old} != {new}")
     metadata = dict(before["metadata"])
@@ -194,9 +195,3 @@ def _validate_converted(before: Object, after: Any, wanted: str) -> Object:
             raise WebhookFailed(f"{text}: {wrong[0]['field']}: {wrong[0]['message']}")
         metadata[name] = given
     return {**after, "metadata": metadata}
-
-
-def _dig(obj: Any, path: tuple[str, ...]) -> Any:
-    for step in path:
-        obj = obj.get(step)
-    return obj or ""

@@ -8,6 +8,8 @@ import re
 from functools import lru_cache
 from typing import Any
 
+from federation.apimachinery import dotpaths
+
 _STEP = re.compile(
     r"""\.?(?:
         (?P<field>(?:[^.\[\]\\]|\\.)+)
@@ -58,7 +60,7 @@ def _step(found: re.Match[str]) -> Step:
         return ("index", int(found["index"]))
     if found["all"] is not None:
         return ("all", None)
-    return ("filter", (found["key"].split("."), found["operator"] == "==", found["value"].strip("\"'")))
+    return ("filter", (dotpaths.split(found["key"]), found["operator"] == "==", found["value"].strip("\"'")))
 
 
 def _follow(value: Any, step: Step) -> list[Any]:
@@ -72,13 +74,7 @@ def _follow(value: Any, step: Step) -> list[Any]:
     if kind == "index":
         return [value[argument]] if -len(value) <= argument < len(value) else []
     keys, is_equal, wanted = argument
-    return [item for item in value if (_text(_at(item, keys)) == wanted) == is_equal]
-
-
-def _at(value: Any, keys: list[str]) -> Any:
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return value
+    return [item for item in value if (_text(dotpaths.get(item, keys)) == wanted) == is_equal]
 
 
 def _text(value: Any) -> str:

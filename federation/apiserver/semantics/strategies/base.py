@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from federation.apimachinery import nameformats
+from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, immutable
 from federation.apimachinery.resources import Object
 
@@ -65,7 +66,7 @@ class Strategy:
         """Return the causes of an invalid update: by default those of `validate` and of changed immutable fields."""
         causes = self.validate(new)
         for path in self.immutable_fields:
-            causes += immutable(path, dig(new, path), dig(old, path))
+            causes += immutable(path, value_at(new, path), value_at(old, path))
         return causes
 
     def validate_status_update(self, new: Object, old: Object) -> Causes:
@@ -110,13 +111,3 @@ class GenerationStrategy(Strategy):
 
 
 _NOT_SPEC = frozenset({"metadata", "status", "apiVersion", "kind"})
-
-
-def dig(obj: Object, path: str) -> object:
-    """Return the value at a dotted path, None if a field is absent."""
-    value: object = obj
-    for step in path.split("."):
-        if not isinstance(value, dict):
-            return None
-        value = value.get(step)
-    return value

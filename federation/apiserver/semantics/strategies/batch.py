@@ -2,10 +2,11 @@
 
 from typing import ClassVar
 
+from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, immutable, invalid
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import workloaddefaults as defaults
-from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, dig
+from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields
 from federation.apiserver.semantics.validation.workloadvalidation import validate_cron_job, validate_job_spec
 
 _CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
@@ -37,16 +38,16 @@ class JobStrategy(GenerationStrategy):
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = self.validate(new)
         for path in ("spec.selector", "spec.completionMode", *_FIXED):
-            causes += immutable(path, dig(new, path), dig(old, path))
-        completions = dig(new, "spec.completions")
-        if dig(new, "spec.completionMode") != "Indexed":
-            causes += immutable("spec.completions", completions, dig(old, "spec.completions"))
-        elif completions != dig(old, "spec.completions") and completions != dig(new, "spec.parallelism"):
+            causes += immutable(path, value_at(new, path), value_at(old, path))
+        completions = value_at(new, "spec.completions")
+        if value_at(new, "spec.completionMode") != "Indexed":
+            causes += immutable("spec.completions", completions, value_at(old, "spec.completions"))
+        elif completions != value_at(old, "spec.completions") and completions != value_at(new, "spec.parallelism"):
             text = "can only be modified in tandem with spec.parallelism"
             causes.append(invalid("spec.completions", completions, text))
         before, after = old["spec"]["template"], new["spec"]["template"]
         # A queue controller may change the placement of a suspended Job before it starts.
-        if dig(old, "spec.suspend") and not dig(old, "status.startTime"):
+        if value_at(old, "spec.suspend") and not value_at(old, "status.startTime"):
             before, wanted = _without_placement(before), _without_placement(after)
         else:
             wanted = after

@@ -3,9 +3,10 @@
 from typing import ClassVar
 
 from federation.apimachinery import nameformats
+from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, forbidden, immutable, invalid, required
 from federation.apimachinery.resources import Object
-from federation.apiserver.semantics.strategies.base import StatusFields, Strategy, dig
+from federation.apiserver.semantics.strategies.base import StatusFields, Strategy
 from federation.apiserver.semantics.validation.podvalidation import validate_quantity, validate_taints
 
 NAMESPACE_FINALIZER = "kubernetes"
@@ -55,12 +56,12 @@ class NodeStrategy(Strategy):
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = self.validate(new)
-        before = dig(old, "spec.providerID")
-        if before and dig(new, "spec.providerID") != before:
+        before = value_at(old, "spec.providerID")
+        if before and value_at(new, "spec.providerID") != before:
             text = 'node updates may not change providerID except from "" to valid'
             causes.append(forbidden("spec.providerID", text))
-        if dig(old, "spec.podCIDR"):
-            causes += immutable("spec.podCIDR", dig(new, "spec.podCIDR"), dig(old, "spec.podCIDR"))
+        if value_at(old, "spec.podCIDR"):
+            causes += immutable("spec.podCIDR", value_at(new, "spec.podCIDR"), value_at(old, "spec.podCIDR"))
         return causes
 
     def validate(self, obj: Object) -> Causes:

@@ -3,10 +3,11 @@
 from typing import ClassVar
 
 from federation.apimachinery import nameformats
+from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, invalid, one_of, required
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
-from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy, dig
+from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy
 from federation.apiserver.semantics.validation.networkvalidation import (
     validate_controller,
     validate_ingress,
@@ -55,12 +56,12 @@ class ServiceStrategy(Strategy):
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = self.validate(new)
-        before, after = dig(old, "spec.clusterIP"), dig(new, "spec.clusterIP")
-        if before and after != before and "ExternalName" not in {dig(old, "spec.type"), dig(new, "spec.type")}:
+        before, after = value_at(old, "spec.clusterIP"), value_at(new, "spec.clusterIP")
+        if before and after != before and "ExternalName" not in {value_at(old, "spec.type"), value_at(new, "spec.type")}:
             causes.append(invalid("spec.clusterIPs[0]", [after], "may not change once set"))
-        if {dig(old, "spec.type"), dig(new, "spec.type")} == {"LoadBalancer"}:
-            kind = dig(new, "spec.loadBalancerClass")
-            if kind != dig(old, "spec.loadBalancerClass"):
+        if {value_at(old, "spec.type"), value_at(new, "spec.type")} == {"LoadBalancer"}:
+            kind = value_at(new, "spec.loadBalancerClass")
+            if kind != value_at(old, "spec.loadBalancerClass"):
                 causes.append(invalid("spec.loadBalancerClass", kind, "may not change once set"))
         return causes
 
@@ -102,7 +103,7 @@ class IngressClassStrategy(GenerationStrategy):
     immutable_fields = ("spec.controller",)
 
     def validate(self, obj: Object) -> Causes:
-        return validate_controller(dig(obj, "spec.controller"), "spec.controller")
+        return validate_controller(value_at(obj, "spec.controller"), "spec.controller")
 
 
 class NetworkPolicyStrategy(GenerationStrategy):

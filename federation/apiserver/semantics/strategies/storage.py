@@ -1,10 +1,11 @@
 """Strategies of PersistentVolumes, PersistentVolumeClaims, StorageClasses and CSIDrivers."""
 
 from federation.apimachinery import quantity as quantities
+from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, forbidden, not_supported, required
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
-from federation.apiserver.semantics.strategies.base import Strategy, dig
+from federation.apiserver.semantics.strategies.base import Strategy
 from federation.apiserver.semantics.validation.podvalidation import validate_quantity
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -40,7 +41,7 @@ class PersistentVolumeClaimStrategy(Strategy):
     def validate(self, obj: Object) -> Causes:
         spec = obj["spec"]
         causes = _validate_access_modes(spec.get("accessModes"))
-        storage = dig(spec, "resources.requests.storage")
+        storage = value_at(spec, "resources.requests.storage")
         if storage is None:
             causes.append(required("spec.resources[storage]"))
         else:
@@ -49,7 +50,7 @@ class PersistentVolumeClaimStrategy(Strategy):
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = self.validate(new)
-        is_bound = dig(new, "status.phase") == "Bound"
+        is_bound = value_at(new, "status.phase") == "Bound"
         if _fixed_part(new["spec"], old["spec"], is_bound) != _fixed_part(old["spec"], old["spec"], is_bound):
             causes.append(forbidden("spec", _CLAIM_TEXT))
         elif not causes and _is_below_capacity(new, old):
@@ -72,7 +73,7 @@ class PersistentVolumeStrategy(Strategy):
     def validate(self, obj: Object) -> Causes:
         spec = obj["spec"]
         causes = _validate_access_modes(spec.get("accessModes"))
-        storage = dig(spec, "capacity.storage")
+        storage = value_at(spec, "capacity.storage")
         if storage is None:
             causes.append(required("spec.capacity"))
         else:
@@ -134,10 +135,10 @@ def _fixed_part(spec: Object, old: Object, is_bound: bool) -> Object:
 
 def _is_below_capacity(new: Object, old: Object) -> bool:
     """Return True if an update reduces the requested storage to the capacity or below it."""
-    path, capacity = "spec.resources.requests.storage", dig(old, "status.capacity.storage")
-    if capacity is None or dig(new, path) == dig(old, path):
+    path, capacity = "spec.resources.requests.storage", value_at(old, "status.capacity.storage")
+    if capacity is None or value_at(new, path) == value_at(old, path):
         return False
-    before, wanted, actual = (quantities.parse(str(amount)) for amount in (dig(old, path), dig(new, path), capacity))
+    before, wanted, actual = (quantities.parse(str(amount)) for amount in (value_at(old, path), value_at(new, path), capacity))
     return wanted < before and not actual < wanted
 
 
