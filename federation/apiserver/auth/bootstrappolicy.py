@@ -14,6 +14,7 @@ import structlog
 from federation.apimachinery.errors import AlreadyExists, Conflict, NotFound
 from federation.apiserver.auth.escalation import RBAC_GROUP
 from federation.apiserver.auth.rbac import ImpliedPermissions
+from federation.apiserver.registry.objects import patch_version
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.verbs.requestoptions import WriteOptions
 
@@ -59,7 +60,6 @@ _ANNOTATIONS = {"rbac.authorization.kubernetes.io/autoupdate": "true"}
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
 _AGGREGATED = ("view", "edit", "admin")
 _OPTIONS = WriteOptions(field_manager="federation-bootstrap")
-_MERGE = "application/merge-patch+json"
 _ATTEMPTS_MAX = 5
 
 
@@ -102,9 +102,8 @@ async def _remove_retired(registry: Registry, name: str, retired: Collection[tup
         kept = without_retired(rules, retired)
         if kept == rules:
             return
-        patch = {"metadata": {"resourceVersion": role["metadata"]["resourceVersion"]}, "rules": kept}
         try:
-            await registry.patch(info, "", name, _MERGE, orjson.dumps(patch), _OPTIONS)
+            await patch_version(registry, info, role, {"rules": kept}, _OPTIONS)
         except Conflict:
             # Another process of an older version, or an administrator, wrote the role in between.
             continue

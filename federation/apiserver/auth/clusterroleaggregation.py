@@ -5,19 +5,19 @@ rules differ from the union of the selected roles' rules. `rbac.py` evaluates ag
 depend on this controller.
 """
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
-
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import Conflict, Expired, NotFound
+from federation.apimachinery.errors import Conflict, NotFound
 from federation.apiserver.auth.escalation import RBAC_GROUP
 from federation.apiserver.auth.policyrules import aggregate_matches
+from federation.apiserver.registry.objects import list_and_watch, patch_version
 from federation.apiserver.registry.registry import Registry
-from federation.apiserver.verbs.requestoptions import ListOptions, WriteOptions
+from federation.apiserver.semantics.kinds.kinds import KindInfo
+from federation.apiserver.verbs.requestoptions import WriteOptions
 
-_MERGE = "application/merge-patch+json"
 _OPTIONS = WriteOptions(field_manager="clusterrole-aggregation-controller")
 Object = dict[str, Any]
 
@@ -33,42 +33,25 @@ class ClusterRoleAggregationController:
     async def run(self) -> None:
         """List, watch and update until cancelled."""
         info = self._registry.kinds.lookup(RBAC_GROUP, "v1", "clusterroles")
-        while True:
-            found = await self._registry.list(info, "", ListOptions())
-            roles = [orjson.loads(value) for value in found.items]
-            self._roles = {role["metadata"]["name"]: role for role in roles}
-            try:
-                await self._update_rules()
-                options = ListOptions(resource_version=str(found.resource_version))
-                async for batch in self._registry.watch(info, "", options):
-                    for type_, value in batch:
-                        if type_ != "BOOKMARK":
-                            self._apply(orjson.loads(value), is_deleted=type_ == "DELETED")
-                    await self._update_rules()
-            except (Expired, Conflict):
-                await self._clock.sleep(0.1)
+        async for changes in list_and_watch(self._registry, info, self._clock):
+            if changes.is_list:
+                self._roles.clear()
+            for role, is_deleted in changes.objects:
+                if is_deleted:
+                    self._roles.pop(role["metadata"]["name"], None)
+                else:
+                    self._roles[role["metadata"]["name"]] = role
+            await self._update_rules(info)
 
-    def _apply(self, role: Object, *, is_deleted: bool) -> None:
-        if is_deleted:
-            self._roles.pop(role["metadata"]["name"], None)
-        else:
-            self._roles[role["metadata"]["name"]] = role
-
-    async def _update_rules(self) -> None:
+    async def _update_rules(self, info: KindInfo) -> None:
         """Write the rules that differ. Roles that aggregate an updated role follow with the event of its update."""
-        info = self._registry.kinds.lookup(RBAC_GROUP, "v1", "clusterroles")
         for name, role in list(self._roles.items()):
             rules = aggregate_rules(role, self._roles)
             if rules is None or rules == (role.get("rules") or []):
                 continue
-            # The resourceVersion makes the patch fail if the role was changed in between; then `run` lists again.
-            version = role["metadata"]["resourceVersion"]
-            patch = {"metadata": {"resourceVersion": version}, "rules": rules}
-            try:
-                value, _ = await self._registry.patch(info, "", name, _MERGE, orjson.dumps(patch), _OPTIONS)
-            except NotFound:
-                continue
-            self._apply(orjson.loads(value), is_deleted=False)
+            # The event of a change in between triggers the next attempt.
+            with contextlib.suppress(NotFound, Conflict):
+                self._roles[name] = await patch_version(self._registry, info, role, {"rules": rules}, _OPTIONS)
 
 
 def aggregate_rules(role: Object, roles: Mapping[str, Object]) -> list[Any] | None:

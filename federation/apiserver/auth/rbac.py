@@ -8,17 +8,14 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-import orjson
-
 from federation.apimachinery.clock import Clock, SystemClock
-from federation.apimachinery.errors import Expired
 from federation.apimachinery.tasks import Supervisor
 from federation.apiserver.auth.escalation import RBAC_GROUP
 from federation.apiserver.auth.identity import MASTERS, SERVICE_ACCOUNT_PREFIX, Attributes, Decision, User
 from federation.apiserver.auth.policyrules import PolicyRule, aggregate_matches, to_rules
+from federation.apiserver.registry.objects import Changes, list_and_watch
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.semantics.kinds.kinds import KindInfo
-from federation.apiserver.verbs.requestoptions import ListOptions
 
 ImpliedPermissions = Mapping[tuple[str, str], tuple[str, str]]
 """By group and plural of a resource: group and plural of the resource that it contains objects of."""
@@ -77,7 +74,7 @@ class RBACAuthorizer:
         supervisor = Supervisor(self._clock)
         for plural in tuple(self._pending):
             info = self._registry.kinds.lookup(RBAC_GROUP, "v1", plural)
-            supervisor.add(f"rbac-{plural}", lambda info=info: self._list_and_watch(info))  # type: ignore[misc]  # bound default
+            supervisor.add(f"rbac-{plural}", lambda info=info: self._follow(info))  # type: ignore[misc]  # bound default
         await supervisor.run()
 
     @property
@@ -172,45 +169,31 @@ class RBACAuthorizer:
                     pending.append(key)
         return tuple(dict.fromkeys(gathered))
 
-    async def _list_and_watch(self, info: KindInfo) -> None:
-        """List, then watch; list again when the watch has expired. The supervisor restarts it on other failures."""
-        while True:
-            result = await self._registry.list(info, "", ListOptions())
-            self._replace(info, result.items)
-            self._pending.discard(info.resource.plural)
+    async def _follow(self, info: KindInfo) -> None:
+        """Keep the objects of one kind in the index. The supervisor restarts this after failures."""
+        plural = info.resource.plural
+        async for changes in list_and_watch(self._registry, info, self._clock):
+            if changes.is_list:
+                self._remove_absent(info, changes)
+            for obj, is_deleted in changes.objects:
+                if is_deleted:
+                    self._remove(plural, _key(obj))
+                else:
+                    self._store(plural, obj)
+            self._pending.discard(plural)
             if not self._pending:
                 self._synced.set()
-            try:
-                options = ListOptions(resource_version=str(result.resource_version))
-                async for batch in self._registry.watch(info, "", options):
-                    for type_, value in batch:
-                        if type_ != "BOOKMARK":
-                            self._apply(info, value, is_deleted=type_ == "DELETED")
-            except Expired:
-                # An overloaded store must not be listed in a tight loop.
-                await self._clock.sleep(0.1)
 
-    def _replace(self, info: KindInfo, items: list[bytes]) -> None:
+    def _remove_absent(self, info: KindInfo, listed: Changes) -> None:
         plural, namespaced = info.resource.plural, info.resource.namespaced
-        indexed = self._roles if plural in _ROLES else self._bindings
-        objects = [orjson.loads(item) for item in items]
-        present = {(o["metadata"].get("namespace", ""), o["metadata"]["name"]) for o in objects}
+        present = {_key(obj) for obj, _ in listed.objects}
         # Roles and ClusterRoles share an index, as do their bindings: compare only keys of this kind's scope.
+        indexed = self._roles if plural in _ROLES else self._bindings
         for key in [key for key in indexed if bool(key[0]) == namespaced and key not in present]:
             self._remove(plural, key)
-        for obj in objects:
-            self._store(plural, obj)
-
-    def _apply(self, info: KindInfo, value: bytes, *, is_deleted: bool) -> None:
-        obj = orjson.loads(value)
-        if is_deleted:
-            self._remove(info.resource.plural, (obj["metadata"].get("namespace", ""), obj["metadata"]["name"]))
-        else:
-            self._store(info.resource.plural, obj)
 
     def _store(self, plural: str, obj: dict[str, Any]) -> None:
-        metadata = obj["metadata"]
-        key = (metadata.get("namespace", ""), metadata["name"])
+        metadata, key = obj["metadata"], _key(obj)
         # Remove first: the new version of a binding may have fewer subjects.
         self._remove(plural, key)
         if plural in _ROLES:
@@ -235,6 +218,10 @@ class RBACAuthorizer:
                 held.pop(key, None)
                 if not held:
                     del self._by_subject[subject]
+
+
+def _key(obj: dict[str, Any]) -> Key:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
 def _to_binding(obj: dict[str, Any], key: Key) -> Binding:

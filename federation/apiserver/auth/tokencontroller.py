@@ -12,16 +12,17 @@ from typing import Any
 import orjson
 
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import ApiError, Expired, NotFound
+from federation.apimachinery.errors import ApiError, NotFound
 from federation.apimachinery.tasks import Supervisor
 from federation.apimachinery.wellknown import SERVICE_ACCOUNT_TOKEN_TYPE
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
+from federation.apiserver.registry.objects import list_and_watch, patch_version
 from federation.apiserver.registry.registry import Registry
-from federation.apiserver.verbs.requestoptions import ListOptions, WriteOptions
+from federation.apiserver.verbs.requestoptions import WriteOptions
 
 _NAME = "kubernetes.io/service-account.name"
 _UID = "kubernetes.io/service-account.uid"
-_MERGE = "application/merge-patch+json"
+_OPTIONS = WriteOptions(field_manager="federation-tokens")
 _RETRY_S = 2.0
 _RETRIES_MAX = 1000
 
@@ -41,25 +42,17 @@ class TokenController:
     async def run(self) -> None:
         """Fill Secrets until cancelled."""
         supervisor = Supervisor(self._clock)
-        supervisor.add("token-secrets", self._list_and_watch)
+        supervisor.add("token-secrets", self._fill_all)
         supervisor.add("token-secrets-retry", self._retry)
         await supervisor.run()
 
-    async def _list_and_watch(self) -> None:
+    async def _fill_all(self) -> None:
         info = self._registry.kinds.lookup("", "v1", "secrets")
-        while True:
-            selector = f"type={SERVICE_ACCOUNT_TOKEN_TYPE}"
-            found = await self._registry.list(info, "", ListOptions(field_selector=selector))
-            for value in found.items:
-                await self._fill(orjson.loads(value))
-            try:
-                options = ListOptions(field_selector=selector, resource_version=str(found.resource_version))
-                async for batch in self._registry.watch(info, "", options):
-                    for type_, value in batch:
-                        if type_ in ("ADDED", "MODIFIED"):
-                            await self._fill(orjson.loads(value))
-            except Expired:
-                await self._clock.sleep(0.1)
+        selector = f"type={SERVICE_ACCOUNT_TOKEN_TYPE}"
+        async for changes in list_and_watch(self._registry, info, self._clock, field_selector=selector):
+            for secret, is_deleted in changes.objects:
+                if not is_deleted:
+                    await self._fill(secret)
 
     async def _retry(self) -> None:
         info = self._registry.kinds.lookup("", "v1", "secrets")
@@ -91,15 +84,13 @@ class TokenController:
         uid = account["metadata"]["uid"]
         token = self._tokens.issue_for_secret(namespace=namespace, name=account_name, uid=uid, secret_name=name)
         filled = {"token": token.encode(), "ca.crt": self._ca(), "namespace": namespace.encode()}
-        # The resourceVersion makes the patch fail if the Secret was changed or filled in between.
-        patch = {
-            "metadata": {"annotations": {_UID: uid}, "resourceVersion": metadata["resourceVersion"]},
+        changes = {
+            "metadata": {"annotations": {_UID: uid}},
             "data": {key: base64.b64encode(value).decode() for key, value in filled.items()},
         }
         info = self._registry.kinds.lookup("", "v1", "secrets")
         try:
-            options = WriteOptions(field_manager="federation-tokens")
-            await self._registry.patch(info, namespace, name, _MERGE, orjson.dumps(patch), options)
+            await patch_version(self._registry, info, secret, changes, _OPTIONS)
         except ApiError:
             # The Secret was changed or deleted in between: the next event or retry has the newer state.
             self._retries[namespace, name] = None
