@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
+from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ApiError, ClusterError, ClusterForbidden, ServiceUnavailable, from_status
@@ -65,7 +66,7 @@ class HTTPTransport:
             raise self._error(status, answer)
         if verb == "delete":
             return {}
-        found = _parse(answer)
+        found = parse_object(answer)
         if found is None:
             raise ClusterError(f"{self._server} answered {status} without a JSON object")
         if verb == "list":
@@ -129,7 +130,7 @@ class HTTPTransport:
 
     def _error(self, status: int, answer: bytes) -> ApiError | ClusterError:
         """Return the error that an answer without success stands for."""
-        found = _parse(answer)
+        found = parse_object(answer)
         if found is not None and found.get("kind") == "Status":
             return from_status(found, status)
         # A body that is no Status comes from a proxy in front of the API server. It may hold anything and is not shown.
@@ -149,15 +150,6 @@ class HTTPClient(Client):
         self, connection: Connection, options: HTTPOptions | None = None, *, clock: Clock | None = None
     ) -> None:
         super().__init__(HTTPTransport(connection, options, clock=clock))
-
-
-def _parse(answer: bytes) -> Object | None:
-    """Return the JSON object of an answer, None when it is anything else."""
-    try:
-        found = orjson.loads(answer)
-    except orjson.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _path(resource: Resource, namespace: str, name: str = "", subresource: str = "") -> str:

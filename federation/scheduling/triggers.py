@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from federation.apimachinery.jsonobject import parse_object
 from federation.api import names
 from federation.scheduling.clustertriggers import (
     API_TYPES,
@@ -252,13 +253,8 @@ _NEVER_IN_WORDS = {
 
 
 def _parse(text: str | None) -> dict[str, Any] | None:
-    if not text:
-        return None
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
-    return value if isinstance(value, dict) and is_readable(value) else None
+    value = parse_object(text or "")
+    return value if value is not None and is_readable(value) else None
 
 
 def _annotations_hash(annotations: Mapping[str, str]) -> str:

@@ -9,8 +9,8 @@ Reference: docs/reference/scheduling.md.
 from collections.abc import Mapping
 from typing import Any
 
-import orjson
 
+from federation.apimachinery.jsonobject import parse_object
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.jsonpatch import to_pointer
@@ -119,13 +119,7 @@ def current_clusters(federated: Mapping[str, Any], federated_type: FederatedType
 def _auto_migration(policy: Policy, annotations: Mapping[str, str], desired: int | None) -> AutoMigration | None:
     if not policy.has_auto_migration:
         return None
-    info: Any = {}
-    if text := annotations.get(names.AUTO_MIGRATION_INFO):
-        try:
-            info = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            info = {}
-    reported = info if isinstance(info, dict) else {}
+    reported = parse_object(annotations.get(names.AUTO_MIGRATION_INFO, "")) or {}
     scheduled = usermigration.to_counts(reported.get("scheduledReplicas"))
     return AutoMigration(
         policy.keep_unschedulable,

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery import wellknown
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.semantics.schema import builtin
@@ -21,14 +22,7 @@ MANAGER = "kubectl-client-side-apply"
 
 def last_applied(live: Mapping[str, Any]) -> Object | None:
     """Return the manifest that kubectl applied last, None when the annotation is absent or does not parse."""
-    text = (live["metadata"].get("annotations") or {}).get(wellknown.LAST_APPLIED_CONFIGURATION)
-    if not text:
-        return None
-    try:
-        found = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
-    return found if isinstance(found, dict) else None
+    return parse_object((live["metadata"].get("annotations") or {}).get(wellknown.LAST_APPLIED_CONFIGURATION, ""))
 
 
 def three_way(resource: Resource, last: Mapping[str, Any], manifest: Mapping[str, Any]) -> tuple[PatchType, Object]:

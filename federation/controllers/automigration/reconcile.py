@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
 
+from federation.apimachinery.jsonobject import parse_object
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
@@ -257,7 +257,4 @@ def _has_unschedulable(observed: Observed) -> bool:
 
 def _scheduled_info(annotations: Mapping[str, str]) -> Any:
     """Return the auto-migration information behind the scheduler's last decision."""
-    try:
-        return orjson.loads(annotations[names.SCHEDULING_TRIGGERS]).get("autoMigrationInfo")
-    except (KeyError, AttributeError, orjson.JSONDecodeError):
-        return None
+    return (parse_object(annotations.get(names.SCHEDULING_TRIGGERS, "")) or {}).get("autoMigrationInfo")

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.durations import parse_duration
 from federation.planning.automigration.capacityestimate import CapacityEstimate
 
@@ -63,11 +64,8 @@ def to_text(info: MigrationInfo) -> str:
 
 def from_text(text: str | None) -> MigrationInfo:
     """Return the content of the annotation, empty when it is absent or malformed."""
-    try:
-        stored = orjson.loads(text or "{}")
-    except orjson.JSONDecodeError:
-        return MigrationInfo()
-    if not isinstance(stored, dict):
+    stored = parse_object(text or "")
+    if stored is None:
         return MigrationInfo()
     refuted, offered = _numbers(stored, _REFUTED), _numbers(stored, _OFFERED)
     estimates = {

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.errors import BadRequest, Conflict, cause
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.fieldownership.fielddiff import added_object, compare_objects, to_field_set
@@ -167,14 +168,8 @@ def _last_applied(live: Object | None) -> Any:
 
 def _last_applied_fields(schema: Schema, live: Object) -> FieldSet:
     """Return the fields that still have the value of kubectl's client-side apply; kubectl may take them over."""
-    text = _last_applied(live)
-    if not text:
-        return {}
-    try:
-        last = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return {}
-    if not isinstance(last, dict):
+    last = parse_object(_last_applied(live))
+    if last is None:
         return {}
     fields = to_field_set(schema, last, _NOTHING, [])
     changed, removed = compare_objects(schema, last, live)

@@ -1,0 +1,14 @@
+"""JSON objects in text that anybody may have written: annotations, answers of other servers. Pure."""
+
+from typing import Any
+
+import orjson
+
+
+def parse_object(text: bytes | str) -> dict[str, Any] | None:
+    """Return the JSON object, None for any other text."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
