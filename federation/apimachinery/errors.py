@@ -198,6 +198,11 @@ def from_status(status: Mapping[str, Any], code: int) -> ApiError:
     return kind(message, details=details, code=code, reason=reason[:_REASON_MAX] or kind.reason)
 
 
+def not_served() -> NotFound:
+    """Return Kubernetes' 404 for a path, kind or subresource that the server does not have."""
+    return NotFound("the server could not find the requested resource")
+
+
 def cause(reason: str, message: str, field: str) -> dict[str, str]:
     """Return one entry of `details.causes`, e.g. ("FieldValueInvalid", "Invalid value: -1: …", "spec.replicas")."""
     return {"reason": reason, "message": message, "field": field}

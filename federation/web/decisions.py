@@ -14,7 +14,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from federation.apimachinery.clock import to_rfc3339_micro
-from federation.apimachinery.errors import ApiError, BadRequest, NotFound
+from federation.apimachinery.errors import ApiError, BadRequest, not_served
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE, Mount
 from federation.apiserver.semantics.kinds.kinds import Kinds
@@ -79,7 +79,7 @@ def _create_app(journal: Journal, kinds: Kinds) -> FastAPI:
     @web.exception_handler(HTTPException)
     async def on_http_error(request: Request, error: HTTPException) -> Response:
         del request
-        status = NotFound("the server could not find the requested resource").to_status()
+        status = not_served().to_status()
         if error.status_code != 404:
             status |= {"message": str(error.detail), "reason": "MethodNotAllowed", "code": error.status_code}
         return _json(error.status_code, status)

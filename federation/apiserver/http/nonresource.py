@@ -6,13 +6,14 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from federation.apimachinery.errors import not_served
 from federation.apimachinery import metrics
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
 from federation.apiserver.http.asgi import ASGIApp, Request
 from federation.apiserver.http.discovery import Discovery
 from federation.apiserver.http.health import ENDPOINTS, Check, Health
 from federation.apiserver.http.openapi import OpenAPI
-from federation.apiserver.http.statuserrors import method_not_allowed, not_found
+from federation.apiserver.http.statuserrors import method_not_allowed
 from federation.apiserver.registry.discovery import version_info
 from federation.apiserver.semantics.kinds.kinds import Kinds
 
@@ -95,7 +96,7 @@ class NonResourcePaths:
                 mounted = (path for mount in self._mounts.values() for path in mount.index)
                 await request.respond_json(200, {"paths": sorted({*_INDEX, *mounted})})
             case _:
-                raise not_found()
+                raise not_served()
 
     async def _respond_issuer(self, request: Request) -> None:
         """Answer with the key set or the OpenID configuration, for verifiers of ServiceAccount tokens."""
@@ -114,4 +115,4 @@ class NonResourcePaths:
                 },
             )
         else:
-            raise not_found()
+            raise not_served()

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from federation.apimachinery.errors import NotFound
+from federation.apimachinery.errors import not_served
 from federation.apiserver.http.asgi import JSON_TYPE, Header, Request
 from federation.apiserver.http.negotiation import negotiate
 from federation.apiserver.registry.discovery import REVIEWS
@@ -66,7 +66,7 @@ class OpenAPI:
         name = path.removeprefix("/openapi/v3/")
         document = documents.get(name)
         if document is None:
-            raise NotFound("the server could not find the requested resource")
+            raise not_served()
         wanted = request.query.get("hash", "")
         if wanted and wanted != document.hash:
             location = f"/openapi/v3/{name}?hash={document.hash}".encode()

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import orjson
 
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import BadRequest
+from federation.apimachinery.errors import BadRequest, not_served
 from federation.apimachinery.paths import ResourcePath
 from federation.apiserver.auth.authorization import Authorizer
 from federation.apiserver.auth.escalation import RBAC_GROUP, check_escalation
@@ -20,7 +20,7 @@ from federation.apiserver.http.asgi import Request
 from federation.apiserver.http.bodies import BodyLimits
 from federation.apiserver.http.negotiation import PLAIN, Representation, Shape, negotiate
 from federation.apiserver.http.rendering import include_object, is_status, render_list, render_object
-from federation.apiserver.http.statuserrors import method_not_allowed, not_found
+from federation.apiserver.http.statuserrors import method_not_allowed
 from federation.apiserver.http.watchresponses import WatchServer
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.semantics.kinds.kinds import KindInfo
@@ -199,17 +199,17 @@ class RESTHandlers:
 def _check_scope(info: KindInfo, path: ResourcePath, verb: str) -> None:
     """Refuse paths that kube-apiserver does not serve: wrong scope, unknown subresource, unnamed writes."""
     if path.subresource and path.subresource not in info.subresources:
-        raise not_found()
+        raise not_served()
     if len(path.namespace) + len(path.name) > _NAMES_LENGTH_MAX or "\0" in path.namespace or "\0" in path.name:
-        raise not_found()  # no object can have such a name
+        raise not_served()  # no object can have such a name
     if info.resource.namespaced:
         if not path.namespace:
             if path.name:
-                raise not_found()
+                raise not_served()
             if verb in {"create", "deletecollection"}:
                 raise method_not_allowed()
     elif path.namespace:
-        raise not_found()
+        raise not_served()
     if not path.name and verb in {"update", "patch"}:
         raise method_not_allowed()
     if not path.subresource and verb not in info.verbs:

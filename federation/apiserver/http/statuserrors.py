@@ -10,7 +10,6 @@ from federation.apimachinery.errors import (
     BadRequest,
     InternalError,
     MethodNotAllowed,
-    NotFound,
     ServiceUnavailable,
     StoreError,
     Timeout,
@@ -18,11 +17,6 @@ from federation.apimachinery.errors import (
 from federation.apiserver.http.asgi import Request
 
 _log = structlog.get_logger(__name__)
-
-
-def not_found() -> NotFound:
-    """Return the 404 of a path that is not served."""
-    return NotFound("the server could not find the requested resource")
 
 
 def method_not_allowed() -> MethodNotAllowed:

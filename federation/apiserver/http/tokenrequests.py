@@ -7,13 +7,13 @@ import orjson
 
 from federation.apimachinery import errors
 from federation.apimachinery.clock import Clock, to_rfc3339
-from federation.apimachinery.errors import BadRequest, Conflict
+from federation.apimachinery.errors import BadRequest, Conflict, not_served
 from federation.apimachinery.paths import ResourcePath
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
 from federation.apiserver.http.asgi import Request
 from federation.apiserver.http.bodies import BodyLimits, mapping_field, read_object, string_list_field
 from federation.apiserver.http.negotiation import negotiate_object
-from federation.apiserver.http.statuserrors import method_not_allowed, not_found
+from federation.apiserver.http.statuserrors import method_not_allowed
 from federation.apiserver.registry.registry import Registry
 
 Object = dict[str, Any]
@@ -51,7 +51,7 @@ class TokenRequests:
         """Return the completed TokenRequest; NotFound, Invalid, or Conflict (bound object with another uid)."""
         tokens = self._tokens
         if tokens is None:
-            raise not_found()
+            raise not_served()
         spec = mapping_field(obj, "spec")
         audiences = string_list_field(spec, "audiences")
         requested_s = _requested_s(spec, name)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from federation.apimachinery.errors import NotFound
+from federation.apimachinery.errors import not_served
 from federation.apiserver.semantics.kinds.kinds import KindInfo, Kinds
 
 KUBERNETES_VERSION = "v1.36.0"
@@ -78,7 +78,7 @@ def classic_document(kinds: Kinds, path: str) -> dict[str, Any]:
         case ["apis", group, version] if group:
             return _resource_list(kinds, group, version)
         case _:
-            raise _not_found()
+            raise not_served()
 
 
 def aggregated_document(kinds: Kinds, path: str, version: str) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def _resource_list(kinds: Kinds, group: str, version: str) -> dict[str, Any]:
     infos = [info for info in kinds.all() if (info.resource.group, info.resource.version) == (group, version)]
     resources = _resources(group, version, infos)
     if not resources:
-        raise _not_found()
+        raise not_served()
     return {
         "kind": "APIResourceList",
         "apiVersion": "v1",
@@ -227,7 +227,3 @@ def _to_discovery(group: str, version: str, resources: list[APIResource]) -> lis
 def _optional_names(entry: APIResource) -> dict[str, Any]:
     names = {"shortNames": list(entry.short_names), "categories": list(entry.categories)}
     return {key: value for key, value in names.items() if value}
-
-
-def _not_found() -> NotFound:
-    return NotFound("the server could not find the requested resource")

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Sequence
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.entropy import Entropy, SystemEntropy
-from federation.apimachinery.errors import MethodNotAllowed, NotFound
+from federation.apimachinery.errors import MethodNotAllowed, not_served
 from federation.apimachinery.resources import Object
 from federation.apimachinery.tasks import Supervisor
 from federation.apimachinery.webhooks import WebhookCaller
@@ -202,7 +202,7 @@ class Registry:
 
 def _check_verb(info: KindInfo, verb: str, subresource: str) -> None:
     if subresource and subresource not in info.subresources:
-        raise NotFound("the server could not find the requested resource")
+        raise not_served()
     if not subresource and verb not in info.verbs:
         raise MethodNotAllowed(
             f'{verb} is not supported on resources of kind "{info.group_resource}"',

@@ -168,7 +168,7 @@ def _last_applied(live: Object | None) -> Any:
 
 def _last_applied_fields(schema: Schema, live: Object) -> FieldSet:
     """Return the fields that still have the value of kubectl's client-side apply; kubectl may take them over."""
-    last = parse_object(_last_applied(live))
+    last = parse_object(_last_applied(live) or "")
     if last is None:
         return {}
     fields = to_field_set(schema, last, _NOTHING, [])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from federation.apimachinery.errors import NotFound
+from federation.apimachinery.errors import NotFound, not_served
 from federation.apimachinery.resources import Resource
 from federation.apiserver.semantics.cel.rules import ValidationRules, compile_rules
 from federation.apiserver.semantics.conversion.conversion import CRConverter
@@ -132,7 +132,7 @@ class Kinds:
         """Return the kind of a resource path; NotFound if it is not served."""
         info = self._by_plural.get((group, version, plural))
         if info is None:
-            raise NotFound("the server could not find the requested resource")
+            raise not_served()
         return info
 
     def by_kind(self, group: str, version: str, kind: str) -> KindInfo:
