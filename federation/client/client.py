@@ -170,7 +170,7 @@ class Client:
         name: str,
         body: bytes | Object | Objects,
         *,
-        patch_type: PatchType,
+        patch_type: PatchType = PatchType.MERGE,
         namespace: str = "",
         subresource: str = "",
         field_manager: str = "",

@@ -207,12 +207,7 @@ class MemberWriter:
         }
         try:
             await client.patch(
-                key.resource,
-                key.name,
-                patch,
-                patch_type=PatchType.MERGE,
-                namespace=key.namespace,
-                field_manager=names.FIELD_MANAGER,
+                key.resource, key.name, patch, namespace=key.namespace, field_manager=names.FIELD_MANAGER
             )
         except (NotFound, Conflict):
             pass

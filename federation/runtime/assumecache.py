@@ -5,9 +5,10 @@ the same again. An assumed object is dropped as soon as the informer has caught 
 often has the write before the writer gets its answer, and then nothing is kept. After client-go's AssumeCache.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
+from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object
 from federation.runtime.indexer import revision_of
 
@@ -35,6 +36,16 @@ class AssumeCache(Generic[K]):
             return cached
         return assumed
 
+    async def assume_result(self, key: K, write: Awaitable[Object]) -> Object | None:
+        """Await a write, assume its result and return it; None when the object is gone."""
+        try:
+            written = await write
+        except NotFound:
+            self._assumed.pop(key, None)
+            return None
+        self.assume(key, written)
+        return written
+
     def assume(self, key: K, written: Object) -> None:
         """Use the result of a write until the cache has it."""
         if not _has_caught_up(self._cached(key), written):
@@ -44,10 +55,6 @@ class AssumeCache(Generic[K]):
         """Drop the assumed object if the cache, which has just changed, has caught up."""
         if key in self._assumed:
             self.get(key)
-
-    def forget(self, key: K) -> None:
-        """Drop the assumed object."""
-        self._assumed.pop(key, None)
 
 
 def _has_caught_up(cached: Object | None, written: Object) -> bool:

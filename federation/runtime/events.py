@@ -22,7 +22,7 @@ from federation.apimachinery.clock import Clock, SystemClock, to_rfc3339
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.ownerreferences import owner_references
 from federation.apimachinery.resources import EVENTS, Object
-from federation.client.client import Client, PatchType
+from federation.client.client import Client
 
 _log = structlog.get_logger(__name__)
 _written = Counter("federation_runtime_events_written_total", "Events created or counted up", ["type"])
@@ -224,7 +224,7 @@ class EventRecorder:
         patch: Object = {"count": count, "lastTimestamp": to_rfc3339(waiting.last)}
         if waiting.message != known.message:
             patch["message"] = waiting.message
-        await self._client.patch(EVENTS, known.name, patch, patch_type=PatchType.MERGE, namespace=known.namespace)
+        await self._client.patch(EVENTS, known.name, patch, namespace=known.namespace)
         known.count, known.last, known.message = count, waiting.last, waiting.message
 
     def _to_event(self, report: _Report, waiting: _Waiting) -> Object:

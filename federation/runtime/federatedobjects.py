@@ -18,9 +18,8 @@ from federation.api.federatedtype import FederatedType, template_kind
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client, Objects, PatchType
+from federation.client.client import Client, Objects
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedtypes import FederatedTypes
@@ -265,22 +264,18 @@ class FederatedObjects:
         if subscription is not None:
             subscription.begin_write(key)
         try:
-            written = await self._client.patch(
+            patch = self._client.patch(
                 resource_of(key),
                 key.name,
                 {**body, "metadata": metadata},
-                patch_type=PatchType.MERGE,
                 namespace=key.namespace,
                 subresource=subresource,
                 field_manager=names.FIELD_MANAGER,
             )
-        except NotFound:
-            self._assumed.forget(key)
-            return None
+            written = await self._assumed.assume_result(key, patch)
         finally:
             if subscription is not None:
                 subscription.end_write(key, federated, written)
-        self._assumed.assume(key, written)
         return written
 
     async def set_condition(

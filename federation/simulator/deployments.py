@@ -14,7 +14,7 @@ from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.ownerreferences import controller_of, controller_reference, controller_uids
 from federation.apimachinery.resources import DEPLOYMENTS, REPLICA_SETS, Object
-from federation.client.client import Client, PatchType
+from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.informer import Informer
 from federation.simulator import rollout
@@ -123,7 +123,7 @@ class DeploymentController:
         namespace = deployment["metadata"]["namespace"]
         for name, replicas in changes.items():
             patched = await self._client.patch(
-                REPLICA_SETS, name, {"spec": {"replicas": replicas}}, patch_type=PatchType.MERGE, namespace=namespace
+                REPLICA_SETS, name, {"spec": {"replicas": replicas}}, namespace=namespace
             )
             await self._replica_sets.wait_for(patched["metadata"]["resourceVersion"])
         await self._delete_history(deployment, old)
@@ -154,12 +154,7 @@ class DeploymentController:
         if (meta.get("annotations") or {}).get(wellknown.DEPLOYMENT_REVISION) != revision:
             patch["metadata"] = {"annotations": {wellknown.DEPLOYMENT_REVISION: revision}}
         written = await self._client.patch(
-            DEPLOYMENTS,
-            meta["name"],
-            patch,
-            patch_type=PatchType.MERGE,
-            namespace=meta["namespace"],
-            subresource="status",
+            DEPLOYMENTS, meta["name"], patch, namespace=meta["namespace"], subresource="status"
         )
         await self._deployments.wait_for(written["metadata"]["resourceVersion"])
 

@@ -12,7 +12,7 @@ from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.conditions import find
 from federation.apimachinery.errors import ApiError, Conflict, NotFound
 from federation.apimachinery.resources import PODS, Object
-from federation.client.client import Client, PatchType
+from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.informer import Informer
 from federation.simulator.podplacement import SchedulerCache, compute_pod_request
@@ -107,7 +107,6 @@ class PodScheduler:
                 PODS,
                 meta["name"],
                 {"status": {"phase": "Pending", "conditions": [condition]}},
-                patch_type=PatchType.MERGE,
                 namespace=meta["namespace"],
                 subresource="status",
             )
@@ -159,12 +158,7 @@ class Kubelet:
         address = f"10.{self._addresses >> 16 & 255}.{self._addresses >> 8 & 255}.{self._addresses & 255}"
         status = compute_running_status(pod, address, to_rfc3339(self._clock.now()))
         await self._client.patch(
-            PODS,
-            meta["name"],
-            {"status": status},
-            patch_type=PatchType.MERGE,
-            namespace=meta["namespace"],
-            subresource="status",
+            PODS, meta["name"], {"status": status}, namespace=meta["namespace"], subresource="status"
         )
 
 

@@ -12,7 +12,7 @@ from federation.apimachinery.conditions import is_true
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.ownerreferences import controller_of, controller_reference, controller_uids
 from federation.apimachinery.resources import PODS, REPLICA_SETS, Object
-from federation.client.client import Client, PatchType
+from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.informer import Informer
 from federation.simulator.deployments import NAME_ALPHABET
@@ -137,7 +137,6 @@ class ReplicaSetController:
                 REPLICA_SETS,
                 meta["name"],
                 {"status": {**{k: None for k in live if k not in status}, **status}},
-                patch_type=PatchType.MERGE,
                 namespace=meta["namespace"],
                 subresource="status",
             )

@@ -15,9 +15,8 @@ from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
-from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object
-from federation.client.client import Client, PatchType
+from federation.client.client import Client
 from federation.planning.clusters.health import Verdict
 from federation.runtime.assumecache import AssumeCache
 
@@ -138,20 +137,10 @@ class Publisher:
         return await self._patch(cluster["metadata"]["name"], {"metadata": metadata}, "")
 
     async def _patch(self, name: str, body: Object, subresource: str) -> Object | None:
-        try:
-            written = await self._client.patch(
-                FEDERATED_CLUSTERS,
-                name,
-                body,
-                patch_type=PatchType.MERGE,
-                subresource=subresource,
-                field_manager=names.FIELD_MANAGER,
-            )
-        except NotFound:
-            self._assumed.forget(name)
-            return None
-        self._assumed.assume(name, written)
-        return written
+        patch = self._client.patch(
+            FEDERATED_CLUSTERS, name, body, subresource=subresource, field_manager=names.FIELD_MANAGER
+        )
+        return await self._assumed.assume_result(name, patch)
 
 
 def _with_nulls(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> Object:

@@ -14,7 +14,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery.errors import Invalid, NotFound
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client, PatchType
+from federation.client.client import Client
 from federation.planning.federatedobject import builder, eligibility
 from federation.runtime.controller import DONE, Key, Result, key_of
 from federation.runtime.events import Recorder
@@ -107,7 +107,6 @@ class Reconciler:
             type_.resource,
             metadata["name"],
             patch,
-            patch_type=PatchType.MERGE,
             namespace=metadata.get("namespace", ""),
             field_manager=names.FIELD_MANAGER,
         )

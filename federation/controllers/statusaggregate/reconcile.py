@@ -19,7 +19,7 @@ from federation.apimachinery.errors import NotFound
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client, PatchType
+from federation.client.client import Client
 from federation.dispatch.plan import is_name_collision
 from federation.dispatch.status import clusters_of, is_fully_observed
 from federation.planning.aggregation.aggregators import merge_of, plan_feedback
@@ -191,21 +191,15 @@ class Reconciler:
 
     async def _patch(self, where: tuple[Resource, Key], body: Object, subresource: str) -> Object | None:
         resource, key = where
-        try:
-            written = await self._client.patch(
-                resource,
-                key.name,
-                body,
-                patch_type=PatchType.MERGE,
-                namespace=key.namespace,
-                subresource=subresource,
-                field_manager=names.FIELD_MANAGER,
-            )
-        except NotFound:
-            self._assumed.forget(where)
-            return None
-        self._assumed.assume(where, written)
-        return written
+        patch = self._client.patch(
+            resource,
+            key.name,
+            body,
+            namespace=key.namespace,
+            subresource=subresource,
+            field_manager=names.FIELD_MANAGER,
+        )
+        return await self._assumed.assume_result(where, patch)
 
 
 def _is_source_of(source: Object, federated: Object) -> bool:

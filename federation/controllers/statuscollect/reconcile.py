@@ -17,7 +17,7 @@ from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client, PatchType
+from federation.client.client import Client
 from federation.dispatch.plan import is_name_collision
 from federation.planning.rendering.memberobject import content_hash
 from federation.planning.status.collection import replicaset_digests, to_entry
@@ -132,14 +132,7 @@ class Reconciler:
             "clusters": body["clusters"],
             "lastUpdateTime": body["lastUpdateTime"],
         }
-        await self._client.patch(
-            resource,
-            key.name,
-            patch,
-            patch_type=PatchType.MERGE,
-            namespace=key.namespace,
-            field_manager=names.FIELD_MANAGER,
-        )
+        await self._client.patch(resource, key.name, patch, namespace=key.namespace, field_manager=names.FIELD_MANAGER)
 
 
 def _to_object(resource: Resource, key: Key, federated: Object, entries: Mapping[str, Object], now: str) -> Object:

@@ -13,7 +13,7 @@ from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.resources import Object
-from federation.client.client import Client, PatchType
+from federation.client.client import Client
 from federation.controllers.sync.clusters import cluster_state_of
 from federation.dispatch.expectations import MemberKey
 from federation.dispatch.operations import MemberWriter, Outcome
@@ -74,13 +74,7 @@ class ClusterRemoval:
         finalizers = [*remaining, names.CASCADING_DELETE_FINALIZER] if is_present else remaining
         patch = {"metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}}
         try:
-            await self._client.patch(
-                FEDERATED_CLUSTERS,
-                metadata["name"],
-                patch,
-                patch_type=PatchType.MERGE,
-                field_manager=names.FIELD_MANAGER,
-            )
+            await self._client.patch(FEDERATED_CLUSTERS, metadata["name"], patch, field_manager=names.FIELD_MANAGER)
         except NotFound:
             return
 
