@@ -1,11 +1,9 @@
 """The state directory: private to its user, used by one process at a time, never by a version that is too old for it.
 
-`StateDirectory.open` creates it, locks it for the life of the process (the kernel releases the lock even after
-kill -9) and checks the format version. Its errors name the path and the remedy.
+`StateDirectory.open` creates it, locks it for the life of the process and checks the format version. Its errors name
+the path and the remedy.
 """
 
-import contextlib
-import fcntl
 import json
 import os
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Self
 
 from federation import __version__
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.lockfile import read_owner, try_lock
 
 FORMAT = 1
 """Format version; incremented when an older version must no longer use the directory."""
@@ -31,20 +30,14 @@ class StateDirectory:
         path = path.expanduser().absolute()
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock_fd = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock_fd = try_lock(path / "lock")
         except OSError as error:
             raise _not_writable(path, error) from error
-        try:
-            fcntl.flock(lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.pread(lock_fd, 32, 0).decode(errors="replace").strip() or "unknown"
-            os.close(lock_fd)
+        if lock_fd is None:
+            owner = read_owner(path / "lock")
             raise ConfigurationError(
-                f"--dir {path}: another fedctl (pid {holder}) uses it; stop that one or name another directory"
-            ) from error
-        os.ftruncate(lock_fd, 0)
-        with contextlib.suppress(OSError):  # a full disk; the number is for error messages only
-            os.pwrite(lock_fd, f"{os.getpid()}\n".encode(), 0)
+                f"--dir {path}: another fedctl (pid {owner}) uses it; stop that one or name another directory"
+            )
         directory = cls(path, lock_fd)
         try:
             directory._check_version()

@@ -8,7 +8,6 @@ fsync before the acknowledgement makes the write durable. A lock file beside the
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import sqlite3
 import time
@@ -24,6 +23,7 @@ from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from federation.apimachinery.errors import ConfigurationError, StoreUnavailable
+from federation.apimachinery.lockfile import read_owner, try_lock
 from federation.apiserver.store.database import translated
 from federation.apiserver.store.diskreserve import DiskReserve
 from federation.apiserver.store.fsync import FsyncHelper
@@ -400,23 +400,15 @@ class SQLiteDatabase:
     def _take_lock(self) -> None:
         path = self._path.with_name(self._path.name + ".lock")
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._lock = try_lock(path)
         except OSError as error:
             raise ConfigurationError(
                 f"{self.name}: cannot write {path}: {error.strerror}; change its permissions or use another path"
             ) from error
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.read(descriptor, 32).decode(errors="replace").strip() or "unknown"
-            os.close(descriptor)
+        if self._lock is None:
             raise ConfigurationError(
-                f"{self.name} is in use by process {holder}; stop that process or use another path"
-            ) from error
-        os.truncate(descriptor, 0)
-        with contextlib.suppress(OSError):  # a full disk; the number is for error messages only
-            os.write(descriptor, f"{os.getpid()}\n".encode())
-        self._lock = descriptor
+                f"{self.name} is in use by process {read_owner(path)}; stop that process or use another path"
+            )
 
     def _create_private(self) -> None:
         try:
