@@ -21,8 +21,8 @@ from federation.runtime.controller import Controller, ControllerOptions
 from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
 from federation.runtime.federatedtypes import FederatedTypes
-from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
+from federation.runtime.sourceinformers import SourceInformers
 
 _TRIGGERS = Triggers(
     added=False,
@@ -44,15 +44,6 @@ class FederateOptions:
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
 
-@dataclass(slots=True)
-class _Followed:
-    """A federated type, its sources' informer, and how to stop following it."""
-
-    type_: FederatedType
-    informer: Informer
-    stop: Callable[[], None]
-
-
 class FederateController:
     """Keeps every federated object equal to its source. `run` runs until cancelled."""
 
@@ -68,9 +59,8 @@ class FederateController:
     ) -> None:
         chosen = options or FederateOptions()
         self._objects = objects
-        self._informers = informers
         self._types = objects.types
-        self._followed: dict[Resource, _Followed] = {}
+        self._sources = SourceInformers(informers, self._on_source)
         self._bindings = Bindings()
         self._policies = [informers.for_resource(OVERRIDE_POLICIES), informers.for_resource(CLUSTER_OVERRIDE_POLICIES)]
         reconciler = Reconciler(
@@ -96,43 +86,25 @@ class FederateController:
         for policies in self._policies:
             policies.add_handler(self._on_policy)
         self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
-        stop = self._types.add_listener(self._follow, self._unfollow)
+        stop = self._types.add_listener(self._sources.follow, self._sources.unfollow)
         try:
             await asyncio.gather(self._objects.wait_synced(), *(informer.wait_synced() for informer in self._policies))
             await self.controller.run()
         finally:
             stop()
-            for followed in list(self._followed.values()):
-                self._unfollow(followed.type_)
+            self._sources.close()
 
     def _source(self, key: SourceKey) -> tuple[FederatedType, Object] | None:
         """Return a cached source with its federated type."""
-        followed = self._followed.get(key.resource)
-        obj = followed.informer.get(key.namespace, key.name) if followed is not None else None
-        return None if followed is None or obj is None else (followed.type_, _typed(key.resource, obj))
+        type_, obj = self._types.for_resource(key.resource), self._sources.get(*key)
+        return None if type_ is None or obj is None else (type_, _typed(key.resource, obj))
 
     # -- events
 
-    def _follow(self, type_: FederatedType) -> None:
-        informer = self._informers.for_resource(type_.resource)
-
-        def handle(old: Object | None, new: Object | None) -> None:
-            self._on_source(type_.resource, old, new)
-
-        # Known before the handler is added, because that replays what the cache holds already.
-        followed = self._followed[type_.resource] = _Followed(type_, informer, lambda: None)
-        followed.stop = informer.add_handler(handle)
-
-    def _unfollow(self, type_: FederatedType) -> None:
-        followed = self._followed.pop(type_.resource, None)
-        if followed is not None:
-            followed.stop()
-            self._informers.release(followed.informer)
-
-    def _on_source(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+    def _on_source(self, type_: FederatedType, old: Object | None, new: Object | None) -> None:
         if new is None or (old is not None and not changes.is_relevant_change(old, new)):
             return
-        metadata = new["metadata"]
+        resource, metadata = type_.resource, new["metadata"]
         if not metadata.get("finalizers") and eligibility.exclusion(_typed(resource, new)):
             return
         self.controller.enqueue(SourceKey(resource, metadata.get("namespace", ""), metadata["name"]))
@@ -150,8 +122,8 @@ class FederateController:
             self._bindings.drop(old)
 
     def _all_keys(self) -> Iterator[SourceKey]:
-        for resource, followed in self._followed.items():
-            for obj in followed.informer.list():
+        for resource, informer in self._sources:
+            for obj in informer.list():
                 metadata = obj["metadata"]
                 yield SourceKey(resource, metadata.get("namespace", ""), metadata["name"])
 

@@ -4,7 +4,6 @@ Member objects, federated objects and caches that become complete are triggers. 
 time, so that `kubectl` shows the progress of a rollout at once and a burst of status changes costs one write.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from federation.api.federatedtype import FederatedType
@@ -15,9 +14,9 @@ from federation.controllers.statusaggregate.reconcile import Reconciler
 from federation.planning.status.debounce import Coalescer, Pace
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
-from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
 from federation.runtime.members import Members
+from federation.runtime.sourceinformers import SourceInformers
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +48,15 @@ class StatusAggregateController:
     ) -> None:
         chosen = options or StatusAggregateOptions()
         self._objects = objects
-        self._informers = informers
         self._types = objects.types
         self._clock = clock
-        self._sources: dict[Resource, tuple[Informer, Callable[[], None]]] = {}
+        self._sources = SourceInformers(informers, self._on_source)
         self._pace: Coalescer[Key] = Coalescer(chosen.pace)
-        self._reconciler = Reconciler(client, objects, self._source, members, self._pace, clock)
+        self._reconciler = Reconciler(client, objects, self._sources.get, members, self._pace, clock)
         self.controller: Controller[Key] = Controller(
             "statusaggregate", self._reconciler.reconcile, workers=chosen.workers, clock=clock
         )
-        self._types.add_listener(self._follow, self._unfollow)
+        self._types.add_listener(self._follow, self._sources.unfollow)
         objects.subscribe(self._on_federated, _TRIGGERS)
         members.add_handler(self._on_member)
         members.add_sync_listener(self._on_synced)
@@ -68,27 +66,9 @@ class StatusAggregateController:
         await self._objects.wait_synced()
         await self.controller.run()
 
-    def _source(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        followed = self._sources.get(resource)
-        return followed[0].get(namespace, name) if followed is not None else None
-
     def _follow(self, type_: FederatedType) -> None:
-        resource = type_.resource
-        if not type_.aggregate or resource in self._sources:
-            return
-        informer = self._informers.for_resource(resource)
-
-        def on_source(old: Object | None, new: Object | None) -> None:
-            self._on_source(type_, old, new)
-
-        self._sources[resource] = (informer, informer.add_handler(on_source))
-
-    def _unfollow(self, type_: FederatedType) -> None:
-        followed = self._sources.pop(type_.resource, None)
-        if followed is not None:
-            informer, stop = followed
-            stop()
-            self._informers.release(informer)
+        if type_.aggregate:
+            self._sources.follow(type_)
 
     def _on_source(self, type_: FederatedType, old: Object | None, new: Object | None) -> None:
         obj = new if new is not None else old

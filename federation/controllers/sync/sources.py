@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import Object
 from federation.planning.federatedobject.provenance import is_hand_written, scope_problem, source_problem
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects
-from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
+from federation.runtime.sourceinformers import SourceInformers
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,10 @@ class Sources:
 
     def __init__(self, objects: FederatedObjects, informers: Informers, enqueue: Callable[[Key], None]) -> None:
         self._objects = objects
-        self._informers = informers
         self._enqueue = enqueue
-        self._followed: dict[Resource, tuple[Informer, Callable[[], None]]] = {}
+        self._informers = SourceInformers(informers, self._on_source)
         self._refused: set[Key] = set()
-        objects.types.add_listener(self._follow, self._unfollow)
+        objects.types.add_listener(self._informers.follow, self._informers.unfollow)
 
     def check(self, key: Key, federated: Object, type_: FederatedType) -> Refusal | None:
         """Return why the federated object must not be delivered, None when it may be."""
@@ -41,7 +40,7 @@ class Sources:
             return Refusal(problem)
         if is_hand_written(federated):
             return None
-        informer = self._followed[type_.resource][0] if type_.resource in self._followed else None
+        informer = self._informers.informer(type_.resource)
         source = None
         if informer is not None:
             source = informer.get(key.namespace, federated["spec"]["template"]["metadata"]["name"])
@@ -59,26 +58,12 @@ class Sources:
         """Forget a federated object that is gone or being deleted."""
         self._refused.discard(key)
 
-    def _follow(self, type_: FederatedType) -> None:
-        if type_.resource in self._followed:
-            return
-        informer = self._informers.for_resource(type_.resource)
-
-        def on_source(old: Object | None, new: Object | None) -> None:
-            if self._refused and new is not None and (old is None or _uid(old) != _uid(new)):
-                metadata = new["metadata"]
-                key = self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"])
-                if key in self._refused:
-                    self._enqueue(key)
-
-        self._followed[type_.resource] = (informer, informer.add_handler(on_source))
-
-    def _unfollow(self, type_: FederatedType) -> None:
-        followed = self._followed.pop(type_.resource, None)
-        if followed is not None:
-            informer, stop = followed
-            stop()
-            self._informers.release(informer)
+    def _on_source(self, type_: FederatedType, old: Object | None, new: Object | None) -> None:
+        if self._refused and new is not None and (old is None or _uid(old) != _uid(new)):
+            metadata = new["metadata"]
+            key = self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"])
+            if key in self._refused:
+                self._enqueue(key)
 
 
 def _uid(obj: Object) -> str:
