@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from federation.apimachinery.clientconfig import validate_client_config
 from federation.apimachinery import conditions, nameformats
 from federation.apimachinery.fielderrors import (
     Causes,
@@ -29,7 +30,6 @@ _COLUMN_FORMATS: Final = ("byte", "date", "date-time", "double", "float", "int32
 _SELECTABLE_TYPES: Final = ("string", "boolean", "integer")
 _SELECTABLE_MAX: Final = 8
 _WARNING_LENGTH_MAX: Final = 256
-_URL_FORM: Final = "; desired format: https://host[:port]/path"
 _APPROVAL: Final = "api-approved.kubernetes.io"
 _APPROVAL_PAGE: Final = "see https://github.com/kubernetes/enhancements/pull/1111"
 
@@ -242,42 +242,9 @@ def _validate_conversion(conversion: Mapping[str, Any]) -> Causes:
         return causes + ([forbidden(f"{at}.conversionReviewVersions", text)] if versions else [])
     if config is None:
         causes.append(required(place, "required when strategy is set to Webhook"))
-    elif (config.get("url") is None) == (config.get("service") is None):
-        causes.append(required(place, "exactly one of url or service is required"))
-    elif config.get("url") is not None:
-        causes += _validate_url(config["url"], f"{place}.url")
     else:
-        causes += _validate_service(config["service"], f"{place}.service")
+        causes += validate_client_config(config, place)
     return causes + _validate_review_versions(versions, f"{at}.conversionReviewVersions")
-
-
-def _validate_url(url: str, at: str) -> Causes:
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        return [invalid(at, url, f"url must be a valid URL: {error}{_URL_FORM}")]
-    problems = [
-        (parts.scheme != "https", parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORM}"),
-        (not parts.hostname, parts.netloc, f"host must be specified{_URL_FORM}"),
-        ("@" in parts.netloc, parts.netloc.rpartition("@")[0], "user information is not permitted in the URL"),
-        (bool(parts.fragment), parts.fragment, "fragments are not permitted in the URL"),
-        (bool(parts.query), parts.query, "query parameters are not permitted in the URL"),
-    ]
-    return [invalid(at, value, text) for is_wrong, value, text in problems if is_wrong]
-
-
-def _validate_service(service: Mapping[str, Any], at: str) -> Causes:
-    causes = [
-        required(f"{at}.{field}", f"service {field} is required")
-        for field in ("name", "namespace")
-        if not service.get(field)
-    ]
-    port, path = service.get("port", 443), service.get("path")
-    if not 1 <= port <= 65535:
-        causes.append(invalid(f"{at}.port", port, "port is not valid: must be between 1 and 65535, inclusive"))
-    if path is not None and not path.startswith("/"):
-        causes.append(invalid(f"{at}.path", path, "must start with a '/'"))
-    return causes
 
 
 def _validate_review_versions(versions: list[str], at: str) -> Causes:

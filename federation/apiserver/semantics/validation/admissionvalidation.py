@@ -6,8 +6,8 @@ Expressions are compiled in the environment in which they run, so that stored ex
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
-from urllib.parse import urlsplit
 
+from federation.apimachinery.clientconfig import validate_client_config
 from federation.apimachinery import nameformats
 from federation.apimachinery.errors import cause
 from federation.apimachinery.fielderrors import Causes, duplicate, forbidden, invalid, not_supported, one_of, required
@@ -117,7 +117,7 @@ def _validate_webhook(webhook: Fields, field: str) -> Causes:
             invalid(f"{field}.timeoutSeconds", timeout_s, "the timeout value must be between 1 and 30 seconds")
         )
     causes += _validate_selectors(webhook, field)
-    causes += _validate_client(webhook.get("clientConfig") or {}, f"{field}.clientConfig")
+    causes += validate_client_config(webhook.get("clientConfig") or {}, f"{field}.clientConfig")
     causes += _validate_conditions(webhook.get("matchConditions"), environment(), f"{field}.matchConditions")
     return causes + _validate_versions(webhook.get("admissionReviewVersions") or (), f"{field}.admissionReviewVersions")
 
@@ -134,45 +134,6 @@ def _validate_versions(versions: Iterable[str], field: str) -> Causes:
         causes.append(required(field, "must specify one of v1, v1beta1"))
     elif not seen & {"v1", "v1beta1"} and not causes:
         causes.append(invalid(field, list(seen), "must include at least one of v1, v1beta1"))
-    return causes
-
-
-def _validate_client(client: Fields, field: str) -> Causes:
-    url, service = client.get("url"), client.get("service")
-    if (url is None) == (service is None):
-        return [required(field, "exactly one of url or service is required")]
-    if service is None:
-        return _validate_url(str(url), f"{field}.url")
-    causes = [required(f"{field}.service.{part}") for part in ("name", "namespace") if not service.get(part)]
-    if not 1 <= service.get("port", 443) <= 65535:
-        causes.append(
-            invalid(
-                f"{field}.service.port", service["port"], "port is not valid: must be between 1 and 65535, inclusive"
-            )
-        )
-    path = service.get("path")
-    if path and not path.startswith("/"):
-        causes.append(invalid(f"{field}.service.path", path, "must start with a '/'"))
-    return causes
-
-
-def _validate_url(url: str, field: str) -> Causes:
-    form = "; desired format: https://host[/path]"
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        return [required(field, f"url must be a valid URL: {error}{form}")]
-    causes: Causes = []
-    if parts.scheme != "https":
-        causes.append(invalid(field, parts.scheme, f"'https' is the only allowed URL scheme{form}"))
-    if not parts.netloc:
-        causes.append(invalid(field, parts.netloc, f"host must be specified{form}"))
-    if parts.username is not None:
-        causes.append(invalid(field, parts.username, "user information is not permitted in the URL"))
-    if parts.fragment:
-        causes.append(invalid(field, parts.fragment, "fragments are not permitted in the URL"))
-    if parts.query:
-        causes.append(invalid(field, parts.query, "query parameters are not permitted in the URL"))
     return causes
 
 
