@@ -10,16 +10,16 @@ import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from federation.apimachinery.errors import Conflict, Forbidden, KeyNotFound, RevisionConflict
+from federation.apimachinery.errors import Forbidden, KeyNotFound, RevisionConflict
 from federation.apimachinery.quantity import NANOS, ZERO, Quantity
 from federation.apimachinery.resources import Object
 from federation.apiserver.admission.storedbytes import StoredBytes
 from federation.apiserver.semantics.encoding import encoding
-from federation.apiserver.semantics.quota.podusage import Usage
+from federation.apiserver.semantics.quota.podusage import Usage, parse_usage
 from federation.apiserver.semantics.quota.quota import Quota, bytes_prefix, find_refusal, is_bytes, parse_quota
-from federation.apiserver.semantics.quota.usage import object_usage, parse_usage, total, tracks
+from federation.apiserver.semantics.quota.usage import object_usage, total, tracks
 from federation.apiserver.store.interface import Entry
-from federation.apiserver.verbs.context import VerbContext
+from federation.apiserver.verbs.context import VerbContext, object_modified
 
 PREFIX = "/core/resourcequotas/"
 _ATTEMPTS_MAX = 20
@@ -103,25 +103,18 @@ class ResourceQuotas:
 
         async with self._lock(namespace):
             for _ in range(_ATTEMPTS_MAX):
-                entry = await self._context.store.get(f"{PREFIX}{namespace}/{name}")
-                if entry is None:
+                if (found := await self._read(namespace, name)) is None:
                     return
-                obj = encoding.decode(entry.value)
-                quota = parse_quota(obj)
+                entry, obj, quota = found
                 if await self._write(entry, obj, quota, added(quota, await self._used(namespace, obj, quota))):
                     return
-        raise Conflict(
-            f'Operation cannot be fulfilled on resourcequotas "{name}": the object has been modified; please apply your'
-            " changes to the latest version and try again"
-        )
+        raise object_modified(self._context.kinds.lookup("", "v1", "resourcequotas"), name)
 
     async def check(self, namespace: str, name: str, usage: Usage) -> None:
         """Compare usage with a quota without adding it; Forbidden."""
-        entry = await self._context.store.get(f"{PREFIX}{namespace}/{name}")
-        if entry is None:
+        if (found := await self._read(namespace, name)) is None:
             return
-        obj = encoding.decode(entry.value)
-        quota = parse_quota(obj)
+        _, obj, quota = found
         requested = {name: amount for name, amount in usage.items() if name in quota.hard}
         if refusal := find_refusal(quota, await self._used(namespace, obj, quota), requested):
             raise Forbidden(refusal)
@@ -129,10 +122,8 @@ class ResourceQuotas:
     async def refresh(self, namespace: str, name: str) -> None:
         """Compute the status of a new or changed quota, and the stored bytes of any."""
         async with self._lock(namespace):
-            entry = await self._context.store.get(f"{PREFIX}{namespace}/{name}")
-            if entry is not None:
-                obj = encoding.decode(entry.value)
-                quota = parse_quota(obj)
+            if (found := await self._read(namespace, name)) is not None:
+                entry, obj, quota = found
                 await self._write(entry, obj, quota, await self._used(namespace, obj, quota))
 
     async def recount(self) -> None:
@@ -143,14 +134,12 @@ class ResourceQuotas:
         """
         revisions = {}
         for namespace, quota in list(self.all()):
-            key = f"{PREFIX}{namespace}/{quota.name}"
             async with self._lock(namespace):
-                entry = await self._context.store.get(key)
-                if entry is None:
+                if (found := await self._read(namespace, quota.name)) is None:
                     continue
+                entry, obj, current = found
+                key = entry.key
                 if self._revisions_at_recount.get(key) == entry.revision:
-                    obj = encoding.decode(entry.value)
-                    current = parse_quota(obj)
                     counted = await self._count(namespace, current, current.counted)
                     await self._write(entry, obj, current, counted)
                     entry = await self._context.store.get(key) or entry
@@ -160,6 +149,13 @@ class ResourceQuotas:
     def _lock(self, namespace: str) -> asyncio.Lock:
         known = self._namespaces.get(namespace)
         return asyncio.Lock() if known is None else known.lock
+
+    async def _read(self, namespace: str, name: str) -> tuple[Entry, Object, Quota] | None:
+        entry = await self._context.store.get(f"{PREFIX}{namespace}/{name}")
+        if entry is None:
+            return None
+        obj = encoding.decode(entry.value)
+        return entry, obj, parse_quota(obj)
 
     async def _used(self, namespace: str, obj: Object, quota: Quota) -> Usage:
         """Return the usage in the status, computed for limits that the status does not have yet."""

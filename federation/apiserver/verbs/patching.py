@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from federation.apimachinery.errors import BadRequest, UnsupportedMediaType, invalid
-from federation.apimachinery.errors import cause as error_cause
+from federation.apimachinery.errors import BadRequest, Invalid, UnsupportedMediaType, invalid
+from federation.apimachinery.fielderrors import forbidden, required
 from federation.apimachinery.jsonpatch import apply_json_patch
 from federation.apimachinery.mergepatch import apply_merge_patch
 from federation.apimachinery.resources import Object
@@ -87,16 +87,8 @@ def parse_patch(info: KindInfo, patch_type: str, body: bytes, options: WriteOpti
     if media_type == APPLY:
         return _parse_apply(body, options)
     if options.force:
-        raise invalid(
-            "PatchOptions",
-            "meta.k8s.io",
-            "",
-            [error_cause("FieldValueForbidden", "Forbidden: may not be specified for non-apply patch", "force")],
-        )
-    try:
-        parsed = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise BadRequest(f"error decoding patch: {error}") from error
+        raise _invalid_options(forbidden("force", "may not be specified for non-apply patch"))
+    parsed = _parse_json(body)
     if not isinstance(parsed, list if media_type == JSON else dict):
         raise BadRequest(f"error decoding patch: expected {'a list' if media_type == JSON else 'an object'}")
     return Patch(media_type, parsed, len(body), _pins_revision(media_type, parsed))
@@ -104,22 +96,25 @@ def parse_patch(info: KindInfo, patch_type: str, body: bytes, options: WriteOpti
 
 def _parse_apply(body: bytes, options: WriteOptions) -> Patch:
     if not options.field_manager:
-        raise invalid(
-            "PatchOptions",
-            "meta.k8s.io",
-            "",
-            [error_cause("FieldValueRequired", "Required value: is required for apply patch", "fieldManager")],
-        )
-    try:
-        parsed = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise BadRequest(f"error decoding patch: {error}") from error
+        raise _invalid_options(required("fieldManager", "is required for apply patch"))
+    parsed = _parse_json(body)
     if not isinstance(parsed, dict):
         raise BadRequest("error decoding YAML: the applied configuration must be an object")
     metadata = parsed.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")
     return Patch(APPLY, parsed, len(body), isinstance(metadata, dict) and bool(metadata.get("resourceVersion")))
+
+
+def _invalid_options(problem: dict[str, str]) -> Invalid:
+    return invalid("PatchOptions", "meta.k8s.io", "", [problem])
+
+
+def _parse_json(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"error decoding patch: {error}") from error
 
 
 def _pins_revision(media_type: str, parsed: Any) -> bool:

@@ -15,6 +15,7 @@ from federation.apimachinery.errors import Invalid, NotFound
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
+from federation.planning.federatedobject.provenance import is_from
 from federation.planning.federatedobject import builder, eligibility
 from federation.runtime.controller import DONE, Key, Result, key_of
 from federation.runtime.events import Recorder
@@ -84,9 +85,9 @@ class Reconciler:
         """
         if federated["metadata"].get("deletionTimestamp"):
             return False
-        owner = controller_of(federated)
-        if owner is None or owner.get("uid") == source["metadata"].get("uid"):
+        if is_from(federated, source):
             return True
+        owner = controller_of(federated) or {}
         if (owner.get("kind"), owner.get("name")) != (source["kind"], source["metadata"]["name"]):
             taken = federated["metadata"]["name"]
             message = f'federated object "{taken}" belongs to {owner.get("kind")} "{owner.get("name")}"'
@@ -140,7 +141,7 @@ class Reconciler:
             federated = await self._client.get(type_.federated_resource, key.name, key.namespace)
         except NotFound:
             federated = None
-        if federated is not None and self._is_owned_by(federated, source):
+        if federated is not None and is_from(federated, source):
             if not federated["metadata"].get("deletionTimestamp"):
                 if _is_orphaning(source, federated):
                     # The members keep their objects: sync then only releases them.
@@ -163,10 +164,6 @@ class Reconciler:
                 propagation_policy="Background",
                 uid=metadata.get("uid", ""),
             )
-
-    def _is_owned_by(self, federated: Object, source: Object) -> bool:
-        owner = controller_of(federated)
-        return owner is None or owner.get("uid") == source["metadata"].get("uid")
 
     def _warn(self, source: Object, reason: str, verb: str, error: Exception) -> None:
         self._recorder.event(source, "Warning", reason, f"failed to {verb} the federated object: {error}")

@@ -17,11 +17,11 @@ from federation.api.resources import CLUSTER_COLLECTED_STATUSES, COLLECTED_STATU
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.mergepatch import create_merge_patch
-from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.dispatch.plan import is_name_collision
 from federation.dispatch.status import clusters_of, is_fully_observed
+from federation.planning.federatedobject.provenance import is_from
 from federation.planning.aggregation.aggregators import merge_of, plan_feedback
 from federation.planning.aggregation.context import Context
 from federation.planning.federatedobject.placements import effective_placement
@@ -87,7 +87,7 @@ class Reconciler:
             return Result(requeue_after_s=remaining_s)
         where = (type_.resource, Key(key.namespace, template["metadata"]["name"]))
         source = self._assumed.get(where)
-        if source is None or not _is_source_of(source, federated):
+        if source is None or not is_from(federated, source):
             self._pace.take(key)
             return DONE
         if (remaining_s := self._sync_wait_s(source, federated, type_)) > 0:
@@ -200,9 +200,3 @@ class Reconciler:
             field_manager=names.FIELD_MANAGER,
         )
         return await self._assumed.assume_result(where, patch)
-
-
-def _is_source_of(source: Object, federated: Object) -> bool:
-    """Return whether the federated object was made from this source, not from an earlier one of the same name."""
-    controller = controller_of(federated)
-    return controller is None or controller.get("uid") == source["metadata"].get("uid")

@@ -16,7 +16,7 @@ from federation.controllers.sync.clusters import Clusters
 from federation.controllers.sync.followerwait import FollowerReadiness
 from federation.controllers.sync.memberobjects import MemberObjectCache
 from federation.controllers.sync.memberoperations import MemberOperations
-from federation.controllers.sync.propagation import Propagation, begin_propagation
+from federation.controllers.sync.propagation import BRIEF_S, Propagation, begin_propagation
 from federation.dispatch.operations import Outcome
 from federation.dispatch.plan import ClusterState, decide_removal
 from federation.dispatch.status import ClusterStatus, plan_status
@@ -25,8 +25,6 @@ from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 
 _RECHECK_S = 5.0
-_QUIET_S = 1.0
-"""Member objects usually disappear within this time; only a longer wait is published in the status."""
 _BLOCKING = frozenset(
     {
         ClusterStatus.CLUSTER_NOT_READY,
@@ -116,8 +114,8 @@ class Deletion:
         since_s = self._since_s.setdefault(key, self._clock.monotonic())
         waited_s = self._clock.monotonic() - since_s
         blocking = sorted(name for name, status in propagation.statuses.items() if status in _BLOCKING)
-        if not blocking and waited_s < _QUIET_S:
-            return Result(requeue_after_s=_QUIET_S - waited_s)
+        if not blocking and waited_s < BRIEF_S:
+            return Result(requeue_after_s=BRIEF_S - waited_s)
         waiting = blocking or sorted(propagation.statuses)
         message = f"deletion waits for clusters [{','.join(waiting)}]"
         if blocking:

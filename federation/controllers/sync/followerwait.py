@@ -14,6 +14,7 @@ from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.controllers.sync.memberobjects import MemberObjectCache
+from federation.controllers.sync.propagation import BRIEF_S
 from federation.dispatch.expectations import MemberKey
 from federation.dispatch.status import ClusterStatus
 from federation.planning.followers.followerplan import has_recorded_kept
@@ -24,9 +25,6 @@ from federation.planning.followers.references import Identity, Reference
 from federation.runtime.controller import Key
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
-
-_QUIET_S = 1.0
-"""Followers usually exist within this time; only a longer wait is published in the status."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +84,8 @@ class FollowerReadiness:
             return None
         for follower in missing:
             self._waiting.setdefault(_identity_of(follower), set()).add(key)
-        is_brief = waited_s < _QUIET_S
-        recheck_s = (_QUIET_S if is_brief else self._wait_s) - waited_s
+        is_brief = waited_s < BRIEF_S
+        recheck_s = (BRIEF_S if is_brief else self._wait_s) - waited_s
         return Wait(f"waits for {followers} to get there", recheck_s, is_brief)
 
     def wait_before_release(self, key: Key, federated: Object) -> float | None:

@@ -16,6 +16,9 @@ from federation.dispatch.status import ClusterStatus
 from federation.planning.rendering.memberobject import Renderer
 from federation.runtime.controller import Key
 
+BRIEF_S = 1.0
+"""Member objects and followers usually appear or disappear within this time; a shorter wait is not published."""
+
 
 @dataclass(frozen=True, slots=True)
 class StartedOperation:

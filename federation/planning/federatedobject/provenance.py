@@ -29,6 +29,16 @@ def is_hand_written(federated: Mapping[str, Any]) -> bool:
     return (federated["metadata"].get("annotations") or {}).get(names.HAND_WRITTEN) == "true"
 
 
+def is_from(federated: Mapping[str, Any], source: Mapping[str, Any]) -> bool:
+    """Return whether the federated object is of this source and not of an earlier one with the same name.
+
+    One without an owner counts: the garbage collector removes the reference when a source is deleted with
+    --cascade=orphan.
+    """
+    owner = controller_of(federated)
+    return owner is None or owner.get("uid") == source["metadata"].get("uid")
+
+
 def source_problem(federated: Mapping[str, Any], type_: FederatedType, source: Mapping[str, Any] | None) -> str:
     """Return why the federated object does not follow from its source, "" when it does.
 

@@ -66,8 +66,12 @@ class ObjectChange:
     after: Object | None
 
     def __str__(self) -> str:
-        where = f" in {self.namespace}" if self.namespace else ""
-        return f"{self.resource.kind} {self.name}{where}"
+        return describe(self.resource, self.namespace, self.name)
+
+
+def describe(resource: Resource, namespace: str, name: str) -> str:
+    """Return `Deployment web in default`."""
+    return f"{resource.kind} {name} in {namespace}" if namespace else f"{resource.kind} {name}"
 
 
 class ObjectSet:

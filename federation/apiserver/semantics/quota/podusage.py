@@ -19,6 +19,11 @@ _EXPLICIT = frozenset({"cpu", "memory", "requests.cpu", "requests.memory", "limi
 _FINISHED = frozenset({"Succeeded", "Failed"})
 
 
+def parse_usage(amounts: Mapping[str, Any] | None) -> Usage:
+    """Return the usage that a field such as `status.used` or `resources.requests` contains."""
+    return {name: parse(amount) for name, amount in (amounts or {}).items()}
+
+
 def pod_usage(pod: Object) -> Usage:
     """Return the usage of a pod."""
     if (pod.get("status") or {}).get("phase") in _FINISHED:
@@ -83,7 +88,7 @@ def _pod_amounts(spec: Mapping[str, Any], part: str) -> Usage:
     _raise_to(total, peak)
     # Pod-level resources replace the sum of the containers.
     total.update(_amounts(spec, part))
-    for name, amount in _parsed(spec.get("overhead")).items():
+    for name, amount in parse_usage(spec.get("overhead")).items():
         if part == "requests" or name in total:
             total[name] = total.get(name, ZERO) + amount
     return total
@@ -94,11 +99,7 @@ def _containers(spec: Mapping[str, Any], *fields: str) -> list[Mapping[str, Any]
 
 
 def _amounts(owner: Mapping[str, Any], part: str) -> Usage:
-    return _parsed((owner.get("resources") or {}).get(part))
-
-
-def _parsed(amounts: Mapping[str, Any] | None) -> Usage:
-    return {name: parse(amount) for name, amount in (amounts or {}).items()}
+    return parse_usage((owner.get("resources") or {}).get(part))
 
 
 def _sum(left: Usage, right: Usage) -> Usage:

@@ -10,8 +10,8 @@ from typing import Any
 
 from federation.apimachinery.quantity import ZERO
 from federation.apimachinery.resources import Object
-from federation.apiserver.semantics.quota.podusage import Usage, is_best_effort, missing_resources
-from federation.apiserver.semantics.quota.usage import parse_usage, tracks
+from federation.apiserver.semantics.quota.podusage import Usage, is_best_effort, missing_resources, parse_usage
+from federation.apiserver.semantics.quota.usage import tracks
 
 BYTES = "bytes"
 _KIND_BYTES = "bytes/"

@@ -64,11 +64,6 @@ def subtract(left: Usage, right: Usage) -> Usage:
     return {name: left.get(name, ZERO) - right.get(name, ZERO) for name in left.keys() | right.keys()}
 
 
-def parse_usage(amounts: Mapping[str, Any] | None) -> Usage:
-    """Return the usage that a field such as `status.used` contains."""
-    return {name: parse(amount) for name, amount in (amounts or {}).items()}
-
-
 def total(usages: Iterable[Usage], names: Iterable[str]) -> Usage:
     """Return the sum of usages under the given names, 0 for a name without any."""
     sums = dict.fromkeys(names, ZERO)

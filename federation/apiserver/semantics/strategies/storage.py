@@ -40,13 +40,9 @@ class PersistentVolumeClaimStrategy(Strategy):
 
     def validate(self, obj: Object) -> Causes:
         spec = obj["spec"]
+        field, storage = "spec.resources[storage]", value_at(spec, "resources.requests.storage")
         causes = _validate_access_modes(spec.get("accessModes"))
-        storage = value_at(spec, "resources.requests.storage")
-        if storage is None:
-            causes.append(required("spec.resources[storage]"))
-        else:
-            causes += validate_quantity(storage, "spec.resources[storage]")
-        return causes
+        return causes + ([required(field)] if storage is None else validate_quantity(storage, field))
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = self.validate(new)
@@ -74,10 +70,7 @@ class PersistentVolumeStrategy(Strategy):
         spec = obj["spec"]
         causes = _validate_access_modes(spec.get("accessModes"))
         storage = value_at(spec, "capacity.storage")
-        if storage is None:
-            causes.append(required("spec.capacity"))
-        else:
-            causes += validate_quantity(storage, "spec.capacity[storage]")
+        causes += [required("spec.capacity")] if storage is None else validate_quantity(storage, "spec.capacity[storage]")
         sources = list(_source(spec))
         if not sources:
             causes.append(required("spec", "must specify a volume type"))
