@@ -17,7 +17,9 @@ def validate_client_config(config: Mapping[str, Any], field: str) -> Causes:
     url, service = config.get("url"), config.get("service")
     if (url is None) == (service is None):
         return [required(field, "exactly one of url or service is required")]
-    return _validate_url(str(url), f"{field}.url") if service is None else _validate_service(service, f"{field}.service")
+    return (
+        _validate_url(str(url), f"{field}.url") if service is None else _validate_service(service, f"{field}.service")
+    )
 
 
 def _validate_url(url: str, field: str) -> Causes:

@@ -35,7 +35,6 @@ def set_condition(
     now: datetime,
     reason: str = "",
     message: str = "",
-    observed_generation: int | None = None,
     time_fields: Sequence[str] = (),
 ) -> list[Condition]:
     """Return the list with this condition at its old position or at the end; the same list when nothing changed.
@@ -48,8 +47,6 @@ def set_condition(
     wanted: Condition = {"type": type_, "status": status, "reason": reason}
     if message:
         wanted["message"] = message
-    if observed_generation is not None:
-        wanted["observedGeneration"] = observed_generation
     if old is not None and _is_equal(old, wanted):
         return existing
     stamp = to_rfc3339(now)
@@ -62,11 +59,7 @@ def set_condition(
 
 
 def _is_equal(old: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    return all(
-        old.get(key, "" if key != "observedGeneration" else None)
-        == wanted.get(key, "" if key != "observedGeneration" else None)
-        for key in ("status", "reason", "message", "observedGeneration")
-    )
+    return all(old.get(key, "") == wanted.get(key, "") for key in ("status", "reason", "message"))
 
 
 def remove(conditions: list[Condition] | None, type_: str) -> list[Condition]:

@@ -19,7 +19,7 @@ from federation.apimachinery.errors import (
     RequestEntityTooLarge,
     cause,
 )
-from federation.apimachinery.jsonsize import PATH_CHARS_MAX, VALUES_MAX, find_excess
+from federation.apimachinery.jsonsize import PATH_CHARS_MAX, find_excess
 from federation.apimachinery.textcache import cache_short
 
 OPERATIONS_MAX: Final = 10_000
@@ -44,10 +44,10 @@ class _MissingError(FederationError):
     """A path without a value; the message names the first missing key."""
 
 
-def apply_json_patch(current: Any, operations: Sequence[Any], *, values_max: int = VALUES_MAX) -> Any:
+def apply_json_patch(current: Any, operations: Sequence[Any]) -> Any:
     """Return `current` after all operations, in order; BadRequest, Invalid, RequestEntityTooLarge.
 
-    Operations that may multiply values must leave at most `values_max`.
+    Operations that may multiply values must leave at most `VALUES_MAX` (`jsonsize.py`).
     """
     if len(operations) > OPERATIONS_MAX:
         raise RequestEntityTooLarge(
@@ -58,7 +58,7 @@ def apply_json_patch(current: Any, operations: Sequence[Any], *, values_max: int
         for operation in operations:
             op, path, source = _parse(operation)
             document.apply(op, path, operation.get("value"), source)
-        document.check_size(values_max)
+        document.check_size()
     except PatchError as error:
         message = "the server rejected our request due to an error in our request"
         causes = [cause("UnexpectedServerResponse", str(error), "patch")]
@@ -122,12 +122,12 @@ class Document:
         """The value after the operations so far; it shares its unchanged parts with the initial one."""
         return self._root[0]
 
-    def check_size(self, values_max: int = VALUES_MAX) -> None:
+    def check_size(self) -> None:
         """Raise PatchError when the operations have built a value that is too large or too deep to be walked.
 
         Operations with short paths that copy and move nothing only add their own values, so nothing is walked for them.
         """
-        if self._may_exceed_limits and (excess := find_excess(self._root[0], values_max=values_max)):
+        if self._may_exceed_limits and (excess := find_excess(self._root[0])):
             raise PatchError(f"the patched document has {excess}")
 
     def apply(self, op: str, keys: Keys, value: Any = None, source: Keys = ()) -> None:

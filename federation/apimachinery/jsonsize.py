@@ -35,7 +35,7 @@ def _count_values(data: bytes) -> int:
     )  # fmt: skip
 
 
-def find_excess(value: Any, *, values_max: int = VALUES_MAX, depth_max: int = DEPTH_MAX) -> str:
+def find_excess(value: Any, *, values_max: int = VALUES_MAX) -> str:
     """Return the limit that a parsed value exceeds, as "more than 128 levels", "" when it keeps all of them."""
     level: list[tuple[Any, int]] = [(value, 0)]
     count = depth = 0
@@ -60,8 +60,8 @@ def find_excess(value: Any, *, values_max: int = VALUES_MAX, depth_max: int = DE
             # Copies may share parts, so a small document can have billions of values: stop early.
             if count > values_max:
                 return f"more than {values_max} values (keys and list items)"
-        if depth > depth_max:
-            return f"more than {depth_max} levels"
+        if depth > DEPTH_MAX:
+            return f"more than {DEPTH_MAX} levels"
         level = below
     return ""
 

@@ -15,7 +15,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.apimachinery.tasks import Supervisor
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
-from federation.apimachinery.webhooks import REVIEW_BYTES_MAX, HTTPWebhookCaller, WebhookCaller
+from federation.apimachinery.webhooks import REVIEW_BYTES_MAX, HTTPWebhookCaller
 from federation.apiserver.audit.auditoptions import AuditOptions
 from federation.apiserver.audit.auditpolicy import load
 from federation.apiserver.audit.log import AuditLog
@@ -66,12 +66,7 @@ class APIServer:
     """A Kubernetes API over `store`. `prepare` makes it ready for in-process clients, `run` serves until cancelled."""
 
     def __init__(
-        self,
-        store: Store,
-        *,
-        options: APIServerOptions,
-        clock: Clock,
-        webhooks: WebhookCaller | None = None,
+        self, store: Store, *, options: APIServerOptions, clock: Clock
     ) -> None:
         self._store = store
         self._mounts: dict[str, Mount] = {}
@@ -89,7 +84,7 @@ class APIServer:
             keys = SigningKeys(options.oidc, self._webhook_client, clock)
             self._oidc = OIDCAuthenticator(options.oidc, keys, clock)
         self.registry = Registry(
-            store, clock=clock, options=options.registry, webhooks=webhooks or HTTPWebhookCaller(self._webhook_client)
+            store, clock=clock, options=options.registry, webhooks=HTTPWebhookCaller(self._webhook_client)
         )
         self.authorizer = RBACAuthorizer(self.registry, clock=clock, implied=options.rbac.implied)
 

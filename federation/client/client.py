@@ -147,20 +147,12 @@ class Client:
             Request("create", resource, namespace, body=orjson.dumps(obj), field_manager=field_manager)
         )
 
-    async def update(
-        self, resource: Resource, obj: Object, *, subresource: str = "", field_manager: str = ""
-    ) -> Object:
+    async def update(self, resource: Resource, obj: Object, *, subresource: str = "") -> Object:
         """Replace the object, or its subresource; Conflict when metadata.resourceVersion is stale."""
         metadata = obj["metadata"]
         return await self.transport.request(
             Request(
-                "update",
-                resource,
-                metadata.get("namespace", ""),
-                metadata["name"],
-                subresource,
-                orjson.dumps(obj),
-                field_manager=field_manager,
+                "update", resource, metadata.get("namespace", ""), metadata["name"], subresource, orjson.dumps(obj)
             )
         )
 

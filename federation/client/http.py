@@ -12,10 +12,10 @@ from urllib.parse import quote, urlencode
 
 import orjson
 
-from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ApiError, ClusterError, ClusterForbidden, ServiceUnavailable, from_status
+from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, Request, Watch, WatchBatch
 from federation.client.session import HTTPOptions, Session

@@ -84,7 +84,6 @@ class Informer:
         *,
         namespace: str = "",
         label_selector: str = "",
-        field_selector: str = "",
         transform: Transform | None = None,
         clock: Clock | None = None,
         cluster: str = "",
@@ -101,7 +100,6 @@ class Informer:
         self.is_connected = False
         """The last list or watch is healthy: what the cache holds is current."""
         self._client = client
-        self._field_selector = field_selector
         self._clock = clock or SystemClock()
         self._options = options or InformerOptions()
         self._jitter = jitter
@@ -280,7 +278,6 @@ class Informer:
                     self.resource,
                     self.namespace,
                     label_selector=self.label_selector,
-                    field_selector=self._field_selector,
                     limit=limit,
                     continue_token=token,
                 )
@@ -336,7 +333,6 @@ class Informer:
             self.namespace,
             resource_version=self._revision,
             label_selector=self.label_selector,
-            field_selector=self._field_selector,
             timeout_s=self._options.watch_timeout_s,
         )
         try:

@@ -5,8 +5,7 @@ calls `release`. Controllers never start informers themselves. Lives as long as 
 """
 
 import asyncio
-import random
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.resources import Object, Resource
@@ -14,7 +13,6 @@ from federation.apimachinery.tasks import Supervisor
 from federation.client.client import Client
 from federation.runtime.admittance import CacheBudget, Transform
 from federation.runtime.informer import Informer, InformerOptions
-from federation.runtime.workqueue import Jitter
 
 
 class _Shared:
@@ -42,7 +40,6 @@ class Informers:
         cluster: str = "",
         options: InformerOptions | None = None,
         transform: Transform | None = None,
-        jitter: Jitter = random.random,
         budget: CacheBudget | None = None,
     ) -> None:
         self.client = client
@@ -50,7 +47,6 @@ class Informers:
         self.cluster = cluster
         self._clock = clock or SystemClock()
         self._options = options
-        self._jitter = jitter
         self._budget = budget
         self._shared: dict[Hashable, _Shared] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -61,7 +57,6 @@ class Informers:
         *,
         namespace: str = "",
         label_selector: str = "",
-        field_selector: str = "",
         transform: Transform | None = None,
     ) -> Informer:
         """Return the informer of the collection and count one more user.
@@ -70,7 +65,7 @@ class Informers:
         informers.
         """
         transform = transform or self._transform
-        key = (resource, namespace, label_selector, field_selector, transform)
+        key = (resource, namespace, label_selector, transform)
         shared = self._shared.get(key)
         if shared is None:
             informer = Informer(
@@ -78,12 +73,10 @@ class Informers:
                 resource,
                 namespace=namespace,
                 label_selector=label_selector,
-                field_selector=field_selector,
                 transform=transform,
                 clock=self._clock,
                 cluster=self.cluster,
                 options=self._options,
-                jitter=self._jitter,
                 budget=self._budget,
             )
             shared = self._shared[key] = _Shared(informer)
@@ -142,14 +135,3 @@ class Informers:
         supervisor = Supervisor(self._clock)
         supervisor.add(f"informer {self.cluster} {informer.resource.group_resource}".replace("  ", " "), informer.run)
         shared.task = self._group.create_task(supervisor.run())
-
-
-def handler_of(enqueue: Callable[[Object], None]) -> Callable[[Object | None, Object | None], None]:
-    """Return a handler that calls `enqueue` with the newest state, the last one of a deleted object."""
-
-    def handle(old: Object | None, new: Object | None) -> None:
-        obj = new if new is not None else old
-        if obj is not None:
-            enqueue(obj)
-
-    return handle

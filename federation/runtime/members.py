@@ -184,11 +184,6 @@ class Members:
         informer = self.informer(cluster, resource)
         return informer.get(namespace, name) if informer is not None else None
 
-    def list_cached(self, cluster: str, resource: Resource, namespace: str = "") -> list[Object]:
-        """Return the cached managed objects of one namespace, or of all."""
-        informer = self.informer(cluster, resource)
-        return informer.list(namespace) if informer is not None else []
-
     def add_handler(self, handler: MemberHandler) -> None:
         """Call the handler for every change of every watched resource; cached objects are added first."""
         self._handlers.append(handler)

@@ -16,14 +16,13 @@ from federation.scheduling.policyspec import hash_of
 class Profiles:
     """Profiles by name; "" is the default."""
 
-    def __init__(self, default: Profile = DEFAULT_PROFILE) -> None:
-        self._default = default
+    def __init__(self) -> None:
         self._sources: dict[str, str] = {}
         self._plugins: dict[str, tuple[str, frozenset[str]]] = {}
         self._plugin_fields: dict[str, frozenset[str]] = {}
         self._hashes: dict[str, str] = {}
         self._variants: dict[tuple[str, ReplicasStrategy], Profile] = {}
-        self._store("", default)
+        self._store("", DEFAULT_PROFILE)
 
     def get(self, name: str, strategy: ReplicasStrategy) -> Profile | None:
         """Return the profile for a policy's strategy; None when there is no profile of that name."""
@@ -44,7 +43,7 @@ class Profiles:
         """Add or replace the profile of a SchedulingProfile object."""
         name = str(source["metadata"]["name"])
         self._sources[name] = hash_of(source.get("spec") or {})
-        self._store(name, apply_profile(self._default, source))
+        self._store(name, apply_profile(DEFAULT_PROFILE, source))
         self._hash(name)
 
     def remove(self, name: str) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 
 import orjson
 
-from federation.apimachinery.jsonobject import parse_object
 from federation.api import names
+from federation.apimachinery.jsonobject import parse_object
 from federation.scheduling.clustertriggers import (
     API_TYPES,
     CLUSTERS,

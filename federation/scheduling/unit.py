@@ -9,10 +9,9 @@ Reference: docs/reference/scheduling.md.
 from collections.abc import Mapping
 from typing import Any
 
-
-from federation.apimachinery.jsonobject import parse_object
 from federation.api import names
 from federation.api.federatedtype import FederatedType
+from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.jsonpatch import to_pointer
 from federation.planning.automigration.migrationinfo import to_openings
 from federation.planning.federatedobject.placements import overrides_of, placement_of

@@ -10,6 +10,7 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import orjson
 
@@ -23,13 +24,9 @@ from federation.apiserver.auth.tokenfile import TokenFile
 from federation.apiserver.registry.registry import Registry
 
 
-@dataclass(frozen=True, slots=True)
-class AuthenticatorOptions:
-    """Size and lifetime of the token cache."""
-
-    cache_s: float = 10.0
-    """Seconds for which the token of a deleted ServiceAccount may still work, as in kube-apiserver."""
-    cache_entries_max: int = 4096
+_CACHE_S: Final = 10.0
+"""Lifetime of a cached token: so long a deleted ServiceAccount's token may still work, as in kube-apiserver."""
+_CACHE_ENTRIES_MAX: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +48,12 @@ class Authenticator:
         service_account_tokens: ServiceAccountTokens | None = None,
         token_file: TokenFile | None = None,
         oidc: OIDCAuthenticator | None = None,
-        options: AuthenticatorOptions | None = None,
     ) -> None:
         self._registry = registry
         self._clock = clock
         self._signed = service_account_tokens
         self._static = token_file
         self._oidc = oidc
-        self._options = options or AuthenticatorOptions()
         self._cache: dict[bytes, tuple[float, User]] = {}
         self._peers: dict[Peer, User] = {}
 
@@ -76,7 +71,7 @@ class Authenticator:
                 extra = {CREDENTIAL_ID: (f"X509SHA256={peer.fingerprint}",)} if peer.fingerprint else {}
                 user = User(peer.user, groups, extra=extra)
                 # The limit keeps clients with ever new certificates from growing the cache.
-                if len(self._peers) < self._options.cache_entries_max:
+                if len(self._peers) < _CACHE_ENTRIES_MAX:
                     self._peers[peer] = user
             return user
         if not authorization:
@@ -94,10 +89,10 @@ class Authenticator:
         authenticated = await self.review(token.decode("latin-1"), ())
         if authenticated is None:
             raise Unauthorized("Unauthorized")
-        if len(self._cache) >= self._options.cache_entries_max:
+        if len(self._cache) >= _CACHE_ENTRIES_MAX:
             # Entries live for seconds, so an eviction order is not worth its cost on every request.
             self._cache.clear()
-        self._cache[digest] = (now_s + self._options.cache_s, authenticated.user)
+        self._cache[digest] = (now_s + _CACHE_S, authenticated.user)
         return authenticated.user
 
     async def review(self, token: str, audiences: Sequence[str]) -> AuthenticatedToken | None:

@@ -6,8 +6,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from federation.apimachinery.errors import not_served
 from federation.apimachinery import metrics
+from federation.apimachinery.errors import not_served
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
 from federation.apiserver.http.asgi import ASGIApp, Request
 from federation.apiserver.http.discovery import Discovery

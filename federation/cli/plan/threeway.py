@@ -10,8 +10,8 @@ from typing import Any
 
 import orjson
 
-from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery import wellknown
+from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.semantics.schema import builtin
 from federation.apiserver.semantics.schema.model import Schema

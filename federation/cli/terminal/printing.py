@@ -39,9 +39,9 @@ def print_table(console: Console, table: Table) -> None:
         console.print(Segments([*line, Segment.line()]), end="")
 
 
-def print_field(console: Console, label: str, text: str, *, width: int = 10, indent: int = 2) -> None:
+def print_field(console: Console, label: str, text: str, *, width: int = 10) -> None:
     """Print a label and a text; further lines of the text are indented to its start."""
-    print_wrapped(console, f"{' ' * indent}{label:<{width - 1}} ", text)
+    print_wrapped(console, f"  {label:<{width - 1}} ", text)
 
 
 def print_wrapped(console: Console, head: str, text: str) -> None:

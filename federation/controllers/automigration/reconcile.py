@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-
-from federation.apimachinery.jsonobject import parse_object
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.durations import parse_duration
+from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.controllers.automigration.observation import MemberObservation, Observer, Shapes, Workload
 from federation.planning.automigration.capacityestimate import (

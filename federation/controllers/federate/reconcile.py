@@ -15,8 +15,8 @@ from federation.apimachinery.errors import Invalid, NotFound
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
-from federation.planning.federatedobject.provenance import is_from
 from federation.planning.federatedobject import builder, eligibility
+from federation.planning.federatedobject.provenance import is_from
 from federation.runtime.controller import DONE, Key, Result, key_of
 from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects

@@ -21,10 +21,10 @@ from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.dispatch.plan import is_name_collision
 from federation.dispatch.status import clusters_of, is_fully_observed
-from federation.planning.federatedobject.provenance import is_from
 from federation.planning.aggregation.aggregators import merge_of, plan_feedback
 from federation.planning.aggregation.context import Context
 from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.federatedobject.provenance import is_from
 from federation.planning.status.completeness import has_first_status, is_in_progress
 from federation.planning.status.debounce import Coalescer
 from federation.planning.status.schedulingsummary import (

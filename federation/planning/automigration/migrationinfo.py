@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
-from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.durations import parse_duration
+from federation.apimachinery.jsonobject import parse_object
 from federation.planning.automigration.capacityestimate import CapacityEstimate
 
 _CAPACITY, _SCHEDULED = "estimatedCapacity", "scheduledReplicas"

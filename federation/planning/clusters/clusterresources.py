@@ -180,13 +180,12 @@ class Collector:
 class Collectors:
     """The collectors of all members; the cluster controller feeds them, other controllers read them."""
 
-    def __init__(self, is_left_out: NodeFilter | None = None) -> None:
-        self._is_left_out = is_left_out
+    def __init__(self) -> None:
         self._collectors: dict[str, Collector] = {}
 
     def add(self, cluster: str) -> Collector:
         """Return a new collector for a cluster."""
-        collector = self._collectors[cluster] = Collector(self._is_left_out)
+        collector = self._collectors[cluster] = Collector()
         return collector
 
     def get(self, cluster: str) -> Collector | None:
@@ -275,7 +274,10 @@ def _add(total: Amounts, more: Mapping[str, Quantity]) -> None:
 
 
 def resolve_plugins(annotations: Mapping[str, str], known: Iterable[str]) -> list[str]:
-    """Return the known collectors in the annotation; ValueError unless it is a JSON list of strings."""
+    """Return the known collectors in the annotation; ValueError unless it is a JSON list of strings.
+
+    Nothing calls it yet: the only collector besides nodes and pods is Katalyst's (`aggregate_katalyst`).
+    """
     text = annotations.get(names.CLUSTER_RESOURCE_PLUGINS)
     if not text:
         return []
@@ -293,7 +295,8 @@ def aggregate_katalyst(
 ) -> tuple[Amounts, Amounts]:
     """Return allocatable and available reclaimed resources, from katalyst's CustomNodeResources of the given nodes.
 
-    A CustomNodeResource is `{"name", "allocatable"}` here, its allocatable None when it reports nothing.
+    A CustomNodeResource is `{"name", "allocatable"}` here, its allocatable None when it reports nothing. No controller
+    watches CustomNodeResources yet; vectors check the arithmetic.
     """
     counted = {node["metadata"]["name"] for node in nodes}
     allocatable: Amounts = {}

@@ -1,8 +1,8 @@
 """Which fields of an existing member object keep the member's value (docs/reference/sync.md). Pure.
 
-`retain` returns the complete object for an update that replaces the member's, with its values copied in as in
-KubeAdmiral. `retain_for_apply` returns the applied configuration for server-side apply: fields that were never sent
-need no protection there, so only fields of the template itself take the member's value. Arguments are not changed.
+`retain_for_apply` returns the applied configuration for server-side apply: fields that were never sent need no
+protection there, so only fields of the template itself take the member's value. `retain` is KubeAdmiral's rule for an
+update that replaces the object. Arguments are not changed.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,10 @@ class RetentionError(InvalidInput):
 def merge_maps(
     template: Mapping[str, str] | None, observed: Mapping[str, str] | None, last_propagated: Iterable[str]
 ) -> dict[str, str]:
-    """Return the template's labels or annotations, and the observed ones that were not propagated."""
+    """Return the template's labels or annotations, and the observed ones that were not propagated.
+
+    Server-side apply makes it unnecessary here; vectors compare it with KubeAdmiral's.
+    """
     propagated = set(last_propagated)
     wanted = template or {}
     kept = {k: v for k, v in (observed or {}).items() if k in wanted or k not in propagated}
@@ -31,7 +34,10 @@ def merge_maps(
 
 
 def retain(desired: Object, live: Mapping[str, Any]) -> Object:
-    """Return `desired` with the member's fields of `live`, ready to replace it; RetentionError on wrong types."""
+    """Return `desired` with the member's fields of `live`, ready to replace it; RetentionError on wrong types.
+
+    Members are written by server-side apply, so only vectors call it.
+    """
     metadata = {**desired.get("metadata", {})}
     if version := (live.get("metadata") or {}).get("resourceVersion"):
         metadata["resourceVersion"] = version

@@ -3,7 +3,7 @@
 import pytest
 
 from federation.apimachinery.resources import CONFIGMAPS, SECRETS
-from federation.runtime.informers import Informers, handler_of
+from federation.runtime.informers import Informers
 
 
 @pytest.fixture
@@ -53,12 +53,3 @@ async def test_run_can_be_called_again(informers, start, settle) -> None:
     start(informers.run())
     await settle()
     assert informer.is_connected
-
-
-def test_handler_of_passes_the_newest_state() -> None:
-    found: list[object] = []
-    handle = handler_of(found.append)
-    handle(None, {"a": 1})
-    handle({"a": 1}, {"a": 2})
-    handle({"a": 2}, None)
-    assert found == [{"a": 1}, {"a": 2}, {"a": 2}]

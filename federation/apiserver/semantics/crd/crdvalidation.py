@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from federation.apimachinery.clientconfig import validate_client_config
 from federation.apimachinery import conditions, nameformats
+from federation.apimachinery.clientconfig import validate_client_config
 from federation.apimachinery.fielderrors import (
     Causes,
     duplicate,

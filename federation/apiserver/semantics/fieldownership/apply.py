@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import orjson
 
-from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.errors import BadRequest, Conflict, cause
+from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.fieldownership.fielddiff import added_object, compare_objects, to_field_set
 from federation.apiserver.semantics.fieldownership.fieldset import FieldSet, difference, intersection, paths

@@ -14,6 +14,7 @@ from federation.apiserver.semantics.schema import builtin
 
 Document = dict[str, Any]
 
+_VERSION: Final = "unversioned"
 _SECURITY_SCHEMES: Final = {
     "BearerToken": {
         "description": "Bearer Token authentication",
@@ -24,12 +25,12 @@ _SECURITY_SCHEMES: Final = {
 }
 
 
-def openapi_v2(kinds: Iterable[KindInfo], *, version: str = "unversioned") -> Document:
-    """Return the whole API as one Swagger 2.0 document; `version` is the server version."""
+def openapi_v2(kinds: Iterable[KindInfo]) -> Document:
+    """Return the whole API as one Swagger 2.0 document."""
     served = list(kinds)
     return {
         "swagger": "2.0",
-        "info": {"title": "Kubernetes", "version": version},
+        "info": {"title": "Kubernetes", "version": _VERSION},
         "paths": paths.paths_v2(served),
         "definitions": definitions.definitions_v2(served),
         "securityDefinitions": _SECURITY_SCHEMES,
@@ -46,12 +47,7 @@ class Review(NamedTuple):
 
 
 def openapi_v3(
-    group: str,
-    version: str,
-    kinds: Iterable[KindInfo],
-    *,
-    reviews: Iterable[Review] = (),
-    server_version: str = "unversioned",
+    group: str, version: str, kinds: Iterable[KindInfo], *, reviews: Iterable[Review] = ()
 ) -> Document:
     """Return the OpenAPI 3.0 document of one group version; `kinds` of other group versions are ignored."""
     reviews = list(reviews)
@@ -66,7 +62,7 @@ def openapi_v3(
     served = [info for info in kinds if (info.resource.group, info.resource.version) == (group, version)]
     return {
         "openapi": "3.0.0",
-        "info": {"title": "Kubernetes", "version": server_version},
+        "info": {"title": "Kubernetes", "version": _VERSION},
         "paths": paths.paths_v3(served) | review_paths,
         "components": {
             "schemas": definitions.definitions_v3(served, [name for name in names if name]),

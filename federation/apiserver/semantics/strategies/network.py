@@ -57,7 +57,11 @@ class ServiceStrategy(Strategy):
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = self.validate(new)
         before, after = value_at(old, "spec.clusterIP"), value_at(new, "spec.clusterIP")
-        if before and after != before and "ExternalName" not in {value_at(old, "spec.type"), value_at(new, "spec.type")}:
+        if (
+            before
+            and after != before
+            and "ExternalName" not in {value_at(old, "spec.type"), value_at(new, "spec.type")}
+        ):
             causes.append(invalid("spec.clusterIPs[0]", [after], "may not change once set"))
         if {value_at(old, "spec.type"), value_at(new, "spec.type")} == {"LoadBalancer"}:
             kind = value_at(new, "spec.loadBalancerClass")

@@ -70,7 +70,9 @@ class PersistentVolumeStrategy(Strategy):
         spec = obj["spec"]
         causes = _validate_access_modes(spec.get("accessModes"))
         storage = value_at(spec, "capacity.storage")
-        causes += [required("spec.capacity")] if storage is None else validate_quantity(storage, "spec.capacity[storage]")
+        causes += (
+            [required("spec.capacity")] if storage is None else validate_quantity(storage, "spec.capacity[storage]")
+        )
         sources = list(_source(spec))
         if not sources:
             causes.append(required("spec", "must specify a volume type"))
@@ -131,7 +133,9 @@ def _is_below_capacity(new: Object, old: Object) -> bool:
     path, capacity = "spec.resources.requests.storage", value_at(old, "status.capacity.storage")
     if capacity is None or value_at(new, path) == value_at(old, path):
         return False
-    before, wanted, actual = (quantities.parse(str(amount)) for amount in (value_at(old, path), value_at(new, path), capacity))
+    before, wanted, actual = (
+        quantities.parse(str(amount)) for amount in (value_at(old, path), value_at(new, path), capacity)
+    )
     return wanted < before and not actual < wanted
 
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from federation.apimachinery.clientconfig import validate_client_config
 from federation.apimachinery import nameformats
+from federation.apimachinery.clientconfig import validate_client_config
 from federation.apimachinery.errors import cause
 from federation.apimachinery.fielderrors import Causes, duplicate, forbidden, invalid, not_supported, one_of, required
 from federation.apimachinery.resources import Object
