@@ -65,9 +65,7 @@ class APIServerOptions:
 class APIServer:
     """A Kubernetes API over `store`. `prepare` makes it ready for in-process clients, `run` serves until cancelled."""
 
-    def __init__(
-        self, store: Store, *, options: APIServerOptions, clock: Clock
-    ) -> None:
+    def __init__(self, store: Store, *, options: APIServerOptions, clock: Clock) -> None:
         self._store = store
         self._mounts: dict[str, Mount] = {}
         self._options = options

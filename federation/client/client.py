@@ -151,9 +151,7 @@ class Client:
         """Replace the object, or its subresource; Conflict when metadata.resourceVersion is stale."""
         metadata = obj["metadata"]
         return await self.transport.request(
-            Request(
-                "update", resource, metadata.get("namespace", ""), metadata["name"], subresource, orjson.dumps(obj)
-            )
+            Request("update", resource, metadata.get("namespace", ""), metadata["name"], subresource, orjson.dumps(obj))
         )
 
     async def patch(

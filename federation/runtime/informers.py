@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Hashable
 
 from federation.apimachinery.clock import Clock, SystemClock
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import Resource
 from federation.apimachinery.tasks import Supervisor
 from federation.client.client import Client
 from federation.runtime.admittance import CacheBudget, Transform

@@ -23,7 +23,6 @@ from federation.apiserver.auth.serviceaccounttokens import TOKEN_BYTES_MAX, Serv
 from federation.apiserver.auth.tokenfile import TokenFile
 from federation.apiserver.registry.registry import Registry
 
-
 _CACHE_S: Final = 10.0
 """Lifetime of a cached token: so long a deleted ServiceAccount's token may still work, as in kube-apiserver."""
 _CACHE_ENTRIES_MAX: Final = 4096

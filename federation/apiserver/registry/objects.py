@@ -21,7 +21,7 @@ _RELIST_DELAY_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """A complete list (`is_list`), or changes since the one before; `objects` are in order, with True for a deletion."""
+    """A complete list (`is_list`), or later changes; `objects` are in order, each with True if it was deleted."""
 
     objects: list[tuple[Object, bool]]
     is_list: bool = False

@@ -27,7 +27,7 @@ from federation.cli.plan.edits import Edit, describe_object, edit_from_json, res
 from federation.planning.rendering.memberobject import content_hash
 from federation.scheduling.snapshot import to_cluster
 from federation.scheduling.whatif.planresult import ObjectPlan, Plan
-from federation.scheduling.whatif.state import ObjectChange, ObjectSet, describe
+from federation.scheduling.whatif.state import ObjectChange, ObjectSet, title_of
 
 _KIND, _VERSION = "FederationPlan", 1
 _NOT_COMPARED = frozenset((names.DEPARTED_CLUSTERS, wellknown.LAST_APPLIED_CONFIGURATION))
@@ -48,7 +48,7 @@ class ObservedObject:
     digest: str
 
     def __str__(self) -> str:
-        return describe(self.resource, self.namespace, self.name)
+        return title_of(self.resource, self.namespace, self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,10 +66,10 @@ class ObjectChange:
     after: Object | None
 
     def __str__(self) -> str:
-        return describe(self.resource, self.namespace, self.name)
+        return title_of(self.resource, self.namespace, self.name)
 
 
-def describe(resource: Resource, namespace: str, name: str) -> str:
+def title_of(resource: Resource, namespace: str, name: str) -> str:
     """Return `Deployment web in default`."""
     return f"{resource.kind} {name} in {namespace}" if namespace else f"{resource.kind} {name}"
 

@@ -46,9 +46,7 @@ class Review(NamedTuple):
     is_namespaced: bool
 
 
-def openapi_v3(
-    group: str, version: str, kinds: Iterable[KindInfo], *, reviews: Iterable[Review] = ()
-) -> Document:
+def openapi_v3(group: str, version: str, kinds: Iterable[KindInfo], *, reviews: Iterable[Review] = ()) -> Document:
     """Return the OpenAPI 3.0 document of one group version; `kinds` of other group versions are ignored."""
     reviews = list(reviews)
     names = [builtin.definition_name(group, version, review.kind) for review in reviews]

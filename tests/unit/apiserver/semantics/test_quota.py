@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from federation.apimachinery.quantity import parse
-from federation.apiserver.semantics.quota.podusage import missing_resources, pod_usage
+from federation.apiserver.semantics.quota.podusage import missing_resources, parse_usage, pod_usage
 from federation.apiserver.semantics.quota.quota import bytes_prefix, find_refusal, parse_quota
-from federation.apiserver.semantics.quota.usage import object_usage, parse_usage
+from federation.apiserver.semantics.quota.usage import object_usage
 
 Object = dict[str, Any]
 
