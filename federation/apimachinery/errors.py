@@ -184,6 +184,9 @@ _BY_CODE: dict[int, type[ApiError]] = {kind.code: kind for kind in reversed(_BY_
 
 _MESSAGE_MAX, _REASON_MAX = 8192, 256
 """The longest message and reason that are kept of a received Status, in characters."""
+_DETAIL_TEXTS = ("name", "group", "kind", "uid")
+_CAUSES_MAX = 100
+_RETRY_AFTER_S_MAX = 3_600
 
 
 def from_status(status: Mapping[str, Any], code: int) -> ApiError:
@@ -194,13 +197,24 @@ def from_status(status: Mapping[str, Any], code: int) -> ApiError:
     message, details = str(status.get("message") or f"the server answered {code}"), status.get("details")
     if len(message) > _MESSAGE_MAX:
         message = message[:_MESSAGE_MAX] + "…"
-    details = details if isinstance(details, Mapping) else None
+    details = _usable_details(details) if isinstance(details, Mapping) else None
     return kind(message, details=details, code=code, reason=reason[:_REASON_MAX] or kind.reason)
 
 
 def not_served() -> NotFound:
     """Return Kubernetes' 404 for a path, kind or subresource that the server does not have."""
     return NotFound("the server could not find the requested resource")
+
+
+def _usable_details(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the details without fields of a wrong type, which would fail where they are read."""
+    kept: dict[str, Any] = {key: details[key] for key in _DETAIL_TEXTS if isinstance(details.get(key), str)}
+    causes, delay_s = details.get("causes"), details.get("retryAfterSeconds")
+    if isinstance(causes, list):
+        kept["causes"] = [cause for cause in causes[:_CAUSES_MAX] if isinstance(cause, Mapping)]
+    if isinstance(delay_s, int) and 0 <= delay_s <= _RETRY_AFTER_S_MAX:
+        kept["retryAfterSeconds"] = delay_s
+    return kept
 
 
 def cause(reason: str, message: str, field: str) -> dict[str, str]:

@@ -26,6 +26,8 @@ _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY_SUFFIX = {power: suffix for suffix, power in _BINARY.items()}
 _EXPONENT_MAX = 64
 """Larger exponents are rejected, because their integers would use too much memory."""
+_LENGTH_MAX = 128
+"""Longer texts are rejected: Python does not print integers of thousands of digits."""
 
 
 class Notation(StrEnum):
@@ -90,9 +92,11 @@ def parse(value: str | float | Quantity) -> Quantity:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str) -> Quantity:
-    match = _TEXT.fullmatch(text)
+    match = _TEXT.fullmatch(text) if len(text) <= _LENGTH_MAX else None
     if match is None:
-        raise ValueError(f"{text!r} is not a quantity: a number and one of n u m k M G T P E, Ki … Ei or an exponent")
+        raise ValueError(
+            f"{text[:_LENGTH_MAX]!r} is not a quantity: a number and one of n u m k M G T P E, Ki … Ei or an exponent"
+        )
     sign, digits, scale = _digits(match["number"])
     if match["binary"]:
         notation, numerator, exponent = Notation.BINARY_SI, digits * 1024 ** _BINARY[match["binary"]], 0

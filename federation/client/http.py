@@ -16,6 +16,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ApiError, ClusterError, ClusterForbidden, ServiceUnavailable, from_status
 from federation.apimachinery.jsonobject import parse_object
+from federation.apimachinery.objectshape import REVISION_LENGTH_MAX, is_storable
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, Request, Watch, WatchBatch
 from federation.client.session import HTTPOptions, Session
@@ -69,6 +70,8 @@ class HTTPTransport:
         found = parse_object(answer)
         if found is None:
             raise ClusterError(f"{self._server} answered {status} without a JSON object")
+        if request.name and not request.subresource and not is_storable(found):
+            raise ClusterError(f"{self._server} answered {status} without the object {request.name}")
         if verb == "list":
             api_version, kind = request.resource.api_version, request.resource.kind
             for item in self._items_of(found):
@@ -126,6 +129,8 @@ class HTTPTransport:
             raise ClusterError(f"{self._server} answered a list request without a list")
         if metadata and not isinstance(metadata.get("continue"), str | None):
             raise ClusterError(f"{self._server} answered a list request with an invalid continue token")
+        if metadata and len(str(metadata.get("resourceVersion"))) > REVISION_LENGTH_MAX:
+            raise ClusterError(f"{self._server} answered a list request with an invalid resourceVersion")
         return items or []
 
     def _error(self, status: int, answer: bytes) -> ApiError | ClusterError:

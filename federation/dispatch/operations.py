@@ -84,7 +84,11 @@ class _RefusedError(FederationError):
 
 def to_applied_configuration(write: Write, live: Mapping[str, Any]) -> Object:
     """Return the configuration to apply over an existing object, without retained fields; RetentionError."""
-    wanted = retain_for_apply(write.desired.object, live)
+    try:
+        wanted = retain_for_apply(write.desired.object, live)
+    except (AttributeError, KeyError, TypeError) as error:
+        # One member's nonsense must not end the reconcile, which serves all members.
+        raise RetentionError(f"the object in the cluster is malformed: {error}") from error
     if write.replicas_path:
         wanted = retain_replicas(wanted, live, write.replicas_path)
     if (live["metadata"].get("annotations") or {}).get(names.ADOPTED) == "true":

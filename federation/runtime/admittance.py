@@ -6,7 +6,6 @@ enforces the limits of one collection; a `CacheBudget` limits the estimated memo
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import orjson
 import structlog
@@ -29,39 +28,10 @@ _used = Gauge("federation_runtime_member_cache_bytes", "Estimated memory of a me
 Transform = Callable[[Object], Object]
 """Returns what to keep of an object: at least metadata's name, namespace, resourceVersion. May change its argument."""
 
-_REVISION_MAX = 64
-"""The longest resourceVersion, in characters: it is parsed as a number."""
 _VALUE_BYTES = 60
 """Memory of one more value in a dict or list, besides its text; measured with CPython 3.11."""
 _CONTAINER_BYTES = 150
 """Memory of one more dict or list."""
-
-
-def is_storable(obj: Any) -> bool:
-    """Return True if the item has the shape of a Kubernetes object, as far as caches and controllers rely on it."""
-    if not isinstance(obj, dict) or not isinstance(metadata := obj.get("metadata"), dict):
-        return False
-    name, version = metadata.get("name"), metadata.get("resourceVersion")
-    return (
-        isinstance(name, str)
-        and name != ""
-        and isinstance(version, str)
-        and len(version) <= _REVISION_MAX
-        and all(isinstance(metadata.get(key), str | None) for key in ("namespace", "uid", "deletionTimestamp"))
-        and all(_is_texts(metadata.get(key)) for key in ("labels", "annotations"))
-        and isinstance(metadata.get("finalizers"), list | None)
-        and _is_objects(metadata.get("ownerReferences"))
-        and isinstance(obj.get("spec"), dict | None)
-        and isinstance(obj.get("status"), dict | None)
-    )
-
-
-def _is_texts(value: Any) -> bool:
-    return value is None or (isinstance(value, dict) and all(isinstance(text, str) for text in value.values()))
-
-
-def _is_objects(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(entry, dict) for entry in value))
 
 
 def estimate_bytes(obj: Object) -> int:
@@ -133,10 +103,14 @@ class Admittance:
     def admit(self, key: CacheKey, obj: Object) -> Object | None:
         """Return what to store of a storable object, None for a malformed one; ClusterLimitExceeded."""
         kept = self.shrink(obj)
+        if kept is not None and self._budget is not None:
+            try:
+                size = estimate_bytes(kept)
+            except orjson.JSONEncodeError:  # nested deeper than we could ever write
+                kept = None
         if kept is None:
             self.reject(obj)
         elif self._budget is not None:
-            size = estimate_bytes(kept)
             self._budget.charge(size - self._bytes.get(key, 0))
             self._bytes[key] = size
         return kept

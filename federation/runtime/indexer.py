@@ -8,6 +8,7 @@ indexes.
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
+from federation.apimachinery.objectshape import REVISION_LENGTH_MAX
 from federation.apimachinery.resources import Object
 from federation.client.client import Objects
 
@@ -23,8 +24,15 @@ def cache_key(obj: Object) -> CacheKey:
 
 def revision_of(obj: Object | None) -> int:
     """Return an object's resourceVersion as a number, 0 when it has none that is one."""
-    text = ((obj or {}).get("metadata") or {}).get("resourceVersion") or ""
-    return int(text) if text.isdecimal() else 0
+    return to_revision(((obj or {}).get("metadata") or {}).get("resourceVersion") or "")
+
+
+def to_revision(resource_version: str) -> int:
+    """Return a resourceVersion as a number, 0 when it is none.
+
+    Kubernetes guarantees the order since 1.35, and every server before kept to it.
+    """
+    return int(resource_version) if resource_version.isdecimal() and len(resource_version) <= REVISION_LENGTH_MAX else 0
 
 
 class _Index:

@@ -28,10 +28,11 @@ from federation.apimachinery.errors import (
     RequestTimeout,
     Timeout,
 )
+from federation.apimachinery.objectshape import REVISION_LENGTH_MAX, is_storable
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client, Objects, WatchBatch, WatchEventType
-from federation.runtime.admittance import Admittance, CacheBudget, Transform, is_storable
-from federation.runtime.indexer import Cache, CacheKey, cache_key
+from federation.runtime.admittance import Admittance, CacheBudget, Transform
+from federation.runtime.indexer import Cache, CacheKey, cache_key, to_revision
 from federation.runtime.workqueue import Jitter
 
 _log = structlog.get_logger(__name__)
@@ -51,8 +52,6 @@ Handler = Callable[[Object | None, Object | None], None]
 
 _HEALTHY_S = 1.0
 """A watch that lasted this long ended well, also when nothing happened in it."""
-_DIGITS_MAX = 100
-"""A resourceVersion with more digits is none."""
 _SLICE = 256
 """Events applied before other tasks get a turn."""
 
@@ -165,7 +164,7 @@ class Informer:
 
     def has_seen(self, resource_version: str) -> bool:
         """Return whether the cache has reached the revision that a write of this collection returned."""
-        return _number(self._revision) >= _number(resource_version)
+        return to_revision(self._revision) >= to_revision(resource_version)
 
     async def wait_for(self, resource_version: str, timeout_s: float = 5.0) -> bool:
         """Wait until the cache has reached the revision and return True, or False after `timeout_s`.
@@ -176,7 +175,7 @@ class Informer:
         if self.has_seen(resource_version):
             return True
         waiter: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiters, (_number(resource_version), next(self._sequence), waiter))
+        heapq.heappush(self._waiters, (to_revision(resource_version), next(self._sequence), waiter))
         deadline = asyncio.ensure_future(self._clock.sleep(timeout_s))
         try:
             await asyncio.wait((waiter, deadline), return_when=asyncio.FIRST_COMPLETED)
@@ -357,7 +356,11 @@ class Informer:
                 self._progress += 1
                 key = cache_key(obj)
                 known = self._cache.get(*key)
-                age = _number(revision) - _number(known["metadata"]["resourceVersion"]) if known is not None else 1
+                age = (
+                    to_revision(revision) - to_revision(known["metadata"]["resourceVersion"])
+                    if known is not None
+                    else 1
+                )
                 if type_ is WatchEventType.DELETED:
                     # The last state may carry the revision of the deletion or, from old servers, that of the object.
                     if known is not None and age >= 0:
@@ -410,23 +413,18 @@ class Informer:
     def _reach(self, revision: str) -> None:
         self._revision = revision
         if self._waiters:
-            reached = _number(revision)
+            reached = to_revision(revision)
             while self._waiters and self._waiters[0][0] <= reached:
                 waiter = heapq.heappop(self._waiters)[2]
                 if not waiter.done():
                     waiter.set_result(True)
 
 
-def _number(resource_version: str) -> int:
-    """Return a revision as a number. Kubernetes guarantees its order since 1.35, and every server before kept to it."""
-    return int(resource_version) if resource_version.isdecimal() and len(resource_version) < _DIGITS_MAX else 0
-
-
 def _bookmark(obj: object) -> str:
     """Return the revision of a bookmark, "" when it has none."""
     metadata = obj.get("metadata") if isinstance(obj, dict) else None
     revision = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
-    return revision if isinstance(revision, str) else ""
+    return revision if isinstance(revision, str) and len(revision) <= REVISION_LENGTH_MAX else ""
 
 
 def _needs_list(failure: Exception) -> bool:
@@ -434,6 +432,5 @@ def _needs_list(failure: Exception) -> bool:
     if isinstance(failure, Expired | BadRequest):
         return True
     if isinstance(failure, Timeout):
-        causes = failure.details.get("causes") or ()
-        return any(cause.get("reason") == "ResourceVersionTooLarge" for cause in causes)
+        return any(cause.get("reason") == "ResourceVersionTooLarge" for cause in failure.details.get("causes") or ())
     return False

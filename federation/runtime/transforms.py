@@ -12,6 +12,10 @@ from typing import Any
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object
 
+_LABELS_MAX = 512
+_TAINTS_MAX = 128
+_RESOURCES_MAX = 128
+
 
 def drop_managed_fields(obj: Object) -> Object:
     """Return the object without metadata.managedFields."""
@@ -20,8 +24,16 @@ def drop_managed_fields(obj: Object) -> Object:
 
 
 def slim_node(node: Object) -> Object:
-    """Return what capacity needs of a Node: labels, taints, allocatable, readiness, whether it takes pods."""
+    """Return what capacity needs of a Node: labels, taints, allocatable, readiness, whether it takes pods.
+
+    ValueError for more of them than a node can have: the sums are made on the event loop.
+    """
     spec, status = node.get("spec") or {}, node.get("status") or {}
+    sizes = (
+        len(found or ()) for found in (node["metadata"].get("labels"), spec.get("taints"), status.get("allocatable"))
+    )
+    if any(size > limit for size, limit in zip(sizes, (_LABELS_MAX, _TAINTS_MAX, _RESOURCES_MAX), strict=True)):
+        raise ValueError("the node has too many labels, taints or resources")
     slim_spec = {key: spec[key] for key in ("unschedulable", "taints") if spec.get(key)}
     conditions = [
         {"type": condition["type"], "status": condition.get("status")}
@@ -41,6 +53,7 @@ def slim_pod(pod: Object) -> Object:
     slim_spec: Object = {"containers": _requests_of(spec.get("containers"))}
     if spec.get("initContainers"):
         slim_spec["initContainers"] = _requests_of(spec["initContainers"])
+    _check_resources(spec.get("overhead"))
     for key in ("overhead", "nodeName", "resources"):
         if spec.get(key):
             slim_spec[key] = spec[key]
@@ -67,12 +80,19 @@ def _requests_of(containers: Any) -> list[Object]:
     for container in containers or ():
         kept: Object = {}
         requests: Mapping[str, str] = (container.get("resources") or {}).get("requests") or {}
+        _check_resources(requests)
         if requests:
             kept["resources"] = {"requests": requests}
         if container.get("restartPolicy"):
             kept["restartPolicy"] = container["restartPolicy"]
         slim.append(kept)
     return slim
+
+
+def _check_resources(amounts: Any) -> None:
+    """Raise ValueError for more resources than a pod can use."""
+    if len(amounts or ()) > _RESOURCES_MAX:
+        raise ValueError("a pod requests too many resources")
 
 
 def _metadata(obj: Object, *, labels: bool = False) -> Object:

@@ -19,6 +19,10 @@ _TYPES_MAX = 5_000
 """Types that a member may serve; they are published in its status. Large clusters serve about 1,000."""
 _GROUP_VERSIONS_MAX = 1_000
 _NAME_MAX = 253
+_ANSWER_BYTES_MAX = 4 * 1024 * 1024
+"""The longest answer that is parsed; the longest of a real cluster have some 100 kB."""
+_UNANSWERED_MAX = 2 * _PARALLEL
+"""Requests without an answer after which the others are not sent: the health check waits for the discovery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +40,20 @@ async def discover(client: Client, known: list[dict[str, Any]]) -> Discovered:
     """
     group_versions = await _group_versions(client)
     slots = asyncio.Semaphore(_PARALLEL)
+    count = unanswered = 0
 
     async def ask(group: str, version: str) -> list[dict[str, str]] | None:
+        nonlocal count, unanswered
         async with slots:
-            return await _types_of(client, group, version)
+            if unanswered >= _UNANSWERED_MAX or count > _TYPES_MAX:
+                return None
+            try:
+                found = await _types_of(client, group, version)
+            except ClusterError:
+                unanswered += 1
+                return None
+        count += len(found or ())
+        return found if count <= _TYPES_MAX else None
 
     answers = await asyncio.gather(*(ask(*group_version) for group_version in group_versions))
     types: list[dict[str, str]] = []
@@ -50,7 +64,7 @@ async def discover(client: Client, known: list[dict[str, Any]]) -> Discovered:
             types += [t for t in known if (t.get("group", ""), t.get("version")) == (group, version)]
         else:
             types += answer
-    if len(types) > _TYPES_MAX:
+    if max(count, len(types)) > _TYPES_MAX:
         raise ClusterLimitExceeded(f"the member serves more than {_TYPES_MAX} types")
     types.sort(key=lambda type_: (type_.get("group", ""), type_["version"], type_["kind"]))
     return Discovered(types, tuple(failed))
@@ -72,10 +86,8 @@ async def _group_versions(client: Client) -> list[tuple[str, str]]:
 
 
 async def _types_of(client: Client, group: str, version: str) -> list[dict[str, str]] | None:
-    try:
-        answer = await _get(client, f"/apis/{group}/{version}" if group else f"/api/{version}")
-    except ClusterError:
-        return None
+    """Return the types of a group version, None without a usable answer; ClusterError without any."""
+    answer = await _get(client, f"/apis/{group}/{version}" if group else f"/api/{version}")
     if answer is None:
         return None
     try:
@@ -108,7 +120,7 @@ def _name(value: Any) -> str:
 async def _get(client: Client, path: str) -> dict[str, Any] | None:
     """Return the JSON object at the path, None when the answer is not one."""
     code, body = await client.raw("GET", path, timeout_s=_TIMEOUT_S)
-    if code != 200:
+    if code != 200 or len(body) > _ANSWER_BYTES_MAX:
         return None
     try:
         answer = orjson.loads(body)

@@ -13,7 +13,14 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import ApiError, ClusterError, ClusterIdentityMismatch, NotFound
+from federation.apimachinery.errors import (
+    ApiError,
+    ClusterError,
+    ClusterIdentityMismatch,
+    Invalid,
+    NotFound,
+    RequestEntityTooLarge,
+)
 from federation.apimachinery.resources import NODES, Object, Resource
 from federation.client.client import Client
 from federation.controllers.cluster.apidiscovery import discover
@@ -23,6 +30,8 @@ from federation.planning.clusters.clusterresources import Collector
 from federation.planning.clusters.health import Damping, Pending, Verdict
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.members import Members
+
+_MESSAGE_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +158,13 @@ class Monitor:
             self._is_dirty = False
         if self._published is None:
             return
-        await self._publisher.publish(self._name, of_verdict(self._published), more)
+        try:
+            await self._publisher.publish(self._name, of_verdict(self._published), more)
+        except (Invalid, RequestEntityTooLarge) as error:
+            # The member's own names and numbers make the report unusable: only that is told, and the loop goes on.
+            text = f"the member's report cannot be stored: {error.message[:_MESSAGE_MAX]}"
+            self._published = health.not_usable(names.REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, text)
+            await self._publisher.publish(self._name, of_verdict(self._published))
 
     async def _observe(self) -> tuple[Verdict, dict[str, Any]]:
         """Return what the member looks like now, and the status fields that its answer brought."""
@@ -165,7 +180,7 @@ class Monitor:
             return health.unreachable(str(error)), {}
         except ApiError as error:
             return health.unhealthy(error.message), {}
-        text = body.decode(errors="replace").strip()
+        text = body[:1000].decode(errors="replace").strip()
         if code != 200 or text != "ok":
             return health.unhealthy(f"{code} {text[:200]}".strip()), {}
         return await self._look_closer(member, uid)

@@ -9,7 +9,8 @@ The merged status and the feedback annotations go in one patch where the server 
 Kubernetes does for its workloads; where it does not, the annotations follow in a second one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
@@ -23,6 +24,7 @@ from federation.dispatch.plan import is_name_collision
 from federation.dispatch.status import clusters_of, is_fully_observed
 from federation.planning.aggregation.aggregators import merge_of, plan_feedback
 from federation.planning.aggregation.context import Context
+from federation.planning.aggregation.plausibility import with_plausible_status
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_from
 from federation.planning.status.completeness import has_first_status, is_in_progress
@@ -136,11 +138,11 @@ class Reconciler:
             status = with_scheduled_condition(status, present, federated, context.now)
         return create_merge_patch(present, status)
 
-    async def _member_objects(self, key: Key, federated: Object, type_: FederatedType) -> dict[str, Object]:
+    async def _member_objects(self, key: Key, federated: Object, type_: FederatedType) -> dict[str, Mapping[str, Any]]:
         """Return the member objects by cluster, from the caches or, without a cache, from the CollectedStatus."""
         namespace, name = key.namespace, federated["spec"]["template"]["metadata"]["name"]
         annotations = federated["metadata"].get("annotations") or {}
-        found: dict[str, Object] = {}
+        found: dict[str, Mapping[str, Any]] = {}
         unsynced = []
         for cluster in sorted({*self._members.clusters, *clusters_of(federated)}):
             if not self._members.is_synced(cluster, type_.resource):
@@ -148,10 +150,12 @@ class Reconciler:
                 continue
             obj = self._members.get_cached(cluster, type_.resource, namespace, name)
             if obj is not None and not is_name_collision(annotations, obj):
-                found[cluster] = obj
+                found[cluster] = with_plausible_status(obj)
         if unsynced:
             collected = await self._collected_status(key)
-            found |= {cluster: collected[cluster] for cluster in unsynced if cluster in collected}
+            found |= {
+                cluster: with_plausible_status(collected[cluster]) for cluster in unsynced if cluster in collected
+            }
         else:
             self._collected.pop(key, None)
         return found

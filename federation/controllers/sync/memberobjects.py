@@ -9,6 +9,7 @@ from dataclasses import replace
 from federation.apimachinery.resources import Object
 from federation.dispatch.expectations import Expectations, MemberKey
 from federation.dispatch.plan import ABSENT_OBJECT, UNKNOWN_OBJECT, ObservedObject, is_name_collision
+from federation.runtime.indexer import to_revision
 from federation.runtime.members import Members
 
 
@@ -29,11 +30,10 @@ class MemberObjectCache:
         informer = self._members.informer(key.cluster, key.resource)
         if informer is None or not informer.has_synced:
             return UNKNOWN_OBJECT, None
-        version = informer.resource_version
         live = self._expectations.newest(
             key,
             informer.get(key.namespace, key.name),
-            cache_revision=int(version) if version.isdecimal() else 0,
+            cache_revision=to_revision(informer.resource_version),
         )
         if live is None:
             return ABSENT_OBJECT, None

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from federation.apimachinery.resources import Object
 from federation.planning.aggregation.context import Context, Members, status_of
 
@@ -11,8 +13,9 @@ def merge(source: Mapping[str, Any], members: Members, context: Context) -> Obje
     """Return the status with all ingress points, None without a member object."""
     if not members:
         return None
-    points: list[Any] = []
+    points: dict[bytes, Any] = {}
     for cluster in sorted(members):
         balancer = status_of(members[cluster]).get("loadBalancer") or {}
-        points += [point for point in balancer.get("ingress") or () if point not in points]
-    return {"loadBalancer": {"ingress": points} if points else {}}
+        for point in balancer.get("ingress") or ():
+            points.setdefault(orjson.dumps(point, option=orjson.OPT_SORT_KEYS), point)
+    return {"loadBalancer": {"ingress": list(points.values())} if points else {}}

@@ -27,6 +27,8 @@ IsSuitable = Callable[[str, Mapping[str, str], nodeclasses.Taints], bool]
 _ENDED = ("Succeeded", "Failed")
 _TAINT_EFFECTS = ("NoSchedule", "NoExecute")
 _HOLDS_SPARE = 1024
+_RESOURCES_MAX = 256
+"""Resources of one cluster: their names are the member's, and the histogram's cost grows with their number."""
 _NO_LOAD: Mapping[str, int] = {}
 
 
@@ -95,6 +97,7 @@ class Collector:
         self._holds: dict[_Hold, _Hold] = {}
         """One instance per node and request, shared by all its pods."""
         self._used: Amounts = {}
+        self._names: set[str] = set()
         self._loads: dict[str, dict[str, int]] = {}
         """Requests of the pods per node, in integers, rounded up; nodes may be unknown, and "" has pods without one."""
         self._classes: dict[str, nodeclasses.ClassKey] | None = None
@@ -107,7 +110,7 @@ class Collector:
         if node is not None:
             labels = (node.get("metadata") or {}).get("labels") or {}
             is_counted = is_open(node) and not (self._is_left_out and self._is_left_out(labels))
-            allocatable = _readable((node.get("status") or {}).get("allocatable"))
+            allocatable = self._counted(_readable((node.get("status") or {}).get("allocatable")))
             whole = nodeclasses.floor_amounts(allocatable.items())
             self._nodes[name] = new = _Node(is_counted, labels, taints_of(node), allocatable, whole)
         if old is None or new is None or (old.is_open, old.labels, old.taints) != (new.is_open, new.labels, new.taints):
@@ -118,7 +121,8 @@ class Collector:
         old, new = self._pods.get(key), None
         if pod is not None and not has_ended(pod):
             spec = pod.get("spec") or {}
-            hold = _Hold(spec.get("nodeName") or "", tuple(sorted(spec_requests(spec).items(), key=itemgetter(0))))
+            requests = self._counted(spec_requests(spec))
+            hold = _Hold(spec.get("nodeName") or "", tuple(sorted(requests.items(), key=itemgetter(0))))
             new = self._holds.setdefault(hold, hold)
         if old is new:
             return
@@ -150,6 +154,14 @@ class Collector:
         allocatable.pop(nodeclasses.PODS, None)
         available = {name: amount - self._used.get(name, ZERO) for name, amount in allocatable.items()}
         return ClusterResources(len(counted), allocatable, available, self._by_node())
+
+    def _counted(self, amounts: Amounts) -> Amounts:
+        """Return the amounts of the first `_RESOURCES_MAX` resources of the cluster."""
+        if not amounts.keys() <= self._names:
+            spare = _RESOURCES_MAX - len(self._names)
+            self._names.update(sorted(amounts.keys() - self._names)[:spare])
+            amounts = {name: amount for name, amount in amounts.items() if name in self._names}
+        return amounts
 
     def _by_node(self) -> Object:
         if self._classes is None:

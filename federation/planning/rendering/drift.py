@@ -105,7 +105,10 @@ def _is_list_subset(desired: Sequence[Any], live: Sequence[Any], field: str) -> 
 
 
 def _is_keyed_subset(desired: Sequence[Mapping[str, Any]], live: Sequence[Any], keys: tuple[str, ...]) -> bool:
-    found = {_identity(item, keys): item for item in live if isinstance(item, Mapping)}
+    try:
+        found = {_identity(item, keys): item for item in live if isinstance(item, Mapping)}
+    except TypeError:  # a key that is a list or a map
+        return False
     return all((held := found.get(_identity(item, keys))) is not None and is_subset(item, held) for item in desired)
 
 

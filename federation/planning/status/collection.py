@@ -12,6 +12,10 @@ from federation.apimachinery.resources import Object
 _PUBLIC_METADATA = frozenset(
     {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "labels"}
 )
+BYTES_MAX = 128 * 1024
+"""The largest fields of one cluster, in bytes of JSON: the host stores them, and writes them at each change."""
+_DIGITS_MAX = 18
+"""So that the number is one in other JSON readers too."""
 _PUBLIC_FIELDS = frozenset({"apiVersion", "kind", "type", "immutable"})
 
 
@@ -66,6 +70,8 @@ def _put(target: Object, path: Path, value: Any) -> None:
 def to_entry(cluster: str, obj: Mapping[str, Any], fields: Sequence[Path], *, holds_secrets: bool = False) -> Object:
     """Return the entry of `clusters` for one cluster's object."""
     collected, error = collect(obj, fields, holds_secrets=holds_secrets)
+    if (size := len(orjson.dumps(collected))) > BYTES_MAX:
+        collected, error = {}, f"The fields have {size} bytes; at most {BYTES_MAX} are collected"
     entry: Object = {"cluster": cluster, "collectedFields": collected}
     if error:
         entry["error"] = error
@@ -100,4 +106,4 @@ def replicaset_digests(members: Mapping[str, Mapping[str, Any]]) -> str | None:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() else 0
+    return int(text) if text and text.isdecimal() and len(text) <= _DIGITS_MAX else 0

@@ -24,7 +24,7 @@ from federation.apimachinery.resources import CONFIGMAPS, NAMESPACES, Resource
 from federation.client.http import HTTPClient
 from federation.client.session import HTTPOptions
 
-OBJECT = b'{"metadata":{"name":"x"}}'
+OBJECT = b'{"metadata":{"name":"x","resourceVersion":"1"}}'
 
 
 @pytest.fixture
