@@ -42,14 +42,14 @@ class FederatedObjectAdmission:
             metadata["annotations"] = {**(annotations or {}), names.HAND_WRITTEN: "true"}
         return obj
 
-    def validate(self, request: AdmissionRequest, access: Decide) -> None:
+    async def validate(self, request: AdmissionRequest, access: Decide) -> None:
         """Raise Forbidden unless the requester may have both templates delivered; Invalid for a wrong template."""
         if request.resource in REPORTS or request.subresource:
-            raise _forbidden(request, "only the control plane writes it", field=request.subresource)
+            raise forbidden(request, "only the control plane writes it", field=request.subresource)
         obj = request.obj or {}
         self._check_permission(request, access, self._check_template(request, obj))
         if (obj["metadata"].get("annotations") or {}).get(names.HAND_WRITTEN) != "true":
-            raise _forbidden(request, f"a webhook removed the annotation {names.HAND_WRITTEN}", field="metadata")
+            raise forbidden(request, f"a webhook removed the annotation {names.HAND_WRITTEN}", field="metadata")
         if request.old is not None and (check := self._check_of(request, _template(request.old))) is not None:
             # Otherwise a user could take an object from members that somebody else delivered.
             self._check_permission(request, access, check)
@@ -93,7 +93,7 @@ class FederatedObjectAdmission:
             f'User "{user}" cannot {FEDERATE} resource "{check.resource}" in API group "{check.group}" {scope}; '
             f"write the object itself, which the control plane federates, or get the verb {FEDERATE} on its resource"
         )
-        raise _forbidden(request, text, field=_TEMPLATE)
+        raise forbidden(request, text, field=_TEMPLATE)
 
 
 def _template(obj: Object) -> Mapping[str, Any]:
@@ -101,7 +101,8 @@ def _template(obj: Object) -> Mapping[str, Any]:
     return template if isinstance(template, Mapping) else {}
 
 
-def _forbidden(request: AdmissionRequest, text: str, *, field: str) -> Forbidden:
+def forbidden(request: AdmissionRequest, text: str, *, field: str) -> Forbidden:
+    """Return the 403 of a write; `field` names the cause, "" for none."""
     resource = request.resource
     details = {"name": request.name, "group": resource.group, "kind": resource.plural}
     return Forbidden(

@@ -17,6 +17,8 @@ from federation.apimachinery.textcache import cache_short
 _TOKEN = re.compile(r"\s*(?:(==|!=|=|!|\(|\)|,|>|<)|([^\s,()=!<>]+))")
 _SYMBOLS = frozenset({"==", "!=", "=", "!", "(", ")", ",", ">", "<"})
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_FIELD_TERM = re.compile(r"(?:[^\\,]|\\.?)+", re.DOTALL)
+_ESCAPE = re.compile(r"\\(.?)", re.DOTALL)
 LABEL_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 """The operators of a `LabelSelector` field; selector text and node affinity also have Gt and Lt."""
 
@@ -95,15 +97,23 @@ def parse_label_selector(text: str) -> Selector:
 def parse_field_selector(text: str) -> tuple[FieldTerm, ...]:
     r"""Parse a field selector: `metadata.name=x,status.phase!=Running`; `\` escapes `,`, `=` and itself."""
     terms = []
-    for part in re.split(r"(?<!\\),", text):
-        if not part:
-            continue
+    for part in _FIELD_TERM.findall(text):
         found = re.match(r"([^=!]*?)(==|!=|=)(.*)", part, re.DOTALL)
         if not found:
             raise BadRequest(f"invalid selector: '{text}'; can't understand '{part}'")
-        value = re.sub(r"\\(.)", r"\1", found[3])
-        terms.append(FieldTerm(found[1].strip(), found[2] != "!=", value))
+        terms.append(FieldTerm(found[1].strip(), found[2] != "!=", _ESCAPE.sub(_unescaped, found[3])))
     return tuple(terms)
+
+
+def escape_field_value(value: str) -> str:
+    """Return a value as a field selector spells it."""
+    return re.sub(r"([\\,=])", r"\\\1", value)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if found[1] not in {"\\", ",", "="}:
+        raise SelectorError(f"invalid field selector: invalid escape sequence: {found[0]}")
+    return found[1]
 
 
 def compile_label_selector(selector: Mapping[str, Any] | None, *, is_validated: bool = False) -> Selector:

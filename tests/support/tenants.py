@@ -21,6 +21,7 @@ from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.clientcertificates import Peer
 from federation.apiserver.auth.identity import AUTHENTICATED, Attributes, Decision, User
 from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.interface import Store
 from federation.apiserver.store.memory import MemoryStore
 from tests.support.apiserver import Parts, build
 
@@ -115,9 +116,11 @@ def federated(template: Object, name: str, *clusters: str, **annotations: str) -
 
 
 @asynccontextmanager
-async def tenants(directory: Path, registry: Registry | None = None) -> AsyncIterator[Tenants]:
-    """Serve a registry, by default an empty one with our CRDs."""
-    store = MemoryStore()
+async def tenants(
+    directory: Path, registry: Registry | None = None, *, store: Store | None = None
+) -> AsyncIterator[Tenants]:
+    """Serve a registry, by default an empty one with our CRDs on `store`."""
+    store = store or MemoryStore()
     parts = build(directory, store, registry=registry)
     tasks = []
     if registry is None:

@@ -89,7 +89,7 @@ class Admission:
         """Run plugins, policies and validating webhooks on the object to store; ApiError when one denies it."""
         if (plugin := self._plugin_for(info, options)) is not None:
             request = await self._build_request(info, obj, old, options, subresource)
-            plugin.validate(request, self._access_of(request.user))
+            await plugin.validate(request, self._access_of(request.user))
         if options.user is not None and (self._policies.items or self._validating.items):
             await self._validate(info, await self._build_request(info, obj, old, options, subresource), options)
 

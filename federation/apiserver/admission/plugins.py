@@ -1,7 +1,7 @@
 """Admission plugins: admission in code, for resources that RBAC alone cannot protect, as kube-apiserver's own plugins.
 
 The composition root registers plugins (`Registry.add_admission_plugin`). The chain calls them for creates and updates
-of their resources, subresources and dry runs included, but not for writes of this process. Plugins do no I/O.
+of their resources, subresources and dry runs included, but not for writes of this process.
 """
 
 from typing import Protocol
@@ -23,9 +23,10 @@ class AdmissionPlugin(Protocol):
         """Return the object to write; called before webhooks. It may change the request's object."""
         ...
 
-    def validate(self, request: AdmissionRequest, access: Decide) -> None:
+    async def validate(self, request: AdmissionRequest, access: Decide) -> None:
         """Raise an ApiError to refuse the object as it would be stored; called before policies and webhooks.
 
-        `access` decides about the requester's permissions.
+        `access` decides about the requester's permissions. The object is stored only if the state that it replaces
+        has not changed meanwhile; otherwise the plugin is called again. It may read the registry.
         """
         ...

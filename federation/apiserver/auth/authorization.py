@@ -37,8 +37,8 @@ class Authorizer(Protocol):
         """Return every rule that holds for the user in a namespace, cluster-wide rules included."""
         ...
 
-    def role_rules(self, kind: str, namespace: str, name: str) -> list[PolicyRule]:
-        """Return a role's rules; none when it does not exist."""
+    def role_rules(self, namespace: str, name: str) -> list[PolicyRule] | None:
+        """Return the rules of a Role, or of a ClusterRole for namespace ""; None when it is not known."""
         ...
 
 
@@ -81,13 +81,15 @@ async def _decide_synced(authorizer: Authorizer, user: User, attributes: Attribu
     return authorizer.authorize(user, attributes)
 
 
+def to_user(info: Mapping[str, Any]) -> User:
+    """Return the user of a UserInfo."""
+    extra = {key: tuple(values) for key, values in (info.get("extra") or {}).items()}
+    return User(str(info.get("username", "")), tuple(info.get("groups") or ()), str(info.get("uid", "")), extra)
+
+
 def decide(authorizer: Authorizer, info: Mapping[str, Any], check: AccessCheck) -> AccessDecision:
     """Answer CEL's `authorizer` variable about the requester (`info`, a UserInfo) or about a service account."""
-    if any(check.service_account):
-        user = service_account_user(*check.service_account, "")
-    else:
-        extra = {key: tuple(values) for key, values in (info.get("extra") or {}).items()}
-        user = User(str(info.get("username", "")), tuple(info.get("groups") or ()), str(info.get("uid", "")), extra)
+    user = service_account_user(*check.service_account, "") if any(check.service_account) else to_user(info)
     if check.path:
         attributes = Attributes(check.verb, path=check.path)
     else:

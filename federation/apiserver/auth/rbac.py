@@ -136,9 +136,10 @@ class RBACAuthorizer:
             found.extend(self._rules(binding.role) or ())
         return list(dict.fromkeys(found))
 
-    def role_rules(self, kind: str, namespace: str, name: str) -> list[PolicyRule]:
-        """Return the rules of a role by reference; none when it does not exist."""
-        return list(self._rules(("" if kind == "ClusterRole" else namespace, name)) or ())
+    def role_rules(self, namespace: str, name: str) -> list[PolicyRule] | None:
+        """Return the rules of a Role, or of a ClusterRole for namespace ""; None when it is not in the index."""
+        rules = self._rules((namespace, name))
+        return None if rules is None else list(rules)
 
     def _bindings_for(self, user: User, namespace: str) -> Iterator[tuple[Subject, Binding]]:
         for scope in ("", namespace) if namespace else ("",):

@@ -18,6 +18,7 @@ from federation.apimachinery.errors import Unauthorized
 from federation.apimachinery.paths import ResourcePath, parse
 from federation.apiserver.auth.authentication import Authenticator
 from federation.apiserver.auth.authorization import Authorizer, authorize, decide, is_allowed, to_attributes
+from federation.apiserver.auth.escalation import EscalationAdmission
 from federation.apiserver.auth.identity import ANONYMOUS, Attributes
 from federation.apiserver.auth.impersonation import impersonate
 from federation.apiserver.http.asgi import Disconnected, Receive, Request, Scope, Send, Trail
@@ -72,13 +73,14 @@ class App:
     ) -> None:
         options, clock = options or AppOptions(), clock or SystemClock()
         registry.set_authorizer(partial(decide, authorizer))
+        registry.add_admission_plugin(EscalationAdmission(registry, authorizer))
         limits = BodyLimits(options.body_bytes_max, registry.options.object_values_max)
         self._request_s_max = options.request_s_max
         self._auditor = auditor
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._watches = WatchServer(registry, clock)
-        self._resources = RESTHandlers(registry, self._watches, authorizer, clock=clock, limits=limits)
+        self._resources = RESTHandlers(registry, self._watches, clock=clock, limits=limits)
         self._reviews = Reviews(authenticator, authorizer, limits=limits)
         self._token_requests = TokenRequests(registry, authenticator.tokens, clock=clock, limits=limits)
         self._paths = NonResourcePaths(

@@ -26,6 +26,7 @@ from federation.apimachinery.errors import (
 )
 from federation.apimachinery.fielderrors import invalid_go
 from federation.apimachinery.resources import Object
+from federation.apiserver.semantics.cel.authorizer import AccessCheck
 from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.store.interface import Body, Entry
@@ -47,7 +48,7 @@ from federation.apiserver.verbs.preparation import (
     track_create,
     with_finalizers,
 )
-from federation.apiserver.verbs.requestoptions import WriteOptions
+from federation.apiserver.verbs.requestoptions import WriteOptions, own_user
 from federation.apiserver.verbs.sizelimits import check_size
 
 _GENERATED_NAMES_MAX = 8
@@ -122,6 +123,7 @@ class Writer:
         except NotFound:
             if not may_create:
                 raise
+        self._check_may_create(info, namespace, name, options)
         return await self.create(info, namespace, obj, options), True
 
     async def patch(
@@ -153,6 +155,7 @@ class Writer:
             except NotFound:
                 if not patch.is_apply or subresource:
                     raise
+                self._check_may_create(info, namespace, name, options)
             else:
                 return changed, False
             try:
@@ -211,6 +214,25 @@ class Writer:
             except KeyNotFound as error:
                 raise object_not_found(info, name) from error
         raise object_modified(info, name)
+
+    def _check_may_create(self, info: KindInfo, namespace: str, name: str, options: WriteOptions) -> None:
+        """Raise Forbidden when an update or apply would create an object that its user may not create."""
+        authorize, user = self._context.authorize, options.user
+        if authorize is None or user is None or user is own_user:
+            return
+        resource = info.resource
+        # The authorizer counts a Namespace as being in its own namespace.
+        scope = name if info.prefix == "/core/namespaces/" else namespace
+        requester = user()
+        decision = authorize(requester, AccessCheck("create", resource.group, resource.plural, "", scope, name))
+        if not decision.is_allowed:
+            where = f'in the namespace "{scope}"' if scope else "at the cluster scope"
+            raise Forbidden(
+                f'{info.group_resource} "{name}" is forbidden: User "{requester["username"]}" cannot create resource'
+                f' "{resource.plural}" in API group "{resource.group}" {where}'
+                + (f": {decision.reason}" if decision.reason else ""),
+                details=status_details(info, name),
+            )
 
     def _with_creation_finalizers(self, info: KindInfo, obj: Object, now: datetime) -> Object:
         context = self._context
