@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from federation.admission.federatedobjects import FederatedObjectAdmission
+from federation.admission.policyselectors import PolicyAdmission
 from federation.admission.roles import HOST_RBAC
 from federation.api import names
 from federation.api.crds import crd_manifests
@@ -70,7 +71,7 @@ HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYS
 
 
 def protect_federated_objects(registry: Registry) -> None:
-    """Register the admission of the kinds that the control plane writes."""
+    """Register the admission of the kinds that the control plane writes, and of policies in namespaces."""
 
     def find(api_version: str, kind: str) -> Resource | None:
         group, _, version = api_version.rpartition("/")
@@ -78,6 +79,7 @@ def protect_federated_objects(registry: Registry) -> None:
         return info.resource if info is not None else None
 
     registry.add_admission_plugin(FederatedObjectAdmission(find))
+    registry.add_admission_plugin(PolicyAdmission(find))
 
 
 class _Controller(Protocol):

@@ -27,8 +27,8 @@ _WORKLOADS: list[tuple[list[str], list[str]]] = [
     (
         [""],
         [
-            "configmaps", "endpoints", "persistentvolumeclaims", "pods", "replicationcontrollers",
-            "replicationcontrollers/scale", "serviceaccounts", "services",
+            "configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "replicationcontrollers/scale",
+            "serviceaccounts", "services",
         ],
     ),
     (
@@ -42,9 +42,11 @@ _WORKLOADS: list[tuple[list[str], list[str]]] = [
     (["batch"], ["cronjobs", "jobs"]),
     (["networking.k8s.io"], ["ingresses", "networkpolicies"]),
     (["policy"], ["poddisruptionbudgets"]),
-    (["discovery.k8s.io"], ["endpointslices"]),
 ]  # fmt: skip
 _READ_ONLY: list[tuple[list[str], list[str]]] = [
+    # Whoever writes endpoints can send other namespaces' traffic anywhere in a member (CVE-2021-25740).
+    ([""], ["endpoints"]),
+    (["discovery.k8s.io"], ["endpointslices"]),
     ([""], ["events", "limitranges", "namespaces", "namespaces/status", "pods/log", "pods/status", "resourcequotas"]),
     (["apps"], ["daemonsets/status", "deployments/status", "replicasets/status", "statefulsets/status"]),
 ]

@@ -48,7 +48,8 @@ def parse_image(reference: str) -> Image:
     """Return the parts of the reference without a default registry; OverrideError when it is malformed."""
     match = _REFERENCE.fullmatch(reference)
     if match is None or len(match["name"]) > _NAME_LENGTH_MAX:
-        raise OverrideError(f"{reference!r} is not an image reference")
+        # The text itself is not shown: an imagePath may lead to the data of a Secret, and Events quote the error.
+        raise OverrideError("the present text is not an image reference")
     first, slash, rest = match["name"].partition("/")
     has_registry = bool(slash) and ("." in first or ":" in first or first == "localhost")
     return Image(
@@ -121,8 +122,8 @@ def _operate(image: Image, operation: Mapping[str, Any]) -> Image:
         case "addIfAbsent":
             if not value:
                 raise OverrideError("addIfAbsent operation needs value")
-            if current := getattr(image, field):
-                raise OverrideError(f"{component} is already {current!r}")
+            if getattr(image, field):
+                raise OverrideError(f"{component} is already set")
         case "overwrite":
             pass
         case "delete":

@@ -1,0 +1,137 @@
+"""Attack: a namespace user steers objects in members, through policies, that the host does not let the user write."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.tenants import MERGE, OURS, Tenants, rule, tenants
+
+from federation.apimachinery.resources import Object
+from federation.apiserver.auth.bootstrappolicy import RBACOptions, default_objects
+from federation.planning.overrides.errors import OverrideError
+from federation.planning.overrides.policies import Cluster, compile_policy, compute_overrides
+
+QUOTA, ROLE_BINDING = ("v1", "ResourceQuota"), ("rbac.authorization.k8s.io/v1", "RoleBinding")
+WIDGET, DEPLOYMENT, UNKNOWN = ("example.com/v1", "Widget"), ("apps/v1", "Deployment"), ("example.org/v1", "Gadget")
+PATHS = {"PropagationPolicy": "propagationpolicies", "OverridePolicy": "overridepolicies"}
+
+
+@pytest.fixture
+async def host(tmp_path: Path) -> AsyncIterator[Tenants]:
+    async with tenants(tmp_path) as served:
+        yield served
+
+
+def a_policy(kind: str, *selected: tuple[str, str], **spec: Any) -> Object:
+    selectors = [{"apiVersion": api_version, "kind": of_kind} for api_version, of_kind in selected]
+    return {
+        "apiVersion": "core.kubeadmiral.io/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": "mine"},
+        "spec": {"resourceSelectors": selectors, **({"schedulingMode": "Duplicate"} if "Prop" in kind else {}), **spec},
+    }
+
+
+async def with_widgets(host: Tenants) -> None:
+    """Serve a custom kind that no default role grants."""
+    root = await host.root()
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+    }
+    crd = {
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+    answer = await root.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", json=crd)
+    assert answer.status_code == 201, answer.text
+    await host.until(lambda: host.parts.registry.kinds.served("example.com", "v1", "Widget") is not None)
+
+
+@pytest.mark.parametrize("query", ["", "?dryRun=All"])
+@pytest.mark.parametrize("kind", PATHS)
+@pytest.mark.parametrize("selected", [QUOTA, ROLE_BINDING, WIDGET, UNKNOWN], ids=lambda selected: selected[1])
+async def test_edit_selects_no_kinds_that_it_cannot_write(
+    host: Tenants, kind: str, selected: tuple[str, str], query: str
+) -> None:
+    await with_widgets(host)
+    editor, path = await host.client("editor"), f"{OURS}/namespaces/default/{PATHS[kind]}"
+    answer = await editor.post(path + query, json=a_policy(kind, DEPLOYMENT, selected))
+    assert answer.status_code == 403, answer.text
+    assert answer.json()["details"]["causes"][0]["field"] == "spec.resourceSelectors[1]"
+    if query:
+        return
+    assert (await editor.post(path, json=a_policy(kind, DEPLOYMENT))).status_code == 201
+    patch = {"spec": a_policy(kind, selected)["spec"]}
+    assert (await editor.patch(f"{path}/mine", json=patch, headers=MERGE)).status_code == 403
+    applied = await editor.patch(
+        f"{path}/mine?fieldManager=me&force=true",
+        json=a_policy(kind, selected),
+        headers={"content-type": "application/apply-patch+yaml"},
+    )
+    assert applied.status_code == 403, applied.text
+
+
+@pytest.mark.parametrize("kind", PATHS)
+async def test_a_policy_of_an_administrator_is_not_turned_against_what_it_selects(host: Tenants, kind: str) -> None:
+    root, editor = await host.root(), await host.client("editor")
+    path = f"{OURS}/namespaces/default/{PATHS[kind]}"
+    assert (await root.post(path, json=a_policy(kind, QUOTA))).status_code == 201
+    changes: Object = {
+        "PropagationPolicy": {"placement": [{"cluster": "west"}]},
+        "OverridePolicy": {"overrideRules": [{"overriders": {"jsonpatch": [{"path": "/spec/hard"}]}}]},
+    }
+    answer = await editor.patch(f"{path}/mine", json={"spec": changes[kind]}, headers=MERGE)
+    assert answer.status_code == 403, answer.text
+    labelled = {"metadata": {"labels": {"team": "a"}}}
+    assert (await editor.patch(f"{path}/mine", json=labelled, headers=MERGE)).status_code == 200
+
+
+@pytest.mark.parametrize("kind", PATHS)
+async def test_writers_of_a_kind_select_it(host: Tenants, kind: str) -> None:
+    await with_widgets(host)
+    path = f"{OURS}/namespaces/default/{PATHS[kind]}"
+    administrator = await host.client("administrator")
+    assert (await administrator.post(path, json=a_policy(kind, ROLE_BINDING, DEPLOYMENT))).status_code == 201
+    await host.grant("editor", rule("patch", "widgets", "example.com"))
+    changed = {"spec": a_policy(kind, WIDGET)["spec"]}
+    answer = await (await host.client("editor")).patch(f"{path}/mine", json=changed, headers=MERGE)
+    assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        {"imageComponent": "Tag", "operator": "addIfAbsent", "value": "x"},
+        {"imageComponent": "Tag", "operator": "overwrite", "value": "x"},
+    ],
+    ids=lambda operation: operation["operator"],
+)
+@pytest.mark.parametrize("value", ["UGFzc3dvcmQ=", "registry/name:hidden"])
+def test_an_image_path_shows_no_data_of_a_secret(operation: Object, value: str) -> None:
+    """Events and conditions quote the error, and `view` reads Events."""
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"password": value}}
+    overriders = {"image": [{"imagePath": "/data/password", "operations": [operation]}]}
+    policy = compile_policy({"metadata": {"name": "p"}, "spec": {"overrideRules": [{"overriders": overriders}]}})
+    try:
+        compute_overrides(secret, [policy], [Cluster("east", {})])
+    except OverrideError as error:
+        assert value not in str(error)  # noqa: PT017  # only a failure has a message
+        assert "hidden" not in str(error)  # noqa: PT017
+
+
+def test_edit_writes_no_endpoints() -> None:
+    """Endpoints are delivered to members, where they send the traffic of other namespaces anywhere (CVE-2021-25740)."""
+    roles = {obj["metadata"]["name"]: obj for plural, obj in default_objects(RBACOptions()) if plural == "clusterroles"}
+    for name in ("view", "edit", "admin"):
+        for entry in roles[f"system:aggregate-to-{name}"]["rules"]:
+            if {"endpoints", "endpointslices"} & set(entry.get("resources") or ()):
+                assert set(entry["verbs"]) == {"get", "list", "watch"}
