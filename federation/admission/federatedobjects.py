@@ -1,8 +1,9 @@
-"""Admission of the kinds that the control plane writes: who else may write a federated object by hand.
+"""Admission of users' writes to the kinds that the control plane writes.
 
 Sync writes the template of a federated object to members with the federation's own rights. A user therefore needs the
-verb `federate` on the resource, namespace and name of the template, before and after an update. The plugin marks what
-such a user wrote, so that sync delivers it without a source object. Status and reports are the control plane's alone.
+verb `federate` on the resource, namespace and name of the template, before and after an update. The plugin marks the
+object as written by hand, so that sync delivers it without a source object. Only the control plane writes statuses and
+reports.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
 
 FEDERATE = "federate"
-"""The verb that allows a user to have an object delivered to members with the federation's rights."""
+"""The verb for delivering an object to members with the federation's rights."""
 _TEMPLATE = "spec.template"
 FindResource = Callable[[str, str], Resource | None]
 """Returns the resource that the host serves for an apiVersion and kind."""
@@ -43,7 +44,7 @@ class FederatedObjectAdmission:
         return obj
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
-        """Raise Forbidden unless the requester may have both templates delivered; Invalid for a wrong template."""
+        """Raise Forbidden unless the requester may deliver both templates, Invalid for a wrong template."""
         if request.resource in REPORTS or request.subresource:
             raise forbidden(request, "only the control plane writes it", field=request.subresource)
         obj = request.obj or {}
@@ -51,7 +52,7 @@ class FederatedObjectAdmission:
         if (obj["metadata"].get("annotations") or {}).get(names.HAND_WRITTEN) != "true":
             raise forbidden(request, f"a webhook removed the annotation {names.HAND_WRITTEN}", field="metadata")
         if request.old is not None and (check := self._check_of(request, _template(request.old))) is not None:
-            # Otherwise a user could take an object from members that somebody else delivered.
+            # Otherwise a user could remove an object from members that another user delivered.
             self._check_permission(request, access, check)
 
     def _check_template(self, request: AdmissionRequest, obj: Object) -> AccessCheck:
@@ -65,14 +66,14 @@ class FederatedObjectAdmission:
             raise _invalid(request, f"{_TEMPLATE}.kind", "the host serves no such apiVersion and kind")
         if resource.namespaced is not request.resource.namespaced:
             wanted = next(federated.kind for federated in FEDERATED if federated.namespaced is resource.namespaced)
-            raise _invalid(request, f"{_TEMPLATE}.kind", f"{resource.kind} belongs into a {wanted}: the scopes differ")
+            raise _invalid(request, f"{_TEMPLATE}.kind", f"{resource.kind} belongs in a {wanted}: the scopes differ")
         if (template["metadata"].get("namespace") or "") != request.namespace:
             text = f'must be "{request.namespace}", the namespace of the federated object'
             raise _invalid(request, f"{_TEMPLATE}.metadata.namespace", text)
         return check
 
     def _check_of(self, request: AdmissionRequest, template: Mapping[str, Any]) -> AccessCheck | None:
-        """Return the permission for a template as it is; None when it has no apiVersion, kind or name."""
+        """Return the permission that a template needs; None when it has no apiVersion, kind or name."""
         api_version, kind = str(template.get("apiVersion") or ""), str(template.get("kind") or "")
         metadata = template.get("metadata")
         name = metadata.get("name") if isinstance(metadata, Mapping) else None

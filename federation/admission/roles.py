@@ -1,4 +1,4 @@
-"""RBAC of the federation's kinds on the host: what `view` and `edit` grant, and what nobody is granted by default.
+"""RBAC of the federation's kinds on the host: the rules of `view` and `edit`, and kinds without default rules.
 
 Users write policies in their namespaces. FederatedObject, CollectedStatus and PropagatedVersion belong to the control
 plane. Federated objects contain copies of Secrets, so reading them needs permission to read Secrets. The result for
@@ -21,7 +21,7 @@ from federation.apiserver.auth.bootstrappolicy import RBACOptions
 
 FEDERATED = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
 REPORTS = (COLLECTED_STATUSES, CLUSTER_COLLECTED_STATUSES, PROPAGATED_VERSIONS, CLUSTER_PROPAGATED_VERSIONS)
-"""Kinds in which the control plane reports; nobody else writes them."""
+"""Kinds in which the control plane reports; only it writes them."""
 _POLICIES = [OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]

@@ -12,6 +12,6 @@ import orjson
 
 
 def crd_manifests() -> list[dict[str, Any]]:
-    """Return one CustomResourceDefinition manifest per kind, sorted by name; each call parses anew."""
+    """Return one CustomResourceDefinition manifest per kind, sorted by name; each call parses them again."""
     manifests: list[dict[str, Any]] = orjson.loads(files("federation.api").joinpath("crds.json").read_bytes())
     return manifests

@@ -87,7 +87,7 @@ IGNORED_PLUGINS = _OURS + "ignored-plugins"
 """On a federated object: comma list of the webhook plugins that failed and that its last decision ignored."""
 HAND_WRITTEN = _OURS + "hand-written"
 """On a federated object: "true" if a user with permission wrote it, so that it need not follow from a source object.
-Admission sets it (federation/admission); nobody else can."""
+Only admission can set it (federation/admission)."""
 
 # Finalizers
 FEDERATE_FINALIZER = _A + "federate-controller"

@@ -83,7 +83,7 @@ class ManualClock:
 
 
 async def _run_ready_tasks() -> None:
-    # A woken task usually wakes others. Twenty rounds let such chains finish at the moment of their cause.
+    # A woken task usually wakes others. Twenty rounds let such chains finish at the same virtual time.
     for _ in range(20):
         await asyncio.sleep(0)
 

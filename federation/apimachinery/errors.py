@@ -1,7 +1,7 @@
 """The error tree of the product: every exception class below one root.
 
-Three questions decide the parent: may the caller retry (marked *, `retryable`), is the error final until somebody
-changes the input, or is it our bug? tests/architecture compares this drawing with the source.
+Three questions decide the parent: may the caller retry (marked *, `retryable`), is the error final until the
+input changes, or is it our bug? tests/architecture compares this drawing with the source.
 
     FederationError
     ├── ApiError: a Kubernetes Status without success; from registry and client, answered by the API server
@@ -19,7 +19,7 @@ changes the input, or is it our bug? tests/architecture compares this drawing wi
     ├── ClusterError: from clients, when a cluster gives no Kubernetes answer
     │   ├── ClusterUnreachable *, RequestTimeout *, ClusterForbidden
     │   └── ClusterLimitExceeded, ClusterIdentityMismatch
-    ├── InvalidInput: an object, patch or annotation cannot be used; final until somebody changes it
+    ├── InvalidInput: an object, patch or annotation cannot be used; final until it changes
     │   ├── OverrideError: in overrides
     │   │   └── PolicyNotFoundError
     │   ├── RenderError, RetentionError, FollowersError, PipelineError: in federated objects
@@ -310,7 +310,7 @@ class ConfigurationError(FederationError):
 
 
 class InvalidInput(FederationError, ValueError):
-    """An object, patch or annotation cannot be used; final until somebody changes it."""
+    """An object, patch or annotation cannot be used; final until it changes."""
 
 
 class PluginError(FederationError):

@@ -1,4 +1,4 @@
-"""JSON objects in text that anybody may have written: annotations, answers of other servers. Pure."""
+"""JSON objects in untrusted text: annotations, responses of other servers. Pure."""
 
 from typing import Any
 

@@ -71,6 +71,7 @@ class APIServer:
         self._options = options
         self._clock = clock
         self._pki: PKI | None = None
+        self._url = ""
         self._auditor: Auditor | None = None
         if options.audit is not None:
             self._auditor = Auditor(
@@ -107,53 +108,16 @@ class APIServer:
         assert self._pki is not None, "call prepare() first"
         pki, options = self._pki, self._options
         tokens = ServiceAccountTokens(pki.token_key)
-        token_secrets = TokenController(self.registry, tokens, ca=pki.ca_certificate.read_bytes, clock=self._clock)
-        authenticator = Authenticator(
-            self.registry,
-            clock=self._clock,
-            service_account_tokens=tokens,
-            token_file=TokenFile(options.directory / "pki" / "tokens.json"),
-            oidc=self._oidc,
-        )
-        url = ""
-
-        def write_admin_kubeconfig() -> None:
-            if url:
-                write_kubeconfig(options.kubeconfig, pki, server=url, name=options.name)
-
-        renewal = CertificateRenewal(pki, self._ensure_pki, write_admin_kubeconfig, self._clock)
-        app = App(
-            self.registry,
-            authenticator=authenticator,
-            authorizer=self.authorizer,
-            mounts=self._mounts,
-            readiness={"serving-certificate": renewal.check, **(readiness or {})},
-            options=options.app,
-            clock=self._clock,
-            auditor=self._auditor,
-        )
+        renewal = CertificateRenewal(pki, self._ensure_pki, self._write_admin_kubeconfig, self._clock)
+        app = self._app(tokens, {"serving-certificate": renewal.check, **(readiness or {})})
+        loops = self._loops(pki, tokens, renewal)
 
         def started(host: str, port: int) -> None:
-            nonlocal url
             address = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
-            url = f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
-            write_admin_kubeconfig()
-            on_started(url)
+            self._url = f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
+            self._write_admin_kubeconfig()
+            on_started(self._url)
 
-        loops = Supervisor(self._clock)
-        for name, loop in (
-            ("store", self._store.run),
-            ("registry", self.registry.run),
-            ("rbac", self.authorizer.run),
-            ("rbac-aggregation", ClusterRoleAggregationController(self.registry, self._clock).run),
-            ("token-secrets", token_secrets.run),
-            ("certificates", renewal.run),
-        ):
-            loops.add(name, loop)
-        if self._oidc is not None:
-            loops.add("oidc-keys", self._oidc.run)
-        if self._auditor is not None:
-            loops.add("audit", self._auditor.run)
         async with asyncio.TaskGroup() as group:
             background = group.create_task(loops.run(), name="apiserver-loops")
             # Before that, requests of all users but administrators would wait for roles.
@@ -168,3 +132,45 @@ class APIServer:
                 # Last, because it receives the events of the requests that end during shutdown.
                 if self._auditor is not None:
                     await self._auditor.close()
+
+    def _write_admin_kubeconfig(self) -> None:
+        if self._url and self._pki is not None:
+            options = self._options
+            write_kubeconfig(options.kubeconfig, self._pki, server=self._url, name=options.name)
+
+    def _app(self, tokens: ServiceAccountTokens, readiness: Mapping[str, Check]) -> App:
+        authenticator = Authenticator(
+            self.registry,
+            clock=self._clock,
+            service_account_tokens=tokens,
+            token_file=TokenFile(self._options.directory / "pki" / "tokens.json"),
+            oidc=self._oidc,
+        )
+        return App(
+            self.registry,
+            authenticator=authenticator,
+            authorizer=self.authorizer,
+            mounts=self._mounts,
+            readiness=readiness,
+            options=self._options.app,
+            clock=self._clock,
+            auditor=self._auditor,
+        )
+
+    def _loops(self, pki: PKI, tokens: ServiceAccountTokens, renewal: CertificateRenewal) -> Supervisor:
+        token_secrets = TokenController(self.registry, tokens, ca=pki.ca_certificate.read_bytes, clock=self._clock)
+        loops = Supervisor(self._clock)
+        for name, loop in (
+            ("store", self._store.run),
+            ("registry", self.registry.run),
+            ("rbac", self.authorizer.run),
+            ("rbac-aggregation", ClusterRoleAggregationController(self.registry, self._clock).run),
+            ("token-secrets", token_secrets.run),
+            ("certificates", renewal.run),
+        ):
+            loops.add(name, loop)
+        if self._oidc is not None:
+            loops.add("oidc-keys", self._oidc.run)
+        if self._auditor is not None:
+            loops.add("audit", self._auditor.run)
+        return loops

@@ -59,7 +59,7 @@ class Expectations:
         """Return the newest known state of the object: the cached one, or our own write when it is newer.
 
         `cache_revision` is the revision of the whole cache: an object that is absent beyond our write was deleted by
-        somebody else.
+        another client.
         """
         written = self._written.get(key)
         if written is None:

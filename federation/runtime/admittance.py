@@ -1,7 +1,7 @@
-"""Check what a server sends before an informer stores it: its shape, and the memory that it costs.
+"""Checks of the objects that a server sends, before an informer stores them: their shape and their memory.
 
-A member can send anything. An item without the metadata that every Kubernetes object has would fail in each handler;
-objects without end would exhaust our memory. Each informer has one `Admittance`, which rejects malformed items and
+A member is not trusted. An item without the metadata of a Kubernetes object would fail in each handler; an endless
+list would exhaust our memory. Each informer has one `Admittance`, which rejects malformed items and
 enforces the limits of one collection; a `CacheBudget` limits the estimated memory of all caches of one member.
 """
 
@@ -18,7 +18,7 @@ from federation.runtime.indexer import CacheKey
 _log = structlog.get_logger(__name__)
 
 _malformed = Counter(
-    "federation_runtime_informer_malformed_total", "Items that are no Kubernetes objects", ["cluster", "resource"]
+    "federation_runtime_informer_malformed_total", "Items that are not Kubernetes objects", ["cluster", "resource"]
 )
 _limits = Counter(
     "federation_runtime_informer_limits_total", "Lists and watches that exceeded a limit", ["cluster", "resource"]
@@ -26,7 +26,7 @@ _limits = Counter(
 _used = Gauge("federation_runtime_member_cache_bytes", "Estimated memory of a member's caches", ["cluster"])
 
 Transform = Callable[[Object], Object]
-"""Returns what to keep of an object: at least metadata's name, namespace, resourceVersion. May change its argument."""
+"""Returns the part of an object to keep, at least its name, namespace and resourceVersion. May change its argument."""
 
 _VALUE_BYTES = 60
 """Memory of one more value in a dict or list, besides its text; measured with CPython 3.11."""
@@ -35,7 +35,7 @@ _CONTAINER_BYTES = 150
 
 
 def estimate_bytes(obj: Object) -> int:
-    """Return about how much memory the object costs: many small values cost more than their text."""
+    """Return the estimated memory of the object; many small values need more memory than their text."""
     text = orjson.dumps(obj)
     return len(text) + _VALUE_BYTES * text.count(b",") + _CONTAINER_BYTES * (text.count(b"{") + text.count(b"["))
 
@@ -62,7 +62,7 @@ class CacheBudget:
 
 
 class Admittance:
-    """What one informer may store. `exceeded` is the limit in excess, as a message; "" after a complete list."""
+    """The checks of one informer. `exceeded` is the exceeded limit, as a message; "" after a complete list."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Admittance:
             raise self._excess(f"there are more than {self._objects_max} objects (list_objects_max)")
 
     def admit(self, key: CacheKey, obj: Object) -> Object | None:
-        """Return what to store of a storable object, None for a malformed one; ClusterLimitExceeded."""
+        """Return the reduced object to store, None for a malformed one; ClusterLimitExceeded."""
         kept = self.shrink(obj)
         if kept is not None and self._budget is not None:
             try:
@@ -116,7 +116,7 @@ class Admittance:
         return kept
 
     def shrink(self, obj: Object) -> Object | None:
-        """Return what to keep of the object, None when its inner parts are malformed."""
+        """Return the reduced object, None when its inner parts are malformed."""
         if self._transform is None:
             return obj
         try:

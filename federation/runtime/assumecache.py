@@ -1,8 +1,8 @@
 """The newest known state of objects: the informer's, or the result of our own last write while the informer lags.
 
-Without it a reconcile that runs before its last write came back through the watch decides on an old state and writes
-the same again. An assumed object is dropped as soon as the informer has caught up; in the same process the informer
-often has the write before the writer gets its answer, and then nothing is kept. After client-go's AssumeCache.
+Without it, a reconcile that runs before the watch has delivered its last write would decide on an old state and repeat
+the write. An assumed object is dropped as soon as the informer has caught up. In one process the informer often has the
+write before its response; then nothing is kept. After client-go's AssumeCache.
 """
 
 from collections.abc import Awaitable, Callable, Hashable

@@ -39,24 +39,24 @@ class Triggers:
     template: bool = False
     """`spec.template`, for a controller that does not react to every new generation."""
     entries_of: str = ""
-    """The placements and overrides of this controller: somebody else may have edited them."""
+    """The placements and overrides of this controller, which a user may have edited."""
     labels: bool = False
     annotations: bool | AbstractSet[str] = False
     """Every annotation, none, or those with these names."""
     finalizers: bool = False
     owner_references: bool = False
     deletion: bool = True
-    """That the object begins to be deleted. Without it an object that is being deleted is ignored until it is gone."""
+    """The start of a deletion. Without it, an object that is being deleted is ignored until it is removed."""
     status: Callable[[Object], Any] | None = None
     """Returns the part of the object's status that matters; None ignores the status."""
     is_due: Callable[[Object], bool] | None = None
-    """Returns whether the controller may act on the object now, for a controller of the pipeline. Changes of an object
-    that is not due are admitted as one when it becomes due. An object that is being deleted is always due."""
+    """For a controller of the pipeline: returns whether it may act on the object now. Changes of an object that is not
+    due are passed on as one event when it becomes due. An object that is being deleted is always due."""
     is_pending: Callable[[Object], bool] | None = None
-    """Returns whether the controller is at the head of `pending-controllers`. That it gets there is a change."""
+    """Returns whether the controller is at the head of `pending-controllers`. Getting there counts as a change."""
 
     def concern(self, old: Object | None, new: Object) -> bool:
-        """Return whether the change matters to the controller, be the object due or not."""
+        """Return whether the change matters to the controller, whether or not the object is due."""
         if self.is_pending is not None and self.is_pending(new) and (old is None or not self.is_pending(old)):
             return True
         return self.added if old is None else self._has_changed(old, new)
@@ -82,7 +82,7 @@ class Triggers:
 
     def _has_annotation_changed(self, before: dict[str, str], after: dict[str, str]) -> bool:
         if self.annotations is True:
-            # `pending-controllers` is the business of `is_due` and `is_pending`.
+            # `is_due` and `is_pending` handle `pending-controllers`.
             return before != after and _without_pending(before) != _without_pending(after)
         return self.annotations is not False and any(before.get(name) != after.get(name) for name in self.annotations)
 
@@ -98,11 +98,11 @@ def _entries(federated: Object, controller: str) -> Objects:
 
 
 class Subscription:
-    """One controller's handler behind its triggers, and the controller's writes that the watch has not shown yet.
+    """One controller's handler with its triggers, and the controller's writes that the watch has not delivered yet.
 
-    An event of an own write is dropped when it shows nothing but that write: it leads from the state that the patch was
-    made for to the state that the patch returned. Events that arrive during a write are held back until the answer
-    tells which of them is the write's own: the watch of the same process is often faster than the answer.
+    The event of the controller's own write is dropped if it contains no other change: its old state is the one that the
+    patch was made for, its new state the one that the patch returned. Events that arrive during a write are held until
+    its response, which identifies the write's own event: within one process the watch is often faster.
     """
 
     def __init__(self, handler: Handler, triggers: Triggers | None) -> None:
@@ -140,15 +140,15 @@ class Subscription:
         return is_concerned
 
     def defer(self, key: Key) -> None:
-        """Admit the next event that shows the object due."""
+        """Pass on the next event with which the object is due, even if it contains no other change."""
         self._deferred.add(key)
 
     def begin_write(self, key: Key) -> None:
-        """Hold events of the object back."""
+        """Hold the object's events."""
         self._held[key] = []
 
     def end_write(self, key: Key, base: Object, written: Object | None) -> None:
-        """Pass on what was held back, without the event of the write if it succeeded."""
+        """Pass on the held events, except that of the write itself if it succeeded."""
         if written is not None and revision_of(written) > revision_of(base):
             self._written.setdefault(key, {})[revision_of(written)] = revision_of(base)
         for old, new in self._held.pop(key):
@@ -257,7 +257,7 @@ class FederatedObjects:
     ) -> Object | None:
         """Merge-patch exactly this state and return the new one, None when the object is gone.
 
-        Conflict when the object has changed meanwhile. `writer` names the subscription that does not get the event.
+        Conflict when the object has changed in between. The subscription of `writer` does not get the event.
         """
         metadata = {**body.get("metadata", {}), "resourceVersion": federated["metadata"]["resourceVersion"]}
         subscription, written = self._subscriptions.get(writer), None
@@ -303,10 +303,9 @@ class FederatedObjects:
     # -- events
 
     def subscribe(self, handler: Handler, triggers: Triggers | None, *, writer: str = "") -> None:
-        """Call the handler for every event that the triggers admit, and now for every cached object as an add.
+        """Call the handler for every event that passes the triggers (None: every event), and now for cached objects.
 
-        Without triggers all events are admitted.
-        With a `writer`, of which there is one subscription, the events of that writer's own patches are left out.
+        With a `writer`, which can have one subscription, the events of that writer's own patches are left out.
         """
         subscription = Subscription(handler, triggers)
         if writer:
@@ -315,11 +314,10 @@ class FederatedObjects:
             informer.add_handler(subscription.handle)
 
     def defer(self, key: Key, *, writer: str) -> None:
-        """Call the writer's handler when the object becomes due, although the object did not change otherwise.
+        """Call the writer's handler when the object becomes due, even without a change that matters to it.
 
-        A controller calls it for every object that something else than the object triggers while it is not due: the
-        reconcile can do nothing then, and the event that makes the object due shows nothing that the controller
-        declared.
+        A controller calls it in a reconcile of an object that is not due, which another object triggered: it can do
+        nothing yet, and the event with which the object becomes due may not pass the triggers.
         """
         if (subscription := self._subscriptions.get(writer)) is not None:
             subscription.defer(key)

@@ -85,7 +85,7 @@ class Cache:
         return sum(map(len, self._namespaces.values()))
 
     def keys(self) -> Iterator[CacheKey]:
-        """Yield every key; the cache must not change meanwhile."""
+        """Yield every key; the cache must not change during the iteration."""
         for namespace, named in self._namespaces.items():
             for name in named:
                 yield namespace, name

@@ -1,9 +1,9 @@
-"""A live copy of one collection: list in pages, watch from there, list again when the history is gone.
+"""A cache of one collection: list in pages, watch from that revision, list again when the watch expires.
 
-An informer keeps what it has when the server does not answer (D8): objects leave the cache only because the server said
-so, in a watch event or in a complete list. Handlers are called in order, synchronously, with `(old, new)`, and must be
-cheap: they enqueue keys. Cached objects are read-only. It lives as long as somebody needs the collection;
-`informers.py` shares the host's informers, `members.py` those of the members.
+While the server does not answer, the cache keeps its objects: only a watch event or a complete list removes one.
+Handlers are called in order, synchronously, with `(old, new)`, and must be cheap: they enqueue keys. Cached objects are
+read-only. An informer lives as long as the collection has users; `informers.py` shares the host's informers,
+`members.py` those of the members.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from federation.apimachinery.errors import (
 )
 from federation.apimachinery.objectshape import REVISION_LENGTH_MAX, is_storable
 from federation.apimachinery.resources import Object, Resource
-from federation.client.client import Client, Objects, WatchBatch, WatchEventType
+from federation.client.client import Client, ObjectList, Objects, WatchBatch, WatchEventType
 from federation.runtime.admittance import Admittance, CacheBudget, Transform
 from federation.runtime.indexer import Cache, CacheKey, cache_key, to_revision
 from federation.runtime.workqueue import Jitter
@@ -51,9 +51,9 @@ Handler = Callable[[Object | None, Object | None], None]
 """Called with `(None, new)` for an add, `(old, new)` for an update, `(old, None)` for a delete with the last state."""
 
 _HEALTHY_S = 1.0
-"""A watch that lasted this long ended well, also when nothing happened in it."""
+"""A watch that lasted this long is no failure, even without events."""
 _SLICE = 256
-"""Events applied before other tasks get a turn."""
+"""Events to apply before the event loop runs other tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +95,9 @@ class Informer:
         self.label_selector = label_selector
         self.cluster = cluster
         self.has_synced = False
-        """The first complete list arrived. It stays true: an unreachable server leaves an old cache, not none."""
+        """Whether the first complete list arrived. It stays True: while the server is unreachable, the cache is old."""
         self.is_connected = False
-        """The last list or watch is healthy: what the cache holds is current."""
+        """Whether the last list or watch is healthy, so that the cache is current."""
         self._client = client
         self._clock = clock or SystemClock()
         self._options = options or InformerOptions()
@@ -133,7 +133,7 @@ class Informer:
         return self._admittance.exceeded
 
     def release(self) -> None:
-        """Return the memory of the cache to the budget; the informer must not run any more."""
+        """Return the memory of the cache to the budget. Call it when the informer has stopped."""
         self._admittance.forget_all()
 
     # -- reading
@@ -219,7 +219,7 @@ class Informer:
         while True:
             progress, started_s = self._progress, self._clock.monotonic()
             failure = await self._follow()
-            # A server that answers nonsense may have sent much of it: only a lost connection is retried soon.
+            # Malformed answers count as progress too. Only a lost connection is retried without back-off.
             is_usable = not isinstance(failure, ClusterError) or isinstance(
                 failure, ClusterUnreachable | RequestTimeout
             )
@@ -227,7 +227,7 @@ class Informer:
                 pause_s = self._options.backoff_s_min
                 if failure is None:
                     continue
-            # A server that ends every watch at once is treated as a failing one: no loop without a pause.
+            # A server that ends every watch at once counts as failing, so that there is no loop without a pause.
             await self._wait(pause_s * (0.5 + 0.5 * self._jitter()))
             pause_s = min(pause_s * 2, self._options.backoff_s_max)
 
@@ -240,7 +240,7 @@ class Informer:
             self._pause = None
 
     async def _follow(self) -> Exception | None:
-        """List when needed and watch until the watch ends; return what failed, None for a watch that ended well."""
+        """List if necessary, and watch until the watch ends; return the failure, None for a regular end."""
         try:
             if self._must_list:
                 await self._list_all()
@@ -266,10 +266,35 @@ class Informer:
     async def _list_all(self) -> None:
         """Bring the cache to the state of one complete list, page by page; deletions wait for the last page."""
         seen: set[CacheKey] = set()
-        token, limit, revision = "", self._options.page_size, ""
         self._must_list, epoch = True, self._epoch
         self._admittance.begin_list()
-        is_complete = True
+        is_complete, revision = True, ""
+        async for page, is_first in self._pages():
+            if is_first:
+                seen.clear()
+                revision = page.resource_version
+            self._admittance.check_objects(len(seen) + len(page.items))
+            for obj in page.items:
+                if (key := self._take(obj)) is not None:
+                    seen.add(key)
+                else:
+                    is_complete = False
+        # A malformed item can be any object of the cache, so nothing is known to be deleted.
+        absent = [key for key in self._cache.keys() if key not in seen] if is_complete else []  # noqa: SIM118  # no mapping
+        for key in absent:
+            self._drop(key, None)
+        self._must_list = epoch != self._epoch  # True if `invalidate` was called during the list
+        self._lists.inc()
+        self._admittance.exceeded = ""
+        self.is_connected = True
+        self._reach(revision)
+        if not self.has_synced:
+            self.has_synced = True
+            self._synced.set()
+
+    async def _pages(self) -> AsyncGenerator[tuple[ObjectList, bool]]:
+        """Yield the pages of a list, each with True if it is the first; a list that expires begins again."""
+        token, limit = "", self._options.page_size
         for requested in itertools.count(1):
             self._admittance.check_pages(requested)
             try:
@@ -283,40 +308,21 @@ class Informer:
             except Expired:
                 if not token:
                     raise
-                # The history under the pages was compacted: once more, in one piece, which cannot expire.
-                token, limit, revision = "", 0, ""
-                seen.clear()
+                # The revision of the pages was compacted. A list without pages cannot expire.
+                token, limit = "", 0
                 continue
             except ClusterLimitExceeded:
                 if limit == 1:
                     raise
                 limit = max(1, (limit or self._options.page_size) // 2)
                 continue
-            revision = revision or page.resource_version
-            self._admittance.check_objects(len(seen) + len(page.items))
-            for obj in page.items:
-                if (key := self._take(obj)) is not None:
-                    seen.add(key)
-                else:
-                    is_complete = False
+            yield page, not token
             token = page.continue_token
             if not token:
-                break
-        # A malformed item can be any object of the cache, so nothing is known to be deleted.
-        gone = [key for key in self._cache.keys() if key not in seen] if is_complete else []  # noqa: SIM118  # no mapping
-        for key in gone:
-            self._drop(key, None)
-        self._must_list = epoch != self._epoch  # `invalidate` may have been called meanwhile
-        self._lists.inc()
-        self._admittance.exceeded = ""
-        self.is_connected = True
-        self._reach(revision)
-        if not self.has_synced:
-            self.has_synced = True
-            self._synced.set()
+                return
 
     async def _watch(self) -> None:
-        """Apply changes until the server ends the watch or `invalidate` does."""
+        """Apply changes until the server ends the watch or `invalidate` cancels it."""
         self._watching = asyncio.ensure_future(self._apply_changes())
         try:
             await asyncio.wait((self._watching,))
@@ -377,7 +383,7 @@ class Informer:
             self._reach(self._revision)
 
     def _take(self, obj: Object) -> CacheKey | None:
-        """Store a state from the server and tell the handlers, unless it is known; None for a malformed item."""
+        """Store a state from the server and call the handlers, unless it is known; None for a malformed item."""
         if not is_storable(obj):
             self._admittance.reject(obj)
             return None
@@ -405,7 +411,7 @@ class Informer:
     def _call(self, handler: Handler, old: Object | None, new: Object | None) -> None:
         try:
             handler(old, new)
-        except Exception:  # noqa: BLE001  # one broken handler must not keep the others from hearing of changes
+        except Exception:  # noqa: BLE001  # a broken handler must not stop the others
             self._handler_failed.inc()
             if self._admittance.may_log():
                 _log.exception("handler failed", cluster=self.cluster, resource=self.resource.group_resource)

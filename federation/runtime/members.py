@@ -1,9 +1,9 @@
 """Caches of the members: per joined cluster a client and informers for the resources in use.
 
 Every cluster has its own informers and tasks, so a member that hangs does not affect the others, and its caches keep
-their content; `is_synced` tells complete caches from incomplete ones. Only managed objects are cached. Nodes and pods
-have separate informers with slim objects, only where capacity is needed. The cluster controller calls `add_cluster` and
-`remove_cluster`; `client/pool.py` owns the connections.
+their content; `is_synced` distinguishes complete caches from incomplete ones. Only managed objects are cached. Nodes
+and pods have separate informers with slim objects, only where capacity is needed. The cluster controller calls
+`add_cluster` and `remove_cluster`; `client/pool.py` owns the connections.
 """
 
 import asyncio

@@ -47,7 +47,7 @@ def slim_node(node: Object) -> Object:
 def slim_pod(pod: Object) -> Object:
     """Return what capacity and auto-migration need of a Pod: its requests, its node, its phase and its controller.
 
-    Only a pod without a node keeps its PodScheduled condition: of the others it says nothing new.
+    Only a pod without a node keeps its PodScheduled condition, which adds nothing for others.
     """
     spec, status = pod.get("spec") or {}, pod.get("status") or {}
     slim_spec: Object = {"containers": _requests_of(spec.get("containers"))}

@@ -1,8 +1,8 @@
 """The queue of a controller: deduplicated keys with priorities, delays and back-off.
 
 It guarantees that a key is queued at most once, that no two workers process a key at the same time (a key that is added
-meanwhile is queued again afterwards), and that a delayed key is queued once, at its earliest deadline. `controller.py`,
-to read next, decides what a failure means. A queue lives as long as its controller; `run()` serves the delays.
+during its processing is queued again afterwards), and that a delayed key is queued once, at its earliest deadline. A
+queue lives as long as its controller; `run()` serves the delays. Read `controller.py` next, which handles failures.
 """
 
 import asyncio
@@ -178,12 +178,12 @@ class WorkQueue(Generic[K]):
                 await getter
             except asyncio.CancelledError:
                 if getter.done() and not getter.cancelled():
-                    self._wake_one()  # pass the wake-up on: its key is still queued
+                    self._wake_one()  # Its key is still queued: wake the next waiter.
                 raise
         return self._pop()
 
     def done(self, key: K) -> None:
-        """Mark the key as finished; it is queued again if it was added meanwhile."""
+        """Mark the key as finished; it is queued again if it was added during its processing."""
         self._processing.discard(key)
         if self._again and (priority := self._again.pop(key, None)) is not None:
             self.add(key, priority)

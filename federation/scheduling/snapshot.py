@@ -199,7 +199,7 @@ def to_taint(taint: Mapping[str, Any]) -> Taint:
 def to_resources(quantities: Mapping[str, Any] | None) -> dict[str, int]:
     """Return a ResourceList in integers: `cpu` in thousandths, the rest in whole units, rounded up.
 
-    A quantity that cannot be parsed is left out: a member that reports nonsense has none of it.
+    A quantity that cannot be parsed is left out.
     """
     amounts: dict[str, int] = {}
     for name, value in (quantities or {}).items():

@@ -37,8 +37,8 @@ def applied_form(config: Mapping[str, Any], *, has_replicas: bool) -> dict[str, 
         limited[_once(cluster, limited)] = capacity
     until: dict[str, Any] = {}
     for entry in workloads:
-        cluster, moment = _cluster(entry), _until(entry)
-        until[_once(cluster, limited.keys() | until)] = moment
+        cluster, valid_until = _cluster(entry), _until(entry)
+        until[_once(cluster, limited.keys() | until)] = valid_until
     closed = [{"cluster": cluster, "validUntil": until[cluster]} for cluster in sorted(until)]
     form: dict[str, Any] = {}
     if limited:

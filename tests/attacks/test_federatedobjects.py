@@ -139,14 +139,14 @@ async def created(host: Tenants) -> str:
         {"metadata": {"finalizers": ["example.com/mine"]}},
     ],
 )
-async def test_nobody_changes_the_federated_object_of_a_source(host: Tenants, patch: Object) -> None:
+async def test_no_user_can_change_the_federated_object_of_a_source(host: Tenants, patch: Object) -> None:
     path = await created(host)
     await host.grant("editor", *EVERYTHING_OF_OURS)
     answer = await (await host.client("editor")).patch(path, json=patch, headers=MERGE)
     assert answer.status_code in (403, 422), answer.text
 
 
-async def test_status_and_reports_are_written_by_nobody_else(host: Tenants) -> None:
+async def test_only_the_control_plane_writes_status_and_reports(host: Tenants) -> None:
     path = await created(host)
     await host.grant("editor", *EVERYTHING_OF_OURS)
     for client in (await host.client("editor"), await host.root()):

@@ -96,7 +96,7 @@ def test_a_flood_of_config_maps_stops_at_the_limit_of_the_namespace(server: Part
     assert all(text.startswith("403 ") and "is 2000000: delete objects of the namespace" in text for text in refusals)
 
 
-def test_a_full_namespace_can_be_emptied_and_shrunk_and_stops_nobody_else(admin: Api, tenant: Api) -> None:
+def test_a_full_namespace_can_be_emptied_and_shrunk_and_affects_no_other(admin: Api, tenant: Api) -> None:
     for number in range(6):
         tenant.create("configmaps", _config_map(f"full-{number}", 300_000))
     with refused(403, "Forbidden", "namespace_bytes_max"):

@@ -69,7 +69,7 @@ async def test_the_quota_refuses_creates_and_updates(tmp_path: Path) -> None:
         await api.registry.store.check_writable()
 
 
-async def test_above_the_quota_deletions_with_finalizers_succeed_and_make_room(tmp_path: Path) -> None:
+async def test_above_the_quota_deletions_with_finalizers_succeed_and_free_space(tmp_path: Path) -> None:
     async with an_api(tmp_path) as api:
         for name in await fill(api):
             await api.delete("configmaps", name)

@@ -1,8 +1,8 @@
-"""The controllers that speak to members, on real registries in memory and a virtual clock.
+"""The controllers that use members, on real registries in memory and a virtual clock.
 
 `member_world(...)` runs host and members in one process: cluster, sync, status collection and aggregation work on local
-clients, and `until` moves the clock on until something holds. `Line` stands between the federation and a member: it
-counts what goes through, and can hang, fail or count only. Nothing sleeps for real.
+clients, and `until` advances the clock until a condition holds. `Line` is the connection between the federation and a
+member: it counts calls, and can hang or fail. Nothing sleeps in real time.
 """
 
 import asyncio
@@ -39,14 +39,14 @@ from federation.runtime.informers import Informers
 from federation.runtime.members import Members
 
 _PATIENCE_S = 120.0
-"""Virtual seconds that `until` waits."""
+"""Timeout of `until`, in virtual seconds."""
 WRITES = frozenset({"create", "update", "patch", "delete"})
 
 
 class Line(LocalTransport):
-    """A transport to one server that counts and can break: `mode` is "up", "down" (no connection) or "hang".
+    """A transport to one server that counts calls and can fail: `mode` is "up", "down" (no connection) or "hang".
 
-    `delays_s` is by how much calls of a verb arrive late.
+    `delays_s` is the delay of calls by verb.
     """
 
     def __init__(self, registry: Registry, clock: ManualClock, user_agent: str = "federation") -> None:
@@ -59,13 +59,13 @@ class Line(LocalTransport):
         self._mended = asyncio.Event()
 
     def mend(self) -> None:
-        """Let calls through again; those that hang go on."""
+        """Pass calls through again; those that hang continue."""
         self.mode = "up"
         self._mended.set()
         self._mended = asyncio.Event()
 
     def writes(self, plural: str = "") -> list[tuple[str, str, str]]:
-        """Return the writes, of one plural or of all."""
+        """Return the writes to one plural, or to all."""
         return [call for call in self.calls if call[0] in WRITES and plural in ("", call[1])]
 
     async def _pass(self, verb: str, what: str, name: str, timeout_s: float = 30.0) -> None:
@@ -100,7 +100,7 @@ def _logged(verb: str) -> str:
 
 
 class MemberCluster:
-    """One member: its registry, the line to it, and a client of its own administrator."""
+    """One member: its registry, the connection to it, and an administrator's client."""
 
     def __init__(self, name: str, clock: ManualClock) -> None:
         self.name = name
@@ -111,12 +111,12 @@ class MemberCluster:
         self.admin = LocalClient(self.registry, user_agent="admin")
 
     async def deployment(self, name: str = "web") -> Object | None:
-        """Return a Deployment as the member has it, None when there is none."""
+        """Return a Deployment of the member, None when there is none."""
         found = (await self.admin.list(DEPLOYMENTS, "default", field_selector=f"metadata.name={name}")).items
         return found[0] if found else None
 
     async def report(self, name: str = "web", **status: Any) -> None:
-        """Play the Deployment controller: publish a status for the newest generation."""
+        """Act as the Deployment controller: publish a status for the newest generation."""
         deployment = await self.admin.get(DEPLOYMENTS, name, "default")
         body = {"status": {"observedGeneration": deployment["metadata"]["generation"], **status}}
         await self.admin.patch(
@@ -125,7 +125,7 @@ class MemberCluster:
 
 
 class ControlPlane:
-    """One life of the controllers over a host; a restart makes a new one."""
+    """The controllers over a host between two restarts."""
 
     def __init__(self, host: Registry, members: dict[str, MemberCluster], clock: ManualClock) -> None:
         self.line = Line(host, clock)
@@ -146,7 +146,7 @@ class ControlPlane:
         self.aggregate = StatusAggregateController(self.client, self.objects, self.informers, self.members, clock=clock)
 
     def loops(self) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
-        """Everything that has to run."""
+        """The loops to run."""
         yield from (self.informers.run, self.members.run, self.recorder.run)
         yield from (self.cluster.run, self.sync.run, self.collect.run, self.aggregate.run)
 
@@ -169,7 +169,7 @@ class World:
         self._running: list[asyncio.Task[Any]] = []
 
     async def begin(self, members: int) -> None:
-        """Prepare the host, make members and join them."""
+        """Prepare the host, create members and join them."""
         self._background.append(asyncio.create_task(self.registry.run()))
         await self.registry.install_crds(crd_manifests())
         for config in default_type_configs():
@@ -182,7 +182,7 @@ class World:
             await self.until_condition(name, names.CLUSTER_READY, "True")
 
     async def add_member(self, name: str) -> MemberCluster:
-        """Make a member cluster with one node; it is not joined."""
+        """Create a member cluster with one node; it is not joined."""
         member = self.members[name] = MemberCluster(name, self.clock)
         self._background.append(asyncio.create_task(member.registry.run()))
         await member.registry.start()
@@ -222,7 +222,7 @@ class World:
         self._running = [asyncio.create_task(loop()) for loop in self.plane.loops()]
 
     async def stop(self) -> None:
-        """Stop the control plane where it stands."""
+        """Stop the control plane immediately."""
         for task in self._running:
             task.cancel()
         for outcome in await asyncio.gather(*self._running, return_exceptions=True):
@@ -231,7 +231,7 @@ class World:
         self._running = []
 
     async def restart(self) -> None:
-        """Stop, and start a control plane that remembers nothing."""
+        """Replace the control plane by a new one without state in memory."""
         await self.stop()
         for member in self.members.values():
             member.line.calls.clear()
@@ -330,7 +330,7 @@ class World:
     # -- waiting
 
     async def until(self, look: Callable[[], Awaitable[Any]], what: str = "", step_s: float = 0.02) -> Any:
-        """Move the clock until the coroutine function returns something true; fail after two virtual minutes."""
+        """Advance the clock until the coroutine function returns a true value; fail after two virtual minutes."""
         deadline_s = self.clock.monotonic() + _PATIENCE_S
         while not (seen := await look()):
             assert self.clock.monotonic() < deadline_s, f"never happened: {what or look}; {await self._dump()}"
@@ -338,7 +338,7 @@ class World:
         return seen
 
     async def until_statuses(self, expected: dict[str, str], name: str = "web") -> None:
-        """Wait until status.clusters of a federated object is this."""
+        """Wait until status.clusters of a federated object has this value."""
 
         async def look() -> bool:
             return await self.statuses(name) == expected
@@ -346,7 +346,7 @@ class World:
         await self.until(look, f"{name} has {expected}")
 
     async def pass_time(self, seconds: float, step_s: float = 0.05) -> None:
-        """Let this much virtual time pass in small steps."""
+        """Advance the clock by this time, in small steps."""
         for _ in range(int(seconds / step_s)):
             await self.clock.advance(step_s)
 
@@ -401,7 +401,7 @@ def a_deployment(name: str, replicas: int = 3, image: str = "nginx:1") -> Object
 
 
 def a_node(name: str = "node-1", cpu: str = "8", memory: str = "16Gi") -> Object:
-    """Return a Node that takes pods."""
+    """Return a schedulable Node."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -414,7 +414,7 @@ def a_node(name: str = "node-1", cpu: str = "8", memory: str = "16Gi") -> Object
 
 
 def a_pod(name: str, cpu: str = "1") -> Object:
-    """Return a Pod that asks for CPU."""
+    """Return a Pod that requests CPU."""
     container = {"name": "web", "image": "nginx", "resources": {"requests": {"cpu": cpu}}}
     return {
         "apiVersion": "v1",
@@ -426,7 +426,7 @@ def a_pod(name: str, cpu: str = "1") -> Object:
 
 @asynccontextmanager
 async def member_world(members: int = 2) -> AsyncIterator[World]:
-    """Run a host with so many joined members, m1 …, for the block."""
+    """Run a host with joined members m1, m2, … for the block."""
     world = World(ManualClock())
     try:
         await world.begin(members)

@@ -1,10 +1,10 @@
 """A whole federation in one process: the product's own wiring over registries in memory, on a virtual clock, from a seed.
 
 `async with a_world() as world` starts a host, members with the simulator's workload controllers, and a control plane,
-and joins the members. A scenario writes as a user does (`world.user`), as a member's administrator does
-(`world.members["east"].admin`), breaks lines and restarts the control plane; `until` moves the clock until something
-holds. At the end the world settles and the fixed list of `invariants.py` must hold. A failure prints the seed and the
-state. Nothing sleeps for real.
+and joins the members. A scenario writes as a user (`world.user`) or as a member's administrator
+(`world.members["east"].admin`), breaks connections and restarts the control plane; `until` advances the clock until a
+condition holds. At the end the world must converge and satisfy `invariants.py`. A failure prints the seed and the state.
+Nothing sleeps in real time.
 """
 
 import asyncio
@@ -46,23 +46,23 @@ from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")
 Service = Callable[[ManualClock], WebhookTransport]
-"""Makes the network to HTTP plugins, on the world's clock."""
+"""Creates the network to HTTP plugins, on the world's clock."""
 NAMES = ("east", "north", "west")
 _PATIENCE_S = 180.0
-"""Virtual seconds that `until` waits."""
+"""Timeout of `until`, in virtual seconds."""
 _QUIET_S = 4.0
 """Virtual seconds without a write anywhere after which a world has settled; longer than any coalescing."""
 
 
 class MemberLine(Line):
-    """The line from the control plane to a member; counts what waits for an answer, and also silences watches."""
+    """The connection from the control plane to a member; it counts pending calls and can also hold watch events."""
 
     def __init__(self, registry: Registry, clock: ManualClock) -> None:
         super().__init__(registry, clock)
         self.in_flight = 0
         self.in_flight_seen_max = 0
         self.is_late = False
-        """Whether writes that hang take effect when the line is mended, also when their caller has given up."""
+        """Whether writes that hang take effect when the connection works again, even if their caller was cancelled."""
         self._late: set[asyncio.Task[Object]] = set()
 
     async def request(self, request: Request) -> Object:
@@ -101,10 +101,10 @@ class MemberLine(Line):
             yield batch
 
     async def close(self) -> None:
-        """Stay open: a restarted control plane uses the same line."""
+        """Stay open: a restarted control plane uses the same connection."""
 
     async def _pass_on(self) -> None:
-        """Hold an event back while the line is silent."""
+        """Hold an event while the connection hangs."""
         while self.mode == "hang":
             await self._mended.wait()
         if self.mode == "down":
@@ -112,7 +112,7 @@ class MemberLine(Line):
 
 
 class Member:
-    """One member cluster: its registry, what runs in it, the line to it, and a client of its own administrator."""
+    """One member cluster: its registry, its workload controllers, the connection to it, and an administrator's client."""
 
     def __init__(self, name: str, clock: ManualClock, seed: int, labels: Mapping[str, str]) -> None:
         self.name = name
@@ -125,7 +125,7 @@ class Member:
         self.workloads = Workloads(self.registry, MemberOptions(name, nodes), clock)
 
     async def find(self, resource: Resource, name: str, namespace: str = "default") -> Object | None:
-        """Return an object as the member has it, None when there is none."""
+        """Return an object of the member, None when there is none."""
         return await find(self.admin, resource, name, namespace)
 
     async def replicas(self, name: str) -> int | None:
@@ -138,7 +138,7 @@ class Member:
         return await self.admin.patch(resource, name, patch, patch_type=PatchType.MERGE, namespace=namespace)
 
     async def report(self, name: str, **status: Any) -> None:
-        """Play the Deployment controller of a member without workloads: publish a status for the newest generation."""
+        """Act as the Deployment controller of a member without workloads: publish a status for the newest generation."""
         deployment = await self.admin.get(DEPLOYMENTS, name, "default")
         body = {"status": {"observedGeneration": deployment["metadata"]["generation"], **status}}
         await self.admin.patch(
@@ -147,7 +147,7 @@ class Member:
 
 
 class World:
-    """Host, members and the control plane that runs now (`plane`)."""
+    """Host, members and the running control plane (`plane`)."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class World:
         self.members: dict[str, Member] = {}
         self.journal = MemoryJournal()
         self.notes: list[str] = []
-        """What a failure prints besides the state."""
+        """Notes that a failure prints in addition to the state."""
         self.in_flight_max = in_flight_max
         self._plugins = plugins
         self._webhook_transport = None if service is None else service(self.clock)
@@ -177,7 +177,7 @@ class World:
         self.plane = self._wire()
 
     def _wire(self) -> Wiring:
-        """Return a control plane that remembers nothing."""
+        """Return a control plane without any state in memory."""
         pool = ClusterPool(
             connect=self._connect,
             clock=self.clock,
@@ -249,14 +249,14 @@ class World:
         self._running = [asyncio.create_task(_forever(run), name=name) for name, run in self.plane.loops]
 
     async def stop(self) -> None:
-        """Stop the control plane where it stands."""
+        """Stop the control plane immediately."""
         running, self._running = self._running, []
         for task in running:
             task.cancel()
         _raise_failures(await asyncio.gather(*running, return_exceptions=True))
 
     async def restart(self) -> None:
-        """Stop, and start a control plane that remembers nothing; calls to members are counted from here."""
+        """Replace the control plane by a new one without state in memory; calls to members are counted from here."""
         await self.stop()
         for member in self.members.values():
             member.line.calls.clear()
@@ -318,7 +318,7 @@ class World:
     # -- waiting
 
     async def until(self, look: Callable[[], Awaitable[T]], what: str = "") -> T:
-        """Move the clock until the coroutine function returns something true, and return that."""
+        """Advance the clock until the coroutine function returns a true value, and return it."""
         deadline_s = self.clock.monotonic() + _PATIENCE_S
         while not (seen := await look()):
             self._check_running()
@@ -327,7 +327,7 @@ class World:
         return seen
 
     async def until_equal(self, look: Callable[[], Awaitable[Any]], expected: Any) -> None:
-        """Move the clock until the coroutine function returns what is expected."""
+        """Advance the clock until the coroutine function returns the expected value."""
         deadline_s = self.clock.monotonic() + _PATIENCE_S
         while (seen := await look()) != expected:
             self._check_running()
@@ -335,11 +335,11 @@ class World:
             await self.clock.advance(0.05)
 
     async def until_replicas(self, name: str, expected: Mapping[str, int]) -> None:
-        """Wait until the desired replicas in the members are exactly these."""
+        """Wait until the members have exactly these desired replicas."""
         await self.until_equal(lambda: self.replicas(name), dict(expected))
 
     async def until_available(self, name: str, count: int) -> None:
-        """Wait until the merged status says that so many replicas are available, and has seen the newest spec."""
+        """Wait until the merged status has this number of available replicas and the newest generation."""
 
         async def look() -> tuple[Any, Any]:
             deployment = await self.user.get(DEPLOYMENTS, name, "default")
@@ -364,17 +364,17 @@ class World:
         await self.until_equal(look, set())
 
     async def pass_time(self, seconds: float) -> None:
-        """Let this much virtual time pass in small steps."""
+        """Advance the clock by this time, in small steps."""
         for _ in range(round(seconds / 0.1)):
             await self.clock.advance(0.1)
         self._check_running()
 
     async def settle(self) -> None:
-        """Wait until nothing has been written anywhere for a while."""
+        """Wait until no store has been written for `_QUIET_S`."""
         quiet_s, revisions = 0.0, await self.revisions()
         deadline_s = self.clock.monotonic() + _PATIENCE_S
         while quiet_s < _QUIET_S:
-            assert self.clock.monotonic() < deadline_s, "it does not converge"
+            assert self.clock.monotonic() < deadline_s, "the world does not converge"
             await self.pass_time(0.2)
             before, revisions = revisions, await self.revisions()
             quiet_s = quiet_s + 0.2 if before == revisions else 0.0
@@ -391,7 +391,7 @@ class World:
                 raise AssertionError(f"{task.get_name()} has ended")
 
     async def describe(self) -> str:
-        """Return what one needs to see when a scenario fails."""
+        """Return the state that explains a failed scenario."""
         lines = [f"seed {self.seed}, after {self.clock.monotonic():.2f} s", *self.notes]
         for obj in (await self.user.list(FEDERATED_OBJECTS)).items[:5]:
             annotations = {key.rpartition("/")[2]: value for key, value in obj["metadata"]["annotations"].items()}
@@ -454,7 +454,7 @@ async def a_world(
     plugins: PluginRegistry | None = None,
     service: Service | None = None,
 ) -> AsyncIterator[World]:
-    """Run a federation for the block, and hold it to the invariants when the block is done."""
+    """Run a federation for the block, and check the invariants at its end."""
     from tests.support.invariants import violations
 
     random.seed(seed)  # the jitter of pauses

@@ -55,7 +55,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a CRD says besides its schema."""
+    """The parts of a CRD besides its schema."""
 
     resource: Resource
     short_name: str = ""

@@ -14,11 +14,11 @@ class CollectedFields(Model):
     collected_fields: AnyValue
     """The fields, nested as in the member object."""
     error: str | None = None
-    """What kept the fields from being collected."""
+    """The reason why fields could not be collected."""
 
 
 class CollectedStatus(Kind):
-    """CollectedStatus holds fields of a namespaced object as they are in the clusters."""
+    """CollectedStatus holds fields of a namespaced object's member objects, by cluster."""
 
     DEFINITION: ClassVar[Definition] = Definition(COLLECTED_STATUSES, "cs", has_status=False)
 
@@ -29,7 +29,7 @@ class CollectedStatus(Kind):
 
 
 class ClusterCollectedStatus(Kind):
-    """ClusterCollectedStatus holds fields of a cluster-scoped object as they are in the clusters."""
+    """ClusterCollectedStatus holds fields of a cluster-scoped object's member objects, by cluster."""
 
     DEFINITION: ClassVar[Definition] = Definition(CLUSTER_COLLECTED_STATUSES, "ccs", has_status=False)
 

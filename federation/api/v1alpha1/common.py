@@ -39,7 +39,7 @@ class ClusterSelectorTerm(Model):
 
 
 class Toleration(Model):
-    """Lets an object go to a cluster with a matching taint, as a Pod's toleration does for nodes."""
+    """Allows an object in clusters with a matching taint, as a Pod's toleration does for nodes."""
 
     effect: str | None = None
     """The taint effect to match: NoSchedule, PreferNoSchedule or NoExecute; empty matches all."""
@@ -79,7 +79,7 @@ class LabelSelector(Model):
     match_expressions: list[LabelSelectorRequirement] | None = None
     """Expressions that must all hold."""
     match_labels: dict[str, str] | None = None
-    """Labels that must all be there with these values."""
+    """Labels that the object must have, with these values."""
 
 
 class ResourceSelector(Model):
@@ -92,11 +92,11 @@ class ResourceSelector(Model):
     name: str | None = None
     """The name of one object; empty selects by labelSelector alone."""
     label_selector: LabelSelector | None = None
-    """The labels of the objects; absent selects all of the kind (and name)."""
+    """The labels of the objects; absent selects all objects of the kind (and name)."""
 
 
 class TypedRefCount(Model):
-    """How many objects of one resource refer to the policy."""
+    """The number of objects of one resource that refer to the policy."""
 
     count: NonNegative
     """The number of objects."""
@@ -107,7 +107,7 @@ class TypedRefCount(Model):
 
 
 class PolicyStatus(Model):
-    """How much a policy is used."""
+    """The objects that refer to a policy."""
 
     ref_count: NonNegative | None = None
     """The number of objects that refer to the policy."""

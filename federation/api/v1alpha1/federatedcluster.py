@@ -1,4 +1,4 @@
-"""FederatedCluster: a member cluster, how to reach it and how it is doing (docs/reference/kinds.md)."""
+"""FederatedCluster: a member cluster, its address and its state (docs/reference/kinds.md)."""
 
 from typing import Annotated, ClassVar
 
@@ -16,7 +16,7 @@ class SecretReference(Model):
 
 
 class Taint(Model):
-    """Keeps objects that do not tolerate it off the cluster."""
+    """Repels objects without a matching toleration from the cluster."""
 
     effect: str
     """NoSchedule, PreferNoSchedule or NoExecute."""
@@ -29,7 +29,7 @@ class Taint(Model):
 
 
 class FederatedClusterSpec(Model):
-    """How a member cluster is reached, and what is kept off it."""
+    """The address, credentials and taints of a member cluster."""
 
     api_endpoint: str
     """The address of the member's API server: a hostname, hostname:port, IP or IP:port."""
@@ -40,18 +40,18 @@ class FederatedClusterSpec(Model):
     taints: list[Taint] | None = None
     """The cluster's taints."""
     use_service_account: bool | None = None
-    """Whether the given credentials are exchanged for a service account of our own in the member at join."""
+    """Whether joining creates a service account in the member and uses it instead of the given credentials."""
 
 
 class ClusterCondition(Model):
-    """One aspect of the cluster's state."""
+    """A condition of the cluster."""
 
     last_probe_time: DateTime
     """When the condition was last checked."""
     last_transition_time: DateTime
     """When the status last changed."""
     message: str
-    """Details of the last transition, for people."""
+    """A message about the last transition."""
     reason: str
     """The reason of the last transition, in CamelCase."""
     status: str
@@ -92,22 +92,22 @@ class FreeNodes(Model):
     nodes: Int64
     """The number of nodes."""
     resources: dict[str, QuantityText]
-    """What is free on each of them, at least; a resource that is not named is used up."""
+    """The free amount per node, a lower bound; a missing resource is used up."""
 
 
 class NodeClass(Model):
-    """Nodes that Pods cannot tell apart by taints and common labels."""
+    """Nodes with equal taints and equal common labels."""
 
     free: list[FreeNodes] | None = None
-    """What is free on the nodes, most first; nodes without anything free are left out."""
+    """The nodes by free resources, most first; nodes without free resources are omitted."""
     labels: dict[str, str] | None = None
     """The labels that all nodes of the class have."""
     largest: dict[str, QuantityText] | None = None
-    """The most of each resource that any node of the class offers, in use or not."""
+    """The largest allocatable amount of each resource on any node of the class."""
     nodes: Int64
-    """The number of nodes that Pods can go to."""
+    """The number of schedulable nodes."""
     taints: list[NodeTaint] | None = None
-    """The taints that keep Pods away from the nodes."""
+    """The taints of the nodes that repel Pods."""
 
 
 class Resources(Model):
@@ -116,21 +116,21 @@ class Resources(Model):
     allocatable: dict[str, QuantityText] | None = None
     """The resources of all schedulable nodes."""
     available: dict[str, QuantityText] | None = None
-    """What of the allocatable resources no Pod has requested."""
+    """The allocatable resources that no Pod has requested."""
     node_classes: list[NodeClass] | None = None
-    """The nodes by class, with what is free on each node, so that it can be told how many replicas of a Pod fit. Never
-    more than there is. An extension of this project; at most 16 classes and 64 entries of `free`."""
+    """The nodes by class with their free resources, to count how many replicas of a Pod fit. Amounts are rounded down.
+    An extension of this project; at most 16 classes and 64 entries of `free`."""
     omitted_node_labels: list[str] | None = None
-    """The keys of node labels that `nodeClasses` does not tell apart, because nearly every node has its own value. An
+    """The keys of node labels that `nodeClasses` ignores, because nearly every node has a value of its own. An
     extension of this project."""
     schedulable_nodes: Int64 | None = None
-    """The number of nodes that Pods can go to."""
+    """The number of schedulable nodes."""
     waiting: dict[str, QuantityText] | None = None
-    """What Pods without a node request, and as `pods` how many there are. An extension of this project."""
+    """The requests of Pods without a node, and their number as `pods`. An extension of this project."""
 
 
 class FederatedClusterStatus(Model):
-    """How the cluster is doing."""
+    """The observed state of the cluster."""
 
     api_resource_types: list[APIResource] | None = None
     """The kinds that the member serves."""
@@ -141,9 +141,9 @@ class FederatedClusterStatus(Model):
         list[ClusterCondition] | None,
         Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
     ] = None
-    """The aspects of the cluster's state."""
+    """The conditions of the cluster."""
     join_performed: bool | None = None
-    """Whether the cluster was joined, so that leaving has something to undo."""
+    """Whether the cluster has joined, so that leaving must clean it up."""
     resources: Resources | None = None
     """The capacity of the cluster's schedulable nodes."""
 

@@ -1,4 +1,4 @@
-"""FederatedObject and ClusterFederatedObject: a source object on its way to its clusters (docs/reference/kinds.md)."""
+"""FederatedObject and ClusterFederatedObject: template, placement, overrides, status (docs/reference/kinds.md)."""
 
 from typing import ClassVar
 
@@ -27,7 +27,7 @@ class ClusterPatches(Model):
 
 
 class ControllerOverrides(Model):
-    """What one controller changes in the template."""
+    """The changes of one controller to the template."""
 
     clusters: list[ClusterPatches]
     """The patches by cluster."""
@@ -43,7 +43,7 @@ class ClusterReference(Model):
 
 
 class ControllerPlacement(Model):
-    """Where one controller wants the object. The object goes to the union of all entries."""
+    """The clusters that one controller selects. The object is placed in the union of all entries."""
 
     controller: str
     """The controller that owns this entry."""
@@ -65,53 +65,53 @@ class LeaderReference(Model):
 
 
 class FederatedObjectSpec(Model):
-    """What goes where, and how it differs."""
+    """The template, its placement and its overrides."""
 
     follows: list[LeaderReference] | None = None
     """The objects that this object follows."""
     overrides: list[ControllerOverrides] | None = None
-    """How the object differs between clusters, by controller."""
+    """The overrides per cluster, by controller."""
     placements: list[ControllerPlacement] | None = None
-    """Where the object goes, by controller."""
+    """The selected clusters, by controller."""
     template: AnyObject
-    """The object as it goes to the clusters, before overrides."""
+    """The object before overrides."""
 
 
 class ClusterPropagationStatus(Model):
-    """How the object is doing in one cluster."""
+    """The state of the object in one cluster."""
 
     cluster: str
     """The name of the cluster."""
     last_observed_generation: Int64 | None = None
-    """The generation of the member object when it was last seen."""
+    """The last observed generation of the member object."""
     status: str
-    """OK, or what keeps the object from being as wanted."""
+    """OK, or the reason why the member object is not as desired."""
 
 
 class PropagationCondition(Model):
-    """One aspect of the object's way to its clusters."""
+    """A condition of the object's propagation."""
 
     last_transition_time: DateTime | None = None
     """When the status last changed."""
     last_update_time: DateTime | None = None
     """When the condition was last written."""
     message: str | None = None
-    """Details for people. An extension of this project."""
+    """A message about the status. An extension of this project."""
     reason: str | None = None
     """The reason of the status, in CamelCase."""
     status: str
     """True, False or Unknown."""
     type: str
-    """The aspect."""
+    """The type of the condition."""
 
 
 class FederatedObjectStatus(Model):
-    """How the object's way to its clusters is going."""
+    """The state of the object's propagation."""
 
     clusters: list[ClusterPropagationStatus] | None = None
-    """How the object is doing, by cluster."""
+    """The state of the object, by cluster."""
     conditions: list[PropagationCondition] | None = None
-    """The aspects of the object's way to its clusters."""
+    """The conditions of the object's propagation."""
     synced_generation: Int64 | None = None
     """The generation of the federated object that was last dispatched to all clusters."""
 
@@ -120,7 +120,7 @@ _COLUMNS = (Column("Propagated", ".status.conditions[?(@.type=='Propagated')].st
 
 
 class FederatedObject(Kind):
-    """FederatedObject is a namespaced source object on its way to its clusters."""
+    """FederatedObject is the template, placement and overrides of a namespaced source object."""
 
     DEFINITION: ClassVar[Definition] = Definition(FEDERATED_OBJECTS, "fo", columns=_COLUMNS)
 
@@ -129,7 +129,7 @@ class FederatedObject(Kind):
 
 
 class ClusterFederatedObject(Kind):
-    """ClusterFederatedObject is a cluster-scoped source object on its way to its clusters."""
+    """ClusterFederatedObject is the template, placement and overrides of a cluster-scoped source object."""
 
     DEFINITION: ClassVar[Definition] = Definition(CLUSTER_FEDERATED_OBJECTS, "cfo", columns=_COLUMNS)
 

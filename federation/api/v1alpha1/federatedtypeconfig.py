@@ -1,4 +1,4 @@
-"""FederatedTypeConfig: a kind of source objects, and what is done with them (docs/reference/kinds.md)."""
+"""FederatedTypeConfig: how objects of one kind are federated (docs/reference/kinds.md)."""
 
 from typing import ClassVar
 
@@ -24,7 +24,7 @@ class SourceType(Model):
 
 
 class PathDefinition(Model):
-    """Dot paths to the fields that scheduling and status need."""
+    """Dot paths of the fields that scheduling and status use."""
 
     available_replicas_status: str | None = None
     """The number of available replicas."""
@@ -33,7 +33,7 @@ class PathDefinition(Model):
     ready_replicas_status: str | None = None
     """The number of ready replicas."""
     replicas_spec: str | None = None
-    """The wanted number of replicas."""
+    """The desired number of replicas."""
     replicas_status: str | None = None
     """The actual number of replicas."""
 
@@ -42,7 +42,7 @@ class StatusAggregation(Model):
     """Whether the members' status is merged into the source object."""
 
     enabled: bool = True
-    """Whether it is done."""
+    """Whether it is enabled."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["enabled"]})
 
@@ -51,27 +51,27 @@ class StatusCollection(Model):
     """Whether fields of the member objects are collected, and which."""
 
     enabled: bool
-    """Whether it is done."""
+    """Whether it is enabled."""
     fields: list[str] | None = None
     """Dot paths of the fields to collect."""
 
 
 class AutoMigrationSwitch(Model):
-    """Whether replicas that a cluster cannot schedule may move."""
+    """Whether replicas that a cluster cannot schedule may move to other clusters."""
 
     enabled: bool
-    """Whether it is done; policies decide for which objects."""
+    """Whether it is enabled; policies decide for which objects."""
 
 
 class FederatedTypeConfigSpec(Model):
-    """What is done with the objects of one kind."""
+    """How objects of one kind are federated."""
 
     auto_migration: AutoMigrationSwitch | None = None
-    """Whether replicas that a cluster cannot schedule may move."""
+    """Whether replicas that a cluster cannot schedule may move to other clusters."""
     controllers: list[list[str]] | None = None
-    """The controllers that look at an object before it is dispatched: stages in order, each a set."""
+    """The controllers that process an object before it is dispatched: stages in order, each a set."""
     path_definition: PathDefinition | None = None
-    """Dot paths to the fields that scheduling and status need."""
+    """Dot paths of the fields that scheduling and status use."""
     source_type: SourceType
     """The kind of the source objects."""
     status_aggregation: StatusAggregation = StatusAggregation()

@@ -1,4 +1,4 @@
-"""OverridePolicy and ClusterOverridePolicy: what is different in which cluster.
+"""OverridePolicy and ClusterOverridePolicy: differences of objects between clusters.
 
 Reference: docs/reference/kinds.md and docs/reference/overrides.md.
 """
@@ -14,7 +14,7 @@ from federation.api.v1alpha1.common import ClusterSelectorTerm, PolicyStatus, Re
 
 
 class MapOperator(StrEnum):
-    """What is done with entries: add those that are absent, overwrite those that exist, delete them."""
+    """Add absent entries, overwrite existing ones, or delete entries."""
 
     ADD_IF_ABSENT = "addIfAbsent"
     OVERWRITE = "overwrite"
@@ -22,7 +22,7 @@ class MapOperator(StrEnum):
 
 
 class ListOperator(StrEnum):
-    """What is done with a list: append to it, overwrite it, delete elements of it."""
+    """Append to a list, overwrite it, or delete elements of it."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -91,7 +91,7 @@ class ResourceFieldSelector(Model):
 
 
 class EnvVarSource(Model):
-    """Where the value of an environment variable comes from."""
+    """The source of an environment variable's value."""
 
     config_map_key_ref: ConfigMapKeySelector | None = None
     """A key of a ConfigMap."""
@@ -111,7 +111,7 @@ class EnvVar(Model):
     value: str | None = None
     """The value of the variable."""
     value_from: EnvVarSource | None = None
-    """Where the value comes from; it cannot be used together with a value."""
+    """The source of the value; it excludes a value."""
 
 
 class ImageOperation(Model):
@@ -120,7 +120,7 @@ class ImageOperation(Model):
     image_component: ImageComponent
     """The part to change."""
     operator: MapOperator | None = None
-    """What to do with the part; overwrite by default."""
+    """The operation on the part; overwrite by default."""
     value: str | None = None
     """The new part; required for addIfAbsent."""
 
@@ -142,7 +142,7 @@ class CommandOverrider(Model):
     container_name: str
     """The container or init container to change; nothing is done when there is none of that name."""
     operator: ListOperator | None = None
-    """What to do with the list; it must be given."""
+    """The operation on the list; required."""
     value: list[str]
     """The elements to append, to set or to delete."""
 
@@ -153,7 +153,7 @@ class EnvOverrider(Model):
     container_name: str
     """The container or init container to change; nothing is done when there is none of that name."""
     operator: MapOperator | None = None
-    """What to do with the variables; overwrite by default."""
+    """The operation on the variables; overwrite by default."""
     value: list[EnvVar]
     """The variables to add, to overwrite or to delete (by name)."""
 
@@ -162,7 +162,7 @@ class StringMapOverrider(Model):
     """Changes annotations or labels."""
 
     operator: MapOperator | None = None
-    """What to do with the entries; overwrite by default."""
+    """The operation on the entries; overwrite by default."""
     value: dict[str, str]
     """The entries to add, to overwrite or to delete (by key)."""
 
@@ -198,7 +198,7 @@ class Overriders(Model):
 
 
 class TargetClusters(Model):
-    """Clusters that satisfy everything that is given."""
+    """Clusters that match all given criteria."""
 
     cluster_affinity: list[ClusterSelectorTerm] | None = None
     """Terms over cluster labels and names, of which at least one must match."""
@@ -218,7 +218,7 @@ class OverrideRule(Model):
 
 
 class OverridePolicySpec(Model):
-    """What is different in which cluster."""
+    """The overrides of the policy."""
 
     override_rules: list[OverrideRule] | None = None
     """The rules, in order."""

@@ -12,7 +12,7 @@ class ClusterObjectVersion(Model):
     cluster_name: str
     """The name of the cluster."""
     version: str
-    """The last version of the member object that was written by us."""
+    """The version of the member object after our last write."""
 
 
 class PropagatedVersionStatus(Model):

@@ -33,14 +33,14 @@ class ReplicasStrategy(StrEnum):
 
 
 class Preferences(Model):
-    """What one cluster may get of the replicas, in Divide mode."""
+    """Limits and weight of one cluster in Divide mode."""
 
     max_replicas: NonNegative | None = None
     """The most replicas for the cluster; absent means no limit."""
     min_replicas: NonNegative | None = None
     """The fewest replicas for the cluster."""
     priority: NonNegative | None = None
-    """The cluster's place in the order of Binpack: higher is filled first."""
+    """The priority of the cluster for Binpack; a higher one is filled first."""
     weight: NonNegative | None = None
     """The cluster's share of the replicas relative to the other clusters' weights."""
 
@@ -51,7 +51,7 @@ class ClusterPlacement(Model):
     cluster: str
     """The name of the FederatedCluster."""
     preferences: Preferences | None = None
-    """What the cluster may get of the replicas."""
+    """Limits and weight of the cluster."""
 
 
 class AutoMigrationTrigger(Model):
@@ -64,31 +64,31 @@ class AutoMigrationTrigger(Model):
 
 
 class Failback(Model):
-    """How replicas come back to a cluster that has room for them again. An extension of this project."""
+    """How replicas return to a cluster that has capacity again. An extension of this project."""
 
     batch_size: Annotated[
         int | str,
         Field(json_schema_extra={"x-kubernetes-int-or-string": True, "pattern": "^[0-9]{1,3}%$"}),
     ] = "25%"
-    """The most replicas that come back at a time, as a number or as a percentage of all, rounded up. So many run
-    besides the others until they are ready. 0 lets replicas stay where they went."""
+    """The most replicas that return at a time, as a number or as a percentage of all, rounded up. They run in addition
+    to the replicas that they replace until they are ready. With 0, replicas do not return."""
     stable_for: Duration = "5m"
-    """How long there must have been room before the first replica comes back."""
+    """How long the cluster must have had capacity before the first replica returns."""
 
 
 class AutoMigration(Model):
     """Moves replicas that a cluster cannot schedule to clusters that can."""
 
     failback: Failback | None = None
-    """How replicas come back; absent means the defaults. An extension of this project."""
+    """How replicas return; absent means the defaults. An extension of this project."""
     keep_unschedulable_replicas: bool = False
-    """Whether the replicas that cannot be scheduled stay where they are besides the new ones elsewhere."""
+    """Whether replicas that cannot be scheduled stay, in addition to those that replace them in other clusters."""
     when: AutoMigrationTrigger = AutoMigrationTrigger(pod_unschedulable_for="1m")
     """When replicas are moved."""
 
 
 class RescheduleWhen(Model):
-    """What makes the scheduler look at an object again. A change of the object itself always does."""
+    """The changes after which objects are rescheduled. A change of the object itself always counts."""
 
     cluster_api_resources_changed: Annotated[bool, Field(alias="clusterAPIResourcesChanged")] = False
     """Whether a change of the API resources that a cluster serves triggers rescheduling."""
@@ -104,7 +104,7 @@ class ReplicaRescheduling(Model):
     """How replicas may move."""
 
     avoid_disruption: bool = True
-    """Whether replicas stay where they are as far as possible instead of moving to the exact distribution."""
+    """Whether running replicas stay where possible, instead of moving to the exact division."""
 
 
 class ReschedulePolicy(Model):
@@ -121,7 +121,7 @@ class ReschedulePolicy(Model):
 
 
 class UnsatisfiableAction(StrEnum):
-    """What happens to replicas that would break a constraint: they get no place, or one all the same."""
+    """Whether replicas that would violate a constraint stay unplaced, or are placed nevertheless."""
 
     DO_NOT_SCHEDULE = "DoNotSchedule"
     SCHEDULE_ANYWAY = "ScheduleAnyway"
@@ -146,26 +146,26 @@ class TopologySpreadConstraint(Model):
     """How many more replicas a domain may have than the domain with the fewest; of objects that are copied, how many
     more clusters."""
     min_domains: Annotated[int | None, Field(ge=1, json_schema_extra={"format": "int32"})] = None
-    """The fewest domains. With fewer of them the domain with the fewest replicas counts as one with 0. Only with
+    """The fewest domains. With fewer of them, the lowest number of replicas in a domain counts as 0. Only with
     DoNotSchedule."""
     topology_key: Annotated[str, Field(max_length=317, pattern=_LABEL_KEY)]
     """The cluster label whose values are the domains."""
     when_unsatisfiable: UnsatisfiableAction
-    """What happens to replicas that would break the constraint. DoNotSchedule leaves them without a place, and clusters
-    without the label get none; ScheduleAnyway prefers even domains and gives every replica a place."""
+    """Whether replicas that would violate the constraint are placed. DoNotSchedule leaves them unplaced and excludes
+    clusters without the label; ScheduleAnyway prefers even domains and places every replica."""
 
 
 class PropagationPolicySpec(Model):
-    """Which clusters an object goes to, and how its replicas are divided."""
+    """The selection of clusters, and the division of replicas."""
 
     auto_migration: AutoMigration | None = None
-    """Moves replicas that a cluster cannot schedule; absent switches it off."""
+    """Moves replicas that a cluster cannot schedule; absent disables it."""
     cluster_affinity: list[ClusterSelectorTerm] | None = None
     """Terms over cluster labels and names, of which at least one must match."""
     cluster_selector: dict[str, str] | None = None
     """Labels that a cluster must carry."""
     disable_follower_scheduling: bool | None = None
-    """Whether the objects that a workload needs (ConfigMaps, Secrets, …) do not follow it."""
+    """Whether objects that a workload needs (ConfigMaps, Secrets, …) are not placed in its clusters automatically."""
     max_clusters: NonNegative | None = None
     """The most clusters that an object may go to. KubeAdmiral accepts a negative number here and then schedules
     nothing; it is rejected."""
@@ -186,9 +186,9 @@ class PropagationPolicySpec(Model):
         int | None,
         Field(ge=-(10**9), le=10**9, json_schema_extra={"format": "int32"}),
     ] = None
-    """How urgent decisions about its objects are: when many wait, those of a higher number are made first. 0 when
-    absent; of policies alike, a change of one object comes before changes that concern many. Nothing waits for ever,
-    and nobody is displaced. An extension of this project."""
+    """The priority of decisions about its objects: with many pending, higher numbers come first. Absent means 0. Among
+    equal priorities, a change of one object precedes changes that affect many. No object starves, and no placed object
+    is displaced. An extension of this project."""
     scheduling_profile: str | None = None
     """The SchedulingProfile to schedule with; empty uses the default."""
     sticky_cluster: bool | None = None

@@ -57,26 +57,26 @@ class WebhookClusterField(StrEnum):
 
 
 class WebhookFields(Model):
-    """What the plugin is told besides names, mode and replicas."""
+    """The fields that requests contain besides names, mode and replicas."""
 
     cluster: list[WebhookClusterField] | None = None
-    """The parts of each cluster."""
+    """The fields of each cluster."""
     unit: list[WebhookUnitField] | None = None
-    """The parts of the object that is placed."""
+    """The fields of the object."""
 
 
 class SchedulerPluginWebhookConfigurationSpec(Model):
-    """Where the plugin is, and what it implements."""
+    """The address of the plugin, and the extension points that it implements."""
 
     failure_policy: WebhookFailurePolicy | None = None
-    """Fail, the default: a failure delays decisions, placements stay. Ignore: decisions go on without the plugin. An
+    """Fail, the default: decisions wait until the plugin works again. Ignore: decisions are made without the plugin. An
     extension of this project."""
     fields: WebhookFields | None = None
-    """What the plugin is told. An extension of this project, for payload version v1beta1."""
+    """The fields that requests contain. An extension of this project, for payload version v1beta1."""
     filter_path: str | None = None
     """The path of the filter call; empty when the plugin does not filter."""
     http_timeout: Duration = "5s"
-    """How long one call may take; in payload version v1beta1 with all attempts."""
+    """The timeout of a call; in payload version v1beta1 including all attempts."""
     payload_versions: Annotated[list[str], Field(min_length=1)]
     """The payload versions that the plugin understands, preferred first."""
     replicas_path: str | None = None

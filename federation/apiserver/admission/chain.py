@@ -125,7 +125,7 @@ class Admission:
 
     def _access_of(self, user: Mapping[str, Any]) -> Decide:
         authorize = self._context.authorize
-        # Without an authorizer nobody is known to have a permission.
+        # Without an authorizer no permission is granted.
         return partial(authorize, user) if authorize is not None else lambda _: AccessDecision(is_allowed=False)
 
     async def _mutate(self, request: AdmissionRequest, options: _Options) -> Object:

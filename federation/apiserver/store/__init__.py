@@ -1,1 +1,1 @@
-"""Revisioned objects on SQLAlchemy; watch; compaction; the journal of decisions. Read interface.py first."""
+"""Revisioned objects on SQLAlchemy; watch; compaction. Read interface.py first."""

@@ -1,4 +1,4 @@
-"""The checksum of a log row: finds values and keys that the disk has damaged, not those that somebody has forged.
+"""The checksum of a log row: detects values and keys that the disk has damaged, not forged ones.
 
 The writer stores it beside the row, `history.py` compares it with each row that it reads. Pure.
 """

@@ -70,7 +70,7 @@ class Database(Protocol):
         ...
 
     async def erase_deleted(self) -> None:
-        """Return when the files of the database no longer hold the values of deleted rows, as far as it can tell."""
+        """Return when the files of the database no longer hold the values of deleted rows; best effort."""
         ...
 
     async def run(self) -> None:

@@ -1,7 +1,7 @@
 """Queries of the log: the state at start, changes older than the memory, other processes' changes.
 
 Each function runs within `Database.read` or `write`, on one snapshot. The snapshot includes the compacted revision,
-which advances before rows are purged, so it tells whether rows may be missing. Every value is compared with its
+which advances before rows are purged, so it shows whether rows may be missing. Every value is compared with its
 checksum: a damaged current row becomes an entry without a value; a damaged change counts as compacted, so that clients
 list again. Read `schema.py` for the tables.
 """
@@ -137,7 +137,7 @@ def _event_of(row: Row[Any], cipher: ValueCipher) -> Event:
     if previous is not None and not is_intact(row.key, previous, row.previous_checksum):
         if kind is not EventType.DELETED:
             raise RevisionCompacted(f"the change before revision {row.revision} is damaged")
-        previous = None  # somebody deleted a damaged object, which no list contained
+        previous = None  # a deleted damaged object, which no list contained
     if previous is not None:
         previous = cipher.decrypt(row.key, previous)
     return Event(row.revision, row.key, kind, cipher.decrypt(row.key, row.value), previous)

@@ -155,7 +155,7 @@ class Store(Protocol):
         ...
 
     def warnings(self) -> Sequence[str]:
-        """Return the conditions that an administrator should look at, one line each; reads and writes work."""
+        """Return the conditions that need an administrator, one line each; reads and writes work."""
         ...
 
     async def compact(self, revision: int) -> None:

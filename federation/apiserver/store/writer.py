@@ -171,7 +171,7 @@ class GroupCommit:
         return batch
 
     def _fails_anyway(self, write: Write) -> bool:
-        """Return whether the key to create exists. That answer tells more; every start creates built-in objects."""
+        """Return whether the key to create exists: KeyExists explains more than StoreFull."""
         return write.kind is EventType.CREATED and self._watch_cache.cache.current(write.key) is not None
 
     async def _commit(self, batch: list[Write]) -> None:

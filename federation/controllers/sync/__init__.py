@@ -1,7 +1,6 @@
-"""Sync: brings every federated object to its clusters, keeps it there, and takes it away again.
+"""Sync: creates, updates and deletes the member objects of every federated object.
 
-`controller.py` wires triggers to keys; `reconcile.py` holds the steps for one federated object, `dispatching.py` those
-for one of its clusters, `deletion.py` the way out, `cascade.py` what happens to a cluster's objects when it leaves.
-
+`controller.py` wires triggers to keys; `reconcile.py` holds the steps for one federated object, `clusterdispatch.py`
+those for one of its clusters, `deletion.py` its deletion, and `clusterremoval.py` the removal of a cluster.
 Reference: docs/reference/sync.md.
 """

@@ -79,14 +79,14 @@ class FollowerReadiness:
         followers = ", ".join(map(str, missing.values()))
         waited_s = now_s - since_s
         if waited_s >= self._wait_s:
-            text = f'cluster "{cluster}": goes on without {followers}, which did not get there in {self._wait_s:g} s'
+            text = f'cluster "{cluster}": propagated without {followers}, missing there after {self._wait_s:g} s'
             self._recorder.event(federated, WARNING, names.EVENT_FOLLOWER_MISSING, text)
             return None
         for follower in missing:
             self._waiting.setdefault(_identity_of(follower), set()).add(key)
         is_brief = waited_s < BRIEF_S
         recheck_s = (BRIEF_S if is_brief else self._wait_s) - waited_s
-        return Wait(f"waits for {followers} to get there", recheck_s, is_brief)
+        return Wait(f"waits for {followers}", recheck_s, is_brief)
 
     def wait_before_release(self, key: Key, federated: Object) -> float | None:
         """Return how long a deleted workload must wait for its followers to record that they stay, or None."""

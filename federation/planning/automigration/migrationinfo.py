@@ -123,14 +123,14 @@ def describe_changes(before: MigrationInfo, after: MigrationInfo, placed: Mappin
     for cluster in sorted(before.estimates.keys() | after.estimates.keys()):
         old, new = before.estimates.get(cluster), after.estimates.get(cluster)
         if new is None:
-            parts.append(f"{cluster} has enough room again")
+            parts.append(f"{cluster} has enough capacity again")
         elif old is None or new.capacity < old.capacity:
             wanted = max(placed.get(cluster, 0), new.capacity)
             parts.append(f"{cluster} can run only {new.capacity} of {_replicas(wanted)}")
         elif new.capacity > old.capacity:
             parts.append(f"{cluster} runs {_replicas(new.capacity)} again")
         elif new.offered > old.offered:
-            parts.append(f"{cluster} has room again, {_replicas(new.offered)} may come back")
+            parts.append(f"{cluster} has capacity again, {_replicas(new.offered)} may return")
         elif old.is_on_trial and not new.offered:
             parts.append(f"{cluster} still can run only {_replicas(new.capacity)}")
     return "; ".join(parts)

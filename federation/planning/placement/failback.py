@@ -60,7 +60,7 @@ def _find_trials(
 def _lasting(planner: Planner, demand: Demand, base: Mapping[str, int], trials: Mapping[str, int]) -> dict[str, int]:
     """Return the trials that the planner would keep once they run; the others would oscillate.
 
-    Started trials run to their end, because they occupy capacity that planners may look at.
+    Started trials run to their end, because they occupy capacity that planners may count.
     """
     if all(demand.current.get(cluster, 0) >= base.get(cluster, 0) + extra for cluster, extra in trials.items()):
         return dict(trials)

@@ -1,7 +1,7 @@
 """Run one federated object through its pipeline with the controllers' planners and without an API.
 
 Each stage computes the merge patch that its controller would send, and the patch is applied to the object, until no
-stage writes anything. An unknown controller (of a FederatedTypeConfig that somebody added) is assumed to change only
+stage writes anything. An unknown controller (of a custom FederatedTypeConfig) is assumed to change only
 the pending controllers, and a problem is reported.
 """
 

@@ -38,7 +38,7 @@ def test_pages_are_of_one_revision(ten: Api) -> None:
     assert rest["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
 
 
-def test_the_remaining_count_is_told_without_a_selector(ten: Api) -> None:
+def test_the_remaining_count_is_returned_without_a_selector(ten: Api) -> None:
     total = len(ten.names("configmaps"))
     assert ten.list("configmaps", limit=4)["metadata"]["remainingItemCount"] == total - 4
 

@@ -299,7 +299,7 @@ def params(api: Api, name: str, limit: int, **labels: str) -> None:
     api.create("configmaps", {"metadata": {"name": name, "labels": labels}, "data": {"limit": str(limit)}})
 
 
-def test_parameters_by_name_are_read_anew(api: Api, configure: Configure) -> None:
+def test_parameters_by_name_are_read_for_each_request(api: Api, configure: Configure) -> None:
     params(api, "limits", 1)
     reference = {"name": "limits", "namespace": api.namespace, "parameterNotFoundAction": "Deny"}
     configure(LIMIT, binding={"paramRef": reference}, **PARAMS)
@@ -383,7 +383,7 @@ def test_policies_are_served_as_kubernetes_serves_them(api: Api, configure: Conf
     assert table["rows"][0]["cells"][:3] == [name, name, "<unset>"]
 
 
-def test_the_status_tells_which_generation_is_observed(api: Api, configure: Configure) -> None:
+def test_the_status_has_the_observed_generation(api: Api, configure: Configure) -> None:
     name = configure(HAS_KEY)
     eventually(lambda: api.get(POLICIES, name).get("status", {}).get("observedGeneration") == 1)
     api.patch(POLICIES, name, {"spec": {"failurePolicy": "Ignore"}})

@@ -17,7 +17,7 @@ def revision(api: Api) -> str:
     return api.list("configmaps")["metadata"]["resourceVersion"]
 
 
-def test_changes_are_told_in_order(api: Api) -> None:
+def test_changes_are_delivered_in_order(api: Api) -> None:
     with api.watch("configmaps", resourceVersion=revision(api), **OURS) as watch:
         api.create("configmaps", a_map("a"))
         api.patch("configmaps", "a", {"data": {"k": "w"}})
@@ -106,7 +106,7 @@ def test_all_namespaces_are_watched_together(api: Api) -> None:
         assert seen["metadata"]["namespace"] == api.namespace
 
 
-def test_other_namespaces_are_not_told(api: Api) -> None:
+def test_changes_of_other_namespaces_are_not_delivered(api: Api) -> None:
     with api.watch("configmaps", namespace="default", resourceVersion=revision(api), timeoutSeconds=1, **OURS) as watch:
         api.create("configmaps", a_map("a"))
         assert list(watch) == []
@@ -174,7 +174,7 @@ def test_the_old_watch_path_still_works(api: Api) -> None:
     assert '"ADDED"' in answer.text
 
 
-def test_a_patch_that_changes_nothing_is_not_told(api: Api) -> None:
+def test_a_patch_that_changes_nothing_is_not_delivered(api: Api) -> None:
     api.create("configmaps", a_map("a"))
     with api.watch("configmaps", resourceVersion=revision(api), **OURS) as watch:
         api.patch("configmaps", "a", {"data": {"k": "v"}})

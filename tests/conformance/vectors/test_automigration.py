@@ -42,7 +42,9 @@ def test_templates_are_equal_like_in_the_reference(case: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("case", load("kubefed_pod_analyzer"), ids=case_id)
-def test_pods_that_nobody_has_looked_at_yet_are_neither_scheduled_nor_unschedulable(case: dict[str, Any]) -> None:
+def test_pods_before_their_first_scheduling_attempt_are_neither_scheduled_nor_unschedulable(
+    case: dict[str, Any],
+) -> None:
     expected = case["expected"]
     count = count_pods(case["input"]["pods"], NOW, 60)
     assert (count.total, count.unschedulable) == (expected["total"], expected["unschedulable"])

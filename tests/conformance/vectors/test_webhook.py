@@ -44,7 +44,7 @@ def without_nothing(expected: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("case", load("webhook_adapter"), ids=case_id)
-def test_the_unit_is_told_as_webhooks_expect(case: dict[str, Any]) -> None:
+def test_the_unit_has_the_form_that_webhooks_expect(case: dict[str, Any]) -> None:
     unit = make_unit(case["input"]["su"])
     assert unit is not None
     payload = orjson.loads(orjson.dumps(unit_payload(unit)))

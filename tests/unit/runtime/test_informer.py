@@ -106,7 +106,7 @@ async def test_an_unreachable_server_leaves_the_cache_as_it_is(
     assert client.calls.count("list") == 1
 
 
-async def test_pauses_double_and_begin_anew_after_progress(server, client, clock, start, settle, a_configmap) -> None:
+async def test_pauses_double_and_are_reset_after_progress(server, client, clock, start, settle, a_configmap) -> None:
     client.fail(GONE)
     informer = an_informer(client, clock)
     start(informer.run())
@@ -123,7 +123,7 @@ async def test_pauses_double_and_begin_anew_after_progress(server, client, clock
     assert client.calls.count("watch") == before + 1
 
 
-async def test_a_list_after_lost_history_tells_the_difference(
+async def test_a_list_after_an_expired_watch_reports_the_difference(
     server, client, clock, start, settle, a_configmap, heard
 ) -> None:
     for name in ("stays", "changes", "goes", "returns"):

@@ -311,7 +311,7 @@ def test_a_migration_request_that_cannot_be_understood_is_not_put_in_force(text:
         ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z"),
     ],
 )
-def test_a_moment_is_stored_in_utc(written: str, stored: str) -> None:
+def test_the_time_of_a_migration_is_stored_in_utc(written: str, stored: str) -> None:
     request = {"workloadMigrations": [{"cluster": "b", "validUntil": written}]}
     text = applied_annotation(json.dumps(request), has_replicas=True)
     assert json.loads(text) == {"unavailableClusters": [{"cluster": "b", "validUntil": stored}]}

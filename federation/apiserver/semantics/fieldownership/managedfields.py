@@ -123,7 +123,7 @@ def with_entries(obj: Object, entries: Sequence[Entry] | None) -> Object:
 def record_update(
     entries: list[Entry], field_manager: FieldManager, changed: FieldSet, removed: FieldSet
 ) -> list[Entry]:
-    """Return the entries after an Update: only the manager owns changed fields, nobody owns removed ones."""
+    """Return the entries after an Update: only the manager owns changed fields, and removed fields have no owner."""
     if not changed and not removed:
         return entries
     previous = next((entry for entry in reversed(entries) if field_manager.matches(entry)), None)

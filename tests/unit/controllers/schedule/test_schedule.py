@@ -54,7 +54,7 @@ async def test_reconciling_a_scheduled_object_writes_nothing(harness: Harness) -
     assert len(await harness.journaled()) == 1
 
 
-async def test_scaling_moves_only_the_difference_and_tells_it(harness: Harness) -> None:
+async def test_scaling_moves_only_the_difference_and_emits_an_event(harness: Harness) -> None:
     await harness.policy("p", schedulingMode="Divide", placement=weights(east=1, north=1, west=1))
     await harness.deployment(policy="p")
     await harness.becomes({"east": 2, "north": 2, "west": 2})

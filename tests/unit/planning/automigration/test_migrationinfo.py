@@ -74,18 +74,18 @@ def test_the_terms_of_coming_back_are_read_from_the_object() -> None:
     [
         (None, CapacityEstimate(0), "west can run only 0 of 2 replicas"),
         (CapacityEstimate(2), CapacityEstimate(1), "west can run only 1 of 2 replicas"),
-        (CapacityEstimate(0), CapacityEstimate(0, offered=1), "west has room again, 1 replica may come back"),
+        (CapacityEstimate(0), CapacityEstimate(0, offered=1), "west has capacity again, 1 replica may return"),
         (CapacityEstimate(0, offered=1), CapacityEstimate(1), "west runs 1 replica again"),
         (
             CapacityEstimate(0, offered=1, since_s=1.0),
             CapacityEstimate(0, refuted=1),
             "west still can run only 0 replicas",
         ),
-        (CapacityEstimate(2), None, "west has enough room again"),
+        (CapacityEstimate(2), None, "west has enough capacity again"),
         (CapacityEstimate(0), CapacityEstimate(0, since_s=1.0), ""),
     ],
 )
-def test_people_are_told_what_changed(old: CapacityEstimate | None, new: CapacityEstimate | None, text: str) -> None:
+def test_changed_estimates_are_described(old: CapacityEstimate | None, new: CapacityEstimate | None, text: str) -> None:
     def info(estimate: CapacityEstimate | None) -> MigrationInfo:
         return MigrationInfo({} if estimate is None else {"west": estimate})
 
