@@ -87,7 +87,7 @@ def to_applied_configuration(write: Write, live: Mapping[str, Any]) -> Object:
     try:
         wanted = retain_for_apply(write.desired.object, live)
     except (AttributeError, KeyError, TypeError) as error:
-        # One member's nonsense must not end the reconcile, which serves all members.
+        # A malformed answer of one member must not end the reconcile, which serves all members.
         raise RetentionError(f"the object in the cluster is malformed: {error}") from error
     if write.replicas_path:
         wanted = retain_replicas(wanted, live, write.replicas_path)

@@ -1,8 +1,8 @@
 """Checks of the objects that a server sends, before an informer stores them: their shape and their memory.
 
 A member is not trusted. An item without the metadata of a Kubernetes object would fail in each handler; an endless
-list would exhaust our memory. Each informer has one `Admittance`, which rejects malformed items and
-enforces the limits of one collection; a `CacheBudget` limits the estimated memory of all caches of one member.
+list would exhaust our memory. Each informer has one `Admittance`, which rejects malformed items and enforces the limits
+of one collection; a `CacheBudget` limits the estimated memory of all caches of one member.
 """
 
 from collections.abc import Callable
@@ -106,7 +106,7 @@ class Admittance:
         if kept is not None and self._budget is not None:
             try:
                 size = estimate_bytes(kept)
-            except orjson.JSONEncodeError:  # nested deeper than we could ever write
+            except orjson.JSONEncodeError:  # nested too deeply
                 kept = None
         if kept is None:
             self.reject(obj)

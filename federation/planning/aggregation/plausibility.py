@@ -1,6 +1,6 @@
 """Whether a member's status can be aggregated: a member can report anything. Pure.
 
-The sums and conditions of a source object combine all members, so one that reports nonsense must not stop the others. A
+The sums and conditions of a source object combine all members, so a malformed status must not stop the others. A
 status that is not plausible counts as none.
 """
 
