@@ -22,6 +22,7 @@ from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, FederationError
 from federation.cli import clusters, demo, flags, why
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.cli.terminal.printing import to_visible
 from federation.settings import from_environment
 
 app = typer.Typer(
@@ -368,7 +369,7 @@ def _fail_output(error: OSError, code: int = 1) -> NoReturn:
 
 
 def _fail(message: str, code: int = 1) -> NoReturn:
-    line = " ".join(message.split())
+    line = to_visible(" ".join(message.split()))
     print(f"fedctl: {line}", file=sys.stderr)
     sys.exit(code)
 
