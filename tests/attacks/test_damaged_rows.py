@@ -186,3 +186,62 @@ async def test_readiness_warns_without_naming_objects_and_stays_ready(tmp_path: 
     roles.cancel()
     await asyncio.gather(roles, return_exceptions=True)
     await store.close()
+
+
+KEY = "/core/configmaps/default/owner"
+
+
+def with_flipped_bit(key: str, position: int, bit: int) -> bytes:
+    raw = bytearray(key.encode())
+    raw[position] ^= 1 << bit
+    return bytes(raw)
+
+
+@pytest.mark.parametrize("position", [1, 8, len(KEY) - 1], ids=["group", "kind", "name"])
+@pytest.mark.parametrize("bit", [0, 7], ids=["another character", "no text"])
+async def test_an_owner_with_a_flipped_bit_in_its_key_keeps_its_dependents(
+    tmp_path: Path, position: int, bit: int
+) -> None:
+    async with an_api(tmp_path) as api:
+        with contextlib.suppress(AlreadyExists):
+            await api.create("namespaces", {"metadata": {"name": "default"}}, "")
+        owner = await api.create("configmaps", config_map("owner"))
+        reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
+        await api.create("configmaps", {"metadata": {"name": "dependent", "ownerReferences": [reference]}})
+    flipped = with_flipped_bit(KEY, position, bit)
+    with contextlib.closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as raw:
+        raw.execute("UPDATE store_log SET key = CAST(? AS TEXT) WHERE key = ?", (flipped, KEY))
+    async with an_api(tmp_path) as api:
+        running = asyncio.create_task(api.registry.run())
+        for _ in range(100):
+            await asyncio.sleep(0)
+            await api.clock.advance(0.1)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        assert await api.names("configmaps") == ["dependent", "owner"]
+        await api.patch("configmaps", "owner", {"data": {"k": "x"}})
+    async with an_api(tmp_path) as api:
+        assert (await api.get("configmaps", "owner"))["data"] == {"k": "x"}
+        assert api.registry.store.warnings() == []
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["updated later", "deleted later"])
+async def test_an_old_change_with_a_flipped_bit_in_its_key_does_not_come_back(
+    tmp_path: Path, *, is_deleted: bool
+) -> None:
+    async with an_api(tmp_path) as api:
+        with contextlib.suppress(AlreadyExists):
+            await api.create("namespaces", {"metadata": {"name": "default"}}, "")
+        created = await api.create("configmaps", config_map("owner", "old"))
+        if is_deleted:
+            await api.delete("configmaps", "owner")
+        else:
+            await api.patch("configmaps", "owner", {"data": {"k": "new"}})
+    revision = int(created["metadata"]["resourceVersion"])
+    with contextlib.closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as raw:
+        key = with_flipped_bit(KEY, len(KEY) - 1, 0)
+        raw.execute("UPDATE store_log SET key = CAST(? AS TEXT) WHERE revision = ?", (key, revision))
+    async with an_api(tmp_path) as api:
+        assert await api.names("configmaps") == ([] if is_deleted else ["owner"])
+        if not is_deleted:
+            assert (await api.get("configmaps", "owner"))["data"] == {"k": "new"}

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, Select, and_, func, select, type_coerce
 from sqlalchemy.types import NullType
 
 from federation.apimachinery.errors import RevisionCompacted
-from federation.apiserver.store.checksums import is_intact
+from federation.apiserver.store.checksums import is_intact, repaired_key
 from federation.apiserver.store.database import Database
 from federation.apiserver.store.encryption import ValueCipher
 from federation.apiserver.store.interface import Entry, Event, EventType
@@ -55,25 +55,35 @@ def read_state(connection: Connection, *, is_locking: bool = False) -> tuple[int
 def read_snapshot(connection: Connection, cipher: ValueCipher) -> Snapshot:
     """Return every current entry."""
     revision, compacted, _ = read_state(connection)
-    newest: dict[str, tuple[int, int]] = {}
-    deleted = CODES[EventType.DELETED]
-    columns = select(log.c.revision, log.c.key, log.c.type, log.c.create_revision).order_by(log.c.revision)
-    for change in connection.execute(columns):
-        if change.type == deleted:
-            newest.pop(change.key, None)
-        else:
-            newest[change.key] = (change.revision, change.create_revision)
-    keys = {at: (key, created) for key, (at, created) in newest.items()}
-    entries, damaged = [], []
+    newest = _read_newest(connection)
+    keys = {at: (key, created) for key, (at, created, is_deleted) in newest.items() if not is_deleted}
+    entries, damaged, repaired = [], [], []
     for chunk in _chunks(sorted(keys)):
         rows = select(log.c.revision, log.c.checksum, _raw_value).where(log.c.revision.in_(chunk))
         for row in connection.execute(rows):
             key, created = keys[row.revision]
             if is_intact(key, row.value, row.checksum):
                 entries.append(Entry(key, row.revision, created, cipher.decrypt(key, row.value)))
+            elif (whole := repaired_key(key, row.value, row.checksum)) is not None:
+                repaired.append(Entry(whole, row.revision, created, cipher.decrypt(whole, row.value)))
             else:
                 damaged.append(Entry(str(key), row.revision, created, b""))
+    if repaired:
+        # The log may have older and newer changes of the same key.
+        repaired = [entry for entry in repaired if entry.key not in newest or newest[entry.key][0] < entry.revision]
+        replaced = {entry.key for entry in repaired}
+        entries = [*(entry for entry in entries if entry.key not in replaced), *repaired]
     return Snapshot(entries, revision, compacted, damaged)
+
+
+def _read_newest(connection: Connection) -> dict[str, tuple[int, int, bool]]:
+    """Return by key the revision of the newest change, the revision of the creation, and whether it is a deletion."""
+    deleted = CODES[EventType.DELETED]
+    columns = select(log.c.revision, log.c.key, log.c.type, log.c.create_revision).order_by(log.c.revision)
+    return {
+        change.key: (change.revision, change.create_revision, change.type == deleted)
+        for change in connection.execute(columns)
+    }
 
 
 def read_tail(connection: Connection, cipher: ValueCipher, since: int, limit: int) -> Tail:
