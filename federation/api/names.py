@@ -85,6 +85,8 @@ SCHEDULING_SUMMARY = _OURS + "scheduling-summary"
 """On a federated object: one line about its last decision, for the condition Scheduled of the source object."""
 IGNORED_PLUGINS = _OURS + "ignored-plugins"
 """On a federated object: comma list of the webhook plugins that failed and that its last decision ignored."""
+OVERRIDE_POLICIES = _OURS + "override-policies"
+"""On a federated object: comma list of the override policies behind its overrides, `namespace/name` or `name`."""
 HAND_WRITTEN = _OURS + "hand-written"
 """On a federated object: "true" if a user with permission wrote it, so that it need not follow from a source object.
 Only admission can set it (federation/admission)."""
@@ -108,6 +110,11 @@ CLUSTER_OFFLINE = "Offline"
 PROPAGATED = "Propagated"
 SCHEDULED = "Scheduled"
 OVERRIDES_APPLIED = "OverridesApplied"
+ADMITTED = "Admitted"
+
+# Users that the host's admission sees when it judges an overridden object; nobody authenticates as them
+OVERRIDE_POLICY_USER = "system:federation:override-policy"
+CLUSTER_OVERRIDE_POLICY_USER = "system:federation:cluster-override-policy"
 
 # Member service account (useServiceAccount)
 MEMBER_SERVICE_ACCOUNT = "kubeadmiral-member"
@@ -157,6 +164,11 @@ EVENT_OPERATION_IN_CLUSTER_FAILED = "{operation}InClusterFailed"
 REASON_CHECK_CLUSTERS = "CheckClusters"
 REASON_ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
 REASON_NO_SOURCE = "NoSource"
+
+# Reasons of the Admitted condition; the first is also an event reason
+REASON_ADMISSION_REFUSED = "AdmissionRefused"
+REASON_ADMISSION_FAILED = "AdmissionFailed"
+REASON_ADMITTED = "Admitted"
 
 # Condition types of Deployments in the aggregated status
 DEPLOYMENT_AVAILABLE = "Available"

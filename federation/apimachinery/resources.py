@@ -59,3 +59,16 @@ REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets")
 STATEFUL_SETS = Resource("apps", "v1", "StatefulSet", "statefulsets")
 JOBS = Resource("batch", "v1", "Job", "jobs")
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+_ADMISSION = "admissionregistration.k8s.io"
+ADMISSION_POLICIES = Resource(
+    _ADMISSION, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
+)
+ADMISSION_POLICY_BINDINGS = Resource(
+    _ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+)
+VALIDATING_WEBHOOKS = Resource(
+    _ADMISSION, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False
+)
+MUTATING_WEBHOOKS = Resource(
+    _ADMISSION, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
+)

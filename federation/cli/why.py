@@ -139,6 +139,8 @@ def _print_follower(target: _Target, following: FollowerPlacement, output: str) 
     console = make_console()
     print_title(console, str(target), target.namespace, "Following")
     print_following(console, following)
+    if held := target.state.held():
+        print_field(console, "held", f"from {held}")
 
 
 def _print(
@@ -157,6 +159,8 @@ def _print(
         print_following(console, following)
     if (kept := kept_placement(explanation)) and not deleted:
         print_field(console, "stays", kept)
+    if is_now and (held := target.state.held()):
+        print_field(console, "held", f"from {held}")
     _print_decision_time(console, record)
     print_scores(console, explanation)
     if is_decided(explanation):

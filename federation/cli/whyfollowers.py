@@ -12,6 +12,7 @@ from rich.console import Console
 from federation.api import names
 from federation.api.federatedtype import from_config
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, FEDERATED_TYPE_CONFIGS
+from federation.apimachinery import conditions
 from federation.apimachinery.errors import Forbidden, NotFound
 from federation.apimachinery.resources import Resource
 from federation.cli.terminal.printing import print_field
@@ -66,6 +67,12 @@ class FederationState:
     def clusters(self) -> list[str]:
         """Return the clusters that any controller placed it in."""
         return sorted(effective_placement(self.federated or {}))
+
+    def held(self) -> str:
+        """Return the clusters that it is held from by the host's admission, and the reason; "" for none."""
+        status = (self.federated or {}).get("status") or {}
+        condition = conditions.find(status.get("conditions"), names.ADMITTED) or {}
+        return str(condition.get("message", "")) if condition.get("status") == "False" else ""
 
 
 async def read_federation_state(host: HTTPClient, resource: Resource, namespace: str, name: str) -> FederationState:

@@ -62,6 +62,7 @@ class HTTPTransport:
             body,
             content_type=request.content_type if body is not None else "",
             compressed=verb == "list",
+            impersonate=request.reviewed_for,
         )
         if status >= 300:
             raise self._error(status, answer)

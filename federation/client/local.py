@@ -4,6 +4,7 @@ Callers receive objects of their own, parsed from the stored bytes, as over the 
 caller's object. It passes the same conformance suite as `HTTPTransport` and lives as long as the registry.
 """
 
+from functools import partial
 from typing import assert_never
 from urllib.parse import parse_qsl, urlsplit
 
@@ -11,6 +12,7 @@ import orjson
 
 from federation.apimachinery.errors import ApiError, Bug, ClusterUnreachable
 from federation.apimachinery.resources import Object, Resource
+from federation.apiserver.auth.identity import AUTHENTICATED
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions, WriteOptions, own_user
@@ -124,7 +126,8 @@ class LocalTransport:
             force=request.force,
             dry_run=request.dry_run,
             user_agent=self._user_agent,
-            user=own_user,
+            user=partial(_user, request.reviewed_for) if request.reviewed_for else own_user,
+            ignores_taken_name=bool(request.reviewed_for),
         )
 
 
@@ -133,6 +136,11 @@ class LocalClient(Client):
 
     def __init__(self, registry: Registry, *, user_agent: str = "federation") -> None:
         super().__init__(LocalTransport(registry, user_agent=user_agent))
+
+
+def _user(name: str) -> Object:
+    """Return the UserInfo of an impersonated user, as a server builds it from the request's headers."""
+    return {"username": name, "groups": [AUTHENTICATED]}
 
 
 def _delete_options(request: Request) -> DeleteOptions:

@@ -118,6 +118,7 @@ class Session:
         content_type: str = "",
         timeout_s: float = 0.0,
         compressed: bool = False,
+        impersonate: str = "",
     ) -> tuple[int, bytes]:
         """Send a request and return status code and body; ClusterUnreachable, RequestTimeout. `path` is encoded."""
         limit_s = timeout_s or self._options.request_timeout_s
@@ -128,6 +129,9 @@ class Session:
                 if content_type:
                     headers["Content-Type"] = content_type
                 headers["Accept-Encoding"] = "gzip" if compressed else "identity"
+                if impersonate:
+                    headers["Impersonate-User"] = impersonate
+                    headers.popall("Impersonate-Group", None)
                 async with session.request(
                     method,
                     URL(self._base + path, encoded=True),

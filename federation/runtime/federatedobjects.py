@@ -28,6 +28,8 @@ from federation.runtime.informer import Handler, Informer
 from federation.runtime.informers import Informers
 
 _BY_TEMPLATE_KIND = "template-kind"
+_PROGRESS = frozenset((names.PENDING_CONTROLLERS, names.OVERRIDE_POLICIES))
+"""Annotations that trigger nobody: `is_due` and `is_pending` handle the one, new overrides come with the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +84,12 @@ class Triggers:
 
     def _has_annotation_changed(self, before: dict[str, str], after: dict[str, str]) -> bool:
         if self.annotations is True:
-            # `is_due` and `is_pending` handle `pending-controllers`.
-            return before != after and _without_pending(before) != _without_pending(after)
+            return before != after and _without_progress(before) != _without_progress(after)
         return self.annotations is not False and any(before.get(name) != after.get(name) for name in self.annotations)
 
 
-def _without_pending(annotations: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in annotations.items() if name != names.PENDING_CONTROLLERS}
+def _without_progress(annotations: dict[str, str]) -> dict[str, str]:
+    return {name: value for name, value in annotations.items() if name not in _PROGRESS}
 
 
 def _entries(federated: Object, controller: str) -> Objects:

@@ -27,6 +27,7 @@ from federation.apimachinery.connection import Connection
 from federation.apimachinery.entropy import SeededEntropy
 from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.resources import DEPLOYMENTS, EVENTS, SECRETS, Object, Resource
+from federation.apimachinery.webhooks import WebhookCaller
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.assembly import HOST_REGISTRY, Wiring, ensure_types
@@ -111,6 +112,19 @@ class MemberLine(Line):
             await super()._pass("watch", "", "")
 
 
+class HostLine(LocalTransport):
+    """The control plane's line to its host; remembers the dry runs, which ask for the host's verdict."""
+
+    def __init__(self, registry: Registry) -> None:
+        super().__init__(registry)
+        self.reviews: list[Request] = []
+
+    async def request(self, request: Request) -> Object:
+        if request.dry_run:
+            self.reviews.append(request)
+        return await super().request(request)
+
+
 class Member:
     """One member cluster: its registry, its workload controllers, the connection to it, and an administrator's client."""
 
@@ -157,11 +171,15 @@ class World:
         in_flight_max: int,
         plugins: PluginRegistry | None,
         service: Service | None,
+        webhooks: WebhookCaller | None,
     ) -> None:
         self.seed = seed
         self.clock = ManualClock()
         self.store = MemoryStore(clock=self.clock)
-        self.registry = Registry(self.store, clock=self.clock, options=HOST_REGISTRY, entropy=SeededEntropy(seed))
+        self.registry = Registry(
+            self.store, clock=self.clock, options=HOST_REGISTRY, entropy=SeededEntropy(seed), webhooks=webhooks
+        )
+        self.host_line = HostLine(self.registry)
         self.user = LocalClient(self.registry, user_agent="kubectl")
         self.members: dict[str, Member] = {}
         self.journal = MemoryJournal()
@@ -183,7 +201,7 @@ class World:
             clock=self.clock,
             options=PoolOptions(guard=GuardOptions(in_flight_max=self.in_flight_max)),
         )
-        client = LocalClient(self.registry, user_agent="federation")
+        client = Client(self.host_line)
         settings = Settings(Path("unused"))
         plane = Wiring(
             client,
@@ -453,12 +471,20 @@ async def a_world(
     in_flight_max: int = 32,
     plugins: PluginRegistry | None = None,
     service: Service | None = None,
+    webhooks: WebhookCaller | None = None,
 ) -> AsyncIterator[World]:
     """Run a federation for the block, and check the invariants at its end."""
     from tests.support.invariants import violations
 
     random.seed(seed)  # the jitter of pauses
-    world = World(seed, has_workloads=has_workloads, in_flight_max=in_flight_max, plugins=plugins, service=service)
+    world = World(
+        seed,
+        has_workloads=has_workloads,
+        in_flight_max=in_flight_max,
+        plugins=plugins,
+        service=service,
+        webhooks=webhooks,
+    )
     try:
         await world.begin({name: (labels or {}).get(name, {}) for name in members})
         yield world

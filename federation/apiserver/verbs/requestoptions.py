@@ -94,6 +94,8 @@ class WriteOptions:
     """For admission; None for the registry's own writes, which skip admission."""
     audit_annotations: dict[str, str] = field(default_factory=dict)
     """Collects admission's annotations for the request's audit event."""
+    ignores_taken_name: bool = False
+    """Whether a creation in a dry run only asks for validation and admission: neither the name nor quotas count."""
 
 
 @dataclass(frozen=True, slots=True)

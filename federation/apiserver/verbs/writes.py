@@ -244,6 +244,8 @@ class Writer:
     async def _insert(
         self, info: KindInfo, namespace: str, obj: Object, generate_name: str, options: WriteOptions
     ) -> bytes:
+        if options.dry_run and options.ignores_taken_name:
+            return encoding.to_bytes_without_revision(encoding.encode(info.head, obj))
         context, metadata = self._context, obj["metadata"]
         hook = context.hooks.get(info.prefix)
         if hook is not None:

@@ -6,6 +6,7 @@
 
 from federation.apimachinery.resources import Object
 from federation.controllers.sync.followerwait import FollowerReadiness
+from federation.controllers.sync.hostadmission import HostAdmission
 from federation.controllers.sync.memberobjects import MemberObjectCache
 from federation.controllers.sync.memberoperations import MemberOperations
 from federation.controllers.sync.propagation import Propagation
@@ -25,6 +26,7 @@ from federation.dispatch.plan import (
 from federation.dispatch.status import ClusterStatus
 from federation.planning.rendering.memberobject import RenderError
 from federation.planning.rendering.retention import RetentionError, is_replicas_retained
+from federation.planning.rendering.verdicts import ADMITTED, Outcome
 from federation.runtime.events import WARNING, Recorder
 
 
@@ -37,12 +39,14 @@ class Dispatcher:
         expectations: Expectations,
         member_objects: MemberObjectCache,
         follower_readiness: FollowerReadiness,
+        admission: HostAdmission,
         recorder: Recorder,
     ) -> None:
         self._operations = operations
         self._expectations = expectations
         self._member_objects = member_objects
         self._follower_readiness = follower_readiness
+        self._admission = admission
         self._recorder = recorder
 
     def dispatch(
@@ -84,6 +88,8 @@ class Dispatcher:
         except RetentionError as error:
             self._refuse(propagation, cluster, ClusterStatus.FIELD_RETENTION_FAILED, str(error))
             return
+        if self._admission.is_active and self._is_held(propagation, cluster, live):
+            return
         if self._operations.record_backoff(propagation, key, desired.hash, live):
             return
         wait = self._follower_readiness.wait(propagation.key, federated, cluster, desired.object, live)
@@ -94,6 +100,23 @@ class Dispatcher:
             propagation.has_brief_wait = propagation.has_brief_wait or wait.is_brief
             return
         self._operations.ensure(propagation, write)
+
+    def _is_held(self, propagation: Propagation, cluster: str, live: Object | None) -> bool:
+        """Return whether the write must not or not yet leave because of the host's admission, and record why."""
+        verdict = self._admission.judge(propagation, cluster)
+        if verdict is ADMITTED:
+            return False
+        if verdict is None:
+            propagation.unjudged.add(cluster)
+            propagation.record(cluster, ClusterStatus.ADMISSION_PENDING, live)
+            return True
+        propagation.held[cluster] = verdict
+        is_refused = verdict.outcome is Outcome.REFUSED
+        # The condition Admitted has the message, once for all clusters that share it.
+        propagation.record(
+            cluster, ClusterStatus.ADMISSION_REFUSED if is_refused else ClusterStatus.ADMISSION_FAILED, live
+        )
+        return True
 
     def _refuse(self, propagation: Propagation, cluster: str, status: ClusterStatus, message: str) -> None:
         """Record a failure that only another template or other overrides can resolve."""

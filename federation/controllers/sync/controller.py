@@ -2,7 +2,8 @@
 
 A federated object is reconciled when anything but its status changes and no controller is pending, when one of its
 fields in a member object may have changed, when a cluster becomes ready, unready or leaves, when a cluster's cache
-becomes complete, and when an operation ends after its reconcile. There is no debounce: the queue and the expectations
+becomes complete, and when an operation ends after its reconcile. An object that the host's admission holds is also
+reconciled when the configuration of admission changes. There is no debounce: the queue and the expectations
 make bursts cheap.
 """
 
@@ -18,6 +19,7 @@ from federation.controllers.sync.clusters import Clusters
 from federation.controllers.sync.deletion import Deletion
 from federation.controllers.sync.eventhandlers import TRIGGERS, EventHandlers
 from federation.controllers.sync.followerwait import FollowerReadiness
+from federation.controllers.sync.hostadmission import HostAdmission, HostAdmissionOptions
 from federation.controllers.sync.memberobjects import MemberObjectCache
 from federation.controllers.sync.memberoperations import MemberOperations
 from federation.controllers.sync.reconcile import WRITER, Reconciler
@@ -45,6 +47,7 @@ class SyncOptions:
     """Concurrent removals of clusters."""
     reconcile_timeout_s: float = 60.0
     executor: ExecutorOptions = field(default_factory=ExecutorOptions)
+    admission: HostAdmissionOptions = field(default_factory=HostAdmissionOptions)
 
 
 class SyncController:
@@ -76,10 +79,13 @@ class SyncController:
             members, self.executor, expectations, recorder, clock, grace_s=chosen.grace_s, enqueue=self.enqueue
         )
         self.executor.on_recovered = operations.retry
-        dispatcher = Dispatcher(operations, expectations, member_objects, follower_readiness, recorder)
+        self._admission = admission = HostAdmission(client, informers, clock, self.enqueue, chosen.admission)
+        dispatcher = Dispatcher(operations, expectations, member_objects, follower_readiness, admission, recorder)
         deletion = Deletion(objects, clusters, operations, member_objects, follower_readiness, recorder, clock)
         sources = Sources(objects, informers, self.enqueue)
-        reconciler = Reconciler(objects, sources, clusters, dispatcher, operations, deletion, recorder, clock)
+        reconciler = Reconciler(
+            objects, sources, clusters, dispatcher, operations, deletion, admission, recorder, clock
+        )
         removal = ClusterRemoval(client, lambda name: self._cluster_informer.get("", name), objects, members, recorder)
         limits = ControllerOptions(reconcile_timeout_s=chosen.reconcile_timeout_s)
         self.controller: Controller[Key] = Controller(
@@ -120,9 +126,10 @@ class SyncController:
         self.controller.enqueue(key)
 
     async def run(self) -> None:
-        """Run until cancelled. The workers start once types, clusters and federated objects are cached."""
+        """Run until cancelled. The workers start once types, clusters, objects and admission are cached."""
         await self._objects.wait_synced()
         await self._cluster_informer.wait_synced()
+        await self._admission.wait_synced()
         async with asyncio.TaskGroup() as group:
             group.create_task(self.executor.run(), name="sync-executor")
             group.create_task(self.controller.run(), name="sync")

@@ -14,6 +14,7 @@ from federation.dispatch.expectations import MemberKey, generation_of
 from federation.dispatch.operations import Outcome
 from federation.dispatch.status import ClusterStatus
 from federation.planning.rendering.memberobject import Renderer
+from federation.planning.rendering.verdicts import Verdict
 from federation.runtime.controller import Key
 
 BRIEF_S = 1.0
@@ -40,6 +41,10 @@ class Propagation:
     statuses: dict[str, ClusterStatus] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
     messages: dict[str, str] = field(default_factory=dict)
+    held: dict[str, Verdict] = field(default_factory=dict)
+    """The clusters that get nothing because of the host's admission."""
+    unjudged: set[str] = field(default_factory=set)
+    """The clusters whose objects the host must be asked about before they are written."""
     started: list[StartedOperation] = field(default_factory=list)
     has_ended: bool = False
     """Whether the reconcile published its results. A later result of an operation requeues the object."""

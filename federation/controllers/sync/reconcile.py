@@ -6,17 +6,20 @@ about a single cluster are in `clusterdispatch.py`.
 """
 
 from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import orjson
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, template_problem
+from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.controllers.sync.clusterdispatch import Dispatcher
 from federation.controllers.sync.clusters import Clusters, clusters_of_interest, recorded_clusters
 from federation.controllers.sync.deletion import Deletion
+from federation.controllers.sync.hostadmission import HostAdmission
 from federation.controllers.sync.memberoperations import MemberOperations
 from federation.controllers.sync.propagation import Propagation, begin_propagation
 from federation.controllers.sync.sources import Refusal, Sources
@@ -24,12 +27,15 @@ from federation.dispatch.plan import ClusterState
 from federation.dispatch.status import ClusterStatus, clusters_of, plan_status
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
+from federation.planning.overrides.policies import stored_policies
+from federation.planning.rendering.verdicts import plan_report
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 
 WRITER = "sync"
 _RECHECK_SOURCE_S = 1.0
+_REJUDGE_S = 0.1
 _NAMESPACES_NEVER_SYNCED = frozenset(
     {"kube-system", "kube-public", "kube-node-lease", "default", names.SYSTEM_NAMESPACE}
 )
@@ -46,6 +52,7 @@ class Reconciler:
         dispatcher: Dispatcher,
         operations: MemberOperations,
         deletion: Deletion,
+        admission: HostAdmission,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -55,6 +62,7 @@ class Reconciler:
         self._dispatcher = dispatcher
         self._operations = operations
         self._deletion = deletion
+        self._admission = admission
         self._recorder = recorder
         self._clock = clock
 
@@ -62,7 +70,7 @@ class Reconciler:
         """Propagate one federated object to its clusters."""
         federated = self._objects.get(key)
         if federated is None:
-            self._sources.forget(key)
+            self._forget(key)
             return DONE
         template = (federated.get("spec") or {}).get("template") or {}
         type_ = self._objects.type_of(federated)
@@ -71,7 +79,7 @@ class Reconciler:
         if type_ is None or _is_never_synced(template):
             return DONE
         if federated["metadata"].get("deletionTimestamp"):
-            self._sources.forget(key)
+            self._forget(key)
             recorded = self._clusters_to_clean(key, federated, type_)
             return await self._deletion.reconcile(key, federated, type_, recorded=recorded)
         if not pendingcontrollers.is_ready_for_dispatch(federated):
@@ -87,6 +95,11 @@ class Reconciler:
         if self._is_dry_run(federated):
             return DONE
         return await self._dispatch(key, federated, type_)
+
+    def _forget(self, key: Key) -> None:
+        """Forget what was kept for an object that nothing is delivered of any more."""
+        self._sources.forget(key)
+        self._admission.forget(key)
 
     def _clusters_to_clean(self, key: Key, federated: Object, type_: FederatedType) -> set[str]:
         """Return the clusters that may have objects of a federated object which is being deleted.
@@ -131,8 +144,22 @@ class Reconciler:
     async def _dispatch(self, key: Key, federated: Object, type_: FederatedType) -> Result:
         propagation = begin_propagation(key, federated, type_)
         selected, recorded = effective_placement(federated), recorded_clusters(federated)
+        settled = self._visit(propagation, selected | recorded, selected, recorded)
+        if propagation.unjudged:
+            await self._visit_judged(propagation, selected, recorded)
+        is_uncached = self._keep_uncached_clusters(propagation)
+        await self._operations.wait(propagation)
+        if propagation.started or not (is_uncached or propagation.has_brief_wait):
+            await self._write(key, federated, propagation, settled | selected, is_uncached=is_uncached)
+        await self._report_admission(key, federated, propagation)
+        return DONE if propagation.recheck_after_s is None else Result(requeue_after_s=propagation.recheck_after_s)
+
+    def _visit(
+        self, propagation: Propagation, clusters: Iterable[str], selected: AbstractSet[str], recorded: AbstractSet[str]
+    ) -> set[str]:
+        """Dispatch the object to each of the clusters; return those that have nothing of it."""
         settled: set[str] = set()
-        for name in sorted(selected | recorded):
+        for name in sorted(clusters):
             state = self._clusters.get(name)
             if state is None or not state.joined:
                 if state is None:
@@ -145,11 +172,30 @@ class Reconciler:
             )
             if decision.operation is None and decision.status is None:
                 settled.add(name)
-        is_uncached = self._keep_uncached_clusters(propagation)
-        await self._operations.wait(propagation)
-        if propagation.started or not (is_uncached or propagation.has_brief_wait):
-            await self._write(key, federated, propagation, settled | selected, is_uncached=is_uncached)
-        return DONE if propagation.recheck_after_s is None else Result(requeue_after_s=propagation.recheck_after_s)
+        return settled
+
+    async def _visit_judged(
+        self, propagation: Propagation, selected: AbstractSet[str], recorded: AbstractSet[str]
+    ) -> None:
+        """Ask the host's admission about the objects that must not leave unjudged, and dispatch those."""
+        unjudged, propagation.unjudged = propagation.unjudged, set()
+        await self._admission.ask(propagation, unjudged)
+        self._visit(propagation, unjudged, selected, recorded)
+        if propagation.unjudged:  # the configuration of admission has changed meanwhile
+            propagation.recheck(_REJUDGE_S)
+
+    async def _report_admission(self, key: Key, federated: Object, propagation: Propagation) -> None:
+        """Publish the host's verdict. An object that was never held has no condition and costs no write."""
+        held = self._admission.track(propagation)
+        present = (federated.get("status") or {}).get("conditions")
+        if propagation.unjudged or (not held and conditions.find(present, names.ADMITTED) is None):
+            return
+        report = plan_report(held, stored_policies(federated))
+        is_news = await self._objects.set_condition(
+            key, names.ADMITTED, status=report.status, reason=report.reason, message=report.message, writer=WRITER
+        )
+        if is_news and held:
+            self._recorder.event(federated, WARNING, report.reason, f"held from {report.message}")
 
     def _keep_uncached_clusters(self, propagation: Propagation) -> bool:
         """Keep the published status of clusters whose cache is not complete yet; return whether there are any.

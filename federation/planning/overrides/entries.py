@@ -5,7 +5,7 @@
 Reference: docs/reference/overrides.md.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from federation.api import names
@@ -18,7 +18,13 @@ from federation.planning.federatedobject.placements import (
     with_overrides,
 )
 from federation.planning.overrides.patches import Patches
-from federation.planning.overrides.policies import Cluster, Policy, compute_overrides
+from federation.planning.overrides.policies import (
+    Cluster,
+    Policy,
+    PolicyReference,
+    applied_policies,
+    compute_overrides,
+)
 
 
 def plan_override_patch(
@@ -38,7 +44,8 @@ def plan_override_patch(
         if cluster is not None
     ]
     overrides = compute_overrides(federated["spec"]["template"], policies, clusters)
-    return plan_overrides(federated, names.OVERRIDE_CONTROLLER, overrides, stages)
+    applied = applied_policies(policies, [cluster for cluster in clusters if cluster.name in overrides])
+    return plan_overrides(federated, names.OVERRIDE_CONTROLLER, overrides, stages, applied)
 
 
 def plan_overrides(
@@ -46,13 +53,14 @@ def plan_overrides(
     controller: str,
     overrides: Mapping[str, Patches],
     stages: Sequence[Sequence[str]],
+    policies: Iterable[PolicyReference] = (),
 ) -> Part | None:
     """Return the merge patch that stores the overrides and advances the pipeline, None when nothing changes.
 
-    `stages` is the pipeline of the object's type.
+    `stages` is the pipeline of the object's type. `policies` are recorded as the origin of the overrides.
     """
     stored = with_overrides(federated, controller, overrides)
-    annotations: dict[str, str | None] = {}
+    annotations: dict[str, str | None] = {names.OVERRIDE_POLICIES: ",".join(map(str, policies)) or None}
     if stored:
         # A policy applies now, so the whole pipeline of the type is in force again.
         annotations[names.IDLE_CONTROLLERS] = None

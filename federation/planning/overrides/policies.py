@@ -29,11 +29,33 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
-    """A compiled OverridePolicy or ClusterOverridePolicy; `display` is `OverridePolicy "ns/name"` for messages."""
+class PolicyReference:
+    """A policy by name; `namespace` is "" for a ClusterOverridePolicy."""
 
-    display: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def display(self) -> str:
+        """`OverridePolicy "ns/name"` or `ClusterOverridePolicy "name"`."""
+        kind = "OverridePolicy" if self.namespace else "ClusterOverridePolicy"
+        return f'{kind} "{self}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A compiled OverridePolicy or ClusterOverridePolicy."""
+
+    reference: PolicyReference
     rules: tuple[Rule, ...]
+
+    @property
+    def display(self) -> str:
+        """The policy's kind and name for messages."""
+        return self.reference.display
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +69,8 @@ class Cluster:
 def compile_policy(policy: Mapping[str, Any]) -> Policy:
     """Return the compiled policy. Malformed parts raise only when they are computed for an object."""
     metadata = policy.get("metadata") or {}
-    namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
-    kind = policy.get("kind") or ("OverridePolicy" if namespace else "ClusterOverridePolicy")
     return Policy(
-        display=f'{kind} "{namespace}/{name}"' if namespace else f'{kind} "{name}"',
+        PolicyReference(metadata.get("namespace", ""), metadata.get("name", "")),
         rules=compile_rules((policy.get("spec") or {}).get("overrideRules")),
     )
 
@@ -128,19 +148,20 @@ def _to_patch(overrider: Mapping[str, Any]) -> dict[str, Any]:
     return patch
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyReference:
-    """A policy by name; `namespace` is "" for a ClusterOverridePolicy."""
+def applied_policies(policies: Sequence[Policy], clusters: Sequence[Cluster]) -> list[PolicyReference]:
+    """Return the policies with a rule that matches one of the clusters; their targets are valid."""
+    return [
+        policy.reference
+        for policy in policies
+        if any(rule.target.matches(cluster.name, cluster.labels) for rule in policy.rules for cluster in clusters)
+    ]
 
-    namespace: str
-    name: str
 
-    @property
-    def display(self) -> str:
-        """`OverridePolicy "ns/name"` or `ClusterOverridePolicy "name"`."""
-        if self.namespace:
-            return f'OverridePolicy "{self.namespace}/{self.name}"'
-        return f'ClusterOverridePolicy "{self.name}"'
+def stored_policies(federated: Mapping[str, Any]) -> list[PolicyReference]:
+    """Return the policies behind the stored overrides of a federated object; none if the record is missing."""
+    text = (federated["metadata"].get("annotations") or {}).get(names.OVERRIDE_POLICIES) or ""
+    parts = (entry.rpartition("/") for entry in text.split(",") if entry)
+    return [PolicyReference(namespace, name) for namespace, _, name in parts]
 
 
 def labelled_policies(labels: Labels | None, namespace: str) -> tuple[PolicyReference | None, PolicyReference | None]:

@@ -20,6 +20,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery import wellknown
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.resources import Object
+from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.patches import apply_patches, forbidden_paths, patches_by_cluster
 
@@ -51,14 +52,75 @@ class Renderer:
 
     def __init__(self, federated: Mapping[str, Any], type_: FederatedType) -> None:
         spec = federated.get("spec") or {}
+        self._federated = federated
+        self._controllers = type_.controllers
         self._base = _clean(spec.get("template") or {}, type_.resource.kind, type_.resource.group)
         self._patches = patches_by_cluster(spec.get("overrides") or (), type_.controllers)
+        self._by_users: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+        self._subjects: dict[bytes, Rendered] = {}
 
     def render(self, cluster: str) -> Rendered:
         """Return the cluster's member object; RenderError when its overrides are forbidden or do not apply."""
         patches = self._patches.get(cluster)
         obj = _override(self._base, patches) if patches else self._base
         return _finish(obj)
+
+    def subject(self, cluster: str) -> Rendered | None:
+        """Return what the host's admission has to judge before the cluster's member object leaves, None for nothing.
+
+        Users cause overrides, except for the scheduler's. The subject has neither the scheduler's patches nor the
+        federation's own annotation, so that clusters with equal overrides share one subject. An object that was
+        written by hand has no source that the host has admitted: it is judged with all its patches, and without any.
+        """
+        is_by_hand = is_hand_written(self._federated)
+        if self._by_users is None:
+            entries = (self._federated.get("spec") or {}).get("overrides") or ()
+            kept = [entry for entry in entries if is_by_hand or entry.get("controller") != names.GLOBAL_SCHEDULER]
+            self._by_users = patches_by_cluster(kept, self._controllers)
+        patches = self._by_users.get(cluster) or ()
+        if not patches and not is_by_hand:
+            return None
+        key = orjson.dumps(patches)
+        found = self._subjects.get(key)
+        if found is None:
+            try:
+                found = _to_subject(self._base, _override(self._base, patches))
+            except RenderError:
+                # A user's patch may depend on the scheduler's.
+                found = _to_subject(self._base, _override(self._base, self._patches[cluster]))
+            self._subjects[key] = found
+        return found
+
+    def source_subject(self) -> Object:
+        """Return what the host has admitted of the object without overrides: {} for one that was written by hand."""
+        return {} if is_hand_written(self._federated) else _to_subject(self._base, self._base).object
+
+
+def _to_subject(base: Object, obj: Object) -> Rendered:
+    """Return the object as a user would create it on the host beside its source."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key in _METADATA_KEPT and value}
+    generation = base["metadata"]["annotations"].get(names.SOURCE_GENERATION)
+    if generation is not None and metadata.get("annotations", {}).get(names.SOURCE_GENERATION) == generation:
+        metadata["annotations"] = _without(metadata["annotations"], (names.SOURCE_GENERATION,))
+    result = {**obj, "metadata": metadata}
+    if result.get("kind") == "Service" and isinstance(result.get("spec"), dict):
+        result["spec"] = _without_node_ports(base.get("spec") or {}, result["spec"])
+    return Rendered(result, content_hash(result))
+
+
+def _without_node_ports(base: Mapping[str, Any], spec: Object) -> Object:
+    """Return a Service's spec without the node ports that its source holds on the host."""
+    ports = spec.get("ports")
+    held = {port.get("nodePort") for port in base.get("ports") or ()}
+    if not held or not isinstance(ports, list):
+        return spec
+    return {
+        **spec,
+        "ports": [
+            _without(port, ("nodePort",)) if isinstance(port, Mapping) and port.get("nodePort") in held else port
+            for port in ports
+        ],
+    }
 
 
 def _override(base: Object, patches: Sequence[Mapping[str, Any]]) -> Object:

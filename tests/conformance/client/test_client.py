@@ -1,6 +1,7 @@
 """The contract of `Client`, over the local and the HTTPS transport."""
 
 import asyncio
+import contextlib
 from typing import Any
 
 import orjson
@@ -13,10 +14,18 @@ from federation.apimachinery.errors import (
     ClusterUnreachable,
     Conflict,
     Expired,
+    Forbidden,
     Invalid,
     NotFound,
 )
-from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, Resource
+from federation.apimachinery.resources import (
+    ADMISSION_POLICIES,
+    ADMISSION_POLICY_BINDINGS,
+    CONFIGMAPS,
+    DEPLOYMENTS,
+    NAMESPACES,
+    Resource,
+)
 from federation.client.client import Client, PatchType, WatchEvent, WatchEventType
 
 
@@ -289,3 +298,70 @@ async def test_a_closed_client_refuses(client: Client) -> None:
     await client.close()
     with pytest.raises((ClusterUnreachable, ApiError)):
         await client.get(CONFIGMAPS, "settings", "shop")
+
+
+RBAC = "rbac.authorization.k8s.io"
+
+
+async def allow_reviews(client: Client) -> None:
+    """Give the user "root" every permission, which a server over HTTP asks for, and wait until the server knows it."""
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "all"}}
+    rules = [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}]
+    roles = Resource(RBAC, "v1", "ClusterRole", "clusterroles", namespaced=False)
+    await client.create(roles, {**role, "rules": rules})
+    binding = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "all"}}
+    subjects = [{"kind": "User", "apiGroup": RBAC, "name": "root"}]
+    reference = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "all"}
+    bindings = Resource(RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False)
+    await client.create(bindings, {**binding, "roleRef": reference, "subjects": subjects})
+    async with asyncio.timeout(10):
+        while True:
+            try:
+                await client.review(CONFIGMAPS, a_configmap("probe"), user="root")
+            except Forbidden:
+                await asyncio.sleep(0)
+                continue
+            return
+
+
+async def test_a_review_stores_nothing_and_tells_what_would_be_stored(client: Client) -> None:
+    await allow_reviews(client)
+    reviewed = await client.review(DEPLOYMENTS, a_deployment(), user="root")
+    assert reviewed["spec"]["strategy"]["type"] == "RollingUpdate"  # a default
+    with pytest.raises(NotFound):
+        await client.get(DEPLOYMENTS, "web", "default")
+    broken = a_deployment()
+    broken["spec"]["selector"] = {"matchLabels": {"app": "other"}}
+    with pytest.raises(Invalid, match="selector"):
+        await client.review(DEPLOYMENTS, broken, user="root")
+
+
+async def test_a_review_of_a_taken_name_ends_after_admission(client: Client) -> None:
+    """In process it answers; over HTTP the name is the last problem that an API server finds."""
+    await allow_reviews(client)
+    await client.create(CONFIGMAPS, a_configmap())
+    with contextlib.suppress(AlreadyExists):
+        await client.review(CONFIGMAPS, a_configmap(), user="root")
+    broken = {**a_configmap(), "immutable": "yes"}
+    with pytest.raises((Invalid, BadRequest)):
+        await client.review(CONFIGMAPS, broken, user="root")
+
+
+async def test_admission_of_a_review_sees_its_user(client: Client) -> None:
+    await allow_reviews(client)
+    spec = {
+        "matchConstraints": {
+            "resourceRules": [
+                {"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
+            ]
+        },
+        "validations": [{"expression": "false", "messageExpression": "request.userInfo.username"}],
+    }
+    group = "admissionregistration.k8s.io/v1"
+    policy = {"apiVersion": group, "kind": ADMISSION_POLICIES.kind, "metadata": {"name": "no"}, "spec": spec}
+    await client.create(ADMISSION_POLICIES, policy)
+    bound = {"policyName": "no", "validationActions": ["Deny"]}
+    binding = {"apiVersion": group, "kind": ADMISSION_POLICY_BINDINGS.kind, "metadata": {"name": "no"}, "spec": bound}
+    await client.create(ADMISSION_POLICY_BINDINGS, binding)
+    with pytest.raises(ApiError, match="denied request: root"):
+        await client.review(CONFIGMAPS, a_configmap(), user="root")

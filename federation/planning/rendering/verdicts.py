@@ -1,0 +1,170 @@
+"""The host's admission of rendered objects: which kinds it concerns, what an answer means, what a user reads. Pure.
+
+A user may override in a member what the host would refuse. Therefore the host judges an overridden object, as the
+creation of that object in a dry run, before it leaves. `Renderer.subject` builds the object to judge;
+`controllers/sync/hostadmission.py` asks and remembers the verdicts.
+
+Reference: docs/reference/admission.md.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery.errors import AlreadyExists, ApiError, FederationError
+from federation.apimachinery.resources import Resource
+from federation.planning.federatedobject.provenance import is_hand_written
+from federation.planning.overrides.policies import PolicyReference, stored_policies
+
+_MESSAGE_LENGTH_MAX = 1024
+_CLUSTERS_SHOWN_MAX = 10
+_GROUPS_SHOWN_MAX = 5
+_PATHS_SHOWN_MAX = 5
+_ANY = "*"
+
+
+class Outcome(StrEnum):
+    """The host's answer about one object."""
+
+    ADMITTED = "Admitted"
+    REFUSED = "Refused"
+    UNANSWERED = "Unanswered"
+    """The host, or a webhook that it must ask, did not answer: the object is held, and the host is asked again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An answer, and the host's message about an object that is held."""
+
+    outcome: Outcome
+    message: str = ""
+
+
+ADMITTED = Verdict(Outcome.ADMITTED)
+
+
+def to_verdict(error: FederationError | None, resource: Resource, name: str) -> Verdict:
+    """Return what the answer to the dry run of a creation means; None is an answer without an error.
+
+    An API server looks for an object of the same name last, after validation and admission, so its answer that the
+    name is taken, word for word, is an admission. A webhook's denial has another message.
+    """
+    if error is None:
+        return ADMITTED
+    message = str(error)
+    if isinstance(error, AlreadyExists) and message == f'{resource.group_resource} "{name}" already exists':
+        return ADMITTED
+    is_answer = isinstance(error, ApiError) and not error.retryable
+    return Verdict(Outcome.REFUSED if is_answer else Outcome.UNANSWERED, message[:_MESSAGE_LENGTH_MAX])
+
+
+def to_mutation_verdict(paths: Sequence[str]) -> Verdict:
+    """Return the verdict when mutating admission takes these overrides back; ADMITTED for none.
+
+    What the host changes is not applied to member objects: it was applied to the source. But what it does not let a
+    user set on the host, no override may set in a member.
+    """
+    if not paths:
+        return ADMITTED
+    shown = ", ".join(paths[:_PATHS_SHOWN_MAX]) + (" and others" if len(paths) > _PATHS_SHOWN_MAX else "")
+    message = f"a mutating webhook of the host takes the override back of {shown}"
+    return Verdict(Outcome.REFUSED, message[:_MESSAGE_LENGTH_MAX])
+
+
+# -- which kinds admission concerns
+
+
+@dataclass(frozen=True, slots=True)
+class Concerns:
+    """The resources whose creation some admission configuration matches: pairs of group and plural, "*" for any."""
+
+    pairs: frozenset[tuple[str, str]] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.pairs)
+
+    def include(self, resource: Resource) -> bool:
+        """Return whether the host may refuse an object of the resource. Selectors and conditions are the host's."""
+        groups, plurals = (resource.group, _ANY), (resource.plural, _ANY)
+        return any((group, plural) in self.pairs for group in groups for plural in plurals)
+
+
+def compile_concerns(
+    webhooks: Iterable[Mapping[str, Any]],
+    policies: Iterable[Mapping[str, Any]],
+    bindings: Iterable[Mapping[str, Any]],
+) -> Concerns:
+    """Return the concerns of webhook configurations, and of the ValidatingAdmissionPolicies that have a binding.
+
+    Versions are ignored, because a rule for one version also matches objects in others.
+    """
+    pairs: set[tuple[str, str]] = set()
+    for configuration in webhooks:
+        for webhook in configuration.get("webhooks") or ():
+            pairs |= _pairs(webhook.get("rules"))
+    bound = {(binding.get("spec") or {}).get("policyName") for binding in bindings}
+    for policy in policies:
+        if policy["metadata"]["name"] in bound:
+            constraints = (policy.get("spec") or {}).get("matchConstraints") or {}
+            # Without rules a policy matches everything.
+            pairs |= _pairs(constraints.get("resourceRules") or [{"operations": [_ANY]}])
+    return Concerns(frozenset(pairs))
+
+
+def _pairs(rules: Sequence[Mapping[str, Any]] | None) -> set[tuple[str, str]]:
+    return {
+        (group, _ANY if plural == "*/*" else plural)
+        for rule in rules or ()
+        if not {"CREATE", _ANY}.isdisjoint(rule.get("operations") or ())
+        for group in rule.get("apiGroups") or (_ANY,)
+        for plural in rule.get("resources") or (_ANY,)
+        if plural == "*/*" or "/" not in plural
+    }
+
+
+# -- who asks, and what a user reads
+
+
+def requester_of(federated: Mapping[str, Any]) -> str:
+    """Return the user that admission sees.
+
+    Only overrides that come from ClusterOverridePolicies alone, which administrators write, have a user of their own.
+    An override of unknown origin is a tenant's.
+    """
+    policies = stored_policies(federated)
+    is_cluster_wide = bool(policies) and not any(policy.namespace for policy in policies)
+    if is_cluster_wide and not is_hand_written(federated):
+        return names.CLUSTER_OVERRIDE_POLICY_USER
+    return names.OVERRIDE_POLICY_USER
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The condition Admitted."""
+
+    status: str
+    reason: str
+    message: str = ""
+
+
+def plan_report(held: Mapping[str, Verdict], policies: Sequence[PolicyReference]) -> Report:
+    """Return the condition for the clusters that an object is held from, by cluster; {} when it is held from none."""
+    if not held:
+        return Report("True", names.REASON_ADMITTED)
+    groups: dict[Verdict, list[str]] = {}
+    for cluster in sorted(held):
+        groups.setdefault(held[cluster], []).append(cluster)
+    shown = [f"{_listed(clusters)}: {verdict.message}" for verdict, clusters in groups.items()][:_GROUPS_SHOWN_MAX]
+    if len(groups) > len(shown):
+        shown.append(f"and {len(groups) - len(shown)} more messages")
+    origin = f" (overridden by {', '.join(policy.display for policy in policies)})" if policies else ""
+    is_refused = any(verdict.outcome is Outcome.REFUSED for verdict in groups)
+    reason = names.REASON_ADMISSION_REFUSED if is_refused else names.REASON_ADMISSION_FAILED
+    return Report("False", reason, "; ".join(shown) + origin)
+
+
+def _listed(clusters: Sequence[str]) -> str:
+    more = len(clusters) - _CLUSTERS_SHOWN_MAX
+    return ", ".join(clusters[:_CLUSTERS_SHOWN_MAX]) + (f" and {more} more" if more > 0 else "")
