@@ -41,6 +41,7 @@ from federation.client.retryingwebhookclient import RetryingWebhookClient, Webho
 from federation.client.session import HTTPOptions
 from federation.controllers.automigration.controller import AutoMigrationController
 from federation.controllers.cluster.controller import ClusterController, ClusterOptions
+from federation.controllers.cluster.tokenrenewal import TokenOptions
 from federation.controllers.federate.controller import FederateController, first_finalizers
 from federation.controllers.follower.controller import FollowerController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
@@ -138,7 +139,9 @@ class Wiring:
                 recorder,
                 clock=clock,
                 options=ClusterOptions(
-                    health_period_s=settings.health_period_s, health_threshold_s=settings.health_threshold_s
+                    health_period_s=settings.health_period_s,
+                    health_threshold_s=settings.health_threshold_s,
+                    token=TokenOptions(settings.member_token_lifetime_s),
                 ),
             ),
             "nsautoprop": NamespaceController(

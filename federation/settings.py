@@ -63,6 +63,8 @@ class Settings:
     """Longest answer of a member after decompression; larger pages of lists are requested again with fewer objects."""
     member_cache_bytes_max: int = 1024 * 1024 * 1024
     """Estimated memory of the cached objects of one member; 150,000 pods need about 0.7 GB."""
+    member_token_lifetime_s: int = 30 * 24 * 3600
+    """Requested lifetime of service account tokens; they are renewed after a third of it."""
     health_period_s: float = 10.0
     """Interval of health probes of a member."""
     health_threshold_s: float = 30.0

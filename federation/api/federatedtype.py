@@ -4,7 +4,7 @@ A `FederatedType` has the paths of replicas, the pipeline and the fields to coll
 instead of the raw configuration; `runtime/federatedtypes.py` keeps the live set.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,6 +84,17 @@ def from_config(config: Mapping[str, Any]) -> FederatedType:
         scale_target_ref_path=dotpaths.split(annotations.get(names.SCALE_TARGET_REF_PATH, "")),
         uid=str(metadata.get("uid", "")),
     )
+
+
+def parse_configs(configs: Iterable[Mapping[str, Any]]) -> list[FederatedType]:
+    """Return the types of FederatedTypeConfigs; unusable ones are omitted, as the live set omits them."""
+    types = []
+    for config in configs:
+        try:
+            types.append(from_config(config))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return types
 
 
 def _resource(source: Mapping[str, Any]) -> Resource:

@@ -107,6 +107,7 @@ FOLLOWER_CONTROLLER = _A + "follower-controller"
 CLUSTER_JOINED = "Joined"
 CLUSTER_READY = "Ready"
 CLUSTER_OFFLINE = "Offline"
+CLUSTER_AUTHORIZED = "Authorized"
 PROPAGATED = "Propagated"
 SCHEDULED = "Scheduled"
 OVERRIDES_APPLIED = "OverridesApplied"
@@ -126,12 +127,15 @@ SECRET_CLIENT_KEY = "client-key-data"  # noqa: S105
 SECRET_CA = "certificate-authority-data"  # noqa: S105
 SECRET_SERVICE_ACCOUNT_TOKEN = "service-account-token-data"  # noqa: S105
 SECRET_BOOTSTRAP_TOKEN = "bootstrap-token-data"  # noqa: S105
+SECRET_BOOTSTRAP_KEYS = (SECRET_CLIENT_CERTIFICATE, SECRET_CLIENT_KEY, SECRET_BOOTSTRAP_TOKEN)
+"""The keys of credentials that a user gave; a join with a service account removes them."""
 
 # Condition reasons of a FederatedCluster
 REASON_CLUSTER_JOINED = "ClusterJoined"
 REASON_CLUSTER_UNJOINABLE = "ClusterUnjoinable"
 REASON_TOKEN_NOT_OBTAINED = "TokenNotObtained"  # noqa: S105  # a reason, not a token
 REASON_JOIN_TIMEOUT_EXCEEDED = "JoinTimeoutExceeded"
+REASON_CLUSTER_LEAVING = "ClusterLeaving"
 REASON_CLUSTER_READY = "ClusterReady"
 REASON_CLUSTER_REACHABLE = "ClusterReachable"
 REASON_CLUSTER_NOT_REACHABLE = "ClusterNotReachable"
@@ -140,6 +144,9 @@ REASON_CLUSTER_RESOURCE_COLLECTION_FAILED = "ClusterResourceCollectionFailed"
 REASON_IDENTITY_MISMATCH = "ClusterIdentityMismatch"
 REASON_CLUSTER_LIMIT_EXCEEDED = "ClusterLimitExceeded"
 REASON_CLUSTER_API_DISCOVERY_FAILED = "ClusterAPIDiscoveryFailed"
+REASON_RIGHTS_SUFFICIENT = "RightsSufficient"
+REASON_RIGHTS_EXCESSIVE = "RightsExcessive"
+REASON_RIGHTS_MISSING = "RightsMissing"
 
 # Event reasons of the cluster controller
 EVENT_JOIN_CLUSTER_SUCCESS = "JoinClusterSuccess"
@@ -147,6 +154,8 @@ EVENT_JOIN_CLUSTER_ERROR = "JoinClusterError"
 EVENT_JOIN_CLUSTER_TIMEOUT = "JoinClusterTimeoutExceeded"
 EVENT_CLUSTER_UNJOINABLE = "ClusterUnjoinable"
 EVENT_IDENTITY_MISMATCH = "ClusterIdentityMismatch"
+EVENT_RIGHTS_MISSING = "RightsMissing"
+EVENT_TOKEN_RENEWAL_FAILED = "TokenRenewalFailed"  # noqa: S105  # a reason, not a token
 EVENT_TERMINATING_CLUSTER_FAILED = "HandleTerminatingClusterFailed"
 EVENT_TERMINATING_CLUSTER_BLOCKED = "HandleTerminatingClusterBlocked"
 

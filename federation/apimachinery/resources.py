@@ -72,3 +72,9 @@ VALIDATING_WEBHOOKS = Resource(
 MUTATING_WEBHOOKS = Resource(
     _ADMISSION, "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False
 )
+CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
+CLUSTER_ROLE_BINDINGS = Resource(
+    "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
+)
+ROLES = Resource("rbac.authorization.k8s.io", "v1", "Role", "roles")
+ROLE_BINDINGS = Resource("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings")

@@ -12,17 +12,15 @@ from federation.apimachinery.resources import Object
 def connection_from_secret(cluster: Object, secret: Object, *, bootstrap: bool | None = None) -> Connection:
     """Return the connection to a FederatedCluster's member (docs/reference/clusters.md).
 
-    `bootstrap` selects the user's credentials (True) or the service account's token (False). By default the token is
-    used after a join with `useServiceAccount`. ConfigurationError names the missing key.
+    `bootstrap` selects the user's credentials (True) or the service account's token (False). By default, with
+    `useServiceAccount`, the token is used after the join, and before it if the Secret has nothing else.
+    ConfigurationError names the missing key.
     """
     spec = cluster.get("spec") or {}
-    server = str(spec.get("apiEndpoint") or "")
-    if not server:
-        raise ConfigurationError(f"{_title(cluster)}: spec.apiEndpoint: Required value")
-    if "://" not in server:
-        server = f"https://{server}"
+    server = server_of(cluster)
     if bootstrap is None:
-        bootstrap = not (spec.get("useServiceAccount") and (cluster.get("status") or {}).get("joinPerformed"))
+        is_joined = (cluster.get("status") or {}).get("joinPerformed")
+        bootstrap = not spec.get("useServiceAccount") or (not is_joined and has_given_credentials(secret))
     insecure = bool(spec.get("insecure"))
     ca = b"" if insecure else _secret_value(secret, names.SECRET_CA)
     if not insecure and not ca:
@@ -30,7 +28,8 @@ def connection_from_secret(cluster: Object, secret: Object, *, bootstrap: bool |
     if not bootstrap:
         token = _secret_value(secret, names.SECRET_SERVICE_ACCOUNT_TOKEN)
         if not token:
-            raise _missing(secret, names.SECRET_SERVICE_ACCOUNT_TOKEN, "join the cluster again")
+            remedy = f"run: fedctl join --update-credentials {cluster['metadata']['name']} --kubeconfig FILE"
+            raise _missing(secret, names.SECRET_SERVICE_ACCOUNT_TOKEN, remedy)
         return Connection(server=server, ca_data=ca, token=_to_token(token), insecure=insecure)
     certificate = _secret_value(secret, names.SECRET_CLIENT_CERTIFICATE)
     key = _secret_value(secret, names.SECRET_CLIENT_KEY)
@@ -50,6 +49,25 @@ def connection_from_secret(cluster: Object, secret: Object, *, bootstrap: bool |
         token=_to_token(token),
         insecure=insecure,
     )
+
+
+def server_of(cluster: Object) -> str:
+    """Return the URL of a FederatedCluster's member; ConfigurationError if it has none."""
+    server = str((cluster.get("spec") or {}).get("apiEndpoint") or "")
+    if not server:
+        raise ConfigurationError(f"{_title(cluster)}: spec.apiEndpoint: Required value")
+    return server if "://" in server else f"https://{server}"
+
+
+def ca_of(secret: Object) -> bytes:
+    """Return the PEM of the member's CA, b"" if the Secret has none."""
+    return _secret_value(secret, names.SECRET_CA)
+
+
+def has_given_credentials(secret: Object) -> bool:
+    """Return whether the Secret has credentials that a user gave."""
+    data = secret.get("data") or {}
+    return any(data.get(key) for key in names.SECRET_BOOTSTRAP_KEYS)
 
 
 def _secret_value(secret: Object, key: str) -> bytes:

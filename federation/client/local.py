@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import orjson
 
-from federation.apimachinery.errors import ApiError, Bug, ClusterUnreachable
+from federation.apimachinery.errors import ApiError, Bug, ClusterUnreachable, MethodNotAllowed
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.auth.identity import AUTHENTICATED
 from federation.apiserver.registry.registry import Registry
@@ -47,6 +47,8 @@ class LocalTransport:
             case "list":
                 return await self._list(info, request)
             case "create":
+                if subresource:
+                    raise MethodNotAllowed(f"create {resource.plural}/{subresource}: not served in process")
                 scope = namespace if resource.namespaced else ""
                 written = await registry.create(info, scope, _parse(request.body), self._write_options(request))
             case "update":

@@ -40,7 +40,8 @@ class FederatedClusterSpec(Model):
     taints: list[Taint] | None = None
     """The cluster's taints."""
     use_service_account: bool | None = None
-    """Whether joining creates a service account in the member and uses it instead of the given credentials."""
+    """Whether the control plane uses a service account of its own in the member. Credentials in the Secret create the
+    account at join and are removed then."""
 
 
 class ClusterCondition(Model):
@@ -57,7 +58,7 @@ class ClusterCondition(Model):
     status: str
     """True, False or Unknown."""
     type: str
-    """Joined, Ready or Offline."""
+    """Joined, Ready, Offline or Authorized."""
 
 
 class APIResource(Model):
@@ -129,6 +130,15 @@ class Resources(Model):
     """The requests of Pods without a node, and their number as `pods`. An extension of this project."""
 
 
+class Credential(Model):
+    """The service account token that the control plane uses in the member. An extension of this project."""
+
+    expires: DateTime | None = None
+    """When the token expires, unless it is renewed before; absent for a token without expiry."""
+    service_account: str
+    """The name of the service account in the member's system namespace."""
+
+
 class FederatedClusterStatus(Model):
     """The observed state of the cluster."""
 
@@ -142,6 +152,8 @@ class FederatedClusterStatus(Model):
         Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}),
     ] = None
     """The conditions of the cluster."""
+    credential: Credential | None = None
+    """The service account token in use; absent when the Secret's given credentials are used."""
     join_performed: bool | None = None
     """Whether the cluster has joined, so that leaving must clean it up."""
     resources: Resources | None = None

@@ -1,6 +1,7 @@
-"""Clusters: joining, leaving, and how each member is doing (docs/reference/clusters.md).
+"""Clusters: joining, leaving, and the state of each member (docs/reference/clusters.md).
 
-`controller.py` wires triggers; `reconcile.py` holds the steps of joining and leaving, `membership.py` what they do in
-the member; `monitor.py` watches one member's health, resources and API, `discovery.py` asks what it serves,
-`publish.py` writes FederatedCluster statuses.
+`controller.py` wires triggers; `reconcile.py` has the steps of joining and leaving, `memberjoin.py` the claim on a
+member, `memberaccount.py` our account in it, and `tokenrenewal.py` renews its token. `monitor.py` monitors one
+member's health, resources, API (`apidiscovery.py`) and our rights (`rightscheck.py`); `statuswriter.py` writes
+FederatedCluster statuses.
 """

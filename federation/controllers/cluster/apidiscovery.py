@@ -1,7 +1,7 @@
-"""Which kinds a member serves, so that nothing is placed where it cannot exist (docs/reference/clusters.md).
+"""Discover the kinds that a member serves: nothing is placed where it cannot exist (docs/reference/clusters.md).
 
-A group that fails to answer (a broken aggregated API is common) must never make its kinds vanish, because workloads
-would be taken out of the cluster: its kinds stay as they were known (D8). `complete` says whether everything answered.
+If a group version fails to answer (a broken aggregated API is common), its kinds stay as they were last discovered.
+Otherwise the workloads of these kinds would be removed from the cluster.
 """
 
 import asyncio
@@ -27,16 +27,16 @@ _UNANSWERED_MAX = 2 * _PARALLEL
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """What a member serves. `failed` names the group versions that gave no usable answer."""
+    """The served types. `failed` names the group versions without a usable answer."""
 
     types: list[dict[str, str]]
     failed: tuple[str, ...] = ()
 
 
 async def discover(client: Client, known: list[dict[str, Any]]) -> Discovered:
-    """Ask for every served kind; ClusterError when not even the list of groups arrives.
+    """Request every served kind; ClusterError if the list of groups cannot be read.
 
-    `known` are the types published before: those of group versions that fail now are kept.
+    `known` are the published types: those of group versions that fail now are kept.
     """
     group_versions = await _group_versions(client)
     slots = asyncio.Semaphore(_PARALLEL)
@@ -111,14 +111,14 @@ def _to_type(group: str, version: str, resource: dict[str, Any]) -> dict[str, st
 
 
 def _name(value: Any) -> str:
-    """Return a name from a member's answer; ValueError when it is none."""
+    """Return a name from a member's answer; ValueError for anything else."""
     if not isinstance(value, str) or len(value) > _NAME_MAX:
         raise ValueError("not a name")
     return value
 
 
 async def _get(client: Client, path: str) -> dict[str, Any] | None:
-    """Return the JSON object at the path, None when the answer is not one."""
+    """Return the JSON object at the path, None for any other answer."""
     code, body = await client.raw("GET", path, timeout_s=_TIMEOUT_S)
     if code != 200 or len(body) > _ANSWER_BYTES_MAX:
         return None

@@ -1,8 +1,8 @@
-"""Triggers of the cluster controller, and its wiring; the steps are in `reconcile.py` and `monitor.py`.
+"""Triggers and wiring of the cluster controller; the steps are in `reconcile.py` and `monitor.py`.
 
-A FederatedCluster is looked at when its spec, its Secret or its deletion changes; each joined one has a monitor of its
-own task, so that a member that hangs delays nobody. Other controllers learn of members through `Members`, the pool and
-the `Collectors` of nodes and pods, all of which this controller fills.
+A FederatedCluster is reconciled when its spec, its Secret or its deletion changes. Each joined cluster has a monitor
+in a task of its own, so a hanging member delays no other. This controller fills `Members`, the pool and the
+`Collectors` of nodes and pods, through which other controllers use members.
 """
 
 import asyncio
@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from federation.api import names
-from federation.api.resources import FEDERATED_CLUSTERS
+from federation.api.federatedtype import FederatedType, parse_configs
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import SECRETS, Object, Resource
 from federation.apimachinery.tasks import Supervisor
@@ -18,7 +19,9 @@ from federation.client.client import Client
 from federation.client.pool import ClusterPool
 from federation.controllers.cluster.monitor import Monitor, MonitorOptions
 from federation.controllers.cluster.reconcile import JoinOptions, Reconciler
+from federation.controllers.cluster.rightscheck import RightsCheck
 from federation.controllers.cluster.statuswriter import Publisher
+from federation.controllers.cluster.tokenrenewal import TokenOptions, TokenRenewal
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.clusters.health import Damping
 from federation.runtime.controller import Controller, ControllerOptions
@@ -34,17 +37,18 @@ class ClusterOptions:
     """Limits of the cluster controller."""
 
     workers: int = 16
-    """Clusters that join or leave at a time; each waits for its member most of the time."""
+    """Clusters that join or leave concurrently; each waits for its member most of the time."""
     reconcile_timeout_s: float = 60.0
     health_period_s: float = 10.0
-    """Between two probes of a healthy member."""
+    """Interval of probes of a healthy member."""
     health_threshold_s: float = 30.0
     """How long a member must look unhealthy before that is published."""
     probe_time_refresh_s: float = 300.0
-    """How old a published probe time may become while nothing changes."""
+    """Maximum age of a published probe time while nothing changes."""
     join: JoinOptions = field(default_factory=JoinOptions)
+    token: TokenOptions = field(default_factory=TokenOptions)
     monitor: MonitorOptions = field(default_factory=MonitorOptions)
-    """The rest of what a monitor can be told; the two health fields above win."""
+    """Further options of the monitors; the two health fields above take precedence."""
 
 
 class ClusterController:
@@ -75,6 +79,7 @@ class ClusterController:
         )
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._secrets = informers.for_resource(SECRETS, namespace=names.SYSTEM_NAMESPACE)
+        self._types = informers.for_resource(FEDERATED_TYPE_CONFIGS)
         self._monitors: dict[str, Monitor] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -85,8 +90,10 @@ class ClusterController:
             self._publisher,
             pool,
             recorder,
+            TokenRenewal(client, self._publisher, pool, recorder, clock, options.token),
             clock,
             options.join,
+            types=self._federated_types,
             start=self._start,
             stop=self._stop,
         )
@@ -100,13 +107,14 @@ class ClusterController:
         self._clusters.add_index(_BY_SECRET, _secret_names)
         self._clusters.add_handler(self._on_cluster)
         self._secrets.add_handler(self._on_secret)
+        self._types.add_handler(self._on_type)
         members.add_capacity_handler(self._on_capacity)
         pool.add_listener(self._on_rebuilt)
         pool.add_recovery_listener(self._on_rebuilt)
 
     async def run(self) -> None:
         """Work until cancelled."""
-        await asyncio.gather(self._clusters.wait_synced(), self._secrets.wait_synced())
+        await asyncio.gather(*(each.wait_synced() for each in (self._clusters, self._secrets, self._types)))
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
@@ -117,15 +125,24 @@ class ClusterController:
                 self._group = None
                 self._tasks.clear()
 
-    # -- following members
+    # -- monitoring members
 
     def _start(self, name: str) -> None:
-        """Follow a joined member; nothing happens when it is followed already."""
+        """Monitor a joined member, unless it is monitored already."""
         self._members.add_cluster(name)
         if name not in self._monitors:
             collector = self._collectors.add(name)
+            clock, options = self._clock, self._monitoring
+            rights = RightsCheck(
+                name,
+                self._federated_types,
+                self._publisher,
+                self._recorder,
+                clock,
+                period_s=options.discovery_period_s,
+            )
             self._monitors[name] = Monitor(
-                name, self._members, collector, self._publisher, self._recorder, self._clock, self._monitoring
+                name, self._members, collector, self._publisher, self._recorder, rights, clock, options
             )
             self._run_monitor(name)
 
@@ -155,6 +172,14 @@ class ClusterController:
     def _secret(self, name: str) -> Object | None:
         return self._secrets.get(names.SYSTEM_NAMESPACE, name)
 
+    def _federated_types(self) -> list[FederatedType]:
+        return parse_configs(self._types.list())
+
+    def _on_type(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+        """Check the rights in every member: they depend on the federated types."""
+        for monitor in self._monitors.values():
+            monitor.check_rights_soon()
+
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         name = (new if new is not None else old or {})["metadata"]["name"]
         self._publisher.cluster_changed(name, new)
@@ -174,10 +199,10 @@ class ClusterController:
             monitor.saw(resource, old, new)
 
     def _on_rebuilt(self, cluster: str) -> None:
-        """Look at once at a member that has another connection or answers again."""
+        """Probe a member at once that has another connection or answers again."""
         monitor = self._monitors.get(cluster)
         if monitor is not None:
-            monitor.probe_soon()
+            monitor.check_rights_soon()
 
 
 def _secret_names(cluster: Object) -> list[str]:
@@ -186,7 +211,7 @@ def _secret_names(cluster: Object) -> list[str]:
 
 
 def _is_relevant(old: Object, new: Object) -> bool:
-    """Say whether joining or leaving may have to do something; health and resources are written by us."""
+    """Return whether the update may concern joining or leaving; health and resources are our own writes."""
     before, after = old["metadata"], new["metadata"]
     if any(before.get(key) != after.get(key) for key in ("uid", "deletionTimestamp", "finalizers")):
         return True

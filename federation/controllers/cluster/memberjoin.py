@@ -1,36 +1,25 @@
-"""What joining and leaving do in the member: prove ownership, exchange credentials, clean up.
+"""The claim on a member: which FederatedCluster a member belongs to.
 
-The proof is the annotation federated-cluster-uid on the member's system namespace: one member belongs to one
-FederatedCluster. A namespace that was there before without the annotation is claimed, and only un-claimed when the
-cluster leaves; one that we made is deleted then. Every step may be repeated.
+The claim is the annotation federated-cluster-uid on the member's system namespace: one member belongs to one
+FederatedCluster. A namespace that existed before, without the annotation, is adopted: it loses the annotation when
+the cluster leaves. A namespace that the join created is deleted then. Every step may be repeated. `memberaccount.py`
+creates the account.
 
 Reference: docs/reference/clusters.md.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from federation.api import names
-from federation.apimachinery import wellknown
 from federation.apimachinery.errors import AlreadyExists, FederationError, NotFound
-from federation.apimachinery.resources import NAMESPACES, SECRETS, SERVICE_ACCOUNTS, Object, Resource
+from federation.apimachinery.resources import CLUSTER_ROLES, NAMESPACES, Object, Resource
 from federation.client.client import Client, PatchType
 from federation.client.identity import cluster_uid
-
-CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", namespaced=False)
-CLUSTER_ROLE_BINDINGS = Resource(
-    "rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings", namespaced=False
-)
+from federation.controllers.cluster.memberaccount import NotYetError
 
 
 class UnjoinableError(FederationError):
-    """The member belongs to somebody else; the message says to whom. Trying again is of no use."""
-
-
-class NotYetError(FederationError):
-    """The member is not ready for this step of the join yet; a retry helps."""
-
-    retryable = True
+    """The member belongs to another FederatedCluster, which the message names. This is final."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +55,9 @@ async def identify(member: Client, host: Host) -> str:
 
 
 async def claim(member: Client, uid: str, host: Host) -> Object:
-    """Make the member's system namespace ours and return it.
+    """Claim the member's system namespace for the FederatedCluster with this uid, and return it.
 
-    UnjoinableError when it is another's; NotYetError while it goes away, as it does after an earlier membership.
+    UnjoinableError if it has another claim; NotYetError while it is being deleted after an earlier membership.
     """
     ours = {names.FEDERATED_CLUSTER_UID: uid, names.HOST_CLUSTER_UIDS: ",".join((host.uid, *host.hosts))}
     wanted = {
@@ -95,7 +84,7 @@ async def claim(member: Client, uid: str, host: Host) -> Object:
         )
     patch = {
         "metadata": {
-            # Two federations that claim at the same moment: the second one's patch is a Conflict.
+            # If two federations claim at the same moment, the second patch is a Conflict.
             "resourceVersion": namespace["metadata"]["resourceVersion"],
             "annotations": {**ours, names.ADOPTED: "true"},
         }
@@ -103,94 +92,38 @@ async def claim(member: Client, uid: str, host: Host) -> Object:
     return await _merge(member, NAMESPACES, names.SYSTEM_NAMESPACE, patch)
 
 
-async def unclaim(member: Client, uid: str) -> None:
-    """Remove from the member what joining put there, when it is still ours."""
+async def find_claim(member: Client, uid: str) -> Object | None:
+    """Return the member's system namespace if it carries the claim of this FederatedCluster."""
     try:
         namespace = await member.get(NAMESPACES, names.SYSTEM_NAMESPACE)
     except NotFound:
-        return
-    annotations = namespace["metadata"].get("annotations") or {}
-    if annotations.get(names.FEDERATED_CLUSTER_UID) != uid:
-        return
-    if annotations.get(names.ADOPTED) != "true":
+        return None
+    owner = (namespace["metadata"].get("annotations") or {}).get(names.FEDERATED_CLUSTER_UID)
+    return namespace if owner == uid else None
+
+
+async def release(member: Client, namespace: Object) -> None:
+    """Remove from the member what joining created; `namespace` carries our claim.
+
+    The last request removes our account, so nothing can be requested with its token afterwards.
+    """
+    if (namespace["metadata"].get("annotations") or {}).get(names.ADOPTED) != "true":
         await member.delete(NAMESPACES, names.SYSTEM_NAMESPACE, uid=namespace["metadata"]["uid"])
         return
     ours = (names.FEDERATED_CLUSTER_UID, names.HOST_CLUSTER_UIDS, names.ADOPTED)
     patch = {"metadata": {"annotations": dict.fromkeys(ours)}}
     await _merge(member, NAMESPACES, names.SYSTEM_NAMESPACE, patch)
-    # The last request, as it takes the account along that we may be using: all its parts belong to the role.
     try:
         await member.delete(CLUSTER_ROLES, names.MEMBER_CLUSTER_ROLE, propagation_policy="Background")
     except NotFound:
         return
 
 
-async def ensure_service_account(member: Client, namespace: Object) -> str:
-    """Make our account with all rights in the member and return its token in base64, "" while there is none yet."""
-    rules: list[dict[str, Any]] = [
-        {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-        {"nonResourceURLs": ["*"], "verbs": ["get"]},
-    ]
-    metadata = {"name": names.MEMBER_CLUSTER_ROLE, "ownerReferences": [_owner("v1", "Namespace", namespace)]}
-    version = CLUSTER_ROLES.api_version
-    wanted = {"apiVersion": version, "kind": "ClusterRole", "metadata": metadata, "rules": rules}
-    role = await _create(member, CLUSTER_ROLES, wanted)
-    # In this order: a token Secret whose account does not exist is removed by the member at once.
-    for resource, obj in _account_objects(_owner(version, "ClusterRole", role)):
-        await _create(member, resource, obj)
-    secret = await member.get(SECRETS, names.MEMBER_SERVICE_ACCOUNT, names.SYSTEM_NAMESPACE)
-    return str((secret.get("data") or {}).get("token") or "")
-
-
-def _owner(api_version: str, kind: str, obj: Object) -> Object:
-    metadata = obj["metadata"]
-    return {"apiVersion": api_version, "kind": kind, "name": metadata["name"], "uid": metadata["uid"]}
-
-
-def _account_objects(owner: Object) -> list[tuple[Resource, Object]]:
-    """Return the account and what gives it its rights; all belong to the role, so that they leave together."""
-    account: Object = {"name": names.MEMBER_SERVICE_ACCOUNT, "namespace": names.SYSTEM_NAMESPACE}
-    local: Object = {**account, "ownerReferences": [owner]}
-    rbac = CLUSTER_ROLES.group
-    return [
-        (
-            SERVICE_ACCOUNTS,
-            {
-                "apiVersion": "v1",
-                "kind": "ServiceAccount",
-                "metadata": {**local, "annotations": {"kubernetes.io/enforce-mountable-secrets": "true"}},
-                "automountServiceAccountToken": False,
-            },
-        ),
-        (
-            SECRETS,
-            {
-                "apiVersion": "v1",
-                "kind": "Secret",
-                "metadata": {**local, "annotations": {"kubernetes.io/service-account.name": account["name"]}},
-                "type": wellknown.SERVICE_ACCOUNT_TOKEN_TYPE,
-            },
-        ),
-        (
-            CLUSTER_ROLE_BINDINGS,
-            {
-                "apiVersion": CLUSTER_ROLES.api_version,
-                "kind": "ClusterRoleBinding",
-                "metadata": {"name": names.MEMBER_CLUSTER_ROLE, "ownerReferences": [owner]},
-                "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": names.MEMBER_CLUSTER_ROLE},
-                "subjects": [{"kind": "ServiceAccount", **account}],
-            },
-        ),
-    ]
-
-
-async def _create(member: Client, resource: Resource, obj: Object) -> Object:
-    """Create the object, or return the one that is there."""
-    try:
-        return await member.create(resource, obj, field_manager=names.FIELD_MANAGER)
-    except AlreadyExists:
-        metadata = obj["metadata"]
-        return await member.get(resource, metadata["name"], metadata.get("namespace", ""))
+async def unclaim(member: Client, uid: str) -> None:
+    """Remove from the member what joining created, if the claim is that of this FederatedCluster."""
+    namespace = await find_claim(member, uid)
+    if namespace is not None:
+        await release(member, namespace)
 
 
 async def _merge(member: Client, resource: Resource, name: str, patch: Object) -> Object:

@@ -1,9 +1,9 @@
-"""One member's health, resources and API, watched by one task of its own (docs/reference/clusters.md).
+"""Monitor one member's health, resources, API and rights, in a task of its own (docs/reference/clusters.md).
 
-A probe asks /healthz; a healthy member's resources are summed event by event and its API is discovered from time to
-time. What is published follows `health.py`: a loss must last, a first observation counts at once. Between
-probes changed resources are published, but not more often than every few seconds. A monitor lives while its cluster is
-joined and never raises for what a member does.
+A probe requests /healthz. The resources of a healthy member are summed event by event; its API is discovered and our
+rights are checked about once a minute. `planning/clusters/health.py` decides what is published: a loss of health must
+last, a first observation counts at once. Between probes changed resources are published at most every few seconds. A
+monitor lives while its cluster is joined; nothing that a member does makes it raise.
 """
 
 import asyncio
@@ -17,14 +17,17 @@ from federation.apimachinery.errors import (
     ApiError,
     ClusterError,
     ClusterIdentityMismatch,
+    Forbidden,
     Invalid,
     NotFound,
     RequestEntityTooLarge,
+    Unauthorized,
 )
 from federation.apimachinery.resources import NODES, Object, Resource
 from federation.client.client import Client
 from federation.controllers.cluster.apidiscovery import discover
-from federation.controllers.cluster.statuswriter import Publisher, of_verdict, to_verdict
+from federation.controllers.cluster.rightscheck import RightsCheck
+from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher, of_verdict, to_verdict
 from federation.planning.clusters import health
 from federation.planning.clusters.clusterresources import Collector
 from federation.planning.clusters.health import Damping, Pending, Verdict
@@ -36,16 +39,16 @@ _MESSAGE_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class MonitorOptions:
-    """How often a member is asked."""
+    """Intervals and deadlines of one member's monitor."""
 
     period_s: float = 10.0
     """Between two probes of a healthy member."""
     unready_period_s: float = 2.0
-    """Between two probes of a member that is not, or is about to be not, healthy."""
+    """Between two probes of an unhealthy member, also before its loss of health is published."""
     timeout_s: float = 5.0
     """Deadline of one probe."""
     discovery_period_s: float = 60.0
-    """Between two discoveries of the member's API."""
+    """Between two discoveries of the member's API, and between two checks of our rights."""
     resources_interval_s: float = 5.0
     """Between two publications of changed resources."""
     caches_timeout_s: float = 5.0
@@ -54,7 +57,7 @@ class MonitorOptions:
 
 
 class Monitor:
-    """Watches one joined member until cancelled."""
+    """Monitors one joined member until cancelled."""
 
     def __init__(
         self,
@@ -63,6 +66,7 @@ class Monitor:
         collector: Collector,
         publisher: Publisher,
         recorder: Recorder,
+        rights: RightsCheck,
         clock: Clock,
         options: MonitorOptions,
     ) -> None:
@@ -71,6 +75,8 @@ class Monitor:
         self._collector = collector
         self._publisher = publisher
         self._recorder = recorder
+        self._rights = rights
+        self._authorized: ConditionWanted | None = None
         self._clock = clock
         self._options = options
         self._pending: Pending | None = None
@@ -82,7 +88,7 @@ class Monitor:
         self._wake = asyncio.Event()
 
     def saw(self, resource: Resource, old: Object | None, new: Object | None) -> None:
-        """Take in a change of a node or pod."""
+        """Apply a change of a node or pod."""
         metadata = (new if new is not None else old or {})["metadata"]
         if resource == NODES:
             self._collector.set_node(metadata["name"], new)
@@ -96,6 +102,11 @@ class Monitor:
         """Probe without waiting for the period to end."""
         self._next_probe_s = float("-inf")
         self._wake.set()
+
+    def check_rights_soon(self) -> None:
+        """Check our rights, and probe, without waiting for the period to end."""
+        self._rights.expire()
+        self.probe_soon()
 
     async def run(self) -> None:
         """Probe and publish until cancelled."""
@@ -119,7 +130,7 @@ class Monitor:
         return self._resources_s + self._options.resources_interval_s
 
     async def _sleep(self, delay_s: float) -> None:
-        """Sleep, or less when something happens."""
+        """Sleep until the delay has passed or the monitor is woken."""
         if delay_s <= 0:
             await asyncio.sleep(0)
             return
@@ -133,7 +144,7 @@ class Monitor:
             waker.cancel()
 
     async def _probe(self) -> bool:
-        """Ask once, publish what follows from it, and say whether all is well."""
+        """Probe once and publish the result; return True if the member is ready and published as ready."""
         observed, more = await self._observe()
         cluster = self._publisher.cluster(self._name)
         published = self._published or (to_verdict(cluster) if cluster is not None else None)
@@ -147,7 +158,7 @@ class Monitor:
         return observed.is_ready and verdict.is_ready
 
     async def _publish_resources(self) -> None:
-        """Publish what changed between two probes; without complete caches the next change comes with them."""
+        """Publish resources that changed between two probes, unless the caches are incomplete."""
         self._is_dirty = False
         if (resources := self._resources()) is not None:
             await self._publish({"resources": resources})
@@ -158,16 +169,19 @@ class Monitor:
             self._is_dirty = False
         if self._published is None:
             return
+        conditions = of_verdict(self._published)
+        if self._authorized is not None:
+            conditions.append(self._authorized)
         try:
-            await self._publisher.publish(self._name, of_verdict(self._published), more)
+            await self._publisher.publish(self._name, conditions, more)
         except (Invalid, RequestEntityTooLarge) as error:
-            # The member's own names and numbers make the report unusable: only that is told, and the loop goes on.
+            # The member's own names and numbers make the report unusable: only that is published, and the loop goes on.
             text = f"the member's report cannot be stored: {error.message[:_MESSAGE_MAX]}"
             self._published = health.not_usable(names.REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, text)
             await self._publisher.publish(self._name, of_verdict(self._published))
 
     async def _observe(self) -> tuple[Verdict, dict[str, Any]]:
-        """Return what the member looks like now, and the status fields that its answer brought."""
+        """Return the verdict of one probe, and the status fields to publish with it."""
         try:
             member = self._members.client(self._name)
             code, body = await member.raw("GET", "/healthz", timeout_s=self._options.timeout_s)
@@ -178,15 +192,24 @@ class Monitor:
             return health.unreachable(str(error)), {}
         except ClusterError as error:
             return health.unreachable(str(error)), {}
+        except (Unauthorized, Forbidden) as error:
+            return self._rejected(error.message), {}
         except ApiError as error:
             return health.unhealthy(error.message), {}
         text = body[:1000].decode(errors="replace").strip()
+        if code == 401:
+            return self._rejected("401"), {}
         if code != 200 or text != "ok":
             return health.unhealthy(f"{code} {text[:200]}".strip()), {}
         return await self._look_closer(member, uid)
 
+    def _rejected(self, answer: str) -> Verdict:
+        command = f"fedctl join --update-credentials {self._name} --kubeconfig FILE"
+        return health.unhealthy(f"the member rejects our credentials ({answer}); renew them with: {command}")
+
     async def _look_closer(self, member: Client, uid: str) -> tuple[Verdict, dict[str, Any]]:
-        """Collect resources and API types of a healthy member; one that never gave them is not usable yet."""
+        """Collect rights, resources and API types of a healthy member, which is not usable before its first ones."""
+        self._authorized = await self._rights.condition(member)
         more: dict[str, Any] = {}
         cluster = self._publisher.cluster(self._name) or {}
         status = cluster.get("status") or {}
@@ -211,7 +234,7 @@ class Monitor:
                     return health.not_usable(names.REASON_CLUSTER_API_DISCOVERY_FAILED, str(error)), more
             else:
                 more["apiResourceTypes"] = found.types
-                # What failed is asked again with the next probe.
+                # Group versions that failed are discovered again with the next probe.
                 self._discovered_s = None if found.failed else self._clock.monotonic()
         return health.healthy(), more
 

@@ -1,24 +1,27 @@
 """The steps of joining and leaving for one FederatedCluster (docs/reference/clusters.md).
 
-Joining repeats until it succeeds, until its time is over, or until the member says that it belongs to somebody else;
-the last two are final. Leaving waits until every other finalizer is gone, so that other controllers still reach the
-member.
+A join is retried until it succeeds, its time is over, or the member has the claim of another federation; the last two
+are final. Leaving waits until every other finalizer is gone, so that other controllers still reach the member.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from federation.api import names
+from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock, from_rfc3339
-from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, Forbidden, NotFound, Unauthorized
-from federation.apimachinery.resources import SECRETS, Object
-from federation.client.client import Client, PatchType
+from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, Forbidden, Unauthorized
+from federation.apimachinery.resources import Object
+from federation.client.client import Client
+from federation.client.clustersecret import has_given_credentials
 from federation.client.pool import ClusterPool
-from federation.controllers.cluster import memberjoin
+from federation.controllers.cluster import memberaccount, memberjoin
 from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher, of_verdict
+from federation.controllers.cluster.tokenrenewal import TokenRenewal, patch_secret
 from federation.planning.clusters import health
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
@@ -35,11 +38,14 @@ class JoinOptions:
     """Limits of joining."""
 
     timeout_s: float = 600.0
-    """How long joining may fail before it is given up for good."""
+    """How long a join may fail before it ends for good."""
 
 
 class Reconciler:
-    """Joins and removes members. `start` and `stop` follow a member that is joined, and end that."""
+    """Joins and removes members. `start` and `stop` begin and end the monitoring of a joined member.
+
+    `types` returns the federated types, which determine the rights of the account in a member.
+    """
 
     def __init__(
         self,
@@ -48,9 +54,11 @@ class Reconciler:
         publisher: Publisher,
         pool: ClusterPool,
         recorder: Recorder,
+        renewal: TokenRenewal,
         clock: Clock,
         options: JoinOptions,
         *,
+        types: Callable[[], Iterable[FederatedType]],
         start: Callable[[str], None],
         stop: Callable[[str], None],
     ) -> None:
@@ -59,14 +67,16 @@ class Reconciler:
         self._publisher = publisher
         self._pool = pool
         self._recorder = recorder
+        self._renewal = renewal
         self._clock = clock
         self._options = options
+        self._types = types
         self._start = start
         self._stop = stop
         self._failures: dict[str, int] = {}
 
     async def reconcile(self, name: str) -> Result:
-        """Bring one cluster in, keep its connection up to date, or let it go."""
+        """Join one cluster, keep its connection up to date, or remove it."""
         cluster = self._publisher.cluster(name)
         if cluster is None:
             self._forget(name)
@@ -84,11 +94,11 @@ class Reconciler:
         return await self._join(name, cluster, joined)
 
     async def _follow(self, name: str, cluster: Object) -> Result:
-        """Keep a joined member connected and watched; one without usable credentials cannot be reached, and says so."""
+        """Keep a joined member connected and monitored; publish it as unreachable if its credentials are unusable."""
         self._connect(cluster)
         if name in self._pool.clusters:
             self._start(name)
-            return DONE
+            return await self._renewal.renew_if_due(name, cluster)
         await self._publisher.publish(name, of_verdict(health.unreachable(self._pool.problem(name))))
         return Result(requeue_after_s=_RETRY_S_MAX)
 
@@ -98,20 +108,18 @@ class Reconciler:
         self._pool.remove(name)
 
     async def _ensure_finalizers(self, cluster: Object) -> Object | None:
-        """Put both finalizers on in one write: sync's is due anyway as soon as the cluster is joined."""
+        """Add both finalizers in one write: sync would add its own as soon as the cluster is joined."""
         held = list(cluster["metadata"].get("finalizers") or ())
         missing = [name for name in _OURS if name not in held]
         if not missing:
             return cluster
         return await self._publisher.set_finalizers(cluster, [*held, *missing])
 
-    def _connect(self, cluster: Object, *, bootstrap: bool | None = None) -> None:
-        """Bring the client up to date; unusable data of a joined cluster is told, and the old connection stays."""
+    def _connect(self, cluster: Object) -> None:
+        """Update the client; with unusable data the old connection stays, and an Event names the problem."""
         try:
-            self._pool.update(cluster, self._secret_of(cluster), bootstrap=bootstrap)
+            self._pool.update(cluster, self._secret_of(cluster))
         except ConfigurationError as problem:
-            if bootstrap:
-                raise
             self._recorder.event(cluster, WARNING, names.EVENT_JOIN_CLUSTER_ERROR, str(problem))
 
     def _secret_of(self, cluster: Object) -> Object | None:
@@ -125,14 +133,18 @@ class Reconciler:
             )
             return DONE
         try:
-            self._connect(cluster, bootstrap=True)
-            uid = await self._exchange(name, cluster)
+            if self._secret_of(cluster) is None and _uses_account(cluster):
+                raise memberaccount.NotYetError("the Secret that spec.secretRef names does not exist yet")
+            self._pool.update(cluster, self._secret_of(cluster))
+            uid, has_new_secret = await self._exchange(name, cluster)
         except memberjoin.UnjoinableError as error:
             event = names.EVENT_CLUSTER_UNJOINABLE
             await self._refuse(name, cluster, names.REASON_CLUSTER_UNJOINABLE, event, str(error))
             return DONE
-        except (memberjoin.NotYetError, ConfigurationError, ApiError, ClusterError) as error:
+        except (memberaccount.NotYetError, ConfigurationError, ApiError, ClusterError) as error:
             return await self._fail(name, cluster, error)
+        if has_new_secret:
+            return Result(requeue_after_s=_NOT_YET_RETRY_S)  # the event of the Secret comes sooner
         condition = ConditionWanted(names.CLUSTER_JOINED, "True", names.REASON_CLUSTER_JOINED, "cluster is joined")
         recorded = {"clusterUid": uid} if uid else {}
         await self._publisher.publish(name, [condition], {"joinPerformed": True, **recorded})
@@ -151,89 +163,117 @@ class Reconciler:
             return False
         return (now - since).total_seconds() > self._options.timeout_s
 
-    async def _exchange(self, name: str, cluster: Object) -> str:
-        """Claim the member, trade the given credentials for an account of our own if asked for, and return its uid."""
+    async def _exchange(self, name: str, cluster: Object) -> tuple[str, bool]:
+        """Claim the member and return its uid, and whether given credentials were replaced by our own account.
+
+        With the account the join starts again, so that a cluster is joined only if its account works.
+        """
         member = self._pool.client(name)
         host = await memberjoin.find_host(self._client)
         uid = await memberjoin.identify(member, host)
         namespace = await memberjoin.claim(member, cluster["metadata"]["uid"], host)
-        if not (cluster.get("spec") or {}).get("useServiceAccount"):
-            return uid
-        token = await memberjoin.ensure_service_account(member, namespace)
-        if not token:
-            raise memberjoin.NotYetError("the member has not issued the service account's token yet")
-        await self._patch_secret(cluster, {names.SECRET_SERVICE_ACCOUNT_TOKEN: token})
-        return uid
+        if not _uses_account(cluster) or not self._has_given_credentials(cluster):
+            return uid, False
+        await memberaccount.ensure_account(member, namespace, self._types())
+        token = await memberaccount.obtain_token(member, names.MEMBER_SERVICE_ACCOUNT, self._renewal.lifetime_s)
+        # The given credentials are not needed any more: a reader of the Secret must not get more than our rights.
+        given: dict[str, str | None] = dict.fromkeys(names.SECRET_BOOTSTRAP_KEYS)
+        await patch_secret(self._client, cluster, {names.SECRET_SERVICE_ACCOUNT_TOKEN: token, **given})
+        return uid, True
 
-    async def _patch_secret(self, cluster: Object, data: dict[str, str | None]) -> None:
-        await self._client.patch(
-            SECRETS,
-            cluster["spec"]["secretRef"]["name"],
-            {"data": data},
-            patch_type=PatchType.MERGE,
-            namespace=names.SYSTEM_NAMESPACE,
-            field_manager=names.FIELD_MANAGER,
-        )
+    def _has_given_credentials(self, cluster: Object) -> bool:
+        secret = self._secret_of(cluster)
+        return secret is not None and has_given_credentials(secret)
 
     async def _fail(self, name: str, cluster: Object, error: Exception) -> Result:
-        """Publish why joining does not succeed, and try again later."""
+        """Publish why the join failed, and retry later."""
         count = self._failures.get(name, 0)
         self._failures[name] = count + 1
         condition = ConditionWanted(names.CLUSTER_JOINED, "False", names.REASON_TOKEN_NOT_OBTAINED, str(error))
         await self._publisher.publish(name, [condition])
-        if isinstance(error, memberjoin.NotYetError):
+        if isinstance(error, memberaccount.NotYetError):
             return Result(requeue_after_s=_NOT_YET_RETRY_S)
         self._recorder.event(cluster, WARNING, names.EVENT_JOIN_CLUSTER_ERROR, str(error))
         return Result(requeue_after_s=min(_RETRY_S_MIN * 2**count, _RETRY_S_MAX))
 
     async def _refuse(self, name: str, cluster: Object, reason: str, event: str, message: str) -> None:
-        """Give joining up for good."""
+        """End the join for good."""
         condition = ConditionWanted(names.CLUSTER_JOINED, "False", reason, message)
         await self._publisher.publish(name, [condition], {"joinPerformed": False})
         self._recorder.event(cluster, WARNING, event, message)
         self._forget(name)
 
     async def _leave(self, name: str, cluster: Object) -> Result:
-        """Clean the member up once nobody else needs it, then let the FederatedCluster go."""
+        """Clean the member up once no other finalizer is left, then remove our own."""
         finalizers = list(cluster["metadata"].get("finalizers") or ())
         if names.FEDERATED_CLUSTER_FINALIZER not in finalizers:
             return DONE
+        is_joined = (cluster.get("status") or {}).get("joinPerformed")
         if set(finalizers) != {names.FEDERATED_CLUSTER_FINALIZER}:
-            # Others still work on the member, so it has to be reachable: after a restart it is connected here.
-            return await self._follow(name, cluster) if (cluster.get("status") or {}).get("joinPerformed") else DONE
-        if (cluster.get("status") or {}).get("joinPerformed"):
-            try:
-                await self._unclaim(name, cluster)
-                await self._drop_token(cluster)
-            except (ApiError, ClusterError, ConfigurationError) as error:
-                return self._blocked(name, cluster, error)
-        await self._publisher.set_finalizers(cluster, [])
+            # Other controllers still need the member: after a restart it is connected here.
+            return await self._follow(name, cluster) if is_joined else DONE
+        try:
+            if is_joined:
+                await self._clean_up(name, cluster)
+            else:
+                await self._undo_join(name, cluster)
+        except (ApiError, ClusterError, ConfigurationError) as error:
+            return self._blocked(name, cluster, error)
+        current = self._publisher.cluster(name) or cluster
+        others = [f for f in current["metadata"].get("finalizers") or () if f != names.FEDERATED_CLUSTER_FINALIZER]
+        await self._publisher.set_finalizers(current, others)
         self._forget(name)
         return DONE
 
-    async def _unclaim(self, name: str, cluster: Object) -> None:
-        """Clean the member up, with the credentials that joined it when an earlier try has removed our account."""
+    async def _clean_up(self, name: str, cluster: Object) -> None:
+        """Remove our namespace and account from a joined member, and the token from the Secret."""
         uid = cluster["metadata"]["uid"]
         self._connect(cluster)
+        member = self._pool.client(name)
         try:
-            await memberjoin.unclaim(self._pool.client(name), uid)
+            namespace = await memberjoin.find_claim(member, uid)
         except (Unauthorized, Forbidden):
-            if not (cluster.get("spec") or {}).get("useServiceAccount"):
+            if _is_leaving(cluster):
+                namespace = None  # an earlier attempt removed the account, and with it everything else
+            elif _uses_account(cluster) and self._has_given_credentials(cluster):
+                self._pool.update(cluster, self._secret_of(cluster), bootstrap=True)
+                namespace = await memberjoin.find_claim(member, uid)
+            else:
                 raise
-            self._connect(cluster, bootstrap=True)
-            await memberjoin.unclaim(self._pool.client(name), uid)
+        if namespace is not None:
+            text = "the member is being cleaned up"
+            leaving = ConditionWanted(names.CLUSTER_JOINED, "False", names.REASON_CLUSTER_LEAVING, text)
+            await self._publisher.publish(name, [leaving])
+            await memberjoin.release(member, namespace)
+        if _uses_account(cluster):
+            await patch_secret(self._client, cluster, {names.SECRET_SERVICE_ACCOUNT_TOKEN: None})
 
-    async def _drop_token(self, cluster: Object) -> None:
-        if (cluster.get("spec") or {}).get("useServiceAccount"):
-            try:
-                await self._patch_secret(cluster, {names.SECRET_SERVICE_ACCOUNT_TOKEN: None})
-            except NotFound:
-                return
+    async def _undo_join(self, name: str, cluster: Object) -> None:
+        """Remove what a failed join left in the member, if the member answers."""
+        secret = self._secret_of(cluster)
+        if secret is None:
+            return
+        with contextlib.suppress(ApiError, ClusterError, ConfigurationError):
+            self._pool.update(cluster, secret)
+            await memberjoin.unclaim(self._pool.client(name), cluster["metadata"]["uid"])
 
     def _blocked(self, name: str, cluster: Object, error: Exception) -> Result:
         count = self._failures.get(name, 0)
         self._failures[name] = count + 1
         event = names.EVENT_TERMINATING_CLUSTER_BLOCKED if count else names.EVENT_TERMINATING_CLUSTER_FAILED
-        text = f"the member cannot be cleaned up, so it is kept: {error}"
+        remedy = ""
+        if isinstance(error, Unauthorized | Forbidden | ConfigurationError):
+            remedy = f"; renew the credentials with: fedctl join --update-credentials {name} --kubeconfig FILE"
+        text = f"the member cannot be cleaned up, so it is kept: {error}{remedy}"
         self._recorder.event(cluster, WARNING, event, text)
         return Result(requeue_after_s=min(_RETRY_S_MIN * 2**count, _RETRY_S_MAX))
+
+
+def _uses_account(cluster: Object) -> bool:
+    return bool((cluster.get("spec") or {}).get("useServiceAccount"))
+
+
+def _is_leaving(cluster: Object) -> bool:
+    """Return whether an earlier attempt to clean the member up reached the removal of our account."""
+    joined = conditions.find((cluster.get("status") or {}).get("conditions"), names.CLUSTER_JOINED)
+    return joined is not None and joined.get("reason") == names.REASON_CLUSTER_LEAVING

@@ -1,8 +1,8 @@
-"""Writing the status of FederatedClusters: only what changed, one writer, and nothing while nothing happens.
+"""Write the status of FederatedClusters: only changes, by one writer.
 
-Joining and health both write conditions of the same list, so both go through one `Publisher`, which keeps the newest
-state of each cluster until the cache has it and lets one write per cluster happen at a time. A refreshed probe time
-alone is written every few minutes only: an idle federation writes almost nothing.
+Joining and health write conditions of the same list, so both go through one `Publisher`. It keeps the newest state of
+each cluster until the cache has it, and writes one cluster once at a time. A refreshed probe time alone is written only
+every few minutes, so an idle federation writes almost nothing.
 """
 
 import asyncio
@@ -29,6 +29,9 @@ class ConditionWanted:
     status: str
     reason: str
     message: str
+    is_exact: bool = False
+    """Publish a changed message too. By default a message is published with a changed status or reason only, because
+    texts of errors vary."""
 
 
 def of_verdict(verdict: Verdict) -> list[ConditionWanted]:
@@ -40,7 +43,7 @@ def of_verdict(verdict: Verdict) -> list[ConditionWanted]:
 
 
 def to_verdict(cluster: Object) -> Verdict | None:
-    """Return the verdict that is published, None when there is none yet."""
+    """Return the published verdict, None if there is none yet."""
     found = (cluster.get("status") or {}).get("conditions")
     ready = conditions.find(found, names.CLUSTER_READY)
     offline = conditions.find(found, names.CLUSTER_OFFLINE)
@@ -54,9 +57,9 @@ def to_verdict(cluster: Object) -> Verdict | None:
 def plan_conditions(
     present: list[dict[str, Any]] | None, wanted: list[ConditionWanted], now: datetime, *, refresh_s: float
 ) -> list[dict[str, Any]] | None:
-    """Return the complete next list of conditions, None when the present one says it all and is fresh enough.
+    """Return the complete next list of conditions, None if nothing changes.
 
-    `refresh_s`: a probe time that is older is written anew although nothing else changed.
+    A probe time older than `refresh_s` is refreshed even if nothing else changes.
     """
     held = list(present or ())
     stamp = to_rfc3339(now)
@@ -64,6 +67,7 @@ def plan_conditions(
     for want in wanted:
         old = conditions.find(held, want.type)
         is_same = old is not None and (old.get("status"), old.get("reason")) == (want.status, want.reason)
+        is_same = is_same and (not want.is_exact or old is None or old.get("message") == want.message)
         if is_same and old is not None and not _is_stale(old, now, refresh_s):
             continue
         changed = True
@@ -107,13 +111,13 @@ class Publisher:
         return {"apiVersion": FEDERATED_CLUSTERS.api_version, "kind": FEDERATED_CLUSTERS.kind, **found}
 
     def cluster_changed(self, name: str, cluster: Object | None) -> None:
-        """Drop our own write of a cluster when the informer, which has just changed, has it."""
+        """Discard our own write of a cluster if the informer, which has just changed, has it."""
         self._assumed.prune(name)
         if cluster is None:
             self._locks.pop(name, None)
 
     async def publish(self, name: str, wanted: list[ConditionWanted], more: Mapping[str, Any] | None = None) -> bool:
-        """Write conditions and further status fields as far as they differ; True when something was written."""
+        """Write the conditions and fields that differ; None removes a field. Return True if anything was written."""
         async with self._locks.setdefault(name, asyncio.Lock()):
             cluster = self.cluster(name)
             if cluster is None:
@@ -126,13 +130,14 @@ class Publisher:
                 status["conditions"] = planned
             if not status:
                 return False
-            # A merge patch merges maps: resources that vanished must be named to go.
-            if "resources" in status:
-                status["resources"] = _with_nulls(present.get("resources") or {}, status["resources"])
+            # A merge patch merges maps: a key that vanished must be named to be removed.
+            for key, value in status.items():
+                if isinstance(value, Mapping):
+                    status[key] = _with_nulls(present.get(key) or {}, value)
             return await self._patch(name, {"status": status}, "status") is not None
 
     async def set_finalizers(self, cluster: Object, finalizers: list[str]) -> Object | None:
-        """Write exactly this state's finalizers; Conflict when it is not the newest, None when it is gone."""
+        """Write the finalizers of exactly this state; Conflict if it is not the newest, None if the cluster is gone."""
         metadata = {"finalizers": finalizers, "resourceVersion": cluster["metadata"]["resourceVersion"]}
         return await self._patch(cluster["metadata"]["name"], {"metadata": metadata}, "")
 

@@ -137,12 +137,6 @@ def _override(base: Object, patches: Sequence[Mapping[str, Any]]) -> Object:
         raise RenderError("an override must not change metadata.name or metadata.namespace")
     if any(result.get(key) != base.get(key) for key in ("apiVersion", "kind")):
         raise RenderError("an override must not change apiVersion or kind")
-    for part in ("annotations", "labels"):
-        if not isinstance(new.get(part), dict | None):
-            raise RenderError(f"an override must leave metadata.{part} an object")
-    finalizers = new.get("finalizers") or []
-    if not isinstance(finalizers, list) or not all(isinstance(name, str) for name in finalizers):
-        raise RenderError("an override must leave metadata.finalizers a list of names")
     return result
 
 

@@ -35,6 +35,11 @@ def test_the_users_credentials_are_used_until_the_join_is_performed() -> None:
     assert connection_from_secret(joined, secret, bootstrap=True) == joining
 
 
+def test_a_secret_with_nothing_but_a_token_is_used_before_the_join_is_performed() -> None:
+    secret = a_secret(certificate_authority_data="ca", service_account_token_data="issued")
+    assert connection_from_secret(a_cluster(useServiceAccount=True), secret).token == "issued"
+
+
 def test_an_insecure_cluster_needs_no_ca_and_ignores_one() -> None:
     connection = connection_from_secret(a_cluster(insecure=True), a_secret(**BOOTSTRAP))
     assert connection.insecure
