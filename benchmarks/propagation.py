@@ -332,7 +332,7 @@ async def join_members(host: HTTPClient, connections: dict[str, Connection], han
             address, _, port = connection.server.removeprefix("https://").partition(":")
             proxies[name] = HangingProxy((address, int(port)))
             joined = connection.at(f"https://127.0.0.1:{await proxies[name].start()}")
-        await joining.join(host, joining.JoinRequest(name, joined))
+        await joining.join(host, joining.JoinRequest(name, joined, use_service_account=False))
     for name in connections:
         await joining.wait_ready(host, name, SystemClock(), 60)
     return proxies

@@ -12,7 +12,7 @@ from federation.apimachinery.conditions import find
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.quantity import to_int_ceil, to_milli
 from federation.apimachinery.resources import Object
-from federation.cli import joining
+from federation.cli import joining, membercredentials
 from federation.cli.joining import JoinRequest
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.cli.terminal.printing import make_console, make_table, print_document, print_table, to_age, to_amount
@@ -43,9 +43,21 @@ async def join(context: KubeconfigContext, request: JoinRequest, *, wait: bool, 
             try:
                 await joining.wait_ready(host, request.name, SystemClock(), timeout_s)
             except ConfigurationError:
-                await joining.unjoin(host, request.name, SystemClock(), timeout_s)  # credentials of a refused cluster
+                await joining.withdraw(host, request, SystemClock(), timeout_s)
                 raise
     print(f'cluster "{request.name}" joined' + (" and is ready" if wait else ""))
+
+
+async def update_credentials(
+    context: KubeconfigContext, name: str, kubeconfig: Path | None, member_context: str, *, timeout_s: float
+) -> None:
+    """Replace a member's credentials and print the result."""
+    given = load_kubeconfig(kubeconfig, member_context) if kubeconfig is not None else None
+    async with context.client() as host:
+        replaced = await membercredentials.replace_credentials(host, name, given, SystemClock(), timeout_s)
+    print(f'cluster "{name}" has new credentials (service account {replaced.account})')
+    if replaced.previous_expires is not None:
+        print(f"the previous token expires: {replaced.previous_expires}; to revoke it now, add --kubeconfig FILE")
 
 
 async def unjoin(context: KubeconfigContext, name: str, *, timeout_s: float) -> None:
@@ -95,7 +107,7 @@ def _row(cluster: Object, now: datetime, separator: str) -> list[str]:
 
 
 def _state(conditions: Sequence[Mapping[str, Any]] | None) -> str:
-    """Return Ready, or the condition that is not fulfilled with its reason."""
+    """Return Ready, or the condition that is not fulfilled with its reason; missing rights hold single kinds only."""
     for type_, text in ((names.CLUSTER_JOINED, "NotJoined"), (names.CLUSTER_READY, "NotReady")):
         condition = find(conditions, type_)
         if condition is None:
@@ -103,6 +115,9 @@ def _state(conditions: Sequence[Mapping[str, Any]] | None) -> str:
         if condition["status"] != "True":
             reason = condition.get("reason")
             return f"{text} ({reason})" if reason else text
+    authorized = find(conditions, names.CLUSTER_AUTHORIZED)
+    if authorized is not None and authorized["status"] == "False":
+        return f"Ready ({authorized.get('reason') or 'NotAuthorized'})"
     return "Ready"
 
 

@@ -1,7 +1,8 @@
 """Join and unjoin member clusters: the checks before, and the objects that `fedctl join`, `unjoin` and `up` write.
 
-A join creates a Secret with the member's credentials and a FederatedCluster that refers to it; the cluster controller
-does the rest. The member is queried before anything is written, so that a wrong kubeconfig, a cluster that already
+A join creates a FederatedCluster and a Secret with credentials; the cluster controller does the rest. By default the
+kubeconfig is used here only, to create a service account in the member (`membercredentials.py`), and the Secret has the
+account's token. The member is queried before anything is written, so that a wrong kubeconfig, a cluster that already
 joined, and a member of another federation are rejected with one line.
 """
 
@@ -13,7 +14,7 @@ from typing import Any
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.clock import Clock
+from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.conditions import find
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import (
@@ -29,6 +30,8 @@ from federation.apimachinery.errors import (
     Unauthorized,
 )
 from federation.apimachinery.resources import NAMESPACES, SECRETS, Object
+from federation.cli import membercredentials
+from federation.client.accounttoken import parse_account_token
 from federation.client.client import Client, PatchType
 from federation.client.clustersecret import connection_from_secret
 from federation.client.http import HTTPClient
@@ -37,6 +40,9 @@ from federation.client.kubeconfig import fetch_credentials
 from federation.scheduling.framework.types import Effect
 
 _PROBE_TIMEOUT_S = 10.0
+_ACCOUNT_TIMEOUT_S = 30.0
+"""How long the member may take for each step of creating the account."""
+_UNDO_TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,8 @@ class JoinRequest:
     connection: Connection
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
-    use_service_account: bool = False
+    use_service_account: bool = True
+    """Create an account in the member and store its token; False stores the credentials of the connection."""
 
 
 def parse_labels(text: str) -> dict[str, str]:
@@ -75,31 +82,86 @@ def parse_taints(text: str) -> tuple[dict[str, str], ...]:
     return tuple(taints)
 
 
-async def join(host: Client, request: JoinRequest) -> None:
-    """Check the member and write its Secret and FederatedCluster; ConfigurationError when it cannot join."""
+async def join(host: Client, request: JoinRequest, clock: Clock | None = None) -> None:
+    """Check the member and write its FederatedCluster and Secret; ConfigurationError when it cannot join.
+
+    A join that fails leaves nothing in the member and nothing on the host.
+    """
+    clock = clock or SystemClock()
     await _reject_duplicates(host, request)
-    request = await _with_storable_credentials(request)
+    request = await _with_usable_credentials(request)
     await _check_member(host, request)
-    await _write_secret(host, request)
+    if not request.use_service_account:
+        await _write_given_credentials(host, request)
+        await _create_cluster(host, request)
+        return
+    cluster = await _create_cluster(host, request)
+    async with membercredentials.connected(request.connection) as member:
+        try:
+            token = await membercredentials.create_account(host, member, cluster, clock, _ACCOUNT_TIMEOUT_S)
+            connection = _to_stored_connection(request, token)
+            await membercredentials.wait_usable(connection, request.name, None, clock, _ACCOUNT_TIMEOUT_S)
+            values = {names.SECRET_SERVICE_ACCOUNT_TOKEN: token.encode(), names.SECRET_CA: connection.ca_data or None}
+            left_over: dict[str, bytes | None] = dict.fromkeys(names.SECRET_BOOTSTRAP_KEYS)
+            await membercredentials.write_secret(host, secret_name_of(request.name), {**left_over, **values})
+        except BaseException:
+            await membercredentials.remove_account(member, cluster)
+            await unjoin(host, request.name, clock, _UNDO_TIMEOUT_S)
+            raise
+
+
+async def withdraw(host: Client, request: JoinRequest, clock: Clock, timeout_s: float) -> None:
+    """Undo a join that the control plane refused: in the member with the given credentials, then on the host."""
+    cluster = await host.get(FEDERATED_CLUSTERS, request.name)
+    if request.use_service_account:
+        request = await _with_usable_credentials(request)
+        async with membercredentials.connected(request.connection) as member:
+            await membercredentials.remove_account(member, cluster)
+    await unjoin(host, request.name, clock, timeout_s)
+
+
+async def ensure_joined(host: Client, request: JoinRequest, clock: Clock | None = None) -> None:
+    """Join, or update endpoint and credentials of a cluster that joined earlier; its labels stay as users set them."""
+    clock = clock or SystemClock()
     try:
-        await host.create(FEDERATED_CLUSTERS, _to_cluster(request), field_manager="fedctl")
+        cluster = await host.get(FEDERATED_CLUSTERS, request.name)
+    except NotFound:
+        await join(host, request, clock)
+        return
+    if not cluster["spec"].get("useServiceAccount"):
+        await _write_given_credentials(host, request)
+    if cluster["spec"]["apiEndpoint"] != request.connection.server:
+        patch = {"spec": {"apiEndpoint": request.connection.server}}
+        await host.patch(FEDERATED_CLUSTERS, request.name, patch, patch_type=PatchType.MERGE, field_manager="fedctl")
+    if cluster["spec"].get("useServiceAccount") and await _is_token_used_up(host, request.name, clock):
+        await membercredentials.replace_credentials(host, request.name, request.connection, clock, _ACCOUNT_TIMEOUT_S)
+
+
+async def _is_token_used_up(host: Client, name: str, clock: Clock) -> bool:
+    """Return whether the stored token is missing or has expired, as after a long time without a control plane."""
+    try:
+        secret = await host.get(SECRETS, secret_name_of(name), names.SYSTEM_NAMESPACE)
+    except NotFound:
+        return True
+    encoded = (secret.get("data") or {}).get(names.SECRET_SERVICE_ACCOUNT_TOKEN) or ""
+    token = parse_account_token(base64.b64decode(encoded).decode("ascii", errors="replace"))
+    return not encoded or (token is not None and token.expires is not None and token.expires <= clock.now())
+
+
+async def _create_cluster(host: Client, request: JoinRequest) -> Object:
+    try:
+        return await host.create(FEDERATED_CLUSTERS, _to_cluster(request), field_manager="fedctl")
     except AlreadyExists:
         raise ConfigurationError(
             f'cluster "{request.name}" is already joined; unjoin it first or choose another name'
         ) from None
 
 
-async def ensure_joined(host: Client, request: JoinRequest) -> None:
-    """Join, or update endpoint and credentials of a cluster that joined earlier; its labels stay as users set them."""
-    try:
-        cluster = await host.get(FEDERATED_CLUSTERS, request.name)
-    except NotFound:
-        await join(host, request)
-        return
-    await _write_secret(host, request)
-    if cluster["spec"]["apiEndpoint"] != request.connection.server:
-        patch = {"spec": {"apiEndpoint": request.connection.server}}
-        await host.patch(FEDERATED_CLUSTERS, request.name, patch, patch_type=PatchType.MERGE, field_manager="fedctl")
+def _to_stored_connection(request: JoinRequest, token: str) -> Connection:
+    """Return the connection that the control plane will use: the address and CA of the kubeconfig, and the token."""
+    given = request.connection
+    insecure = given.insecure or given.server.startswith("http://")
+    return Connection(given.server, ca_data=b"" if insecure else given.ca_data, token=token, insecure=insecure)
 
 
 async def _reject_duplicates(host: Client, request: JoinRequest) -> None:
@@ -115,39 +177,50 @@ async def _reject_duplicates(host: Client, request: JoinRequest) -> None:
             )
 
 
-async def _with_storable_credentials(request: JoinRequest) -> JoinRequest:
-    """Return the request with credentials that a Secret can hold; ConfigurationError names a field that it cannot.
+async def _with_usable_credentials(request: JoinRequest) -> JoinRequest:
+    """Return the request with credentials that this join can use; ConfigurationError names a field that it cannot.
 
-    Credentials from an exec plugin expire soon, and the control plane cannot run the plugin. They are sufficient to
-    create a service account in the member, so with `use_service_account` the plugin is run here, once.
+    The control plane must reach the member with what a Secret can hold. Credentials that only create the account here
+    may be of any kind; those of a credential plugin are fetched once.
     """
     connection = request.connection
     if connection.plugin is not None:
         if not request.use_service_account:
             raise ConfigurationError(
                 f"users[].user.{connection.plugin.kind}: the control plane cannot run this credential plugin;"
-                " add --use-service-account to create a service account in the member and use its token"
+                " join without --use-given-credentials to create a service account in the member"
             )
         connection = (await fetch_credentials(connection)).connection
-    for value, field_name, remedy in (
-        (connection.username, "users[].user.username", "use a client certificate or a token"),
-        (connection.impersonate_user, "users[].user.as", "use the credentials of the account itself"),
-        (connection.tls_server_name, "clusters[].cluster.tls-server-name", "use an address in the certificate"),
-        (connection.proxy_url, "clusters[].cluster.proxy-url", "the control plane must reach the member directly"),
-    ):
-        if value:
-            raise ConfigurationError(f"{field_name} is not supported for a member; {remedy}")
+    _reject_unsupported_fields(request, connection)
     if connection.server.startswith("https://") and not connection.ca_data and not connection.insecure:
         raise ConfigurationError(
             f"the kubeconfig for {connection.server} has no certificate-authority; add the CA of its certificate"
         )
-    if not connection.token and not connection.client_cert_data:
+    if not (connection.token or connection.client_cert_data or connection.username or connection.token_file):
         raise ConfigurationError(
             f"the kubeconfig's user for {connection.server} has no credentials; use a client certificate or a token"
         )
     request = replace(request, connection=connection)
-    connection_from_secret(_to_cluster(request), _to_secret(request), bootstrap=True)  # raises when a key is malformed
+    if request.use_service_account:
+        connection.to_tls()
+    else:  # raises when a key is malformed
+        connection_from_secret(_to_cluster(request), _to_secret(request), bootstrap=True)
     return request
+
+
+def _reject_unsupported_fields(request: JoinRequest, connection: Connection) -> None:
+    fields = [
+        (connection.tls_server_name, "clusters[].cluster.tls-server-name", "use an address in the certificate"),
+        (connection.proxy_url, "clusters[].cluster.proxy-url", "the control plane must reach the member directly"),
+    ]
+    if not request.use_service_account:
+        fields += [
+            (connection.username, "users[].user.username", "use a client certificate or a token"),
+            (connection.impersonate_user, "users[].user.as", "use the credentials of the account itself"),
+        ]
+    for value, field_name, remedy in fields:
+        if value:
+            raise ConfigurationError(f"{field_name} is not supported for a member; {remedy}")
 
 
 async def _check_member(host: Client, request: JoinRequest) -> None:
@@ -196,7 +269,7 @@ async def _check_member(host: Client, request: JoinRequest) -> None:
 def _to_cluster(request: JoinRequest) -> Object:
     spec: dict[str, Any] = {
         "apiEndpoint": request.connection.server,
-        "secretRef": {"name": _secret_name(request.name)},
+        "secretRef": {"name": secret_name_of(request.name)},
     }
     if request.connection.insecure or request.connection.server.startswith("http://"):
         spec["insecure"] = True
@@ -212,7 +285,8 @@ def _to_cluster(request: JoinRequest) -> Object:
     }
 
 
-def _secret_name(cluster: str) -> str:
+def secret_name_of(cluster: str) -> str:
+    """Return the name of the Secret that a join creates."""
     return f"{cluster}-credentials"
 
 
@@ -227,16 +301,16 @@ def _to_secret(request: JoinRequest) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Secret",
-        "metadata": {"name": _secret_name(request.name), "namespace": names.SYSTEM_NAMESPACE},
+        "metadata": {"name": secret_name_of(request.name), "namespace": names.SYSTEM_NAMESPACE},
         "type": "Opaque",
         "data": {key: base64.b64encode(value).decode() for key, value in values.items() if value},
     }
 
 
-async def _write_secret(host: Client, request: JoinRequest) -> None:
+async def _write_given_credentials(host: Client, request: JoinRequest) -> None:
     await host.patch(
         SECRETS,
-        _secret_name(request.name),
+        secret_name_of(request.name),
         _to_secret(request),
         patch_type=PatchType.APPLY,
         namespace=names.SYSTEM_NAMESPACE,
@@ -289,6 +363,6 @@ async def unjoin(host: Client, cluster: str, clock: Clock, timeout_s: float) -> 
             )
         await clock.sleep(0.2)
     try:
-        await host.delete(SECRETS, _secret_name(cluster), names.SYSTEM_NAMESPACE)
+        await host.delete(SECRETS, secret_name_of(cluster), names.SYSTEM_NAMESPACE)
     except NotFound:
         return

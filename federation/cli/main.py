@@ -22,7 +22,6 @@ from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, FederationError
 from federation.cli import clusters, demo, flags, why
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import to_visible
 from federation.settings import from_environment
 
 app = typer.Typer(
@@ -136,11 +135,13 @@ def serve(
 def join(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the new member.")],
     member_kubeconfig: Annotated[
-        Path,
+        Path | None,
         typer.Option(
-            "--kubeconfig", metavar="FILE", help="The member's kubeconfig; the federation's is --host-kubeconfig."
+            "--kubeconfig",
+            metavar="FILE",
+            help="Kubeconfig of an administrator of the member; the federation's is --host-kubeconfig.",
         ),
-    ],
+    ] = None,
     member_context: Annotated[
         str, typer.Option("--context", metavar="NAME", help="Context in the member's kubeconfig.")
     ] = "",
@@ -150,7 +151,14 @@ def join(
     taints: Annotated[str, typer.Option("--taints", metavar="TAINTS", help="key=value:Effect,…")] = "",
     use_service_account: Annotated[
         bool,
-        typer.Option("--use-service-account", help="Create a service account in the member and store its token."),
+        typer.Option(
+            "--use-service-account/--use-given-credentials",
+            help="Store the token of a new service account, or the kubeconfig's own credentials.",
+        ),
+    ] = True,
+    update_credentials: Annotated[
+        bool,
+        typer.Option("--update-credentials", help="Replace the credentials and the CA of a cluster that has joined."),
     ] = False,
     host_kubeconfig: Annotated[
         Path | None,
@@ -161,12 +169,26 @@ def join(
 ) -> None:
     """Add a cluster to the federation.
 
-    The member's kubeconfig must hold a client certificate or a token; see also --use-service-account.
-    """
+    Uses the member's kubeconfig once, to create a service account that has the rights of the federated types, and
+    stores only the account's token. The control plane renews it.
+
+    \b
+    fedctl join NAME --kubeconfig FILE --labels region=eu
+    fedctl join --update-credentials NAME --kubeconfig FILE    replaces it all
+    fedctl join --update-credentials NAME                      new token only
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    host = KubeconfigContext(host_kubeconfig, "")
+    if update_credentials:
+        if labels or taints or not use_service_account:
+            raise typer.BadParameter("--update-credentials excludes --labels, --taints and --use-given-credentials")
+        _execute(clusters.update_credentials(host, name, member_kubeconfig, member_context, timeout_s=timeout))
+        return
+    if member_kubeconfig is None:
+        raise typer.BadParameter("give the member's kubeconfig with --kubeconfig FILE")
     request = clusters.to_join_request(
         name, member_kubeconfig, member_context, labels, taints, use_service_account=use_service_account
     )
-    _execute(clusters.join(KubeconfigContext(host_kubeconfig, ""), request, wait=wait, timeout_s=timeout))
+    _execute(clusters.join(host, request, wait=wait, timeout_s=timeout))
 
 
 @app.command()
@@ -369,7 +391,7 @@ def _fail_output(error: OSError, code: int = 1) -> NoReturn:
 
 
 def _fail(message: str, code: int = 1) -> NoReturn:
-    line = to_visible(" ".join(message.split()))
+    line = " ".join(message.split())
     print(f"fedctl: {line}", file=sys.stderr)
     sys.exit(code)
 

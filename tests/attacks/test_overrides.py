@@ -46,15 +46,3 @@ def test_an_override_cannot_change_the_identity_of_an_object(path: str) -> None:
     renderer = Renderer({"spec": {"template": template, "overrides": overrides}}, from_config(config))
     with pytest.raises(RenderError):
         renderer.render("east")
-
-
-@pytest.mark.parametrize("part", ["labels", "annotations", "finalizers"])
-@pytest.mark.parametrize("value", ["text", 1, [{"a": "b"}], True])
-def test_metadata_of_a_wrong_type_is_an_error_of_the_override(part: str, value: Any) -> None:
-    """An exception instead would be retried without end and never be reported to the user."""
-    (config,) = (c for c in default_type_configs() if c["metadata"]["name"] == "configmaps")
-    patches = [{"op": "replace", "path": f"/metadata/{part}", "value": value}]
-    template = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default"}}
-    overrides = [{"controller": "x", "clusters": [{"cluster": "east", "patches": patches}]}]
-    with pytest.raises(RenderError, match=part):
-        Renderer({"spec": {"template": template, "overrides": overrides}}, from_config(config)).render("east")

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from tests.support.federation import Federation, Kubectl, eventually, fedctl, free_clusters, start_serve
+from tests.support.federation import Federation, eventually, fedctl, free_clusters, start_serve
+from tests.support.joining import DEPLOYMENT, NAMESPACE, POLICY, ROLE, Member, assert_works
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("joining")]
-NAMESPACE = "kube-admiral-system"
 
 
 @pytest.fixture(scope="module")
@@ -31,68 +30,12 @@ def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Path]]:
         yield running
 
 
-class Member:
-    """A cluster that joins as `name` and leaves at the end of a test."""
-
-    def __init__(self, fed: Federation, name: str, kubeconfig: Path) -> None:
-        self.fed = fed
-        self.name = name
-        self.kubectl = Kubectl(kubeconfig)
-        self.document: dict[str, Any] = yaml.safe_load(kubeconfig.read_text())
-
-    def fedctl(self, *arguments: str, check: bool = True) -> str:
-        done = fedctl(*arguments, check=check, KUBECONFIG=str(self.fed.kubectl.kubeconfig))
-        return done.stdout if check else done.stderr
-
-    def join(self, kubeconfig: Path, *more: str, check: bool = True) -> str:
-        return self.fedctl("join", self.name, "--kubeconfig", str(kubeconfig), *more, check=check)
-
-    def unjoin(self) -> str:
-        return self.fedctl("unjoin", self.name)
-
-    def variant(self, path: Path, user: dict[str, Any], cluster: dict[str, Any] | None = None) -> Path:
-        """Write the cluster's kubeconfig with another user, and another cluster entry when given."""
-        document = json.loads(json.dumps(self.document))
-        document["users"][0]["user"] = user
-        if cluster is not None:
-            document["clusters"][0]["cluster"] = {"server": document["clusters"][0]["cluster"]["server"], **cluster}
-        path.write_text(yaml.safe_dump(document))
-        return path
-
-    def token(self) -> str:
-        """Make an administrator's service account in the cluster and return its token."""
-        self.kubectl.apply(
-            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "admin", "namespace": "default"}},
-            {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "ClusterRoleBinding",
-                "metadata": {"name": "test-admin"},
-                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-                "subjects": [{"kind": "ServiceAccount", "name": "admin", "namespace": "default"}],
-            },
-        )
-        return self.kubectl("create", "token", "admin", "-n", "default").strip()
-
-    def system_namespace(self) -> dict[str, Any] | None:
-        text = self.kubectl("get", "ns", NAMESPACE, "--ignore-not-found", "-o", "json")
-        found: dict[str, Any] | None = json.loads(text) if text else None
-        return found
-
-    def runs_web(self) -> bool:
-        path = "jsonpath={.status.readyReplicas}"
-        return self.kubectl("get", "deploy", "web", "-n", "default", "--ignore-not-found", "-o", path) == "3"
-
-
 @pytest.fixture
 def member(fed: Federation, clusters: list[Path]) -> Iterator[Member]:
     one = Member(fed, "frankfurt", clusters[0])
     yield one
     if fed.kubectl("get", "fcluster", one.name, "--ignore-not-found"):
         one.unjoin()
-
-
-def assert_works(member: Member) -> None:
-    eventually(member.runs_web, bool, what="web in the member")
 
 
 def test_a_member_joins_with_a_client_certificate(member: Member) -> None:
@@ -139,19 +82,23 @@ def test_a_member_joins_without_tls_verification_if_the_kubeconfig_disables_it(m
 
 
 def test_credentials_are_replaced_by_a_service_account(member: Member, tmp_path: Path) -> None:
-    member.join(member.kubectl.kubeconfig, "--use-service-account")
+    member.join(member.kubectl.kubeconfig)
     assert_works(member)
-    secret = member.fed.kubectl.json("get", "secret", "frankfurt-credentials", "-n", NAMESPACE)["data"]
-    account = member.kubectl.json("get", "secret", "kubeadmiral-member", "-n", NAMESPACE)["data"]
-    assert secret["service-account-token-data"] == account["token"]
-    as_account = Kubectl(member.variant(tmp_path / "account", {"token": base64.b64decode(account["token"]).decode()}))
+    assert set(member.secret()) == {"certificate-authority-data", "service-account-token-data"}
+    as_account = member.as_account(tmp_path / "account")
     assert "kubeadmiral-member" in as_account("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")
-    assert as_account("auth", "can-i", "delete", "nodes").strip() == "yes"
+    assert as_account("auth", "can-i", "delete", "nodes", check=False).strip() == "no"
     managers = member.kubectl("get", "deploy", "web", "-n", "default", "-o", "yaml", "--show-managed-fields")
     assert "manager: federation" in managers
 
 
-def test_a_member_joins_with_an_exec_plugin_and_a_service_account(member: Member, tmp_path: Path) -> None:
+def test_given_credentials_are_stored_only_if_that_is_requested(member: Member) -> None:
+    member.join(member.kubectl.kubeconfig, "--use-given-credentials")
+    assert_works(member)
+    assert set(member.secret()) == {"certificate-authority-data", "client-certificate-data", "client-key-data"}
+
+
+def test_a_member_joins_with_an_exec_plugin(member: Member, tmp_path: Path) -> None:
     answer = {
         "apiVersion": "client.authentication.k8s.io/v1",
         "kind": "ExecCredential",
@@ -168,10 +115,10 @@ def test_a_member_joins_with_an_exec_plugin_and_a_service_account(member: Member
         }
     }
     kubeconfig = member.variant(tmp_path / "exec", user)
-    refusal = member.join(kubeconfig, check=False)
+    refusal = member.join(kubeconfig, "--use-given-credentials", check=False)
     assert "users[].user.exec" in refusal
-    assert "--use-service-account" in refusal
-    member.join(kubeconfig, "--use-service-account")
+    assert "--use-given-credentials" in refusal
+    member.join(kubeconfig, "--use-service-account")  # the default, and the flag of earlier versions
     assert_works(member)
 
 
@@ -186,7 +133,7 @@ def test_a_member_joins_with_an_exec_plugin_and_a_service_account(member: Member
 def test_credentials_that_cannot_be_kept_are_refused(
     member: Member, tmp_path: Path, user: dict[str, Any], field: str
 ) -> None:
-    refusal = member.join(member.variant(tmp_path / "config", user), check=False)
+    refusal = member.join(member.variant(tmp_path / "config", user), "--use-given-credentials", check=False)
     assert len(refusal.splitlines()) == 1
     assert field in refusal
     assert "secret" not in refusal
@@ -194,7 +141,7 @@ def test_credentials_that_cannot_be_kept_are_refused(
 
 
 def test_unjoining_cleans_the_member_and_leaves_its_workloads(member: Member) -> None:
-    member.join(member.kubectl.kubeconfig, "--use-service-account")
+    member.join(member.kubectl.kubeconfig)
     assert_works(member)
     assert member.system_namespace() is not None
     assert member.unjoin() == 'cluster "frankfurt" left the federation\n'
@@ -214,7 +161,7 @@ def test_unjoining_cleans_the_member_and_leaves_its_workloads(member: Member) ->
 def test_a_namespace_that_existed_before_joining_is_released(member: Member) -> None:
     member.kubectl("create", "namespace", NAMESPACE)
     try:
-        member.join(member.kubectl.kubeconfig, "--use-service-account")
+        member.join(member.kubectl.kubeconfig)
         assert_works(member)
         member.unjoin()
         namespace = member.system_namespace()
@@ -234,13 +181,20 @@ def test_a_namespace_that_existed_before_joining_is_released(member: Member) -> 
         member.kubectl("delete", "namespace", NAMESPACE)
 
 
-def test_unjoining_succeeds_when_the_account_has_lost_its_rights(member: Member) -> None:
-    member.join(member.kubectl.kubeconfig, "--use-service-account")
+def test_unjoining_waits_for_new_credentials_when_the_account_has_lost_its_rights(member: Member) -> None:
+    member.join(member.kubectl.kubeconfig)
     assert_works(member)
     member.fed.kubectl("delete", "deploy", "web", "--wait")  # nothing else waits for the member
     try:
-        member.kubectl("delete", "clusterrolebinding", "kubeadmiral-controller-manager:kubeadmiral-member")
-        member.unjoin()
+        member.kubectl("delete", "clusterrolebinding", ROLE)
+        member.fed.kubectl("delete", "fcluster", member.name, "--wait=false")
+        events = eventually(
+            lambda: member.fed.kubectl("get", "events", "-A", "-o", "json"),
+            lambda seen: f"fedctl join --update-credentials {member.name}" in seen,
+            what="an event with the command",
+        )
+        assert "cannot be cleaned up" in events
+        member.update_credentials(member.kubectl.kubeconfig)
         eventually(member.system_namespace, lambda seen: seen is None, what="the system namespace gone")
     finally:
         member.fed.kubectl.apply(DEPLOYMENT)
@@ -303,27 +257,3 @@ def test_health_and_metrics_are_served(fed: Federation) -> None:
 def test_the_kubeconfig_path_is_printed(fed: Federation) -> None:
     done = fedctl("kubeconfig", "--dir", str(fed.directory))
     assert done.stdout == f"{fed.directory / 'kubeconfig'}\n"
-
-
-POLICY = {
-    "apiVersion": "core.kubeadmiral.io/v1alpha1",
-    "kind": "PropagationPolicy",
-    "metadata": {"name": "everything", "namespace": "default"},
-    "spec": {
-        "schedulingMode": "Duplicate",
-        "resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}],
-    },
-}
-DEPLOYMENT = {
-    "apiVersion": "apps/v1",
-    "kind": "Deployment",
-    "metadata": {"name": "web", "namespace": "default"},
-    "spec": {
-        "replicas": 3,
-        "selector": {"matchLabels": {"app": "web"}},
-        "template": {
-            "metadata": {"labels": {"app": "web"}},
-            "spec": {"containers": [{"name": "web", "image": "nginx:1.27"}]},
-        },
-    },
-}

@@ -1,47 +1,27 @@
 """Print tables, labelled lines and documents.
 
-Members, plugins and tenants write texts that an administrator reads: control characters in them are shown, not sent to
-the terminal.
-
 On a terminal, text is wrapped to its width. Into a file or a pipe nothing is wrapped, so that `grep` and `diff` see
 whole lines.
 """
 
 import textwrap
 from datetime import datetime
-from typing import Any
 
 import orjson
 import yaml
 from rich.console import Console
 from rich.segment import Segment, Segments
 from rich.table import Table
-from rich.text import Text
 
 _PIPE_WIDTH = 240
 _TEXT_WIDTH_MIN = 20
 _UNITS = ((2**40, "Ti"), (2**30, "Gi"), (2**20, "Mi"), (2**10, "Ki"))
 
 
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != ord("\n")}
-
-
-def to_visible(text: str) -> str:
-    """Return the text with control characters spelt out, except line ends."""
-    return text.translate(_CONTROLS)
-
-
-class _SafeConsole(Console):
-    """Shows the control characters of every text that it renders. It writes those of styles itself."""
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        return super().render_str(to_visible(text), **options)
-
-
 def make_console() -> Console:
     """Return a console as wide as the terminal, or wide enough for every table when the output is not a terminal."""
-    console = _SafeConsole(highlight=False, emoji=False)
-    return console if console.is_terminal else _SafeConsole(highlight=False, emoji=False, width=_PIPE_WIDTH)
+    console = Console(highlight=False, emoji=False)
+    return console if console.is_terminal else Console(highlight=False, emoji=False, width=_PIPE_WIDTH)
 
 
 def make_table() -> Table:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ async def host() -> LocalClient:
 
 def a_request(name: str = "east", server: str = UNREACHABLE, **connection: Any) -> JoinRequest:
     given: dict[str, Any] = {"token": "t0ken", "insecure": True, **connection}
-    return JoinRequest(name, Connection(server, **given))
+    return JoinRequest(name, Connection(server, **given), use_service_account=False)
 
 
 async def _a_cluster(host: LocalClient, name: str = "east", **more: Any) -> Object:
@@ -127,9 +128,16 @@ async def test_credentials_that_cannot_be_stored_are_rejected_by_field(
     assert (await host.list(FEDERATED_CLUSTERS)).items == []
 
 
-async def test_joining_an_unreachable_member_writes_nothing(host: LocalClient) -> None:
+async def test_credentials_that_only_create_the_account_may_be_of_any_kind(host: LocalClient) -> None:
+    request = replace(a_request(username="bob", password="x"), use_service_account=True)
+    with pytest.raises(ConfigurationError, match="cannot be reached"):
+        await joining.join(host, request)
+
+
+@pytest.mark.parametrize("use_service_account", [True, False], ids=["account", "given"])
+async def test_joining_an_unreachable_member_writes_nothing(host: LocalClient, use_service_account: bool) -> None:
     with pytest.raises(ConfigurationError, match=r"https://127\.0\.0\.1:1 cannot be reached"):
-        await joining.join(host, a_request())
+        await joining.join(host, replace(a_request(), use_service_account=use_service_account))
     assert (await host.list(FEDERATED_CLUSTERS)).items == []
     assert (await host.list(SECRETS, names.SYSTEM_NAMESPACE)).items == []
 

@@ -1,0 +1,285 @@
+"""The account that a join creates: it suffices for every federated kind, and for nothing else.
+
+Members are the product's own API servers over HTTPS, which enforce RBAC.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.federation import Federation, eventually, free_clusters, start_serve
+from tests.support.joining import DEPLOYMENT, NAMESPACE, POLICY, ROLE, Member, assert_works
+
+from federation.api.federatedtype import default_type_configs
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("join-rights")]
+RBAC = "rbac.authorization.k8s.io"
+POLICY_LABEL = {"kubeadmiral.io/cluster-propagation-policy-name": "all"}
+POD = {"containers": [{"name": "web", "image": "nginx:1.27"}]}
+CRDS = Path(__file__).resolve().parents[2] / "charts" / "federation" / "crds"
+
+
+@pytest.fixture(scope="module")
+def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
+    with closing(start_serve(tmp_path_factory.mktemp("join-rights") / "host")) as running:
+        running.kubectl.apply(POLICY, DEPLOYMENT)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Path]]:
+    with free_clusters(tmp_path_factory.mktemp("join-rights") / "clusters", 2) as running:
+        yield running
+
+
+@pytest.fixture
+def member(fed: Federation, clusters: list[Path]) -> Iterator[Member]:
+    one = Member(fed, "frankfurt", clusters[0])
+    yield one
+    one.leave()
+
+
+def an_object(api_version: str, kind: str, name: str, namespace: str = "shop", **content: Any) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "labels": {**POLICY_LABEL, "step": "one"}}
+    if namespace:
+        metadata["namespace"] = namespace
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **content}
+
+
+def a_workload(kind: str, name: str, **spec: Any) -> dict[str, Any]:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": POD}
+    return an_object("apps/v1", kind, name, spec={"selector": {"matchLabels": labels}, "template": template, **spec})
+
+
+def objects_of_every_kind() -> list[dict[str, Any]]:
+    reads = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+    subjects = [{"kind": "User", "name": "bob", "apiGroup": RBAC}]
+    pods = {**POD, "restartPolicy": "Never"}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "x"}
+    volume = {"accessModes": ["ReadWriteOnce"], "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/data"}}
+    backend = {"service": {"name": "web", "port": {"number": 80}}}
+    path = {"path": "/", "pathType": "Prefix", "backend": backend}
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "app"}
+    return [
+        an_object("v1", "ConfigMap", "settings", data={"a": "1"}),
+        an_object("v1", "Secret", "password", stringData={"a": "1"}),
+        an_object("v1", "ServiceAccount", "robot"),
+        an_object("v1", "Service", "web", spec={"selector": {"app": "web"}, "ports": [{"port": 80}]}),
+        an_object("v1", "PersistentVolumeClaim", "data", spec=claim),
+        an_object("v1", "PersistentVolume", "disk", "", spec=volume),
+        an_object("v1", "LimitRange", "limits", spec={"limits": [{"type": "Pod", "max": {"cpu": "4"}}]}),
+        an_object("v1", "ResourceQuota", "quota", spec={"hard": {"count/secrets": "50"}}),
+        an_object("storage.k8s.io/v1", "StorageClass", "fast", "", provisioner="example.com/disk"),
+        a_workload("Deployment", "app", replicas=2),
+        a_workload("StatefulSet", "db", serviceName="db"),
+        a_workload("DaemonSet", "agent"),
+        an_object("batch/v1", "Job", "once", spec={"template": {"spec": pods}}),
+        an_object(
+            "batch/v1",
+            "CronJob",
+            "nightly",
+            spec={"schedule": "0 3 * * *", "jobTemplate": {"spec": {"template": {"spec": pods}}}},
+        ),
+        an_object("networking.k8s.io/v1", "Ingress", "web", spec={"rules": [{"http": {"paths": [path]}}]}),
+        an_object(
+            "autoscaling/v2",
+            "HorizontalPodAutoscaler",
+            "app",
+            spec={"maxReplicas": 4, "scaleTargetRef": target},
+        ),
+        # Rules beyond those of the account: the member demands `escalate` and `bind` for these.
+        an_object(f"{RBAC}/v1", "ClusterRole", "reader", "", rules=[{**reads[0], "resources": ["*"], "verbs": ["*"]}]),
+        an_object(f"{RBAC}/v1", "Role", "reader", rules=[{**reads[0], "verbs": ["deletecollection"]}]),
+        an_object(
+            f"{RBAC}/v1",
+            "ClusterRoleBinding",
+            "readers",
+            "",
+            subjects=subjects,
+            roleRef={"apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin"},
+        ),
+        an_object(
+            f"{RBAC}/v1",
+            "RoleBinding",
+            "readers",
+            subjects=subjects,
+            roleRef={"apiGroup": RBAC, "kind": "Role", "name": "reader"},
+        ),
+        a_crd(),
+        an_object(
+            "multicluster.x-k8s.io/v1alpha1",
+            "ServiceImport",
+            "remote",
+            spec={"type": "ClusterSetIP", "ports": [{"port": 80}]},
+        ),
+        an_object("multicluster.x-k8s.io/v1alpha1", "ServiceExport", "web"),
+    ]
+
+
+def a_crd() -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    spec = {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"kind": "Widget", "plural": "widgets"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+    }
+    return an_object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "widgets.example.com", "", spec=spec)
+
+
+def a_type(plural: str, kind: str, group: str) -> dict[str, Any]:
+    source = {"group": group, "version": "v1", "kind": kind, "pluralName": plural, "scope": "Namespaced"}
+    stages = [["kubeadmiral.io/global-scheduler"], ["kubeadmiral.io/overridepolicy-controller"]]
+    return {
+        "apiVersion": "core.kubeadmiral.io/v1alpha1",
+        "kind": "FederatedTypeConfig",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {"sourceType": source, "controllers": stages, "statusAggregation": {"enabled": False}},
+    }
+
+
+ALL_POLICY = {
+    "apiVersion": "core.kubeadmiral.io/v1alpha1",
+    "kind": "ClusterPropagationPolicy",
+    "metadata": {"name": "all"},
+    "spec": {"schedulingMode": "Duplicate"},
+}
+
+
+def steps(member: Member, documents: str) -> dict[str, str]:
+    """Return the label `step` of the member's copies, by kind and name; "" for an absent one."""
+    done = member.kubectl.run("get", "-f", "-", "-o", "json", "--ignore-not-found", stdin=documents)
+    found = json.loads(done.stdout)["items"] if done.stdout else []
+    live = {(i["kind"], i["metadata"]["name"]): i["metadata"].get("labels", {}).get("step", "") for i in found}
+    wanted = [(d["kind"], d["metadata"]["name"]) for d in yaml.safe_load_all(documents)]
+    return {f"{kind} {name}": live.get((kind, name), "") for kind, name in wanted}
+
+
+def until_step(member: Member, documents: str, step: str) -> None:
+    eventually(
+        lambda: {name: seen for name, seen in steps(member, documents).items() if seen != step},
+        lambda different: not different,
+        timeout_s=60,
+        what=f"every object at step {step or 'absent'}",
+    )
+
+
+def test_the_computed_rights_suffice_for_every_default_kind(member: Member) -> None:
+    for path in CRDS.glob("multicluster*.yaml"):
+        member.kubectl("apply", "-f", str(path))
+    member.join(member.kubectl.kubeconfig)
+    host = member.fed.kubectl
+    objects = objects_of_every_kind()
+    unplaced = {"Namespace", "EndpointSlice"}  # propagated without a policy, and written by controllers only
+    shipped = {config["spec"]["sourceType"]["kind"] for config in default_type_configs()}
+    assert {o["kind"] for o in objects} == shipped - unplaced
+    host.apply(ALL_POLICY, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+    documents = "\n---\n".join(json.dumps(o) for o in objects)
+    host("apply", "-f", "-", stdin=documents)
+    until_step(member, documents, "one")
+    eventually(
+        lambda: host("get", "deploy", "app", "-n", "shop", "-o", "jsonpath={.status.readyReplicas}"),
+        lambda ready: ready == "2",
+        what="the status of the member's Deployment on the host",
+    )
+    host("label", "--overwrite", "-f", "-", "step=two", stdin=documents)
+    until_step(member, documents, "two")
+    member.kubectl("label", "--overwrite", "-f", "-", "step=drift", stdin=documents)
+    until_step(member, documents, "two")
+    assert member.condition("Authorized")["reason"] == "RightsSufficient"
+    host("delete", "-f", "-", "--wait=false", stdin=documents)
+    until_step(member, documents, "")
+    host("delete", "ns", "shop", "--wait=false")
+    eventually(
+        lambda: member.kubectl("get", "ns", "shop", "--ignore-not-found"), lambda seen: not seen, what="shop removed"
+    )
+    member.unjoin()
+    eventually(member.traces, lambda left: not left, what="no trace of the membership")
+
+
+def test_the_account_can_do_nothing_else(fed: Federation, clusters: list[Path], tmp_path: Path) -> None:
+    member = Member(fed, "oslo", clusters[1])
+    kinds = ["secrets", *(f"{p}.{RBAC}" for p in ("roles", "rolebindings", "clusterroles", "clusterrolebindings"))]
+    removed = {kind: fed.kubectl.json("get", "ftc", kind) for kind in kinds}
+    fed.kubectl("delete", "ftc", *kinds)
+    try:
+        member.join(clusters[1])
+        member.kubectl("create", "secret", "generic", "treasure", "--from-literal=a=b")
+        member.kubectl.apply(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "namespace": "default"}, "spec": POD}
+        )
+        role = member.kubectl.json("get", "clusterrole", ROLE)
+        assert all("*" not in (*r["verbs"], *r.get("resources", ()), *r.get("apiGroups", ())) for r in role["rules"])
+        account = member.as_account(tmp_path / "account")
+        node = member.kubectl("get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+        binding = ["create", "clusterrolebinding", "mine", "--clusterrole=cluster-admin"]
+        widen = ["patch", "clusterrole", ROLE, "--type=json", "-p"]
+        beyond = [
+            ["get", "secrets", "-A"],
+            ["get", "secret", "treasure", "-n", "default"],
+            [*binding, "--serviceaccount=kube-admiral-system:kubeadmiral-member"],
+            [*widen, '[{"op":"replace","path":"/rules/0/resources","value":["*"]}]'],
+            ["get", "configmaps", "--as=system:admin", "--as-group=system:masters"],
+            ["create", "token", "default", "-n", "default"],
+            ["create", "token", "kubeadmiral-member", "-n", "default"],
+            ["get", "pod", "web", "-n", "default"],
+            ["delete", "pod", "web", "-n", "default"],
+            ["delete", "node", node],
+        ]
+        for command in beyond:
+            done = account.run(*command, stdin="{}")
+            assert member.refused(done), f"kubectl {' '.join(command)}: {done.stdout}{done.stderr}"
+        # The member does not serve these, a real one does.
+        for verb, resource in (("get", "nodes/proxy"), ("create", "pods/exec"), ("create", "pods/portforward")):
+            assert account("auth", "can-i", verb, resource, "-n", "default", check=False).strip() == "no"
+        assert account("create", "token", "kubeadmiral-member", "-n", NAMESPACE), "it renews its own token"
+        fed.kubectl("create", "configmap", "still", "-n", "default", "--from-literal=a=b")
+        assert_works(member)
+    finally:
+        member.leave()
+        fed.kubectl.apply(*(without_server_fields(config) for config in removed.values()))
+
+
+def without_server_fields(obj: dict[str, Any]) -> dict[str, Any]:
+    return {**obj, "metadata": {"name": obj["metadata"]["name"]}}
+
+
+def test_a_kind_that_is_federated_later_is_held_until_its_rights_are_granted(member: Member) -> None:
+    host = member.fed.kubectl
+    crd = a_crd()
+    member.kubectl.apply(crd)
+    host.apply(crd, ALL_POLICY)
+    member.join(member.kubectl.kubeconfig)
+    member.until_authorized("RightsSufficient")
+    host.apply(a_type("widgets", "Widget", "example.com"))
+    try:
+        condition = member.until_authorized("RightsMissing")
+        assert "widgets.example.com (create, delete, get, list, patch, watch)" in condition["message"]
+        command = "fedctl join --update-credentials frankfurt --kubeconfig FILE"
+        assert command in condition["message"]
+        assert "Ready (RightsMissing)" in member.fedctl("clusters")
+        host("wait", "crd/widgets.example.com", "--for=condition=Established")
+        host.apply(an_object("example.com/v1", "Widget", "gear", "default", spec={"size": 1}))
+        events = eventually(
+            lambda: host("get", "events", "-A", "-o", "json"), lambda seen: command in seen, what="an event"
+        )
+        assert "RightsMissing" in events
+        host("delete", "deploy", "web", "--wait")
+        host.apply(DEPLOYMENT)
+        assert_works(member)
+        assert member.kubectl("get", "widgets", "-n", "default", "-o", "name") == ""
+        member.update_credentials(member.kubectl.kubeconfig)
+        eventually(
+            lambda: member.kubectl("get", "widgets", "-n", "default", "-o", "name"),
+            lambda seen: "widget.example.com/gear" in seen,
+            what="the Widget in the member",
+        )
+        member.until_authorized("RightsSufficient")
+    finally:
+        host("delete", "widget", "gear", "-n", "default", "--ignore-not-found", "--wait=false")
+        host("delete", "ftc", "widgets.example.com")
