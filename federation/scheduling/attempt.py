@@ -28,7 +28,7 @@ from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef, hash_of
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.snapshot import Snapshot
-from federation.scheduling.triggers import ObjectTriggers, TriggerComparison, Triggers, TriggerSource, compare_triggers
+from federation.scheduling.triggers import ObjectTriggers, TriggerComparison, TriggerSource, compare_triggers
 from federation.scheduling.unit import build_unit, current_clusters
 from federation.scheduling.usermigration import MigrationError, applied_annotation
 
@@ -168,8 +168,19 @@ def assess(
     federated, ignored = _with_allowed_annotations(
         _with_annotations(attempt.federated, attempt.annotations), inputs.annotation_policy
     )
-    request = request_of(federated["spec"]["template"])
-    triggers = _triggers(attempt.federated_type, policy, federated, request, inputs, snapshot)
+    template = federated["spec"]["template"]
+    request = request_of(template)
+    triggers = inputs.triggers.triggers(
+        ObjectTriggers(
+            annotations=federated["metadata"].get("annotations") or {},
+            replicas=attempt.federated_type.replicas(template),
+            request=request,
+            policy=policy,
+            profile_hash=inputs.profiles.hash(policy.profile),
+            plugin_fields_hash=_plugin_fields_hash(template, inputs.profiles.plugin_fields(policy.profile)),
+        ),
+        snapshot,
+    )
     comparison = compare_triggers(
         present.get(names.SCHEDULING_TRIGGERS), triggers, policy, is_plugin_back=is_plugin_back
     )
@@ -293,27 +304,6 @@ def _with_allowed_annotations(
     allowed, removed = without_overriding(federated)
     where = f"in namespace {namespace}" if namespace else "without a namespace"
     return allowed, dict.fromkeys(removed, f"objects {where} may not override their policy")
-
-
-def _triggers(
-    federated_type: FederatedType,
-    policy: Policy,
-    federated: Mapping[str, Any],
-    request: Mapping[str, int],
-    inputs: AttemptInputs,
-    snapshot: Snapshot,
-) -> Triggers:
-    template = federated["spec"]["template"]
-    fields = inputs.profiles.plugin_fields(policy.profile)
-    of_object = ObjectTriggers(
-        annotations=federated["metadata"].get("annotations") or {},
-        replicas=federated_type.replicas(template),
-        request=request,
-        policy=policy,
-        profile_hash=inputs.profiles.hash(policy.profile),
-        plugin_fields_hash=_plugin_fields_hash(template, fields),
-    )
-    return inputs.triggers.triggers(of_object, snapshot)
 
 
 def _plugin_fields_hash(template: Mapping[str, Any], fields: frozenset[str]) -> str:

@@ -58,7 +58,21 @@ def build_unit(
         request = request_of(template)
     if not counts_cpu_and_memory:
         request = {name: request[name] for name in request if name == NVIDIA_GPU or name.startswith(KATALYST_PREFIX)}
-    fields, preferences = _policy_fields(policy, annotations)
+    fields: dict[str, Any] = {
+        "mode": policy.mode,
+        "strategy": policy.strategy,
+        "sticky": policy.is_sticky,
+        "cluster_selector": policy.cluster_selector,
+        "required": policy.required,
+        "tolerations": policy.tolerations,
+        "max_clusters": policy.max_clusters,
+        "topology_spread": policy.topology_spread,
+    }
+    preferences = policy.preferences
+    if is_overridden(annotations):
+        overriding = overrides_from_annotations(annotations, preferences)
+        preferences = overriding.pop("preferences", preferences)
+        fields |= overriding
     if not federated_type.paths.replicas_spec:
         fields["mode"] = SchedulingMode.DUPLICATE
     desired = federated_type.replicas(template)
@@ -81,26 +95,6 @@ def build_unit(
         **fields,
         **_resolved(preferences, snapshot),
     )
-
-
-def _policy_fields(policy: Policy, annotations: Mapping[str, str]) -> tuple[dict[str, Any], Preferences]:
-    """Return the unit's fields from the policy and the annotations that override it, and the preferences."""
-    fields: dict[str, Any] = {
-        "mode": policy.mode,
-        "strategy": policy.strategy,
-        "sticky": policy.is_sticky,
-        "cluster_selector": policy.cluster_selector,
-        "required": policy.required,
-        "tolerations": policy.tolerations,
-        "max_clusters": policy.max_clusters,
-        "topology_spread": policy.topology_spread,
-    }
-    preferences = policy.preferences
-    if is_overridden(annotations):
-        overriding = overrides_from_annotations(annotations, preferences)
-        preferences = overriding.pop("preferences", preferences)
-        fields |= overriding
-    return fields, preferences
 
 
 def current_clusters(federated: Mapping[str, Any], federated_type: FederatedType) -> dict[str, int | None]:

@@ -35,14 +35,14 @@ _Request = tuple[tuple[str, int], ...]
 class _Capacity(NamedTuple):
     """Capacity of one cluster for one pod shape."""
 
-    free: int
+    room: int
     size: int
     could_run: bool
 
 
 def capacity_of(cluster: Cluster, pod: PodShape) -> int:
     """Return how many further replicas fit into the cluster, a lower bound."""
-    return _capacity_for(cluster, pod).free
+    return _capacity_for(cluster, pod).room
 
 
 def could_run(cluster: Cluster, pod: PodShape) -> bool:
@@ -59,7 +59,7 @@ def rooms_of(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> FreeCapacity 
     if known is None or not unit.assumed:
         return known
     lost = displaced_replicas(unit.assumed, pod.request).get
-    sure = {name: free - taken if (taken := lost(name, 0)) < free else 0 for name, free in known.free.items()}
+    sure = {name: room - taken if (taken := lost(name, 0)) < room else 0 for name, room in known.free.items()}
     return replace(known, unreserved=sure)
 
 
@@ -94,9 +94,9 @@ def _capacity_for(cluster: Cluster, pod: PodShape) -> _Capacity:
 
 
 def _compute(cluster: Cluster, pod: PodShape) -> _Capacity:
-    free = _count_fitting(cluster, pod)
-    size = max(_fit_into(cluster.allocatable, pod.request), free, 1)
-    return _Capacity(free, size, free > 0 or _could_run(cluster, pod))
+    room = _count_fitting(cluster, pod)
+    size = max(_fit_into(cluster.allocatable, pod.request), room, 1)
+    return _Capacity(room, size, room > 0 or _could_run(cluster, pod))
 
 
 def _could_run(cluster: Cluster, pod: PodShape) -> bool:
