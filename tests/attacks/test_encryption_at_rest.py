@@ -1,11 +1,14 @@
 """A reader of the database's files finds no Secret, and a writer of its rows cannot exchange Secrets."""
 
+import os
 import sqlite3
+import stat
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from prometheus_client import REGISTRY
 from sqlalchemy import Connection
 from tests.support.encryption import write_keys
 from tests.support.stores import StoreBackend, a_body, a_value, eventually
@@ -184,3 +187,35 @@ async def test_a_key_file_that_others_can_read_is_refused(tmp_path: Path) -> Non
     database = a_database(tmp_path)
     with pytest.raises(ConfigurationError, match="accessible to other users; run: chmod 600"):
         await SQLStore(database.url, StoreOptions(encryption=options)).ready()
+
+
+async def test_a_key_stays_pending_while_a_decision_still_needs_another_one(tmp_path: Path) -> None:
+    database = a_database(tmp_path)
+    store = await database.open(encryption=write_keys(tmp_path / "keys", "k1"))
+    journal = SQLJournal(store.database, cipher=store.cipher)
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    await journal.append(DecisionRecord(at, "", "Secret", "default", "db", "Scheduled", 1.0, CANARY))
+    await journal.flush()
+    await database.stop(store)
+    store = await database.open(encryption=write_keys(tmp_path / "keys", "k2"))
+    await SQLJournal(store.database, cipher=store.cipher).reencrypt()
+    assert REGISTRY.get_sample_value("federation_store_reencryption_pending", {"table": "decision"}) == 1
+    await database.stop(store)
+    store = await database.open(encryption=write_keys(tmp_path / "keys", "k2", "k1"))
+    await SQLJournal(store.database, cipher=store.cipher).reencrypt()
+    assert REGISTRY.get_sample_value("federation_store_reencryption_pending", {"table": "decision"}) == 0
+    await database.close()
+
+
+async def test_the_files_of_the_database_are_private_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        database = a_database(tmp_path)
+        store = await database.open()
+        await store.create(SECRET, a_body(a_secret()))
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "db").iterdir()}
+        assert {"state.db", "state.db-wal"} <= modes.keys()
+        assert {name: mode for name, mode in modes.items() if mode & 0o077} == {}
+        await database.close()
+    finally:
+        os.umask(before)

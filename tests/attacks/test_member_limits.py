@@ -16,7 +16,7 @@ from prometheus_client import REGISTRY
 
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.connection import Connection
-from federation.apimachinery.errors import ClusterError, ClusterLimitExceeded
+from federation.apimachinery.errors import ApiError, ClusterError, ClusterLimitExceeded
 from federation.apimachinery.resources import CONFIGMAPS
 from federation.client.client import Client, Request, Watch, WatchBatch, WatchEvent, WatchEventType
 from federation.client.http import HTTPClient
@@ -313,3 +313,43 @@ async def test_watch_events_without_sense_are_retried_with_the_normal_backoff(se
     assert not running.done()
     running.cancel()
     assert 2 <= len(watches) <= 6
+
+
+async def test_a_list_with_malformed_items_deletes_nothing() -> None:
+    clock = ManualClock()
+    pages = iter([[a_configmap(1), a_configmap(2)], [None, a_configmap(1)]])
+    informer = an_informer(Hostile(lambda _: {"metadata": {"resourceVersion": "9"}, "items": next(pages)}), clock)
+    await run_for(informer, clock, 2)
+    informer.invalidate()
+    await run_for(informer, clock, 2)
+    assert sorted(obj["metadata"]["name"] for obj in informer.list()) == ["c1", "c2"]
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_not_followed_and_credentials_go_nowhere_else(serve: Any, status: int) -> None:
+    seen: list[str] = []
+
+    def elsewhere(path: str) -> bytes:
+        seen.append(path)
+        return answered(orjson.dumps({"metadata": {"resourceVersion": "1"}, "items": []}))
+
+    target = (await serve(elsewhere)).transport._server
+    head = f"HTTP/1.1 {status} Moved\r\nLocation: {target}/latest/meta-data\r\nContent-Length: 0\r\n\r\n".encode()
+    client = await serve(lambda path: head)
+    with pytest.raises(ClusterError, match="redirects"):
+        await client.list(CONFIGMAPS)
+    with pytest.raises(ClusterError, match="redirects"):
+        await anext(client.watch(CONFIGMAPS, resource_version="1"))
+    assert (await client.raw("GET", "/healthz"))[0] == status
+    assert seen == []
+
+
+async def test_the_texts_of_an_error_are_cut(serve: Any) -> None:
+    status = {"kind": "Status", "reason": "x" * 1_000_000, "message": "m" * 8_000_000}
+    body = orjson.dumps(status)
+    head = f"HTTP/1.1 422 Invalid\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    client = await serve(lambda path: head + body)
+    with pytest.raises(ApiError) as caught:
+        await client.get(CONFIGMAPS, "c", "default")
+    assert len(caught.value.message) < 10_000
+    assert len(caught.value.reason) < 1_000

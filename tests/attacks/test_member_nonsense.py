@@ -325,12 +325,13 @@ class Discovery(Hostile):
     def __init__(self, answer: Callable[[str], Any]) -> None:
         super().__init__(lambda _: {})
         self.paths: list[str] = []
+        self.groups = 500
         self._answer = answer
 
     async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
         self.paths.append(path)
         await asyncio.sleep(0)
-        groups = [{"name": f"g{number}", "versions": [{"version": "v1"}]} for number in range(500)]
+        groups = [{"name": f"g{number}", "versions": [{"version": "v1"}]} for number in range(self.groups)]
         answer = {"/api": {"versions": []}, "/apis": {"groups": groups}}.get(path) or self._answer(path)
         return 200, orjson.dumps(answer)
 
@@ -356,3 +357,11 @@ async def test_a_member_that_falls_silent_during_discovery_is_not_asked_500_time
     found = await discover(Client(hostile), [{"group": "g7", "version": "v1", "kind": "K", "pluralName": "ks"}])
     assert len(hostile.paths) < 30
     assert [type_["kind"] for type_ in found.types] == ["K"], "what was known stays"
+
+
+async def test_more_api_groups_than_a_server_has_are_not_asked() -> None:
+    hostile = Discovery(lambda path: {"resources": []})
+    hostile.groups = 2_000
+    with pytest.raises(ClusterLimitExceeded, match="group versions"):
+        await discover(Client(hostile), [])
+    assert sorted(hostile.paths) == ["/api", "/apis"]

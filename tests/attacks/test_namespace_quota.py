@@ -13,7 +13,7 @@ from tests.support.rest import Api, Object, Refused, eventually, refused
 
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import AlreadyExists, Forbidden
-from federation.apimachinery.resources import CONFIGMAPS
+from federation.apimachinery.resources import CONFIGMAPS, Resource
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.store.interface import Store
@@ -198,6 +198,20 @@ async def test_a_copy_by_the_control_plane_counts_and_is_never_refused() -> None
         for _ in range(20):  # until the loop has counted the stored objects, which suspends no more often in memory
             await asyncio.sleep(0)
         client = LocalClient(registry)
+        assert await _create(registry, "source", 60_000)
+        copy = {"metadata": {"name": "copy", "namespace": "default"}, "data": {"k": "x" * 60_000}}
+        await client.create(CONFIGMAPS, copy)
+        assert not await _create(registry, "another", 100)
+
+
+@pytest.mark.parametrize("hard", [{"count/configmaps": "1"}, {"bytes/configmaps": "70000"}], ids=["count", "bytes"])
+async def test_a_copy_by_the_control_plane_is_not_refused_by_a_quota(hard: dict[str, str]) -> None:
+    async with _registries(MemoryStore(), 1, RegistryOptions()) as (registry,):
+        for _ in range(20):
+            await asyncio.sleep(0)
+        client = LocalClient(registry)
+        quota = {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": hard}}
+        await client.create(Resource("", "v1", "ResourceQuota", "resourcequotas"), quota)
         assert await _create(registry, "source", 60_000)
         copy = {"metadata": {"name": "copy", "namespace": "default"}, "data": {"k": "x" * 60_000}}
         await client.create(CONFIGMAPS, copy)
