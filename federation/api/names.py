@@ -114,7 +114,7 @@ OVERRIDES_APPLIED = "OverridesApplied"
 ADMITTED = "Admitted"
 
 # Users that the host's admission sees when it judges an overridden object; nobody authenticates as them
-OVERRIDE_POLICY_USER = "system:federation:override-policy"
+OVERRIDE_POLICY_USER = "federation:override-policy"
 CLUSTER_OVERRIDE_POLICY_USER = "system:federation:cluster-override-policy"
 
 # Member service account (useServiceAccount)

@@ -1,5 +1,6 @@
 """Attack: an OverridePolicy brings into members what the host's admission refuses to the user who wrote the policy."""
 
+import asyncio
 import base64
 import json
 from collections.abc import Mapping
@@ -39,6 +40,9 @@ class Desk:
     def __init__(self) -> None:
         self.answers: dict[str, Object] = {}
         self.asked: list[Object] = []
+        self.is_open = asyncio.Event()
+        """Whether the webhooks answer."""
+        self.is_open.set()
 
     async def call(self, client_config: Mapping[str, Any], review: Object, *, timeout_s: float) -> Any:
         del timeout_s
@@ -46,6 +50,7 @@ class Desk:
         if request["name"] != "web":
             return _reviewed(request)  # other objects are not the attacker's
         self.asked.append(request)
+        await self.is_open.wait()
         if client_config["url"] not in self.answers:
             raise WebhookFailed("nobody is there")
         return _reviewed(request, **self.answers[client_config["url"]])
@@ -302,6 +307,26 @@ async def test_a_webhook_that_cannot_be_reached_holds_or_passes(failure_policy: 
             await world.pass_time(30)
             assert 4 <= len(desk.judged()) <= 6  # after 1, 2, 4, 8, 16 seconds
             desk.answers["https://guard"] = {}
+        await world.until_equal(lambda: host_pid(world, "east"), True)
+
+
+async def test_a_webhook_that_hangs_delays_nothing_else() -> None:
+    desk = Desk()
+    async with a_world(webhooks=desk) as world:
+        await begin(world)
+        await world.until_replicas("web", {"east": 2, "west": 2})
+        desk.answers["https://guard"] = {}
+        desk.is_open.clear()
+        await world.create(VALIDATING_WEBHOOKS, a_webhook())
+        await world.create(OVERRIDE_POLICIES, an_override("east", HOST_PID, value=True))
+        await world.until_equal(lambda: status_in(world, "east"), "AdmissionPending")
+        assert await status_in(world, "west") == "OK"
+        await world.create(DEPLOYMENTS, a_deployment("other"))
+        await world.until_replicas("other", {"east": 3, "west": 3})
+        assert await host_pid(world, "east") is False
+        await world.pass_time(20)
+        assert len(desk.judged()) == 1
+        desk.is_open.set()
         await world.until_equal(lambda: host_pid(world, "east"), True)
 
 

@@ -96,7 +96,7 @@ def test_an_object_that_was_written_by_hand_is_judged_everywhere_with_all_its_pa
         assert subject is not None
         assert subject.object["spec"]["replicas"] == count
     assert renderer.subject("elsewhere") is not None
-    assert renderer.source_subject() == {}
+    assert renderer.source_subject().object == {}
 
 
 def test_a_patch_that_depends_on_the_schedulers_is_judged_with_it() -> None:

@@ -105,9 +105,13 @@ class Dispatcher:
         """Return whether the write must not or not yet leave because of the host's admission, and record why."""
         verdict = self._admission.judge(propagation, cluster)
         if verdict is ADMITTED:
+            propagation.held.pop(cluster, None)
             return False
         if verdict is None:
             propagation.unjudged.add(cluster)
+            # Until the answer arrives an object that was held counts as held, so that nothing is written for a retry.
+            verdict = self._admission.last(propagation, cluster)
+        if verdict is None:
             propagation.record(cluster, ClusterStatus.ADMISSION_PENDING, live)
             return True
         propagation.held[cluster] = verdict

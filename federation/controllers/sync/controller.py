@@ -130,10 +130,13 @@ class SyncController:
         await self._objects.wait_synced()
         await self._cluster_informer.wait_synced()
         await self._admission.wait_synced()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.executor.run(), name="sync-executor")
-            group.create_task(self.controller.run(), name="sync")
-            group.create_task(self.cluster_removal.run(), name="sync-cascade")
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.executor.run(), name="sync-executor")
+                group.create_task(self.controller.run(), name="sync")
+                group.create_task(self.cluster_removal.run(), name="sync-cascade")
+        finally:
+            await self._admission.stop()
 
     def _subscribe(self) -> None:
         handlers = self._handlers

@@ -2,15 +2,15 @@
 
 Users override with the federation's rights, so an overridden object leaves only after the host has admitted its
 creation in a dry run, as a user without rights. `is_active` is False while no admission is configured on the host:
-nothing else is computed then. A verdict holds until the configuration changes, at most for `verdict_age_s_max`: what
-webhooks, parameters and namespace labels decide changes unseen. The decisions are in `planning/rendering/verdicts.py`.
-It lives as long as the controller.
+nothing else is computed then. A verdict holds until the configuration changes, at most for five minutes, because what
+webhooks, parameters and namespace labels decide changes unseen (`verdictcache.py`). The decisions are in
+`planning/rendering/verdicts.py`. It lives as long as the controller.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ClusterError, RequestTimeout
@@ -23,13 +23,13 @@ from federation.apimachinery.resources import (
 )
 from federation.client.client import Client
 from federation.controllers.sync.propagation import Propagation
+from federation.controllers.sync.verdictcache import Question, VerdictCache, VerdictCacheOptions
 from federation.dispatch.status import ClusterStatus
 from federation.planning.rendering.memberobject import Rendered
 from federation.planning.rendering.takenback import taken_back
 from federation.planning.rendering.verdicts import (
     ADMITTED,
     Concerns,
-    Outcome,
     Verdict,
     compile_concerns,
     requester_of,
@@ -44,34 +44,19 @@ from federation.runtime.informers import Informers
 class HostAdmissionOptions:
     """Limits of questions to the host's admission."""
 
-    verdicts_max: int = 10_000
-    """Remembered verdicts, some hundred bytes each; a forgotten one is asked again when its object is written."""
-    verdict_age_s_max: float = 300.0
-    """How long a verdict holds. A refused object is judged again after this time."""
     questions_in_flight_max: int = 16
     """Concurrent dry runs; each may wait for webhooks."""
     answer_timeout_s: float = 35.0
     """Longer than the longest timeout of a webhook, 30 s."""
-    retry_s_min: float = 1.0
-    retry_s_max: float = 60.0
-    """The pause after an unanswered question; it doubles up to this one."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Remembered:
-    verdict: Verdict
-    configuration: int
-    """The number of configuration changes before the question."""
-    until_s: float
-    failures: int = 0
+    grace_s: float = 1.0
+    """How long a reconcile waits for answers. The object is reconciled again when a later one arrives."""
+    verdicts: VerdictCacheOptions = field(default_factory=VerdictCacheOptions)
 
 
 _UNOBSERVED = frozenset(
     (ClusterStatus.CLUSTER_NOT_READY, ClusterStatus.ADMISSION_REFUSED, ClusterStatus.ADMISSION_FAILED)
 )
 """A cluster without a cache keeps its published status."""
-_Question = tuple[str, str]
-"""The hash of the object to judge, and the user."""
 
 
 class HostAdmission:
@@ -92,8 +77,8 @@ class HostAdmission:
         self._options = options or HostAdmissionOptions()
         self._concerns = Concerns()
         self._mutated = Concerns()
-        self._changes = 0
-        self._remembered: OrderedDict[_Question, _Remembered] = OrderedDict()
+        self._verdicts = VerdictCache(self._options.verdicts)
+        self._asking: dict[Question, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(self._options.questions_in_flight_max)
         self._held: dict[Key, Mapping[str, Verdict]] = {}
         kinds = (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS, ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS)
@@ -113,23 +98,49 @@ class HostAdmission:
         subject = propagation.renderer.subject(cluster)
         if subject is None:
             return ADMITTED
-        question = subject.hash, requester_of(propagation.federated)
-        known = self._remembered.get(question)
-        now_s = self._clock.monotonic()
-        if known is None or known.configuration != self._changes or known.until_s <= now_s:
+        known = self._verdicts.get(self._question(propagation, subject), self._clock.monotonic())
+        if known is None:
             return None
-        self._remembered.move_to_end(question)
-        if known.verdict is not ADMITTED:
-            propagation.recheck(known.until_s - now_s)
-        return known.verdict
+        verdict, remaining_s = known
+        if verdict is not ADMITTED:
+            propagation.recheck(remaining_s)
+        return verdict
 
-    async def ask(self, propagation: Propagation, clusters: Iterable[str]) -> None:
-        """Ask the host about the objects of these clusters, once per content."""
-        subjects: dict[str, Rendered] = {}
+    async def ask(self, propagation: Propagation, clusters: Iterable[str]) -> bool:
+        """Ask the host about the objects of these clusters, once per content; return whether all answers are there.
+
+        Later ones requeue the object. A slow webhook must not occupy the workers of objects that it does not concern.
+        """
+        tasks = set()
         for cluster in clusters:
             if (subject := propagation.renderer.subject(cluster)) is not None:
-                subjects[subject.hash] = subject
-        await asyncio.gather(*(self._ask(propagation, subject) for subject in subjects.values()))
+                tasks.add(self._start(propagation, subject))
+        if not tasks:
+            return True
+        answers = asyncio.ensure_future(asyncio.wait(tasks))
+        timer = asyncio.ensure_future(self._clock.sleep(self._options.grace_s))
+        try:
+            await asyncio.wait((answers, timer), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            answers.cancel()
+            timer.cancel()
+        for task in tasks:
+            if task.done():
+                task.result()
+            else:
+                task.add_done_callback(lambda _: self._enqueue(propagation.key))
+        return all(task.done() for task in tasks)
+
+    def last(self, propagation: Propagation, cluster: str) -> Verdict | None:
+        """Return the verdict that held the object from the cluster so far."""
+        return (self._held.get(propagation.key) or {}).get(cluster)
+
+    async def stop(self) -> None:
+        """Cancel the open questions."""
+        tasks = list(self._asking.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def track(self, propagation: Propagation) -> Mapping[str, Verdict]:
         """Return the verdicts that hold the object, by cluster, and remember the object for the next configuration.
@@ -149,19 +160,31 @@ class HostAdmission:
         """Forget an object that is gone or being deleted."""
         self._held.pop(key, None)
 
-    async def _ask(self, propagation: Propagation, subject: Rendered) -> None:
-        options, changes, user = self._options, self._changes, requester_of(propagation.federated)
+    def _question(self, propagation: Propagation, subject: Rendered) -> Question:
+        is_mutated = self._mutated.include(propagation.type_.resource)
+        source = propagation.renderer.source_subject().hash if is_mutated else ""
+        return Question(subject.hash, requester_of(propagation.federated), source)
+
+    def _start(self, propagation: Propagation, subject: Rendered) -> "asyncio.Task[None]":
+        """Return the task that asks the question; there is one at a time."""
+        question = self._question(propagation, subject)
+        task = self._asking.get(question)
+        if task is None:
+            task = asyncio.create_task(self._ask(propagation, subject, question), name="sync-admission")
+            self._asking[question] = task
+            task.add_done_callback(partial(self._end, question))
+        return task
+
+    def _end(self, question: Question, task: "asyncio.Task[None]") -> None:
+        del self._asking[question]
+        if not task.cancelled():
+            task.exception()  # a reconcile that waits raises it; a later one asks again
+
+    async def _ask(self, propagation: Propagation, subject: Rendered, question: Question) -> None:
         async with self._slots:
-            verdict = await self._request(propagation, subject.object, user)
-        question = subject.hash, user
-        before, failures, age_s = self._remembered.pop(question, None), 0, options.verdict_age_s_max
-        if verdict.outcome is Outcome.UNANSWERED:
-            is_repeated = before is not None and before.configuration == changes
-            failures = 1 + (before.failures if before is not None and is_repeated else 0)
-            age_s = min(options.retry_s_min * 2 ** min(failures - 1, 16), options.retry_s_max)
-        self._remembered[question] = _Remembered(verdict, changes, self._clock.monotonic() + age_s, failures)
-        if len(self._remembered) > options.verdicts_max:
-            self._remembered.popitem(last=False)
+            configuration = self._verdicts.configuration
+            verdict = await self._request(propagation, subject.object, question.user)
+        self._verdicts.put(question, verdict, configuration, self._clock.monotonic())
 
     async def _request(self, propagation: Propagation, obj: Object, user: str) -> Verdict:
         resource, timeout_s = propagation.type_.resource, self._options.answer_timeout_s
@@ -175,7 +198,7 @@ class HostAdmission:
             return to_verdict(error, resource, name)
         if not self._mutated.include(resource):
             return ADMITTED
-        return to_mutation_verdict(taken_back(propagation.renderer.source_subject(), obj, admitted))
+        return to_mutation_verdict(taken_back(propagation.renderer.source_subject().object, obj, admitted))
 
     def _on_configuration(self, old: Object | None, new: Object | None) -> None:
         if old is not None and new is not None and _version(old) == _version(new):
@@ -184,7 +207,7 @@ class HostAdmission:
         self._concerns = compile_concerns([*validating, *mutating], policies, bindings)
         self._mutated = compile_concerns(mutating, (), ())
         self.is_active = bool(self._concerns)
-        self._changes += 1
+        self._verdicts.configuration += 1
         for key in self._held:
             self._enqueue(key)
 

@@ -179,9 +179,9 @@ class Reconciler:
     ) -> None:
         """Ask the host's admission about the objects that must not leave unjudged, and dispatch those."""
         unjudged, propagation.unjudged = propagation.unjudged, set()
-        await self._admission.ask(propagation, unjudged)
+        are_answered = await self._admission.ask(propagation, unjudged)
         self._visit(propagation, unjudged, selected, recorded)
-        if propagation.unjudged:  # the configuration of admission has changed meanwhile
+        if propagation.unjudged and are_answered:  # the configuration of admission has changed meanwhile
             propagation.recheck(_REJUDGE_S)
 
     async def _report_admission(self, key: Key, federated: Object, propagation: Propagation) -> None:

@@ -58,6 +58,7 @@ class Renderer:
         self._patches = patches_by_cluster(spec.get("overrides") or (), type_.controllers)
         self._by_users: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
         self._subjects: dict[bytes, Rendered] = {}
+        self._source: Rendered | None = None
 
     def render(self, cluster: str) -> Rendered:
         """Return the cluster's member object; RenderError when its overrides are forbidden or do not apply."""
@@ -91,9 +92,12 @@ class Renderer:
             self._subjects[key] = found
         return found
 
-    def source_subject(self) -> Object:
+    def source_subject(self) -> Rendered:
         """Return what the host has admitted of the object without overrides: {} for one that was written by hand."""
-        return {} if is_hand_written(self._federated) else _to_subject(self._base, self._base).object
+        if self._source is None:
+            is_by_hand = is_hand_written(self._federated)
+            self._source = Rendered({}, "") if is_by_hand else _to_subject(self._base, self._base)
+        return self._source
 
 
 def _to_subject(base: Object, obj: Object) -> Rendered:
