@@ -275,8 +275,8 @@ class Informer:
                 revision = page.resource_version
             self._admittance.check_objects(len(seen) + len(page.items))
             for obj in page.items:
-                if (key := self._take(obj)) is not None:
-                    seen.add(key)
+                if self._is_admissible(obj):
+                    seen.add(self._take(obj))
                 else:
                     is_complete = False
         # A malformed item can be any object of the cache, so nothing is known to be deleted.
@@ -354,8 +354,7 @@ class Informer:
     def _apply(self, batch: WatchBatch) -> None:
         for type_, obj in ((event.type, event.object) for event in batch):
             if type_ is not WatchEventType.BOOKMARK:
-                if not is_storable(obj):
-                    self._admittance.reject(obj)
+                if not self._is_admissible(obj):
                     continue
                 revision = obj["metadata"]["resourceVersion"]
                 self._events.inc()
@@ -382,11 +381,15 @@ class Informer:
         if batch:
             self._reach(self._revision)
 
-    def _take(self, obj: Object) -> CacheKey | None:
-        """Store a state from the server and call the handlers, unless it is known; None for a malformed item."""
-        if not is_storable(obj):
-            self._admittance.reject(obj)
-            return None
+    def _is_admissible(self, obj: Object) -> bool:
+        """Return whether a handler may get the object. A member can send anything; the host checks what it stores."""
+        if not self.cluster or is_storable(obj):
+            return True
+        self._admittance.reject(obj)
+        return False
+
+    def _take(self, obj: Object) -> CacheKey:
+        """Store a state from the server and call the handlers, unless it is known; return its key."""
         key = cache_key(obj)
         known = self._cache.get(*key)
         if known is None or known["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:

@@ -214,19 +214,18 @@ class _Charge:
             self._stored_bytes.hold(self.account, growth)
 
     async def settle(self, revision: int) -> None:
-        self._release()
+        if self._growth < 0:
+            self._stored_bytes.hold(self.account, self._growth)
         self._stored_bytes.settle(self.account, self._growth, revision)
-        await self._add(self.shrunk)
+        if self.shrunk:
+            await self._add(self.shrunk)
 
     async def refund(self, *, is_certain: bool) -> None:
-        self._release()
+        if self._growth > 0:
+            self._stored_bytes.hold(self.account, -self._growth)
         if is_certain:
             returned = {name: {each: -amount for each, amount in usage.items()} for name, usage in self.grown.items()}
             await self._add(returned)
-
-    def _release(self) -> None:
-        if self._growth > 0:
-            self._stored_bytes.hold(self.account, -self._growth)
 
     async def _add(self, usages: dict[str, Usage]) -> None:
         for name, usage in usages.items():

@@ -64,10 +64,11 @@ class StoredBytes:
             self._change(self._held, each, growth)
 
     def settle(self, account: Account, growth: int, revision: int) -> None:
-        """Hold the growth of a stored write until the watch has passed its revision."""
+        """Keep the held growth of a stored write until the watch has passed its revision."""
         if self.is_loaded and revision > self._revision:
-            self.hold(account, growth)
             self._unsettled.append(_Unsettled(revision, account, growth))
+        else:
+            self.hold(account, -growth)
 
     def largest(self, count: int) -> list[tuple[str, int]]:
         """Return the namespaces with the most stored bytes."""
