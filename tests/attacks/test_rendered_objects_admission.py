@@ -12,8 +12,11 @@ from tests.support.tenants import federated
 from tests.support.world import World, a_world
 
 from federation.api import names
+from federation.api.federatedtype import default_type_configs, from_config
 from federation.api.resources import (
+    CLUSTER_FEDERATED_OBJECTS,
     CLUSTER_OVERRIDE_POLICIES,
+    CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_OBJECTS,
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
@@ -381,6 +384,82 @@ async def test_an_override_that_a_mutating_webhook_takes_back_is_refused(change:
         found = await world.members["east"].find(DEPLOYMENTS, "web")
         assert found is not None
         assert [container["name"] for container in found["spec"]["template"]["spec"]["containers"]] == ["web"]
+
+
+POD = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+SELECTOR = {"matchLabels": {"app": "a"}}
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+VOLUME = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/x"}}
+RBAC = "rbac.authorization.k8s.io"
+ONCE = {"template": {**POD, "spec": {**POD["spec"], "restartPolicy": "Never"}}}
+WIDGETS = {
+    "group": "example.com",
+    "scope": "Namespaced",
+    "names": {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"},
+    "versions": [
+        {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": {"type": "object"}}},
+    ],
+}
+SCALED = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}, "maxReplicas": 3}
+KINDS: list[tuple[str, str, Object]] = [
+    ("v1", "ConfigMap", {"data": {"a": "1"}}),
+    ("v1", "Secret", {"data": {"a": "YQ=="}}),
+    ("v1", "ServiceAccount", {}),
+    ("v1", "Service", {"spec": {"selector": {"app": "a"}, "ports": [{"port": 80}]}}),
+    ("v1", "PersistentVolumeClaim", {"spec": CLAIM}),
+    ("v1", "PersistentVolume", {"spec": VOLUME}),
+    ("v1", "LimitRange", {"spec": {"limits": [{"type": "Container", "max": {"cpu": "1"}}]}}),
+    ("v1", "ResourceQuota", {"spec": {"hard": {"pods": "9"}}}),
+    ("apps/v1", "StatefulSet", {"spec": {"selector": SELECTOR, "template": POD, "serviceName": "a"}}),
+    ("apps/v1", "DaemonSet", {"spec": {"selector": SELECTOR, "template": POD}}),
+    ("batch/v1", "Job", {"spec": ONCE}),
+    ("batch/v1", "CronJob", {"spec": {"schedule": "0 0 * * *", "jobTemplate": {"spec": ONCE}}}),
+    (
+        "networking.k8s.io/v1",
+        "Ingress",
+        {"spec": {"defaultBackend": {"service": {"name": "a", "port": {"number": 1}}}}},
+    ),
+    ("autoscaling/v2", "HorizontalPodAutoscaler", {"spec": SCALED}),
+    ("storage.k8s.io/v1", "StorageClass", {"provisioner": "a"}),
+    (f"{RBAC}/v1", "Role", {"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]}),
+    (f"{RBAC}/v1", "ClusterRole", {"rules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]}),
+    (f"{RBAC}/v1", "RoleBinding", {"roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "a"}}),
+    (f"{RBAC}/v1", "ClusterRoleBinding", {"roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "a"}}),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition", {"spec": WIDGETS}),
+]
+
+
+async def test_the_host_admits_a_harmless_override_of_every_kind_beside_its_source() -> None:
+    types = {
+        (type_.resource.api_version, type_.resource.kind): type_ for type_ in map(from_config, default_type_configs())
+    }
+    selectors = [{"apiVersion": api_version, "kind": kind} for api_version, kind, _ in KINDS]
+    override = an_override("east", "/metadata/annotations/harmless", "yes")
+    override |= {"kind": "ClusterOverridePolicy", "metadata": {"name": "site"}}
+    override["spec"]["resourceSelectors"] = selectors
+    placement = a_policy({"east": 1}, resourceSelectors=selectors, schedulingMode="Duplicate")
+    placement |= {"kind": "ClusterPropagationPolicy", "metadata": {"name": "everything"}}
+    async with a_world(has_workloads=False) as world:
+        await forbid(world, "true", match=rules("*", "*"))
+        await world.create(CLUSTER_OVERRIDE_POLICIES, override)
+        await world.create(CLUSTER_PROPAGATION_POLICIES, placement)
+        for api_version, kind, content in KINDS:
+            resource = types[api_version, kind].resource
+            name = "widgets.example.com" if kind == "CustomResourceDefinition" else "web"
+            metadata = {"name": name, **({"namespace": "default"} if resource.namespaced else {})}
+            await world.create(resource, {"apiVersion": api_version, "kind": kind, "metadata": metadata, **content})
+
+        async def look() -> dict[str, Any]:
+            found: dict[str, Any] = {}
+            for federated_resource in (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS):
+                for obj in (await world.user.list(federated_resource)).items:
+                    clusters = (obj.get("status") or {}).get("clusters") or [{}]
+                    if names.OVERRIDE_POLICIES in obj["metadata"]["annotations"] and clusters[0].get("status") == "OK":
+                        found[obj["spec"]["template"]["kind"]] = "OK"
+            return found
+
+        await world.until_equal(look, {kind: "OK" for _, kind, _ in KINDS})
+        assert {request.resource.kind for request in world.host_line.reviews} == {kind for _, kind, _ in KINDS}
 
 
 async def test_a_service_is_judged_beside_the_one_that_holds_its_ports() -> None:
