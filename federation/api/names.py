@@ -174,7 +174,7 @@ REASON_CHECK_CLUSTERS = "CheckClusters"
 REASON_ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
 REASON_NO_SOURCE = "NoSource"
 
-# Reasons of the Admitted condition; the first is also an event reason
+# Reasons of the Admitted condition; the first two are event reasons as well
 REASON_ADMISSION_REFUSED = "AdmissionRefused"
 REASON_ADMISSION_FAILED = "AdmissionFailed"
 REASON_ADMITTED = "Admitted"
