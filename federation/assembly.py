@@ -41,7 +41,7 @@ from federation.client.retryingwebhookclient import RetryingWebhookClient, Webho
 from federation.client.session import HTTPOptions
 from federation.controllers.automigration.controller import AutoMigrationController
 from federation.controllers.cluster.controller import ClusterController, ClusterOptions
-from federation.controllers.cluster.tokenrenewal import TokenOptions
+from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
 from federation.controllers.federate.controller import FederateController, first_finalizers
 from federation.controllers.follower.controller import FollowerController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
@@ -141,7 +141,7 @@ class Wiring:
                 options=ClusterOptions(
                     health_period_s=settings.health_period_s,
                     health_threshold_s=settings.health_threshold_s,
-                    token=TokenOptions(settings.member_token_lifetime_s),
+                    token=TokenOptions(max(settings.member_token_lifetime_s, TOKEN_LIFETIME_S_MIN)),
                 ),
             ),
             "nsautoprop": NamespaceController(

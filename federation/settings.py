@@ -64,7 +64,7 @@ class Settings:
     member_cache_bytes_max: int = 1024 * 1024 * 1024
     """Estimated memory of the cached objects of one member; 150,000 pods need about 0.7 GB."""
     member_token_lifetime_s: int = 30 * 24 * 3600
-    """Requested lifetime of service account tokens; they are renewed after a third of it."""
+    """Requested lifetime of service account tokens, at least 600; they are renewed after a third of it."""
     health_period_s: float = 10.0
     """Interval of health probes of a member."""
     health_threshold_s: float = 30.0

@@ -104,10 +104,20 @@ async def join(host: Client, request: JoinRequest, clock: Clock | None = None) -
             values = {names.SECRET_SERVICE_ACCOUNT_TOKEN: token.encode(), names.SECRET_CA: connection.ca_data or None}
             left_over: dict[str, bytes | None] = dict.fromkeys(names.SECRET_BOOTSTRAP_KEYS)
             await membercredentials.write_secret(host, secret_name_of(request.name), {**left_over, **values})
-        except BaseException:
-            await membercredentials.remove_account(member, cluster)
-            await unjoin(host, request.name, clock, _UNDO_TIMEOUT_S)
+        except BaseException as error:
+            if remains := await _undo(host, member, cluster, clock):
+                raise ConfigurationError(f"{error}; {remains}") from error
             raise
+
+
+async def _undo(host: Client, member: Client, cluster: Object, clock: Clock) -> str:
+    """Remove what a failed join wrote to the member and to the host; return what remains, "" if nothing does."""
+    remains = await membercredentials.remove_account(member, cluster)
+    try:
+        await unjoin(host, cluster["metadata"]["name"], clock, _UNDO_TIMEOUT_S)
+    except FederationError as error:
+        return f"{remains}; {error}" if remains else str(error)
+    return remains
 
 
 async def withdraw(host: Client, request: JoinRequest, clock: Clock, timeout_s: float) -> None:

@@ -78,12 +78,13 @@ async def create_account(host: Client, member: Client, cluster: Object, clock: C
         return await _retry(create, (memberaccount.NotYetError,), clock, timeout_s)
 
 
-async def remove_account(member: Client, cluster: Object) -> None:
-    """Remove from the member what a failed join of the FederatedCluster created; errors are ignored."""
+async def remove_account(member: Client, cluster: Object) -> str:
+    """Remove from the member what a failed join created; return what remains and why, "" if nothing does."""
     try:
         await memberjoin.unclaim(member, cluster["metadata"]["uid"])
-    except (ApiError, ClusterError):
-        return
+    except (ApiError, ClusterError) as error:
+        return f"the namespace {names.SYSTEM_NAMESPACE} of {cluster['spec']['apiEndpoint']} may remain: {error}"
+    return ""
 
 
 async def wait_usable(
@@ -118,21 +119,35 @@ async def replace_credentials(
             if identity is not None:
                 await check_identity(name, member.transport, identity)
             try:
-                account = await _create_next_account(member, types, clock)
+                present, account = await _create_next_account(member, types, clock)
             except Forbidden:
                 if given is not None:
                     raise
                 return await _replace_token(host, member, cluster, admin, clock, timeout_s)
-            obtain = partial(memberaccount.obtain_token, member, account)
-            token = await _retry(obtain, (memberaccount.NotYetError,), clock, timeout_s)
-        connection = replace(target, token=token)
-        await wait_usable(connection, name, identity, clock, timeout_s)
+        try:
+            with _translated(admin.server):
+                obtain = partial(memberaccount.obtain_token, member, account)
+                token = await _retry(obtain, (memberaccount.NotYetError,), clock, timeout_s)
+            connection = replace(target, token=token)
+            await wait_usable(connection, name, identity, clock, timeout_s)
+        except BaseException:
+            await memberaccount.keep_accounts(member, present)
+            raise
         await _store(host, cluster, connection)
         is_member = await _wait_in_use(host, name, account, clock, timeout_s)
         with _translated(admin.server):
             if is_member:
-                await memberaccount.remove_other_accounts(member, account)
+                await memberaccount.keep_accounts(member, (account,))
     return Replaced(account)
+
+
+async def _create_next_account(member: Client, types: list[FederatedType], clock: Clock) -> tuple[list[str], str]:
+    """Create another account beside those in use, with the same rights; return the names of those, and its own."""
+    namespace = await member.get(NAMESPACES, names.SYSTEM_NAMESPACE)
+    present = await memberaccount.find_accounts(member)
+    account = f"{names.MEMBER_SERVICE_ACCOUNT}-{clock.now():%Y%m%d%H%M%S}"
+    await memberaccount.ensure_account(member, namespace, types, account=account, beside=present)
+    return present, account
 
 
 def _to_target(cluster: Object, secret: Object, given: Connection | None) -> Connection:
@@ -145,15 +160,6 @@ def _to_target(cluster: Object, secret: Object, given: Connection | None) -> Con
             f"the kubeconfig for {target.server} has no certificate-authority; add the CA of its certificate"
         )
     return target
-
-
-async def _create_next_account(member: Client, types: list[FederatedType], clock: Clock) -> str:
-    """Create another account beside those in use, all with the rights for the federated types, and return its name."""
-    namespace = await member.get(NAMESPACES, names.SYSTEM_NAMESPACE)
-    present = await memberaccount.find_accounts(member)
-    account = f"{names.MEMBER_SERVICE_ACCOUNT}-{clock.now():%Y%m%d%H%M%S}"
-    await memberaccount.ensure_account(member, namespace, types, account=account, beside=present)
-    return account
 
 
 async def _replace_token(

@@ -153,6 +153,20 @@ def test_another_cluster_is_refused_and_nothing_changes(member: Member, clusters
     assert_works(member)
 
 
+def test_a_failed_rotation_leaves_the_present_account_alone(member: Member) -> None:
+    member.join(member.kubectl.kubeconfig)
+    before = member.secret()
+    address = member.document["clusters"][0]["cluster"]["server"]
+    move = ["patch", "fcluster", "frankfurt", "--type=merge", "-p"]
+    member.fed.kubectl(*move, '{"spec": {"apiEndpoint": "https://127.0.0.1:1"}}')  # nothing listens there
+    refusal = member.update_credentials(member.kubectl.kubeconfig, check=False)
+    assert "https://127.0.0.1:1" in refusal
+    assert accounts(member) == ["kubeadmiral-member"]
+    assert member.secret() == before
+    member.fed.kubectl(*move, f'{{"spec": {{"apiEndpoint": "{address}"}}}}')
+    assert_works(member)
+
+
 def test_a_member_with_given_credentials_is_reported_and_can_be_restricted(member: Member, tmp_path: Path) -> None:
     member.join(member.kubectl.kubeconfig, "--use-given-credentials")
     condition = member.until_authorized("RightsExcessive")

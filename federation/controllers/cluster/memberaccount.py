@@ -88,17 +88,18 @@ async def find_accounts(member: Client) -> list[str]:
     ]
 
 
-async def remove_other_accounts(member: Client, account: str) -> None:
-    """Remove every account but this one: all their tokens become invalid."""
-    others = [name for name in await find_accounts(member) if name != account]
-    role = await member.get(CLUSTER_ROLES, names.MEMBER_CLUSTER_ROLE)
-    await _bind(member, _owner(CLUSTER_ROLES.api_version, "ClusterRole", role), (account,))
+async def keep_accounts(member: Client, kept: Sequence[str]) -> None:
+    """Remove every account but these: all tokens of the others become invalid. Without any, remove our role too."""
+    others = [name for name in await find_accounts(member) if name not in kept]
+    if kept:
+        role = await member.get(CLUSTER_ROLES, names.MEMBER_CLUSTER_ROLE)
+        await _bind(member, _owner(CLUSTER_ROLES.api_version, "ClusterRole", role), kept)
+    else:
+        await _delete(member, CLUSTER_ROLES, names.MEMBER_CLUSTER_ROLE)
     for name in others:
-        for resource in (SERVICE_ACCOUNTS, SECRETS):  # a Secret of this name holds the token of older versions
-            try:
-                await member.delete(resource, name, names.SYSTEM_NAMESPACE)
-            except NotFound:
-                continue
+        await _delete(member, SERVICE_ACCOUNTS, name, names.SYSTEM_NAMESPACE)
+        # A Secret of this name holds the token of an older version.
+        await _delete(member, SECRETS, name, names.SYSTEM_NAMESPACE)
 
 
 async def request_token(member: Client, account: str, lifetime_s: int = TOKEN_LIFETIME_S) -> str:
@@ -187,6 +188,13 @@ def _local(name: str) -> Object:
 def _owner(api_version: str, kind: str, obj: Object) -> Object:
     metadata = obj["metadata"]
     return {"apiVersion": api_version, "kind": kind, "name": metadata["name"], "uid": metadata["uid"]}
+
+
+async def _delete(member: Client, resource: Resource, name: str, namespace: str = "") -> None:
+    try:
+        await member.delete(resource, name, namespace, propagation_policy="Background")
+    except NotFound:
+        return
 
 
 async def _put(member: Client, resource: Resource, obj: Object) -> Object:

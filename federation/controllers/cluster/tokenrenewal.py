@@ -20,6 +20,8 @@ from federation.controllers.cluster.statuswriter import Publisher
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import WARNING, Recorder
 
+TOKEN_LIFETIME_S_MIN = 600
+"""The shortest lifetime that Kubernetes accepts in a TokenRequest."""
 _RETRY_S = 60.0
 
 

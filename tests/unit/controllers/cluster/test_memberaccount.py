@@ -16,6 +16,7 @@ from federation.apimachinery.clock import ManualClock, to_rfc3339
 from federation.apimachinery.errors import Forbidden, Unauthorized
 from federation.apimachinery.resources import (
     CLUSTER_ROLES,
+    NAMESPACES,
     ROLES,
     SECRETS,
     SERVICE_ACCOUNTS,
@@ -227,3 +228,33 @@ async def test_missing_rights_are_published_with_an_event_and_updated() -> None:
         assert [reason for reason, _ in await world.events()].count(names.EVENT_RIGHTS_MISSING) == 1
         line.answer = orjson.dumps({"status": {"resourceRules": plan_rules(types)}})
         await world.until_condition("m1", names.CLUSTER_AUTHORIZED, "True")
+
+
+async def test_a_join_that_never_succeeded_is_undone_in_the_member(tokens: ServiceAccountTokens) -> None:
+    async with member_world(0) as world:
+        member = await world.add_member("m1")
+        line = member.line = IssuingLine(member.registry, world.clock, tokens)
+        line.refuses = True
+        await world.join("m1", useServiceAccount=True)
+        await world.until_condition("m1", names.CLUSTER_JOINED, "False")
+        assert (await member.admin.list(CLUSTER_ROLES)).items, "the account exists, its token does not"
+        await world.host.delete(FEDERATED_CLUSTERS, "m1")
+
+        async def gone() -> bool:
+            return not (await world.host.list(FEDERATED_CLUSTERS)).items
+
+        await world.until(gone)
+        assert (await member.admin.list(CLUSTER_ROLES)).items == []
+        namespace = await member.admin.get(NAMESPACES, names.SYSTEM_NAMESPACE)
+        assert names.FEDERATED_CLUSTER_UID not in (namespace["metadata"].get("annotations") or {})
+
+
+async def test_a_member_whose_credentials_are_rejected_names_the_command(tokens: ServiceAccountTokens) -> None:
+    async with member_world(0) as world:
+        line = await join(world, tokens)
+        line.rejects = True
+        await world.host.delete(FEDERATED_CLUSTERS, "m1")
+        await world.pass_time(5)
+        messages = [text for reason, text in await world.events() if reason == names.EVENT_TERMINATING_CLUSTER_FAILED]
+        assert "fedctl join --update-credentials m1 --kubeconfig FILE" in messages[0]
+        line.rejects = False
