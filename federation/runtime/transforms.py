@@ -12,6 +12,8 @@ from typing import Any
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object
 
+_NAME_MAX = 317
+"""The longest label key: a prefix of 253 characters, a slash and a name of 63."""
 _LABELS_MAX = 512
 _TAINTS_MAX = 128
 _RESOURCES_MAX = 128
@@ -29,11 +31,14 @@ def slim_node(node: Object) -> Object:
     ValueError for more of them than a node can have: the sums are made on the event loop.
     """
     spec, status = node.get("spec") or {}, node.get("status") or {}
-    sizes = (
-        len(found or ()) for found in (node["metadata"].get("labels"), spec.get("taints"), status.get("allocatable"))
-    )
-    if any(size > limit for size, limit in zip(sizes, (_LABELS_MAX, _TAINTS_MAX, _RESOURCES_MAX), strict=True)):
-        raise ValueError("the node has too many labels, taints or resources")
+    labels, amounts = node["metadata"].get("labels") or {}, status.get("allocatable") or {}
+    if (
+        len(labels) > _LABELS_MAX
+        or any(len(key) > _NAME_MAX or len(value) > _NAME_MAX for key, value in labels.items())
+        or len(spec.get("taints") or ()) > _TAINTS_MAX
+        or len(amounts) > _RESOURCES_MAX
+    ):
+        raise ValueError("the node has too many labels, taints or resources, or too long ones")
     slim_spec = {key: spec[key] for key in ("unschedulable", "taints") if spec.get(key)}
     conditions = [
         {"type": condition["type"], "status": condition.get("status")}

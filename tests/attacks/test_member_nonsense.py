@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from prometheus_client import REGISTRY
 from tests.attacks.test_member_limits import Hostile, a_configmap, an_informer, answered, run_for, serve
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import MemberLine, World, a_world
@@ -15,7 +16,7 @@ from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery import quantity
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.errors import ClusterError, ClusterLimitExceeded, ClusterUnreachable, from_status
-from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, SERVICES, Object
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NODES, SERVICES, Object
 from federation.client.client import Client, PatchType, Request, Watch, WatchEvent
 from federation.controllers.cluster.apidiscovery import discover
 from federation.dispatch.operations import MemberWriter, Write
@@ -32,14 +33,15 @@ Distort = Callable[[Object], Any]
 
 
 class LyingLine(MemberLine):
-    """The line to a member that changes Deployments and Services on their way to the host."""
+    """The line to a member that changes objects on their way to the host."""
 
     distort: Distort | None = None
+    about = (DEPLOYMENTS, SERVICES)
     revision = ""
 
     async def request(self, request: Request) -> Object:
         answer = await super().request(request)
-        if self.distort is None or request.resource not in (DEPLOYMENTS, SERVICES) or request.verb == "delete":
+        if self.distort is None or request.resource not in self.about or request.verb == "delete":
             return answer
         if request.verb != "list":
             return dict(self.distort(orjson.loads(orjson.dumps(answer))))
@@ -50,7 +52,7 @@ class LyingLine(MemberLine):
 
     async def stream(self, request: Request) -> Watch:
         async for batch in super().stream(request):
-            if self.distort is None or request.resource not in (DEPLOYMENTS, SERVICES):
+            if self.distort is None or request.resource not in self.about:
                 yield batch
                 continue
             copies = [(event.type, orjson.loads(orjson.dumps(event.object))) for event in batch]
@@ -145,6 +147,26 @@ async def test_objects_without_sense_do_not_stop_the_delivery_to_other_members(d
         line.distort = None
         invalidate(world)
         await world.until_replicas("web", {"east": 4, "north": 4, "west": 4})
+
+
+async def test_a_report_that_cannot_be_stored_makes_the_member_not_ready_until_it_can() -> None:
+    async with a_world() as world:
+        line = await lying(world, "east")
+        line.about = (NODES,)
+        line.distort = lambda node: {**node, "spec": {"taints": [{"key": 7, "effect": "NoSchedule"}]}}
+        restarts = restarted("monitor east")
+        world.plane.members._members["east"].informers.invalidate()
+        node = await world.members["east"].admin.get(NODES, "node-1")
+        await world.members["east"].merge(NODES, node["metadata"]["name"], {"metadata": {"labels": {"a": "b"}}}, "")
+        await world.until_ready("east", status="False")
+        assert restarted("monitor east") == restarts
+        line.distort = None
+        await world.members["east"].merge(NODES, node["metadata"]["name"], {"metadata": {"labels": {"a": "c"}}}, "")
+        await world.until_ready("east")
+
+
+def restarted(task: str) -> float:
+    return REGISTRY.get_sample_value("federation_base_task_restarts_total", {"task": task}) or 0.0
 
 
 async def test_a_revision_of_thousands_of_digits_does_not_stop_the_delivery_to_other_members() -> None:
@@ -269,8 +291,10 @@ def a_node(name: str, labels: int = 0, **allocatable: str) -> Object:
         a_node("n", labels=20_000),
         a_node("n", **{f"r{number}": "1" for number in range(1_000)}),
         {**a_node("n"), "spec": {"taints": [{"key": "k", "effect": "NoSchedule"}] * 1_000}},
+        {"metadata": {"name": "n", "labels": {"k" * 1_000_000: "v"}, "resourceVersion": "1"}},
+        {"metadata": {"name": "n", "labels": {"k": "v" * 1_000_000}, "resourceVersion": "1"}},
     ],
-    ids=["labels", "resources", "taints"],
+    ids=["labels", "resources", "taints", "a long key", "a long value"],
 )
 def test_a_node_with_more_than_nodes_have_is_refused(node: Object) -> None:
     with pytest.raises(ValueError, match="too many"):
