@@ -14,7 +14,15 @@ from tests.unit.apiserver.conftest import connect
 
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.entropy import SeededEntropy
-from federation.apimachinery.errors import AlreadyExists, Conflict, Expired, InternalError, NotFound
+from federation.apimachinery.errors import (
+    AlreadyExists,
+    ConfigurationError,
+    Conflict,
+    Expired,
+    InternalError,
+    NotFound,
+    StoreUnavailable,
+)
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.sql import SQLStore
@@ -245,3 +253,41 @@ async def test_an_old_change_with_a_flipped_bit_in_its_key_does_not_come_back(
         assert await api.names("configmaps") == ([] if is_deleted else ["owner"])
         if not is_deleted:
             assert (await api.get("configmaps", "owner"))["data"] == {"k": "new"}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM store_state",
+        "UPDATE store_state SET revision = 'x'",
+        "UPDATE store_state SET revision = 1, compacted = 0, purged = 0",
+        "UPDATE store_state SET compacted = revision + 1",
+        "DELETE FROM federation_schema",
+        "UPDATE federation_schema SET version = 'x'",
+    ],
+)
+async def test_a_damaged_counter_is_one_line_at_the_start_and_nothing_is_written(
+    tmp_path: Path, statement: str
+) -> None:
+    await filled(tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as raw:
+        raw.execute(statement)
+        before = list(raw.iterdump())
+    store = SQLStore(f"sqlite:///{tmp_path}/state.db")
+    with pytest.raises((StoreUnavailable, ConfigurationError), match="is damaged; restore a backup") as caught:
+        await store.ready()
+    assert "\n" not in str(caught.value)
+    await store.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as raw:
+        assert list(raw.iterdump()) == before
+
+
+@pytest.mark.parametrize("value", [b"", b"{{", b"[1]", b'{"metadata":'], ids=["nothing", "text", "list", "cut"])
+async def test_a_damaged_row_of_an_older_version_costs_one_object(tmp_path: Path, value: bytes) -> None:
+    await filled(tmp_path)
+    with contextlib.closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as raw:
+        raw.execute("UPDATE store_log SET checksum = NULL")
+        raw.execute("UPDATE store_log SET value = ? WHERE key = '/core/configmaps/default/cm-b'", (value,))
+    async with an_api(tmp_path) as api:
+        assert await api.names("configmaps") == ["cm-a", "cm-c"]
+        await api.delete("configmaps", "cm-b")

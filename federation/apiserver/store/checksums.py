@@ -6,6 +6,8 @@ The writer stores it beside the row, `history.py` compares it with each row that
 import re
 from zlib import crc32
 
+import orjson
+
 _ESCAPED = re.compile(rb"\\x([0-9a-f]{2})")
 
 
@@ -15,13 +17,22 @@ def checksum(key: str, value: bytes) -> int:
 
 
 def is_intact(key: object, value: object, stored: object) -> bool:
-    """Return whether a row matches its checksum. Rows that older versions wrote have none and count as intact.
+    """Return whether a row matches its checksum. Rows of older versions have none: they must be encrypted, or JSON.
 
     A damaged row may hold values of any type, because SQLite keeps the type of each value in the row.
     """
     if not isinstance(key, str) or not isinstance(value, bytes):
         return False
-    return stored is None or stored == checksum(key, value)
+    if stored is None:
+        return value[:1] == b"\0" or _is_json(value)
+    return stored == checksum(key, value)
+
+
+def _is_json(value: bytes) -> bool:
+    try:
+        return isinstance(orjson.loads(value), dict)
+    except orjson.JSONDecodeError:
+        return False
 
 
 def repaired_key(key: object, value: object, stored: object) -> str | None:
@@ -30,7 +41,7 @@ def repaired_key(key: object, value: object, stored: object) -> str | None:
     `key` is escaped where its bytes are no UTF-8. An object under a wrong key would look deleted, and the garbage
     collector would delete its dependents. It takes about a millisecond.
     """
-    if not isinstance(key, str) or not isinstance(value, bytes):
+    if stored is None or not isinstance(key, str) or not isinstance(value, bytes):
         return None
     raw = bytearray(_ESCAPED.sub(lambda match: bytes([int(match[1], 16)]), key.encode()))
     for position in range(len(raw)):

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, Select, and_, func, select, type_coerce
 from sqlalchemy.types import NullType
 
-from federation.apimachinery.errors import RevisionCompacted
+from federation.apimachinery.errors import RevisionCompacted, StoreUnavailable
 from federation.apiserver.store.checksums import is_intact, repaired_key
 from federation.apiserver.store.database import Database
 from federation.apiserver.store.encryption import ValueCipher
@@ -23,6 +23,7 @@ from federation.apiserver.store.schema import CODES, TYPES, log, state
 from federation.apiserver.store.writes import Record
 
 _KEYS_PER_QUERY = 500
+_STATE_DAMAGED = "the table store_state of the database is damaged; restore a backup"
 _replaced = log.alias("replaced")
 # Without conversion, which fails for a damaged row whose value is no longer a BLOB.
 _raw_value = type_coerce(log.c.value, NullType()).label("value")
@@ -46,9 +47,16 @@ class Tail(NamedTuple):
 
 
 def read_state(connection: Connection, *, is_locking: bool = False) -> tuple[int, int, int]:
-    """Return (revision, compacted, purged); `is_locking` blocks other commits until this transaction ends."""
+    """Return (revision, compacted, purged); `is_locking` blocks other commits until this transaction ends.
+
+    StoreUnavailable when the row is damaged.
+    """
     query = select(state.c.revision, state.c.compacted, state.c.purged).where(state.c.id == 1)
-    row = connection.execute(query.with_for_update() if is_locking else query).one()
+    row = connection.execute(query.with_for_update() if is_locking else query).one_or_none()
+    if row is None or not all(isinstance(number, int) for number in row):
+        raise StoreUnavailable(_STATE_DAMAGED)
+    if not 0 <= row.purged <= row.compacted <= row.revision:
+        raise StoreUnavailable(_STATE_DAMAGED)
     return row.revision, row.compacted, row.purged
 
 
@@ -56,6 +64,8 @@ def read_snapshot(connection: Connection, cipher: ValueCipher) -> Snapshot:
     """Return every current entry."""
     revision, compacted, _ = read_state(connection)
     newest = _read_newest(connection)
+    if newest and max(at for at, _, _ in newest.values()) > revision:
+        raise StoreUnavailable(_STATE_DAMAGED)
     keys = {at: (key, created) for key, (at, created, is_deleted) in newest.items() if not is_deleted}
     entries, damaged, repaired = [], [], []
     for chunk in _chunks(sorted(keys)):

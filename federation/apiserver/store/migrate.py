@@ -30,7 +30,9 @@ def migrate(connection: Connection, name: str, target: str = MIGRATION_HEAD) -> 
     version = compat = 0
     if inspect(connection).has_table(schema_version.name):
         row = connection.execute(select(schema_version.c.version, schema_version.c.compat)).one_or_none()
-        version, compat = (row.version, row.compat) if row is not None else (0, 0)
+        if row is None or not isinstance(row.version, int) or not isinstance(row.compat, int):
+            raise ConfigurationError(f"{name}: its table {schema_version.name} is damaged; restore a backup")
+        version, compat = row.version, row.compat
     if compat > SCHEMA_VERSION:
         raise ConfigurationError(
             f"{name} was written by a newer version (schema {version}, readable from schema {compat} on; this version "
