@@ -22,6 +22,7 @@ from federation.controllers.cluster.apidiscovery import discover
 from federation.dispatch.operations import MemberWriter, Write
 from federation.planning.aggregation import service
 from federation.planning.aggregation.context import Context
+from federation.planning.clusters import nodeclasses
 from federation.planning.clusters.clusterresources import Collector
 from federation.planning.status.collection import to_entry
 from federation.runtime.transforms import slim_node, slim_pod
@@ -318,6 +319,13 @@ def test_the_sums_of_a_member_take_little_time_whatever_its_nodes_report() -> No
     assert time.process_time() - started < 5, "it runs on the event loop"
     assert len(status["allocatable"]) <= 256
     assert len(orjson.dumps(status)) < 2_000_000
+
+
+def test_the_label_keys_that_are_compared_are_bounded_by_the_number_of_nodes() -> None:
+    nodes = {f"n{number}": ({f"k{key}": "x" for key in range(60)}, ()) for number in range(20_000)}
+    classes, omitted = nodeclasses.classify(nodes)
+    assert len(set(classes.values())) == 1
+    assert len(omitted) == 60 - 1_000_000 // 20_000
 
 
 @pytest.mark.parametrize("amount", ["9" * 4_290 + "e64", "9" * 200, "1." + "3" * 1_000])
