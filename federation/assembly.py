@@ -219,7 +219,11 @@ class ControlPlane:
                 self.kubeconfig,
                 host=settings.host,
                 port=settings.port,
-                registry=replace(HOST_REGISTRY, namespace_bytes_max=settings.namespace_bytes_max),
+                registry=replace(
+                    HOST_REGISTRY,
+                    namespace_bytes_max=settings.namespace_bytes_max,
+                    object_values_max=settings.object_values,
+                ),
                 rbac=HOST_RBAC,
                 app=AppOptions(
                     flow_control=FlowControlOptions(

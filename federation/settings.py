@@ -11,6 +11,7 @@ from pathlib import Path
 
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
 from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.jsonsize import VALUES_MAX
 from federation.apiserver.audit.auditoptions import AuditOptions, to_mode
 from federation.apiserver.auth.oidcclaims import OIDCOptions, to_required_claims
 from federation.apiserver.store.encryptionkeys import EncryptionOptions
@@ -19,6 +20,8 @@ from federation.scheduling.annotationswitch import DISABLED, ENABLED
 from federation.scheduling.attempt import UnitOptions
 
 ALL_REQUESTS, GPU_REQUESTS = "all", "gpus"
+OBJECT_VALUES_MIN = 10_000
+"""Ordinary CustomResourceDefinitions and ConfigMaps have thousands of values."""
 SHORT_TRIGGERS, KUBEADMIRAL_TRIGGERS = "short", "kubeadmiral"
 ENCRYPTED_PREFIXES = (
     "/core/secrets/",
@@ -55,6 +58,8 @@ class Settings:
     """Concurrent watches of this API."""
     namespace_bytes_max: int = 256 * 1024 * 1024
     """Stored bytes of one namespace, with the federated copies of its objects; 0 for no limit."""
+    object_values_max: int = VALUES_MAX
+    """Keys and list items of one object, besides its managed fields, that a request may write; at least 10,000."""
     member_requests_in_flight_max: int = 16
     """Concurrent requests to one member."""
     member_request_timeout_s: float = 10.0
@@ -117,6 +122,15 @@ class Settings:
     def database_url(self) -> str:
         """The store's URL with the default filled in."""
         return self.store_url or f"sqlite:///{self.directory / 'state.db'}"
+
+    @property
+    def object_values(self) -> int:
+        """The checked `object_values_max`; ConfigurationError for a limit that would refuse ordinary objects."""
+        if self.object_values_max < OBJECT_VALUES_MIN:
+            raise ConfigurationError(
+                f"object-values-max: {self.object_values_max} is below {OBJECT_VALUES_MIN}, which ordinary objects need"
+            )
+        return self.object_values_max
 
     @property
     def encryption(self) -> EncryptionOptions:

@@ -323,3 +323,13 @@ class WebhookFailed(FederationError):
 
 class Bug(FederationError):
     """An invariant does not hold: we are wrong."""
+
+
+def forget_frames(error: BaseException) -> None:
+    """Remove the tracebacks of a handled error and its causes, so that they keep no local variables in memory."""
+    left: list[BaseException | None] = [error]
+    while left:
+        known = left.pop()
+        if known is not None and known.__traceback__ is not None:
+            known.__traceback__ = None
+            left += [known.__cause__, known.__context__]

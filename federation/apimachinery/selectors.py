@@ -198,7 +198,10 @@ def _to_int64(text: str | None) -> int | None:
 
 
 def format_label_selector(selector: Mapping[str, Any]) -> str:
-    """Return a `LabelSelector` field as selector text, the form of `status.selector` of a Scale."""
+    """Return a `LabelSelector` field as selector text, the form of `status.selector` of a Scale.
+
+    As in Kubernetes, a malformed one is `<error>`.
+    """
     parts = [f"{key}={value}" for key, value in sorted((selector.get("matchLabels") or {}).items())]
     writers: dict[str, Callable[[str, str], str]] = {
         "In": lambda key, values: f"{key} in ({values})",
@@ -207,8 +210,10 @@ def format_label_selector(selector: Mapping[str, Any]) -> str:
         "DoesNotExist": lambda key, _: f"!{key}",
     }
     for expression in selector.get("matchExpressions") or ():
-        writer = writers[expression["operator"]]
-        parts.append(writer(expression["key"], ",".join(sorted(expression.get("values") or ()))))
+        writer = writers.get(expression.get("operator") or "")
+        if writer is None:
+            return "<error>"
+        parts.append(writer(expression.get("key") or "", ",".join(sorted(expression.get("values") or ()))))
     return ",".join(parts)
 
 

@@ -72,6 +72,7 @@ class APIServer:
         self._clock = clock
         self._pki: PKI | None = None
         self._url = ""
+        self._tokens = TokenFile(options.directory / "pki" / "tokens.json")
         self._auditor: Auditor | None = None
         if options.audit is not None:
             self._auditor = Auditor(
@@ -95,6 +96,7 @@ class APIServer:
         """Create keys, open the store, install CRDs and default roles; ConfigurationError names an unusable file."""
         options = self._options
         self._pki = await asyncio.to_thread(self._ensure_pki, self._clock.now())
+        self._tokens.load()
         await self._store.ready()
         await self.registry.install_crds(crds)
         await ensure_default_rbac(self.registry, options.rbac)
@@ -143,7 +145,7 @@ class APIServer:
             self.registry,
             clock=self._clock,
             service_account_tokens=tokens,
-            token_file=TokenFile(self._options.directory / "pki" / "tokens.json"),
+            token_file=self._tokens,
             oidc=self._oidc,
         )
         return App(

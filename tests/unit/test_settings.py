@@ -42,3 +42,10 @@ def test_an_unknown_value_is_refused_with_the_known_ones(name: str, read: object
     assert callable(read)
     with pytest.raises(ConfigurationError, match=f"^{name.replace('_', '-')}: 'some' is neither "):
         read(settings(**{name: "some"}))
+
+
+def test_the_values_of_an_object_are_limited() -> None:
+    assert settings().object_values == 100_000
+    assert settings(object_values_max="20000").object_values == 20_000
+    with pytest.raises(ConfigurationError, match=r"^object-values-max: 0 is below 10000"):
+        _ = settings(object_values_max="0").object_values

@@ -17,6 +17,7 @@ from federation.apimachinery.errors import InternalError
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhooks import WebhookCaller
 from federation.apiserver.admission.configurations import CompiledConfigurations
+from federation.apiserver.admission.limitranges import LimitRanges
 from federation.apiserver.admission.plugins import AdmissionPlugin
 from federation.apiserver.admission.policychain import POLICY_KINDS, Loop, PolicyChain
 from federation.apiserver.admission.requests import CREATE, DELETE, UPDATE, AdmissionRequest
@@ -48,6 +49,7 @@ class Admission:
             context, "validatingwebhookconfigurations", parse_webhooks, self._changed
         )
         self._policies = PolicyChain(context, writer, self._changed)
+        self._limit_ranges = LimitRanges(context, self._limits_changed)
         context.admission = self
 
     def add_plugin(self, plugin: AdmissionPlugin) -> None:
@@ -59,12 +61,14 @@ class Admission:
         await self._mutating.load()
         await self._validating.load()
         await self._policies.load()
+        await self._limit_ranges.load()
 
     def loops(self) -> dict[str, Loop]:
         """Return the background loops by name; each runs until cancelled."""
         return {
             "mutating-webhooks": self._mutating.run,
             "validating-webhooks": self._validating.run,
+            "limit-ranges": self._limit_ranges.run,
             **self._policies.loops(),
         }
 
@@ -207,6 +211,13 @@ class Admission:
         if entry is None:
             raise InternalError(f"Internal error occurred: namespace {name} not found")
         return entry.value
+
+    def _limits_changed(self, exist: bool) -> None:
+        """Let writes of limited resources pass the chain only while there are limits."""
+        if exist:
+            self.add_plugin(self._limit_ranges)
+        else:
+            self.guarded = {name: plugin for name, plugin in self.guarded.items() if plugin is not self._limit_ranges}
 
     def _changed(self) -> None:
         self.is_active = bool(self._mutating.items or self._validating.items or self._policies.items)

@@ -195,5 +195,8 @@ def _read_ca(oidc: OIDCOptions) -> bytes:
         data = oidc.ca_file.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"oidc-ca-file {oidc.ca_file}: {error.strerror}") from error
-    Connection(oidc.issuer_url, ca_data=data).to_tls()
+    try:
+        Connection(oidc.issuer_url, ca_data=data).to_tls()
+    except ConfigurationError as error:
+        raise ConfigurationError(f"oidc-ca-file {oidc.ca_file}: {error}") from error
     return data

@@ -1,4 +1,8 @@
-"""Static bearer tokens in a file: SHA-256 of the token → user, uid and groups. The file never holds a token itself."""
+"""Static bearer tokens in a file: SHA-256 of the token → user, uid and groups. The file never holds a token itself.
+
+A server refuses to start with a malformed file. If the file becomes malformed while the server runs, the tokens of the
+last valid content stay in use, as with other credentials that are read again, and one line is logged per change.
+"""
 
 import hashlib
 import hmac
@@ -7,12 +11,16 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import orjson
+import structlog
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.apiserver.auth.identity import AUTHENTICATED, User
 from federation.apiserver.auth.pki import write_private
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -23,9 +31,26 @@ class TokenFile:
     _users: dict[str, User] = field(default_factory=dict)
     _loaded_mtime_ns: int = -1
 
+    def load(self) -> None:
+        """Read the file if it was replaced; ConfigurationError names what is wrong with it."""
+        mtime_ns = self._mtime_ns()
+        if mtime_ns == self._loaded_mtime_ns:
+            return
+        # Before reading, so that a malformed file is reported once.
+        self._loaded_mtime_ns = mtime_ns
+        if not mtime_ns:
+            self._users = {}
+            return
+        try:
+            self._users = _parse(self.path.read_bytes())
+        except (OSError, ValueError) as error:
+            raise ConfigurationError(
+                f"{self.path} is not a token file: {error}; restore it, or remove it to have no static tokens"
+            ) from error
+
     def add(self, *, user: str, groups: Sequence[str] = (), uid: str = "") -> str:
         """Create a token for a user, store its hash and return the token. It cannot be read from the file later."""
-        self._load()
+        self.load()
         token = secrets.token_urlsafe(32)
         self._users[_hash(token)] = User(user, tuple(groups), uid)
         entries = {
@@ -38,7 +63,10 @@ class TokenFile:
 
     def find(self, token: str) -> User | None:
         """Return the user of a token, None when the token is unknown."""
-        self._load()
+        try:
+            self.load()
+        except ConfigurationError as error:
+            _log.error("the tokens read before stay in use", reason=str(error))
         digest = _hash(token)
         # Compare in constant time with every entry: response times reveal nothing about stored hashes.
         for known, user in self._users.items():
@@ -53,18 +81,27 @@ class TokenFile:
         except OSError:
             return 0
 
-    def _load(self) -> None:
-        mtime_ns = self._mtime_ns()
-        if mtime_ns == self._loaded_mtime_ns:
-            return
-        users: dict[str, User] = {}
-        if mtime_ns:
-            try:
-                entries = orjson.loads(self.path.read_bytes())["tokens"]
-                users = {d: User(e["user"], tuple(e["groups"]), e.get("uid", "")) for d, e in entries.items()}
-            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-                raise ConfigurationError(f"{self.path} is not a token file: {error}") from error
-        self._users, self._loaded_mtime_ns = users, mtime_ns
+
+def _parse(data: bytes) -> dict[str, User]:
+    """Return the users by the hash of their token; ValueError for another shape."""
+    content = orjson.loads(data)
+    entries = content.get("tokens") if isinstance(content, dict) else None
+    if not isinstance(entries, dict):
+        raise ValueError('it must be {"tokens": {…}}')  # noqa: TRY004  # bad data in a file, not a bad call
+    return {digest: _to_user(digest, entry) for digest, entry in entries.items()}
+
+
+def _to_user(digest: str, entry: Any) -> User:
+    fields = entry if isinstance(entry, dict) else {}
+    name, uid, groups = fields.get("user"), fields.get("uid", ""), fields.get("groups", [])
+    if not isinstance(name, str) or not name or not isinstance(uid, str):
+        raise ValueError(f"the token {digest[:8]}… has no user, or its uid is not a text")
+    has_groups = isinstance(groups, list) and all(isinstance(group, str) for group in groups)
+    if not has_groups:
+        raise ValueError(f"the groups of the token {digest[:8]}… are not a list of texts")
+    if not digest.isascii():
+        raise ValueError("the hash of a token is not ASCII")
+    return User(name, tuple(groups), uid)
 
 
 def _hash(token: str) -> str:

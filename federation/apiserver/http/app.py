@@ -14,7 +14,7 @@ from typing import Protocol
 
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.deadline import Deadline
-from federation.apimachinery.errors import Unauthorized
+from federation.apimachinery.errors import Unauthorized, forget_frames
 from federation.apimachinery.paths import ResourcePath, parse
 from federation.apiserver.auth.authentication import Authenticator
 from federation.apiserver.auth.authorization import Authorizer, authorize, decide, is_allowed, to_attributes
@@ -26,7 +26,7 @@ from federation.apiserver.http.bodies import BodyLimits
 from federation.apiserver.http.flowcontrol import FlowControl, FlowControlOptions
 from federation.apiserver.http.health import Check
 from federation.apiserver.http.nonresource import AUTHORIZE, PUBLIC, Mount, NonResourcePaths
-from federation.apiserver.http.parameters import duration_s
+from federation.apiserver.http.parameters import timeout_s
 from federation.apiserver.http.requestinfo import to_verb
 from federation.apiserver.http.requestmetrics import observe
 from federation.apiserver.http.resthandlers import RESTHandlers
@@ -113,12 +113,7 @@ class App:
         except Disconnected:
             return
         except Exception as error:  # noqa: BLE001  # HTTP's loop runner: a bug becomes a Status and a log line
-            failure = to_api_error(request, error)
-            if request.trail is not None:
-                request.trail.failure = failure
-            # A response that has begun stays incomplete, so that the server closes the connection.
-            if not request.status:
-                await request.respond_error(failure)
+            await _respond_failure(request, error)
         finally:
             if request.trail is not None:
                 request.trail.close()
@@ -194,10 +189,8 @@ class App:
             flow_control.release(flow)
 
     def _deadline_s(self, request: Request) -> float:
-        if "timeout" not in request.query:
-            return self._request_s_max
-        timeout_s = duration_s(request.query["timeout"])
-        return min(timeout_s, self._request_s_max) if timeout_s else self._request_s_max
+        text = request.query.get("timeout")
+        return timeout_s(text, self._request_s_max) if text else self._request_s_max
 
     async def _check_store(self) -> str:
         await self._store.check_writable()
@@ -205,3 +198,15 @@ class App:
 
     async def _check_roles(self) -> str:
         return "" if self._authorizer.has_synced else "roles are not loaded yet"
+
+
+async def _respond_failure(request: Request, error: Exception) -> None:
+    failure = to_api_error(request, error)
+    # The error refers to the frames that it passed, which refer to the body and to the request, and so to the error in
+    # the trail: a cycle that would keep megabytes until the collector runs.
+    forget_frames(error)
+    if request.trail is not None:
+        request.trail.failure = failure
+    # A response that has begun stays incomplete, so that the server closes the connection.
+    if not request.status:
+        await request.respond_error(failure)

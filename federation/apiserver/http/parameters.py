@@ -9,8 +9,11 @@ from federation.apimachinery.errors import BadRequest
 from federation.apiserver.verbs.deleteoptions import check_dry_run, read_delete_options, unsupported
 from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions, Requester, WriteOptions
 
-_DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
-_UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_AMOUNT = re.compile(r"(\d*)(?:\.(\d*))?([^\d.]*)", re.ASCII)
+_UNITS_S = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION_CHARS_MAX = 64
+_DURATION_S_MAX = (2**63 - 1) / 1e9
+"""A Go duration counts nanoseconds in 64 bits."""
 _FIELD_VALIDATIONS = ("Ignore", "Strict", "Warn")
 _FIELD_MANAGER_LENGTH_MAX = 128
 _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False", ""})
@@ -125,12 +128,40 @@ def _delete_options_of_query(query: Mapping[str, str]) -> dict[str, Any]:
     return options
 
 
+def timeout_s(text: str, default_s: float) -> float:
+    """Return the seconds of the parameter `timeout`, at most `default_s`; BadRequest for anything but a Go duration.
+
+    As in kube-apiserver, a duration that is not positive means the default.
+    """
+    try:
+        given_s = duration_s(text)
+    except ValueError as error:
+        raise BadRequest(f"invalid timeout specified in the request URL - {error}") from error
+    return min(given_s, default_s) if given_s > 0 else default_s
+
+
 def duration_s(text: str) -> float:
-    """Return a Go duration ("1m30s", "500ms") or a number of seconds in seconds; BadRequest for anything else."""
-    if text.isascii() and text.isdigit():
-        # Nine digits are 30 years; more would only lose precision.
-        return float(text[:9])
-    parts = _DURATION.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise BadRequest(f'invalid timeout specified in the request URL: time: invalid duration "{text[:64]}"')
-    return sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+    """Return a Go duration ("1m30s", "-500ms", "0") in seconds; ValueError with the text of time.ParseDuration."""
+    shown = text[:_DURATION_CHARS_MAX]
+    invalid = ValueError(f'time: invalid duration "{shown}"')
+    sign, unsigned = (-1, text[1:]) if text[:1] == "-" else (1, text.removeprefix("+"))
+    if unsigned == "0":
+        return 0.0
+    # The limit keeps a long text from being scanned for every digit.
+    if not unsigned or len(text) > _DURATION_CHARS_MAX:
+        raise invalid
+    total_s, at = 0.0, 0
+    while at < len(unsigned):
+        found = _AMOUNT.match(unsigned, at)
+        if found is None or not (found[1] or found[2]):
+            raise invalid
+        unit = found[3]
+        if not unit:
+            raise ValueError(f'time: missing unit in duration "{shown}"')
+        if unit not in _UNITS_S:
+            raise ValueError(f'time: unknown unit "{unit}" in duration "{shown}"')
+        total_s += float(f"{found[1] or 0}.{found[2] or 0}") * _UNITS_S[unit]
+        at = found.end()
+    if total_s > _DURATION_S_MAX:
+        raise invalid
+    return sign * total_s

@@ -117,6 +117,8 @@ class CRDController:
         del dry_run
         if new["spec"] != old["spec"]:
             await self._complete(new, validate_crd_update(new, old))
+        elif new.get("status") != old.get("status"):
+            self._accept(new)  # a client may have written a status in which the names are not accepted
 
     def written(self, obj: Object) -> None:
         """Serve the definition's versions if it is established."""
@@ -138,14 +140,19 @@ class CRDController:
             self._context.kinds.replace(obj["spec"]["group"], obj["spec"]["names"]["plural"], [])
 
     async def _complete(self, obj: Object, causes: Causes) -> None:
-        """Validate the schemas and write names and conditions into the status; Invalid."""
-        spec, now = obj["spec"], self._context.clock.now()
+        """Validate the schemas and accept the definition; Invalid."""
+        spec = obj["spec"]
         for version, path in schemas_with_paths(spec.get("versions") or []):
             for check in schema_checks(version, path, checks_rules=obj["metadata"]["name"] not in self._installing):
                 causes += check()
                 await asyncio.sleep(0)  # schemas can have half a megabyte: let other requests run in between
         if causes:
             raise invalid("CustomResourceDefinition", CRDS.group, obj["metadata"]["name"], causes)
+        self._accept(obj)
+
+    def _accept(self, obj: Object) -> None:
+        """Write names, stored versions and conditions of a valid definition into its status."""
+        spec, now = obj["spec"], self._context.clock.now()
         status = dict(obj.get("status") or {})
         conflict = self._name_conflict(obj)
         stored = list(status.get("storedVersions") or ())

@@ -73,6 +73,7 @@ def _last_seen(value: bytes, now: datetime) -> datetime:
     event = encoding.decode(value)
     text = event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp")
     try:
-        return from_rfc3339(text) if text else now
+        # An Event from the future would keep its place in the queue, and with it all after it.
+        return min(from_rfc3339(text), now) if text else now
     except ValueError:
         return now

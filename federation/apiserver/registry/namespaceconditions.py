@@ -45,7 +45,7 @@ class RemainingContent:
 
     def to_conditions(self, before: Sequence[Mapping[str, Any]], now: str) -> list[dict[str, Any]]:
         """Return the namespace's conditions; lastTransitionTime is `now` for those that changed."""
-        known = {condition["type"]: condition for condition in before}
+        known = {condition.get("type"): condition for condition in before}
         states = {
             "NamespaceDeletionDiscoveryFailure": _DISCOVERED,
             "NamespaceDeletionGroupVersionParsingFailure": _PARSED,
@@ -61,7 +61,7 @@ class RemainingContent:
                 {
                     "type": name,
                     "status": status,
-                    "lastTransitionTime": old["lastTransitionTime"] if is_same else now,
+                    "lastTransitionTime": (old.get("lastTransitionTime") if is_same else None) or now,
                     "reason": reason,
                     "message": message,
                 }

@@ -40,6 +40,9 @@ class RegistryOptions:
     """The largest page that is served (0: no limit)."""
     object_values_max: int = VALUES_MAX
     """Keys and list items of one object, besides its managed fields."""
+    object_bytes_max: int = 3 * 1024 * 1024
+    """Stored bytes of one object that requests may write, with its managed fields: those of the largest body. Patches
+    and further field managers would grow an object without end. etcd accepts 1.5 MiB."""
     label_cache_entries: int = 10_000
     """How many parsed label sets are cached for selectors."""
     service_network: str = "10.96.0.0/12"

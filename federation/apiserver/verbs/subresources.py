@@ -130,9 +130,10 @@ class Subresources:
             if assigned := live["spec"].get("nodeName"):
                 raise _pod_conflict(info, name, f'pod {name} is already assigned to node "{assigned}"')
             live["spec"]["nodeName"] = node
-            status = live.setdefault("status", {})
-            kept = [found for found in status.get("conditions") or () if found["type"] != "PodScheduled"]
-            status["conditions"] = [*kept, {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}]
+            status = live.get("status") or {}
+            kept = [found for found in status.get("conditions") or () if found.get("type") != "PodScheduled"]
+            scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
+            live["status"] = {**status, "conditions": [*kept, scheduled]}
             return live, False
 
         # Admission has seen the Binding; the write of the pod is the server's own.
@@ -180,12 +181,12 @@ class Subresources:
 
         def consumed(live: Object) -> tuple[Object, bool]:
             status = dict(live.get("status") or {})
-            if status.get("observedGeneration", 0) < live["metadata"].get("generation", 0):
+            if (status.get("observedGeneration") or 0) < live["metadata"].get("generation", 0):
                 text = f"The disruption budget {name} is still being processed by the server."
                 raise _budget_violated(text, retry_after_s=10)
             if _may_evict_unhealthy(pod, live):
                 return live, False
-            allowed = status.get("disruptionsAllowed", 0)
+            allowed = status.get("disruptionsAllowed") or 0
             if allowed <= 0:
                 needed, present = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
                 text = f"The disruption budget {name} needs {needed} healthy pods and has {present} currently"
@@ -213,8 +214,8 @@ def _may_evict_unhealthy(pod: Object, budget: Object) -> bool:
         return False
     if (budget.get("spec") or {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
-    needed = status.get("desiredHealthy", 0)
-    return bool(status.get("currentHealthy", 0) >= needed > 0)
+    needed = status.get("desiredHealthy") or 0
+    return bool((status.get("currentHealthy") or 0) >= needed > 0)
 
 
 def _budget_violated(text: str, *, retry_after_s: int = 0) -> TooManyRequests:

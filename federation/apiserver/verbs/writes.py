@@ -49,7 +49,7 @@ from federation.apiserver.verbs.preparation import (
     with_finalizers,
 )
 from federation.apiserver.verbs.requestoptions import WriteOptions, own_user
-from federation.apiserver.verbs.sizelimits import check_size
+from federation.apiserver.verbs.sizelimits import check_bytes, check_size
 
 _GENERATED_NAMES_MAX = 8
 
@@ -256,10 +256,12 @@ class Writer:
                 if await context.store.get(key) is not None:
                     raise object_already_exists(info, metadata["name"])
                 body = encoding.encode(info.head, obj)
+                self._check_bytes(body, 0, options)
                 await context.check_charge(info, obj, None, body_bytes(body), options)
                 return encoding.to_bytes_without_revision(body)
             body = await context.to_storage(info, obj)
             try:
+                self._check_bytes(body, 0, options)
                 entry = await context.store_charged(
                     info, obj, None, body_bytes(body), options, partial(context.store.create, key, body)
                 )
@@ -286,10 +288,12 @@ class Writer:
         context = self._context
         if options.dry_run:
             body = encoding.encode(info.head, new)
+            self._check_bytes(body, len(entry.value), options)
             growth = body_bytes(body) - len(entry.value)
             await context.check_charge(info, new, old, growth, options, subresource)
             return encoding.to_bytes(body, entry.revision)
         body = await context.to_storage(info, new)
+        self._check_bytes(body, len(entry.value), options)
         hook = context.hooks.get(info.prefix)
         if must_be_removed(info, new):
             remove = partial(context.store.delete, entry.key, body, entry.revision)
@@ -305,6 +309,11 @@ class Writer:
                 new["metadata"]["resourceVersion"] = str(written.revision)
                 hook.written(new)
         return await context.from_storage(info, written.value)
+
+    def _check_bytes(self, body: Body, size_before: int, options: WriteOptions) -> None:
+        # Controllers of this process derive larger objects from valid ones, such as a template with its overrides.
+        if options.user is not None and options.user is not own_user:
+            check_bytes(body_bytes(body), size_before, self._context.options.object_bytes_max)
 
     async def _create_applied(
         self, info: KindInfo, namespace: str, name: str, patch: Patch, options: WriteOptions

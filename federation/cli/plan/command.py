@@ -21,7 +21,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.cli.plan.edits import Edit, Verb, apply_edit, created_namespaces, dry_run, get_or_none
 from federation.cli.plan.inventory import read_inventory
-from federation.cli.plan.output import print_plan
+from federation.cli.plan.output import print_plan, without_secrets
 from federation.cli.plan.planfile import (
     ExpectedObject,
     PlanFile,
@@ -108,7 +108,7 @@ async def plan(context: KubeconfigContext, requested: RequestedChanges, output: 
     if output.form == "table":
         _print_table(make_console(), result, output, took, resolved.hypothetical)
     else:
-        print_document(to_json(result), output.form)
+        print_document(without_secrets(to_json(result)), output.form)
     return SOMETHING_CHANGES if result.changed else NOTHING_CHANGES
 
 

@@ -1,7 +1,7 @@
 """Find the printer of a kind: a built-in one, the `additionalPrinterColumns` of a CRD, or Name and Age."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -12,6 +12,10 @@ from federation.apiserver.semantics.printers.table import NAME, Column, Printer,
 
 _PRINTERS = {**workloadcolumns.PRINTERS, **podcolumns.PRINTERS, **othercolumns.PRINTERS}
 _DEFAULT = Printer(columns("Name|Age"), othercolumns.name_and_age)
+_COLUMNS_MAX: Final = 64
+_ROW_CHARS_MAX: Final = 16 * 1024
+"""Text in the custom columns of one row. A column may show a whole object, and a definition has many columns."""
+_MORE: Final = "…"
 _AGE = PrinterColumn("Age", "date", ".metadata.creationTimestamp")
 
 
@@ -24,12 +28,20 @@ def printer_of(info: KindInfo) -> Printer:
 
 
 def _custom_printer(wanted: tuple[PrinterColumn, ...]) -> Printer:
+    wanted = wanted[:_COLUMNS_MAX]
     definitions = tuple(
         Column(column.name, column.type, column.priority, column.format, column.description) for column in wanted
     )
 
     def row(obj: Object, now: datetime) -> list[Any]:
-        return [name_of(obj), *(_cell(obj, column, now) for column in wanted)]
+        cells, left = [], _ROW_CHARS_MAX
+        for column in wanted:
+            cell = _cell(obj, column, now) if left else _MORE
+            if isinstance(cell, str) and len(cell) > left:
+                cell = cell[:left] + _MORE
+            left -= min(len(cell), left) if isinstance(cell, str) else 0
+            cells.append(cell)
+        return [name_of(obj), *cells]
 
     return Printer((NAME, *definitions), row)
 

@@ -254,7 +254,9 @@ def _binding(obj: Object, now: datetime) -> list[Any]:
     subjects = obj.get("subjects") or ()
     names = {
         kind: ", ".join(
-            f"{subject.get('namespace')}/{subject['name']}" if kind == "ServiceAccount" else subject["name"]
+            f"{subject.get('namespace')}/{subject.get('name')}"
+            if kind == "ServiceAccount"
+            else str(subject.get("name"))
             for subject in subjects
             if subject.get("kind") == kind
         )

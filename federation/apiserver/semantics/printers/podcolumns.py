@@ -88,7 +88,7 @@ def _termination_reason(terminated: Any) -> str:
 
 
 def _restarts(statuses: list[Any], now: datetime) -> str:
-    count = sum(found.get("restartCount", 0) for found in statuses)
+    count = sum(found.get("restartCount") or 0 for found in statuses)
     ends = [
         (found.get("lastState") or {}).get("terminated", {}).get("finishedAt")
         for found in statuses
@@ -102,18 +102,19 @@ def _gates(spec: Any, status: Any) -> str:
     gates = spec.get("readinessGates") or []
     if not gates:
         return NONE
-    met = {condition["type"] for condition in status.get("conditions") or () if condition["status"] == "True"}
-    return f"{sum(gate['conditionType'] in met for gate in gates)}/{len(gates)}"
+    found = status.get("conditions") or ()
+    met = {condition.get("type") for condition in found if condition.get("status") == "True"}
+    return f"{sum(gate.get('conditionType') in met for gate in gates)}/{len(gates)}"
 
 
 def _node(obj: Object, now: datetime) -> list[Any]:
     spec, status = part(obj, "spec"), part(obj, "status")
     info = status.get("nodeInfo") or {}
     ready = conditions.find(status.get("conditions"), "Ready")
-    words = ["Unknown" if ready is None else "Ready" if ready["status"] == "True" else "NotReady"]
+    words = ["Unknown" if ready is None else "Ready" if ready.get("status") == "True" else "NotReady"]
     if spec.get("unschedulable"):
         words.append("SchedulingDisabled")
-    addresses = {found["type"]: found["address"] for found in reversed(status.get("addresses") or [])}
+    addresses = {found.get("type"): found.get("address") or NONE for found in reversed(status.get("addresses") or [])}
     return [
         name_of(obj),
         ",".join(words),

@@ -37,7 +37,7 @@ def to_table(
     rows = []
     for value in items:
         obj = encoding.decode(value)
-        row: dict[str, Any] = {"cells": printer.row(obj, now)}
+        row: dict[str, Any] = {"cells": printer.cells(obj, now)}
         if include_object == "Object":
             row["object"] = orjson.Fragment(value)
         elif include_object == "Metadata":

@@ -11,6 +11,7 @@ from federation.apimachinery.selectors import format_label_selector
 
 NONE = "<none>"
 UNKNOWN = "<unknown>"
+INVALID = "<invalid>"
 
 Row = Callable[[Object, datetime], list[Any]]
 
@@ -47,6 +48,16 @@ class Printer:
     columns: tuple[Column, ...]
     row: Row
 
+    def cells(self, obj: Object, now: datetime) -> list[Any]:
+        """Return the cells of an object; `<invalid>` beside its name if its fields cannot be read.
+
+        A client may have stored an odd status, and one object must not hide all others of a list.
+        """
+        try:
+            return self.row(obj, now)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            return [name_of(obj), *[INVALID] * (len(self.columns) - 1)]
+
 
 def columns(text: str, wide: str = "") -> tuple[Column, ...]:
     """Return columns from names separated by `|`; `name:integer` sets a type."""
@@ -82,14 +93,14 @@ def since(moment: Any, now: datetime) -> str:
     try:
         return human_duration((now - from_rfc3339(moment)).total_seconds())
     except (ValueError, TypeError):
-        return "<invalid>"
+        return INVALID
 
 
 def human_duration(seconds_exact: float) -> str:
     """Return a duration with at most two units, as HumanDuration of k8s.io/apimachinery."""
     seconds = int(seconds_exact)
     if seconds < -1:
-        return "<invalid>"
+        return INVALID
     if seconds < 0:
         return "0s"
     if seconds < 120:

@@ -76,7 +76,7 @@ def _job(obj: Object, now: datetime) -> list[Any]:
 
 def _job_status(obj: Object) -> str:
     conditions = {
-        condition["type"]
+        condition.get("type")
         for condition in part(obj, "status").get("conditions") or ()
         if condition.get("status") == "True"
     }

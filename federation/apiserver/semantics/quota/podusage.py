@@ -20,8 +20,8 @@ _FINISHED = frozenset({"Succeeded", "Failed"})
 
 
 def parse_usage(amounts: Mapping[str, Any] | None) -> Usage:
-    """Return the usage that a field such as `status.used` or `resources.requests` contains."""
-    return {name: parse(amount) for name, amount in (amounts or {}).items()}
+    """Return the usage that a field such as `status.used` or `resources.requests` contains; null is 0, as in Go."""
+    return {name: ZERO if amount is None else parse(amount) for name, amount in (amounts or {}).items()}
 
 
 def pod_usage(pod: Object) -> Usage:
@@ -29,7 +29,7 @@ def pod_usage(pod: Object) -> Usage:
     if (pod.get("status") or {}).get("phase") in _FINISHED:
         return {"count/pods": ONE}
     spec = pod.get("spec") or {}
-    usage = _compute_usage(_pod_amounts(spec, "requests"), _pod_amounts(spec, "limits"))
+    usage = _compute_usage(_with_overhead(spec, "requests"), _with_overhead(spec, "limits"))
     return {"count/pods": ONE, "pods": ONE, **usage}
 
 
@@ -70,7 +70,16 @@ def _compute_usage(requests: Mapping[str, Quantity], limits: Mapping[str, Quanti
     return usage
 
 
-def _pod_amounts(spec: Mapping[str, Any], part: str) -> Usage:
+def _with_overhead(spec: Mapping[str, Any], part: str) -> Usage:
+    total = pod_amounts(spec, part)
+    for name, amount in parse_usage(spec.get("overhead")).items():
+        if part == "requests" or name in total:
+            total[name] = total.get(name, ZERO) + amount
+    return total
+
+
+def pod_amounts(spec: Mapping[str, Any], part: str) -> Usage:
+    """Return the requests or limits (`part`) of a pod as a whole, without overhead."""
     total: Usage = {}
     for container in _containers(spec, "containers"):
         _add(total, _amounts(container, part))
@@ -88,9 +97,6 @@ def _pod_amounts(spec: Mapping[str, Any], part: str) -> Usage:
     _raise_to(total, peak)
     # Pod-level resources replace the sum of the containers.
     total.update(_amounts(spec, part))
-    for name, amount in parse_usage(spec.get("overhead")).items():
-        if part == "requests" or name in total:
-            total[name] = total.get(name, ZERO) + amount
     return total
 
 

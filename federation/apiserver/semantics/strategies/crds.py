@@ -26,12 +26,17 @@ class CustomResourceDefinitionStrategy(GenerationStrategy):
             config["service"].setdefault("port", 443)
 
     def prepare_deletion(self, obj: Object) -> None:
-        """Add the cleanup finalizer once, so that custom resources are deleted before their CRD."""
-        existing = (obj.get("status") or {}).get("conditions") or []
-        if conditions.find(existing, "Terminating") is not None:
-            return
+        """Add the cleanup finalizer, so that custom resources are deleted before their CRD.
+
+        Conditions do not decide about it: a client can write them, and the custom resources would stay in the store.
+        """
         metadata = obj["metadata"]
-        metadata["finalizers"] = [*(metadata.get("finalizers") or ()), CLEANUP_FINALIZER]
+        finalizers = metadata.get("finalizers") or []
+        if CLEANUP_FINALIZER not in finalizers:
+            metadata["finalizers"] = [*finalizers, CLEANUP_FINALIZER]
+        existing = (obj.get("status") or {}).get("conditions") or []
+        if conditions.is_true(existing, "Terminating"):
+            return
         terminating = {
             "type": "Terminating",
             "status": "True",
@@ -39,7 +44,10 @@ class CustomResourceDefinitionStrategy(GenerationStrategy):
             "reason": "InstanceDeletionPending",
             "message": "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
         }
-        obj["status"] = {**(obj.get("status") or {}), "conditions": [*existing, terminating]}
+        obj["status"] = {
+            **(obj.get("status") or {}),
+            "conditions": [*conditions.remove(existing, "Terminating"), terminating],
+        }
 
     def is_removable(self, obj: Object) -> bool:
         return bool(obj["metadata"].get("deletionTimestamp"))

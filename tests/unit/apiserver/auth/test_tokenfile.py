@@ -1,9 +1,11 @@
 """Static tokens in a file."""
 
+import os
 import stat
 from pathlib import Path
 
 import pytest
+import structlog
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.apiserver.auth.tokenfile import TokenFile
@@ -33,4 +35,34 @@ def test_a_removed_token_is_refused_without_a_restart(tmp_path: Path) -> None:
 def test_a_damaged_file_is_a_configuration_error(tmp_path: Path) -> None:
     (tmp_path / "tokens.json").write_text("[]")
     with pytest.raises(ConfigurationError, match="is not a token file"):
-        TokenFile(tmp_path / "tokens.json").find("x")
+        TokenFile(tmp_path / "tokens.json").load()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff",
+        b"{}",
+        b"null",
+        b'{"tokens": []}',
+        b'{"tokens": {"a": 1}}',
+        b'{"tokens": {"a": {"user": ""}}}',
+        b'{"tokens": {"a": {"user": 5}}}',
+        b'{"tokens": {"a": {"user": "x", "uid": 5}}}',
+        b'{"tokens": {"a": {"user": "x", "groups": "system:masters"}}}',
+        b'{"tokens": {"a": {"user": "x", "groups": [1]}}}',
+        b'{"tokens": {"\xc3\xa9": {"user": "x"}}}',
+    ],
+)
+def test_tokens_stay_valid_while_their_file_is_malformed(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "tokens.json"
+    file = TokenFile(path)
+    token = file.add(user="ci")
+    path.write_bytes(content)
+    os.utime(path, ns=(1, 1))
+    with structlog.testing.capture_logs() as logs:
+        assert file.find(token) is not None
+        assert file.find("other") is None
+    assert [entry["log_level"] for entry in logs] == ["error"]
+    assert str(path) in logs[0]["reason"]

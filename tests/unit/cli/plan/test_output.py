@@ -8,7 +8,7 @@ from tests.support.manifests import a_policy, an_override
 from tests.support.whatif import a_cluster, a_source, a_world, change, plan
 
 from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
-from federation.cli.plan.output import print_plan, to_diff
+from federation.cli.plan.output import print_plan, to_diff, without_secrets
 from federation.scheduling.whatif.changes import as_down, with_label
 from federation.scheduling.whatif.planresult import MemberObject, MemberPlan, Plan
 from federation.scheduling.whatif.state import ObjectSet
@@ -76,6 +76,24 @@ def test_values_of_secrets_are_masked() -> None:
         "   user: '***'",
         " kind: Secret",
     ]
+
+
+def test_no_form_of_a_plan_prints_values_of_secrets() -> None:
+    hidden = "b2xk-plain-text"
+    annotations = {"kubectl.kubernetes.io/last-applied-configuration": f'{{"data": "{hidden}"}}', "a": "b"}
+    secret = {
+        "kind": "Secret",
+        "metadata": {"annotations": annotations},
+        "data": {"a": hidden},
+        "stringData": {"b": hidden},
+    }
+    row = MemberPlan("east", None, MemberObject(secret, "1", "1"))
+    assert hidden not in "".join(to_diff(row))
+    assert "a: b" in "".join(to_diff(row))
+    after = {"replicas": None, "hash": "1", "manifest": secret}
+    document = without_secrets({"objects": [{"clusters": [{"cluster": "east", "before": None, "after": after}]}]})
+    assert hidden not in str(document)
+    assert document["objects"][0]["clusters"][0]["after"]["manifest"]["data"] == {"a": "*** (after)"}
 
 
 def test_unchanged_objects_take_one_line_per_reason() -> None:

@@ -509,7 +509,7 @@ def test_system_namespaces_refuse_deletion() -> None:
 
 def test_deleted_crd_gets_the_cleanup_finalizer_once() -> None:
     obj: Object = {"metadata": {"name": "d", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-    crds.CustomResourceDefinitionStrategy().prepare_deletion(obj)
-    obj["metadata"]["finalizers"] = []
-    crds.CustomResourceDefinitionStrategy().prepare_deletion(obj)
-    assert obj["metadata"]["finalizers"] == []
+    for _ in range(2):
+        crds.CustomResourceDefinitionStrategy().prepare_deletion(obj)
+        assert obj["metadata"]["finalizers"] == [crds.CLEANUP_FINALIZER]
+    assert [found["type"] for found in obj["status"]["conditions"]] == ["Terminating"]
