@@ -1,11 +1,15 @@
 """Ten thousand bad requests: no server error, a proper Status for every refusal, and no change of stored objects.
 
+Each request has a budget of CPU time, which is how long it may stop the event loop, and all requests together one of
+memory. CPU time is that of this process, so a busy machine does not count.
+
 Each seed is a server of its own with one object of nearly every kind. A failure prints the seed and a curl command for every
 request that was answered wrongly. More of them: `HOSTILE_REQUESTS=100000 pytest tests/faults/test_hostile_requests.py`
 (per seed and test), with other seeds: `HOSTILE_SEED=1000`.
 """
 
 import os
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -14,11 +18,14 @@ import pytest
 from tests.support.hostile.chaos import SCRATCH, Chaos, may_write
 from tests.support.hostile.hostility import Hostility
 from tests.support.hostile.requests import Victim
-from tests.support.hostile.world import KEPT, HostileRequest, Target, a_target
+from tests.support.hostile.world import KEPT, Answer, HostileRequest, Target, a_target
 
 REQUESTS = int(os.environ.get("HOSTILE_REQUESTS", "3000"))
 FIRST_SEED = int(os.environ.get("HOSTILE_SEED", "1"))
 _SHOWN_MAX = 10
+CPU_S_MAX = 0.5
+MEMORY_BYTES_MAX = 128 * 1024 * 1024
+"""Growth of the process's peak memory during the requests of one seed."""
 
 
 async def the_victims(target: Target) -> list[Victim]:
@@ -55,21 +62,47 @@ def said(seed: int, wrong: list[tuple[str, HostileRequest, bytes]]) -> str:
     return "\n".join(lines)
 
 
+async def timed(target: Target, request: HostileRequest) -> tuple[Answer, str]:
+    """Send a request; return its answer, and its CPU time as a problem if it took too much, else ""."""
+    before_s = time.process_time()
+    answer = await target.send(request)
+    taken_s = time.process_time() - before_s
+    return answer, f"more than {CPU_S_MAX} s of CPU" if taken_s > CPU_S_MAX else ""
+
+
+class PeakMemory:
+    """The peak of this process's resident memory from now on."""
+
+    def __init__(self) -> None:
+        Path("/proc/self/clear_refs").write_text("5")
+        self._before = self._peak()
+
+    def growth(self) -> int:
+        """Return the growth in bytes."""
+        return self._peak() - self._before
+
+    def _peak(self) -> int:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
+
+
 @pytest.mark.parametrize("seed", range(FIRST_SEED, FIRST_SEED + 5))
 async def test_bad_requests_are_refused_and_change_nothing(tmp_path: Path, seed: int) -> None:
     async with a_target(tmp_path) as target:
         victims = await the_victims(target)
         before = await target.values()
         wrong, codes = [], Counter[int]()
+        peak = PeakMemory()
         for request in Hostility(seed, victims).requests(REQUESTS):
-            answer = await target.send(request)
+            answer, slow = await timed(target, request)
             codes[answer.status // 100] += 1
-            problem = answer.problem(request) or (f"wrote {answer.writes}" if answer.writes else "")
+            problem = answer.problem(request) or (f"wrote {answer.writes}" if answer.writes else slow)
             if problem:
                 wrong.append((problem, request, answer.body))
         if wrong:
             pytest.fail(said(seed, wrong), pytrace=False)
         assert await target.values() == before, f"seed {seed}"
+        assert peak.growth() < MEMORY_BYTES_MAX, f"seed {seed}"
         assert codes[4] > REQUESTS * 0.7, f"seed {seed}: too few were bad: {codes}"
         await _still_serves(target, victims)
 
@@ -80,11 +113,12 @@ async def test_random_requests_change_only_their_own_objects(tmp_path: Path, see
         victims = await the_victims(target)
         before = {key: value for key, value in (await target.values()).items() if f"/{SCRATCH}/" not in key}
         wrong, codes = [], Counter[int]()
+        peak = PeakMemory()
         for request in Chaos(seed, victims).requests(REQUESTS):
-            answer = await target.send(request)
+            answer, slow = await timed(target, request)
             codes[answer.status // 100] += 1
             strange = [write for write in answer.writes if not may_write(request, write[1])]
-            problem = answer.problem(request) or (f"wrote {strange}" if strange else "")
+            problem = answer.problem(request) or (f"wrote {strange}" if strange else slow)
             if problem:
                 wrong.append((problem, request, answer.body))
         if wrong:
@@ -92,6 +126,7 @@ async def test_random_requests_change_only_their_own_objects(tmp_path: Path, see
         after = await target.values()
         changed = {key: (value, after.get(key)) for key, value in before.items() if after.get(key) != value}
         assert not changed, f"seed {seed}: {changed}"
+        assert peak.growth() < MEMORY_BYTES_MAX, f"seed {seed}"
         assert codes[2] > REQUESTS * 0.1, f"seed {seed}: too few were accepted: {codes}"
         assert codes[4] > REQUESTS * 0.1, f"seed {seed}: too few were refused: {codes}"
         await _still_serves(target, victims)

@@ -29,6 +29,10 @@ _SECRET_KINDS = frozenset({"Secret", "ConfigMap", "TokenRequest", "TokenReview"}
 _SECRET_FIELDS = frozenset({"data", "stringData", "binaryData", "token", LAST_APPLIED_CONFIGURATION})
 _PATCH_FIELDS = _SECRET_FIELDS | {"value"}
 """In JSON patches and in the overrides of federated objects, `value` may hold any of these."""
+_DATA_KINDS = frozenset({"Secret", "ConfigMap"})
+_PATCHED_FIELDS = frozenset({"metadata", "spec", "status", "type", "immutable"})
+_SHOWN_FIELDS = frozenset({"apiVersion", "kind", "metadata", "type", "immutable"})
+"""All other fields of a Secret are redacted: a misspelled `stringdata` holds a secret too."""
 
 
 def holds_secrets(attributes: Attributes, redacted: Collection[tuple[str, str]]) -> bool:
@@ -47,6 +51,9 @@ def to_recorded(body: bytes, content_type: str, *, is_redacted: bool, includes_m
     `is_redacted` redacts the whole body. Secrets and the like inside other objects are always redacted.
     """
     value = _decode(body, content_type)
+    if is_redacted and isinstance(value, dict) and "kind" not in value:
+        # A merge patch. Of a Secret, it may hold a misspelled field; other kinds have spec and status.
+        value = {key: entry if key in _PATCHED_FIELDS else _blank(entry) for key, entry in value.items()}
     _redact(value, _PATCH_FIELDS if is_redacted else None)
     if not includes_managed_fields:
         _drop_managed_fields(value)
@@ -87,17 +94,18 @@ def _redact(value: Any, fields: frozenset[str] | None) -> None:
     elif isinstance(value, dict):
         if fields is None and value.get("kind") in _SECRET_KINDS:
             fields = _PATCH_FIELDS
+        holds_data = value.get("kind") in _DATA_KINDS and isinstance(value.get("metadata"), dict | None)
         for key, entry in value.items():
-            if fields is not None and key in fields:
+            if (fields is not None and key in fields) or (holds_data and key not in _SHOWN_FIELDS):
                 value[key] = _blank(entry)
             else:
                 _redact(entry, fields)
 
 
 def _blank(value: Any) -> Any:
-    """Return the value with its keys kept and its leaves replaced."""
+    """Return the value with its keys kept, to show which were changed, and everything below replaced."""
     if isinstance(value, dict):
-        return {key: _blank(entry) for key, entry in value.items()}
+        return dict.fromkeys(value, REDACTED)
     return None if value is None else REDACTED
 
 

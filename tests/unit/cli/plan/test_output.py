@@ -93,7 +93,7 @@ def test_no_form_of_a_plan_prints_values_of_secrets() -> None:
     after = {"replicas": None, "hash": "1", "manifest": secret}
     document = without_secrets({"objects": [{"clusters": [{"cluster": "east", "before": None, "after": after}]}]})
     assert hidden not in str(document)
-    assert document["objects"][0]["clusters"][0]["after"]["manifest"]["data"] == {"a": "*** (after)"}
+    assert document["objects"][0]["clusters"][0]["after"]["manifest"]["data"] == {"a": "***"}
 
 
 def test_unchanged_objects_take_one_line_per_reason() -> None:
