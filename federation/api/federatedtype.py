@@ -10,7 +10,7 @@ from typing import Any
 
 from federation.api import names
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, CORE_GROUP, FEDERATED_OBJECTS
-from federation.apimachinery import dotpaths
+from federation.apimachinery import dotpaths, nameformats
 from federation.apimachinery.resources import Object, Resource
 
 Stages = tuple[tuple[str, ...], ...]
@@ -238,6 +238,9 @@ def template_problem(federated: Mapping[str, Any]) -> str:
     name = metadata.get("name")
     if not isinstance(name, str) or not name:
         return "spec.template.metadata.name: it has to be the name of the copies"
+    if problems := nameformats.path_segment(name):
+        # It would address another object of the member.
+        return f"spec.template.metadata.name: {problems[0]}"
     for part in ("annotations", "labels"):
         if not isinstance(metadata.get(part), Mapping | None):
             return f"spec.template.metadata.{part}: it has to be an object"

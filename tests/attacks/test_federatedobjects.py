@@ -18,6 +18,7 @@ from tests.support.tenants import (
 )
 
 from federation.api import names
+from federation.api.federatedtype import template_problem
 from federation.apimachinery.resources import Object
 
 CONFIG_MAP: Object = {
@@ -113,6 +114,16 @@ async def test_a_template_of_another_scope_or_namespace_is_invalid_for_everybody
         answer = await root.post(FEDERATED, json=body)
         assert answer.status_code == 422, answer.text
         assert [cause["field"] for cause in answer.json()["details"]["causes"]] == [field]
+
+
+@pytest.mark.parametrize("name", ["..", ".", "../../namespaces/prod", "a/status", "a%2fb"])
+async def test_a_name_that_is_a_path_is_invalid_for_everybody(host: Tenants, name: str) -> None:
+    """Sync writes `…/configmaps/NAME` in members; `..` would be the namespace itself."""
+    body = smuggled({**CONFIG_MAP, "metadata": {"name": name, "namespace": "default"}})
+    answer = await (await host.root()).post(FEDERATED, json=body)
+    assert answer.status_code == 422, answer.text
+    assert "spec.template.metadata.name" in answer.json()["message"]
+    assert template_problem(body)
 
 
 async def created(host: Tenants) -> str:
