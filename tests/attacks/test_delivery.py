@@ -10,6 +10,7 @@ from tests.support.world import World, a_world
 from federation.api import names
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, PROPAGATION_POLICIES
 from federation.apimachinery import conditions
+from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, Object, Resource
 
 RBAC = "rbac.authorization.k8s.io"
@@ -33,7 +34,9 @@ CONFIG_MAP: Object = {
 def stored(template: Object, name: str, *, namespace: str = "default", **annotations: str) -> Object:
     """Return a federated object as an installation without admission may have stored it."""
     around = federated(template, name, **annotations)
-    metadata = {**around["metadata"], **({"namespace": namespace} if namespace else {})}
+    metadata = {**around["metadata"], "namespace": namespace}
+    if not namespace:
+        del metadata["namespace"]
     return {**around, "kind": "FederatedObject" if namespace else "ClusterFederatedObject", "metadata": metadata}
 
 
@@ -90,6 +93,67 @@ async def test_nothing_is_delivered_without_a_source(
         await world.until(gone)
 
 
+@pytest.mark.parametrize(
+    ("name", "is_owned"), [("mine-configmaps", False), ("other", True)], ids=["no owner", "another name"]
+)
+async def test_a_source_vouches_only_for_the_federated_object_that_it_controls(name: str, is_owned: bool) -> None:
+    """The host accepted a ConfigMap of this name; what is delivered under it is another content."""
+    async with a_world() as world:
+        own = {**CONFIG_MAP, "metadata": {"name": "mine", "namespace": "default"}}
+        annotations = {names.NO_FEDERATED_RESOURCE: "true"}
+        source = await world.create(CONFIG_MAPS, {**own, "metadata": {**own["metadata"], "annotations": annotations}})
+        body = stored({**own, "data": {"a": "smuggled"}}, name)
+        if is_owned:
+            body["metadata"]["ownerReferences"] = [controller_reference(source, "v1", "ConfigMap")]
+        await world.create(FEDERATED_OBJECTS, body)
+        assert await refusal(world, FEDERATED_OBJECTS, name, "default")
+        for cluster in world.members.values():
+            assert await cluster.find(CONFIG_MAPS, "mine") is None
+        await world.user.delete(FEDERATED_OBJECTS, name, "default")
+        await world.settle()
+
+
+@pytest.mark.parametrize(
+    ("template", "member"),
+    [
+        (BINDING, CLUSTER_ROLE_BINDINGS),
+        ({**BINDING, "metadata": {"name": "mine", "namespace": "default"}}, CLUSTER_ROLE_BINDINGS),
+        ({**CONFIG_MAP, "metadata": {"name": "mine", "namespace": "kube-public"}}, CONFIG_MAPS),
+        ({**CONFIG_MAP, "metadata": {"name": "mine"}}, CONFIG_MAPS),
+    ],
+    ids=["scope", "scope with a namespace", "namespace", "no namespace"],
+)
+async def test_a_mark_allows_neither_another_scope_nor_another_namespace(template: Object, member: Resource) -> None:
+    """Admission refuses such an object; one that was stored by other means is not delivered either."""
+    async with a_world() as world:
+        body = stored(template, "by-hand", **{names.HAND_WRITTEN: "true"})
+        await world.create(FEDERATED_OBJECTS, body)
+        assert await refusal(world, FEDERATED_OBJECTS, "by-hand", "default")
+        for cluster in world.members.values():
+            for namespace in ("default", "kube-public") if member.namespaced else ("",):
+                assert await cluster.find(member, "mine", namespace) is None
+        await world.user.delete(FEDERATED_OBJECTS, "by-hand", "default")
+        await world.settle()
+
+
+@pytest.mark.parametrize("name", ["kube-system", "kube-public", "default", names.SYSTEM_NAMESPACE])
+async def test_system_namespaces_of_members_stay_as_they_are(name: str) -> None:
+    async with a_world() as world:
+        before = {cluster.name: await cluster.find(NAMESPACES, name, "") for cluster in world.members.values()}
+        template = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"team": "a"}}}
+        annotations = {names.HAND_WRITTEN: "true", names.CONFLICT_RESOLUTION: "adopt"}
+        annotations[names.CLUSTERS_TO_ADOPT] = '{"regexp": ".*"}'
+        body = stored(template, "by-hand", namespace="", **annotations)
+        body["metadata"]["finalizers"] = [names.SYNC_FINALIZER]
+        await world.create(CLUSTER_FEDERATED_OBJECTS, body)
+        await world.settle()
+        await world.user.delete(CLUSTER_FEDERATED_OBJECTS, "by-hand", "")
+        await world.settle()
+        assert await world.find(CLUSTER_FEDERATED_OBJECTS, "by-hand", "") is None
+        after = {cluster.name: await cluster.find(NAMESPACES, name, "") for cluster in world.members.values()}
+        assert after == before
+
+
 async def test_a_hand_written_object_is_delivered_and_removed() -> None:
     async with a_world() as world:
         body = stored(CONFIG_MAP, "by-hand", **{names.HAND_WRITTEN: "true"})
@@ -112,15 +176,28 @@ async def test_an_object_without_source_removes_nothing_that_another_delivered()
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=2))
         await world.until_replicas("web", {"east": 2})
-        for template, name in (
-            ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}, "theirs"),
-            (a_deployment("web"), "theirs-as-well"),
+        east = world.members["east"]
+
+        async def identities() -> list[Any]:
+            found = [await east.find(DEPLOYMENTS, "web"), await east.find(NAMESPACES, "default", "")]
+            return [obj and obj["metadata"]["uid"] for obj in found]
+
+        before = await identities()
+        for template, name, namespace in (
+            ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}, "theirs", "default"),
+            (a_deployment("web"), "theirs-as-well", "default"),
+            (a_deployment("web"), "theirs-everywhere", ""),
         ):
-            await world.create(FEDERATED_OBJECTS, stored(template, name))
+            resource = FEDERATED_OBJECTS if namespace else CLUSTER_FEDERATED_OBJECTS
+            body = stored(template, name, namespace=namespace)
+            # With it, the object stays until sync has cleaned the clusters that it names.
+            body["metadata"]["finalizers"] = [names.SYNC_FINALIZER]
+            await world.create(resource, body)
             await world.settle()
-            await world.user.delete(FEDERATED_OBJECTS, name, "default")
+            await world.user.delete(resource, name, namespace)
             await world.settle()
-            assert await world.find(FEDERATED_OBJECTS, name) is None
+            assert await world.find(resource, name, namespace) is None
+            assert await identities() == before
         assert await world.replicas("web") == {"east": 2}
         assert await world.members["east"].find(NAMESPACES, "default", "") is not None
 

@@ -1,6 +1,8 @@
 """Attack: a user with edit or admin in one namespace writes what sync delivers with the federation's rights."""
 
 from collections.abc import AsyncIterator
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +19,14 @@ from tests.support.tenants import (
     tenants,
 )
 
+from federation.admission.federatedobjects import FederatedObjectAdmission
 from federation.api import names
 from federation.api.federatedtype import template_problem
-from federation.apimachinery.resources import Object
+from federation.api.resources import FEDERATED_OBJECTS
+from federation.apimachinery.errors import Forbidden
+from federation.apimachinery.resources import Object, Resource
+from federation.apiserver.admission.requests import CREATE, AdmissionRequest
+from federation.apiserver.semantics.cel.authorizer import AccessCheck, AccessDecision
 
 CONFIG_MAP: Object = {
     "apiVersion": "v1",
@@ -126,6 +133,35 @@ async def test_a_name_that_is_a_path_is_invalid_for_everybody(host: Tenants, nam
     assert template_problem(body)
 
 
+async def test_a_webhook_cannot_remove_the_mark() -> None:
+    """Sync would refuse the object without it, and its writer would not learn why."""
+    body = federated(CONFIG_MAP, "by-hand")
+    request = AdmissionRequest(
+        uid="u",
+        operation=CREATE,
+        resource=FEDERATED_OBJECTS,
+        versions=("v1alpha1",),
+        subresource="",
+        namespace="default",
+        name="by-hand",
+        user={"username": "root"},
+        dry_run=False,
+        obj=body,
+        old=None,
+        namespace_labels={},
+    )
+    admission = FederatedObjectAdmission(
+        lambda _api_version, _kind: Resource("", "v1", "ConfigMap", "configmaps", True)
+    )
+
+    def everything(_check: AccessCheck) -> AccessDecision:
+        return AccessDecision(is_allowed=True)
+
+    await admission.validate(replace(request, obj=admission.mutate(replace(request, obj=deepcopy(body)))), everything)
+    with pytest.raises(Forbidden, match="a webhook removed the annotation"):
+        await admission.validate(request, everything)
+
+
 async def created(host: Tenants) -> str:
     """Return the path of a federated object that the control plane made from a ConfigMap."""
     registry = host.parts.registry
@@ -203,6 +239,7 @@ async def test_impersonated_users_are_judged_as_themselves(host: Tenants) -> Non
     await host.grant("editor", *EVERYTHING_OF_OURS)
     posing = await host.client("root", "system:masters", **{"impersonate-user": "editor"})
     assert (await posing.post(FEDERATED, json=federated(CONFIG_MAP, "x"))).status_code == 403
+    await host.grant("system:apiserver", *EVERYTHING_OF_OURS)
     named_like_us = await host.client("system:apiserver")
     assert (await named_like_us.post(FEDERATED, json=federated(CONFIG_MAP, "x"))).status_code == 403
 

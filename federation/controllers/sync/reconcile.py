@@ -76,12 +76,14 @@ class Reconciler:
         type_ = self._objects.type_of(federated)
         if type_ is None and (problem := template_problem(federated)):
             self._recorder.event(federated, WARNING, names.EVENT_INVALID_TEMPLATE, problem)
-        if type_ is None or _is_never_synced(template):
+        if type_ is None:
             return DONE
         if federated["metadata"].get("deletionTimestamp"):
             self._forget(key)
             recorded = self._clusters_to_clean(key, federated, type_)
             return await self._deletion.reconcile(key, federated, type_, recorded=recorded)
+        if _is_never_synced(template):
+            return DONE
         if not pendingcontrollers.is_ready_for_dispatch(federated):
             self._objects.defer(key, writer=WRITER)
             return DONE
@@ -107,7 +109,7 @@ class Reconciler:
         One with the wrong scope or name must not delete member objects that another federated object delivers.
         """
         is_namespaced = type_.resource.namespaced
-        if is_namespaced and not key.namespace:
+        if (is_namespaced and not key.namespace) or _is_never_synced(federated["spec"]["template"]):
             return set()
         name = federated["spec"]["template"]["metadata"]["name"]
         regular = self._objects.key_for(type_, key.namespace if is_namespaced else "", name)
