@@ -156,7 +156,8 @@ class Server:
             await reader.readexactly(int(length[1]))
         self.requests.append(head.partition(" HTTP")[0])
         uid = self.uid if "kube-system" in head.splitlines()[0] else "x"
-        body: Object = {"metadata": {"name": "x", "uid": uid, "annotations": {names.FEDERATED_CLUSTER_UID: self.claim}}}
+        annotations = {names.FEDERATED_CLUSTER_UID: self.claim}
+        body: Object = {"metadata": {"name": "x", "resourceVersion": "1", "uid": uid, "annotations": annotations}}
         data = orjson.dumps(body)
         writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(data), data))
         await writer.drain()
