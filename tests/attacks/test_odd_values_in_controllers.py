@@ -121,11 +121,11 @@ async def begin(world: World) -> None:
 
 async def still_works(world: World) -> None:
     # Some annotations rightly release or ignore the copies in members.
-    await world.user.delete(DEPLOYMENTS, "odd", "default")
-    await world.until_gone(DEPLOYMENTS, "odd")
     for member in world.members.values():
         with contextlib.suppress(NotFound):
             await member.admin.delete(DEPLOYMENTS, "odd", "default")
+    await world.user.delete(DEPLOYMENTS, "odd", "default")
+    await world.until_gone(DEPLOYMENTS, "odd")
     for resource, name in ((OVERRIDE_POLICIES, "special"), (PROPAGATION_POLICIES, "divide")):
         await world.user.delete(resource, name, "default")
     await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "west": 1}, name="other"))
