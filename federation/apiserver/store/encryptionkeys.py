@@ -106,8 +106,13 @@ def read_key_file(path: Path) -> list[EncryptionKey]:
 
 def _read_private(path: Path, source: str) -> str:
     try:
-        with path.open("rb") as file:
+        # Without O_NONBLOCK a named pipe would wait for its writer for ever.
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ConfigurationError(
+                    f"{source} is not a regular file; give the path of a file with lines `ID BASE64`"
+                )
             if stat.S_IMODE(status.st_mode) & 0o077:
                 raise ConfigurationError(f"{source} is accessible to other users; run: chmod 600 {path}")
             if status.st_uid not in (0, os.geteuid()):

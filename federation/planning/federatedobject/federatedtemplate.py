@@ -36,9 +36,15 @@ FEDERATED_ANNOTATIONS = frozenset(
 )
 """Annotations for the federation; they move to the federated object."""
 IGNORED_ANNOTATIONS = frozenset(
-    (names.LATEST_REPLICASET_DIGESTS, names.APPLIED_MIGRATION_CONFIGURATION, names.SCHEDULING)
+    (
+        names.LATEST_REPLICASET_DIGESTS,
+        names.APPLIED_MIGRATION_CONFIGURATION,
+        names.SCHEDULING,
+        # In a member it marks a Service derived for discovery; a user's mark would disown the member object.
+        names.DERIVED_SERVICE,
+    )
 )
-"""Feedback of the federation on the source; it is neither moved nor part of the template."""
+"""Feedback and marks of the federation; a source's are neither moved nor part of the template."""
 FEDERATED_LABELS = frozenset(
     (
         names.PROPAGATION_POLICY_LABEL,

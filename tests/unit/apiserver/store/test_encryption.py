@@ -1,5 +1,6 @@
 """The envelope, and the keys' text, file and command."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,9 @@ async def test_the_key_file_must_exist_and_be_the_only_source(tmp_path: Path) ->
     with pytest.raises(ConfigurationError, match="are both set"):
         await load_keys(EncryptionOptions(key_file=tmp_path / "missing", key_command="true"))
     assert await load_keys(EncryptionOptions()) == []
+
+
+async def test_a_named_pipe_is_no_key_file_and_does_not_stop_the_start(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "keys", 0o600)
+    with pytest.raises(ConfigurationError, match="is not a regular file"):
+        await load_keys(EncryptionOptions(key_file=tmp_path / "keys"))

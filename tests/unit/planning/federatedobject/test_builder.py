@@ -44,6 +44,13 @@ def merge(target: Any, patch: Any) -> Any:
     return result
 
 
+def test_a_users_mark_of_derived_services_does_not_reach_members() -> None:
+    source = a_source("Service", annotations={names.DERIVED_SERVICE: "true", "team": "web"})
+    federated = builder.build(source, TYPES["Service"])
+    # In a member it would say that the object belongs to service discovery, and deletion would leave it there.
+    assert federated["spec"]["template"]["metadata"]["annotations"] == {"team": "web"}
+
+
 def test_a_new_federated_object_is_complete_in_one_write() -> None:
     federated = builder.build(a_source(), DEPLOYMENT)
     metadata = federated["metadata"]
