@@ -11,31 +11,33 @@ from federation.apimachinery.quantity import INT64_MAX
 REVISION_LENGTH_MAX = 64
 """The longest resourceVersion, in characters: it is parsed as a number."""
 _OWNER_FIELDS = ("apiVersion", "kind", "name", "uid")
-_NONE = type(None)
-# Made once: it runs for every event of every member, and each `str | None` in an expression makes a new type.
-_TEXT, _LIST, _MAPPING = (str, _NONE), (list, _NONE), (dict, _NONE)
+_TEXT = frozenset((str, type(None)))
+_LIST = frozenset((list, type(None)))
+_MAPPING = frozenset((dict, type(None)))
 
 
 def is_storable(obj: Any) -> bool:
-    """Return True if the value has the shape of a stored Kubernetes object."""
-    if not isinstance(obj, dict) or not isinstance(metadata := obj.get("metadata"), dict):
+    """Return True if the parsed JSON value has the shape of a stored Kubernetes object."""
+    # It runs for every event of every member. Parsed JSON has no subclasses, and comparing types needs no calls.
+    if type(obj) is not dict or type(metadata := obj.get("metadata")) is not dict:
         return False
-    name, version, generation = metadata.get("name"), metadata.get("resourceVersion"), metadata.get("generation")
+    field, labels, annotations = metadata.get, metadata.get("labels"), metadata.get("annotations")
+    generation, version, owners = field("generation"), field("resourceVersion"), field("ownerReferences")
     return (
-        isinstance(name, str)
+        type(name := field("name")) is str
         and name != ""
-        and isinstance(version, str)
+        and type(version) is str
         and len(version) <= REVISION_LENGTH_MAX
-        and (generation is None or is_count(generation, INT64_MAX))
-        and isinstance(metadata.get("namespace"), _TEXT)
-        and isinstance(metadata.get("uid"), _TEXT)
-        and isinstance(metadata.get("deletionTimestamp"), _TEXT)
-        and _is_texts(metadata.get("labels"))
-        and _is_texts(metadata.get("annotations"))
-        and isinstance(metadata.get("finalizers"), _LIST)
-        and _are_owners(metadata.get("ownerReferences"))
-        and isinstance(obj.get("spec"), _MAPPING)
-        and isinstance(obj.get("status"), _MAPPING)
+        and (generation is None or (type(generation) is int and 0 <= generation <= INT64_MAX))
+        and type(field("namespace")) in _TEXT
+        and type(field("uid")) in _TEXT
+        and type(field("deletionTimestamp")) in _TEXT
+        and type(field("finalizers")) in _LIST
+        and type(obj.get("spec")) in _MAPPING
+        and type(obj.get("status")) in _MAPPING
+        and (labels is None or _has_only_texts(labels))
+        and (annotations is None or _has_only_texts(annotations))
+        and (owners is None or (type(owners) is list and all(map(_is_owner, owners))))
     )
 
 
@@ -44,12 +46,8 @@ def is_count(value: Any, limit: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= limit
 
 
-def _is_texts(value: Any) -> bool:
-    return value is None or (isinstance(value, dict) and {str}.issuperset(map(type, value.values())))
-
-
-def _are_owners(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and all(map(_is_owner, value)))
+def _has_only_texts(value: Any) -> bool:
+    return type(value) is dict and {str}.issuperset(map(type, value.values()))
 
 
 def _is_owner(value: Any) -> bool:

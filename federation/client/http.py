@@ -71,7 +71,8 @@ class HTTPTransport:
         found = parse_object(answer)
         if found is None:
             raise ClusterError(f"{self._server} answered {status} without a JSON object")
-        if request.name and not request.subresource and not is_storable(found):
+        # Nothing is stored in a dry run, so its answer has no resourceVersion.
+        if request.name and not request.subresource and not request.dry_run and not is_storable(found):
             raise ClusterError(f"{self._server} answered {status} without the object {request.name}")
         if verb == "list":
             api_version, kind = request.resource.api_version, request.resource.kind

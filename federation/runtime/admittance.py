@@ -47,7 +47,7 @@ class CacheBudget:
         self._cluster = cluster
         self._bytes_max = bytes_max
         self._bytes = 0
-        self._gauge = _used.labels(cluster)
+        _used.labels(cluster).set_function(lambda: self._bytes)
 
     def charge(self, change_bytes: int) -> None:
         """Add to the memory in use, or subtract; ClusterLimitExceeded when it would exceed the limit."""
@@ -58,7 +58,6 @@ class CacheBudget:
                 " (member_cache_bytes_max)"
             )
         self._bytes = total
-        self._gauge.set(total)
 
 
 class Admittance:

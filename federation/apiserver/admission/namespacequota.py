@@ -32,6 +32,8 @@ for _limit in ("resourcequota", "namespace_bytes_max"):
     _refusals.labels(_limit)
 
 _SHOWN_NAMESPACES: Final = 10
+_NEGLIGIBLE_SHIFT: Final = 14
+"""A growth of the limit's 16,384th part or more is counted exactly: 16 KiB of 256 MiB."""
 _MASTERS: Final = "system:masters"
 
 
@@ -61,7 +63,7 @@ class NamespaceQuota:
         namespace = known["metadata"]["namespace"]
         quotas = self._quotas.of(namespace)
         limit = self._options.namespace_bytes_max
-        if not quotas and (not limit or not self._stored_bytes.is_loaded):
+        if not quotas and (not limit or not self._stored_bytes.is_loaded or self._is_negligible(namespace, growth)):
             return None
         account = Account(namespace, info.prefix)
         if growth > 0 and self._stored_bytes.is_loaded:
@@ -81,6 +83,11 @@ class NamespaceQuota:
                 await charge.refund(is_certain=True)
                 raise
         return None if options.dry_run else charge
+
+    def _is_negligible(self, namespace: str, growth: int) -> bool:
+        """Return whether a write needs no exact account: all such writes in flight stay below half of the limit."""
+        limit = self._options.namespace_bytes_max
+        return growth << _NEGLIGIBLE_SHIFT < limit and self._stored_bytes.usage(namespace) << 1 < limit
 
     def _check_bytes(
         self,

@@ -9,6 +9,7 @@ the writes in flight. `namespacequota.py` has the limits.
 import heapq
 from collections import deque
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -26,6 +27,14 @@ class _Unsettled(NamedTuple):
     revision: int
     account: Account
     growth: int
+
+
+@lru_cache(maxsize=4096)
+def _accounts_of(collection: str) -> tuple[Account, ...]:
+    parts = collection.split("/")
+    if len(parts) != 4:  # /group/plural/namespace; a collection without a namespace is shorter
+        return ()
+    return Account(parts[3], f"/{parts[1]}/{parts[2]}/"), Account(parts[3], "")
 
 
 class StoredBytes:
@@ -76,11 +85,8 @@ class StoredBytes:
         return heapq.nlargest(count, totals, key=itemgetter(1))
 
     def _add(self, key: str, growth: int) -> None:
-        parts = key.split("/", 4)
-        if len(parts) == 5:  # /group/plural/namespace/name; cluster-scoped keys are shorter
-            namespace = parts[3]
-            self._change(self._stored, Account(namespace, f"/{parts[1]}/{parts[2]}/"), growth)
-            self._change(self._stored, Account(namespace, ""), growth)
+        for account in _accounts_of(key.rpartition("/")[0]):
+            self._change(self._stored, account, growth)
 
     @staticmethod
     def _change(sizes: dict[Account, int], account: Account, growth: int) -> None:

@@ -92,7 +92,7 @@ async def test_a_watcher_receives_it_without_notifications_too(shared: StoreBack
         await watch.wait_for(1)
         with_sql = (
             "UPDATE store_state SET revision = 2;"
-            "INSERT INTO store_log (revision, key, type, create_revision, value) VALUES (2, '/2', 0, 2, 'x')"
+            "INSERT INTO store_log (revision, key, type, create_revision, value) VALUES (2, '/2', 0, 2, '{}')"
         )
         postgres.execute(with_sql, urlsplit(shared.url).path[1:])
         assert [event.key for event in await watch.wait_for(2)] == ["/1", "/2"]
