@@ -1,6 +1,6 @@
 """Validate Pods, pod templates and taints, with the common errors of kubernetes/pkg/apis/core/validation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from federation.apimachinery import nameformats
@@ -29,16 +29,17 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _PORT_TEXT = "must be between 1 and 65535, inclusive"
 
 
-def validate_template(template: Fields, field: str) -> Causes:
-    """Validate a pod template."""
+def validate_template(template: Fields, field: str, *, claims: Iterable[str] = ()) -> Causes:
+    """Validate a pod template. `claims` names the volumes that a StatefulSet adds to each pod."""
     metadata = template.get("metadata") or {}
     causes = validate_labels(metadata.get("labels"), f"{field}.labels")
-    return causes + validate_pod_spec(template.get("spec") or {}, f"{field}.spec")
+    return causes + validate_pod_spec(template.get("spec") or {}, f"{field}.spec", claims=claims)
 
 
-def validate_pod_spec(spec: Fields, field: str) -> Causes:
-    """Validate the spec of a pod."""
+def validate_pod_spec(spec: Fields, field: str, *, claims: Iterable[str] = ()) -> Causes:
+    """Validate the spec of a pod, whose containers may also mount the volumes in `claims`."""
     volumes, causes = _validate_volumes(spec.get("volumes") or (), f"{field}.volumes")
+    volumes.update(claims)
     containers = spec.get("containers") or ()
     if not containers:
         causes.append(required(f"{field}.containers"))

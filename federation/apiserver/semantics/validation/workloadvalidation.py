@@ -2,7 +2,7 @@
 
 import re
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -82,9 +82,10 @@ def validate_replication_controller(obj: Fields) -> Causes:
 
 
 def validate_stateful_set(obj: Fields) -> Causes:
-    """Validate a StatefulSet."""
+    """Validate a StatefulSet, whose pods may mount its claims."""
     spec = obj.get("spec") or {}
-    causes = _validate_replicas(spec) + _validate_selector_and_template(spec) + _validate_restart_policy(spec)
+    claims = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]
+    causes = _validate_replicas(spec) + _validate_selector_and_template(spec, claims) + _validate_restart_policy(spec)
     causes += one_of("spec.podManagementPolicy", spec.get("podManagementPolicy"), ("OrderedReady", "Parallel"))
     strategy = spec.get("updateStrategy") or {}
     causes += one_of("spec.updateStrategy.type", strategy.get("type"), ("OnDelete", "RollingUpdate"))
@@ -174,7 +175,7 @@ def _validate_replicas(spec: Fields) -> Causes:
     return non_negative("spec.replicas", spec.get("replicas"))
 
 
-def _validate_selector_and_template(spec: Fields) -> Causes:
+def _validate_selector_and_template(spec: Fields, claims: Iterable[str] = ()) -> Causes:
     selector, template = spec.get("selector"), spec.get("template") or {}
     labels = (template.get("metadata") or {}).get("labels") or {}
     if selector is None:
@@ -183,7 +184,7 @@ def _validate_selector_and_template(spec: Fields) -> Causes:
         causes = validate_label_selector(selector, "spec.selector")
         if not causes:
             causes = _validate_match(selector, labels)
-    return causes + validate_template(template, "spec.template")
+    return causes + validate_template(template, "spec.template", claims=claims)
 
 
 def _validate_match(selector: Fields, labels: Mapping[str, str]) -> Causes:

@@ -463,6 +463,16 @@ def test_workload_defaults_are_idempotent(default: Any) -> None:
     assert once == twice
 
 
+def test_pods_of_a_stateful_set_may_mount_its_claims() -> None:
+    mounts = [{"name": "data", "mountPath": "/data"}, {"name": "logs", "mountPath": "/logs"}]
+    template = a_template(containers=[{"name": "c", "image": "i:1", "volumeMounts": mounts}])
+    claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    obj = a_workload(template=template, serviceName="db", volumeClaimTemplates=claims)
+    assert errors_of(strategies.StatefulSetStrategy(), obj) == [
+        'spec.template.spec.containers[0].volumeMounts[1].name: Not found: "logs"'
+    ]
+
+
 def test_autoscaler_without_metrics_defaults_to_cpu() -> None:
     obj: Object = {"spec": {"maxReplicas": 3}}
     otherdefaults.default_autoscaler(obj)
