@@ -5,12 +5,13 @@ Each input is sent with n and with 4 n parts. CPU time may grow eightfold at mos
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+from tests.support.collector import scanning_new_objects_only
 from tests.support.hostile.world import ADMIN, HostileRequest, Target, a_target
 from tests.support.rest import APPLY, JSON_PATCH, MERGE, STRATEGIC, TABLE
 
@@ -227,6 +228,12 @@ PARTS: dict[str, tuple[Callable[[int], HostileRequest], int]] = {
         2_000,
     ),
 }
+
+
+@pytest.fixture(autouse=True)
+def _collector() -> Iterator[None]:
+    with scanning_new_objects_only():
+        yield
 
 
 async def cpu_s(target: Target, request: HostileRequest) -> float:

@@ -11,10 +11,12 @@ request that was answered wrongly. More of them: `HOSTILE_REQUESTS=100000 pytest
 import os
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import orjson
 import pytest
+from tests.support.collector import scanning_new_objects_only
 from tests.support.hostile.chaos import SCRATCH, Chaos, may_write
 from tests.support.hostile.hostility import Hostility
 from tests.support.hostile.requests import Victim
@@ -26,6 +28,12 @@ _SHOWN_MAX = 10
 CPU_S_MAX = 0.5
 MEMORY_BYTES_MAX = 128 * 1024 * 1024
 """Growth of the process's peak memory during the requests of one seed."""
+
+
+@pytest.fixture(autouse=True)
+def _collector() -> Iterator[None]:
+    with scanning_new_objects_only():
+        yield
 
 
 async def the_victims(target: Target) -> list[Victim]:
