@@ -17,6 +17,8 @@ from tests.support.rest import APPLY, JSON_PATCH, MERGE, STRATEGIC, TABLE
 
 NOISE_S = 0.05
 GROWTH_MAX = 8.0
+ATTEMPTS = 4
+"""A busy machine doubles a CPU time now and then, but not always that of the larger request."""
 CONFIG_MAP = "/api/v1/namespaces/kept/configmaps/kept"
 DEPLOYMENT = "/apis/apps/v1/namespaces/kept/deployments/kept"
 WIDGET = "/apis/example.com/v1/namespaces/kept/widgets/kept"
@@ -252,5 +254,10 @@ async def test_the_cost_of_a_request_grows_with_its_size(tmp_path: Path, name: s
     make, count = PARTS[name]
     async with a_target(tmp_path) as target:
         await cpu_s(target, make(10))  # schemas are compiled by the first request
-        small_s, large_s = await cpu_s(target, make(count)), await cpu_s(target, make(4 * count))
-    assert large_s < max(NOISE_S, GROWTH_MAX * small_s), f"{small_s:.3f} s for {count}, {large_s:.3f} s for {4 * count}"
+        measured = []
+        for _ in range(ATTEMPTS):
+            small_s, large_s = await cpu_s(target, make(count)), await cpu_s(target, make(4 * count))
+            if large_s < max(NOISE_S, GROWTH_MAX * small_s):
+                return
+            measured.append(f"{small_s:.3f} s for {count}, {large_s:.3f} s for {4 * count}")
+    pytest.fail("; ".join(measured), pytrace=False)

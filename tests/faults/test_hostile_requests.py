@@ -71,11 +71,21 @@ def said(seed: int, wrong: list[tuple[str, HostileRequest, bytes]]) -> str:
 
 
 async def timed(target: Target, request: HostileRequest) -> tuple[Answer, str]:
-    """Send a request; return its answer, and its CPU time as a problem if it took too much, else ""."""
+    """Send a request; return its answer, and its CPU time as a problem if it took too much, else "".
+
+    A slow request is sent again, because a busy machine lengthens a CPU time now and then.
+    """
+    answer, taken_s = await _cpu_s(target, request)
+    for _ in range(2):
+        if taken_s > CPU_S_MAX:
+            _, taken_s = await _cpu_s(target, request)
+    return answer, f"more than {CPU_S_MAX} s of CPU" if taken_s > CPU_S_MAX else ""
+
+
+async def _cpu_s(target: Target, request: HostileRequest) -> tuple[Answer, float]:
     before_s = time.process_time()
     answer = await target.send(request)
-    taken_s = time.process_time() - before_s
-    return answer, f"more than {CPU_S_MAX} s of CPU" if taken_s > CPU_S_MAX else ""
+    return answer, time.process_time() - before_s
 
 
 class PeakMemory:

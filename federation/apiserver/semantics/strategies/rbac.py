@@ -46,7 +46,8 @@ class RoleBindingStrategy(Strategy):
     def validate(self, obj: Object) -> Causes:
         causes: Causes = []
         reference = obj.get("roleRef") or {}
-        kinds = ("ClusterRole", "Role") if obj.get("kind") == "RoleBinding" else ("ClusterRole",)
+        is_cluster_wide = obj.get("kind") != "RoleBinding"
+        kinds = ("ClusterRole",) if is_cluster_wide else ("ClusterRole", "Role")
         if reference.get("kind") not in kinds:
             causes.append(not_supported("roleRef.kind", reference.get("kind") or "", kinds))
         if not reference.get("name"):
@@ -57,7 +58,8 @@ class RoleBindingStrategy(Strategy):
                 causes.append(not_supported(f"{at}.kind", subject.get("kind") or "", _SUBJECTS))
             if not subject.get("name"):
                 causes.append(required(f"{at}.name"))
-            if subject.get("kind") == "ServiceAccount" and not subject.get("namespace"):
+            # A RoleBinding's own namespace is the default.
+            if is_cluster_wide and subject.get("kind") == "ServiceAccount" and not subject.get("namespace"):
                 causes.append(required(f"{at}.namespace"))
         return causes
 

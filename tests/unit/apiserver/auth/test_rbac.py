@@ -37,6 +37,24 @@ async def test_a_role_binding_holds_in_its_namespace_until_it_is_deleted(
         await eventually(is_refused)
 
 
+async def test_a_service_account_without_a_namespace_is_that_of_its_role_binding(
+    parts: Parts, admin: httpx.AsyncClient
+) -> None:
+    await grant(admin, rule("get", "configmaps"), to={"kind": "ServiceAccount", "name": "robot"})
+
+    def is_allowed(namespace: str) -> bool:
+        robot = User(f"system:serviceaccount:{namespace}:robot")
+        return parts.authorizer.authorize(
+            robot, Attributes("get", "", "v1", "configmaps", "", "default", "a")
+        ).is_allowed
+
+    async def is_granted() -> bool:
+        return is_allowed("default")
+
+    await eventually(is_granted)
+    assert not is_allowed("kube-system")
+
+
 async def test_rules_match_names_subresources_and_wildcards(parts: Parts, admin: httpx.AsyncClient) -> None:
     await grant(
         admin,

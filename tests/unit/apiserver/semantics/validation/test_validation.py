@@ -371,8 +371,8 @@ A_JOB_TEMPLATE = a_template(restartPolicy="Never")
         (
             rbac.RoleBindingStrategy(),
             {
-                "kind": "RoleBinding",
-                "roleRef": {"kind": "Role", "name": "r"},
+                "kind": "ClusterRoleBinding",
+                "roleRef": {"kind": "ClusterRole", "name": "r"},
                 "subjects": [{"kind": "ServiceAccount", "name": "s"}],
             },
             "subjects[0].namespace: Required value",
