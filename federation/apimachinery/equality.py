@@ -14,7 +14,10 @@ def is_json_equal(left: Any, right: Any) -> bool:
         return True
     if left != right:
         return False
-    if isinstance(left, dict | list):
+    kind = left.__class__
+    if kind is str:
+        return True
+    if kind is dict or kind is list:
         # Equal containers mostly have equal bytes, and comparing these is faster than walking the containers.
         return orjson.dumps(left) == orjson.dumps(right) or _has_same_booleans(left, right)
     return isinstance(left, bool) is isinstance(right, bool)

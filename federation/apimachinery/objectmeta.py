@@ -54,8 +54,10 @@ def validate_labels(labels: Mapping[str, Any] | None, field: str) -> Causes:
         return []
     causes: Causes = []
     for key, value in labels.items():
-        causes += [invalid(field, key, problem) for problem in _key_problems(key)]
-        causes += [invalid(field, value, problem) for problem in _value_problems(value)]
+        if problems := _key_problems(key):
+            causes += [invalid(field, key, problem) for problem in problems]
+        if problems := _value_problems(value):
+            causes += [invalid(field, value, problem) for problem in problems]
     return causes
 
 
@@ -65,7 +67,8 @@ def _validate_mutable(metadata: Mapping[str, Any]) -> Causes:
     if annotations:
         size = 0
         for key, value in annotations.items():
-            causes += [invalid("metadata.annotations", key, problem) for problem in _key_problems(key.lower())]
+            if problems := _key_problems(key.lower()):
+                causes += [invalid("metadata.annotations", key, problem) for problem in problems]
             size += len(key) + len(value)
         if size > ANNOTATIONS_BYTES_MAX:
             causes.append(too_long("metadata.annotations", ANNOTATIONS_BYTES_MAX))

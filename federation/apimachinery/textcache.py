@@ -5,8 +5,7 @@ have 64 KB and a JSON pointer megabytes, and a client chooses a new one for each
 """
 
 from collections.abc import Callable
-from functools import lru_cache, wraps
-from typing import TypeVar
+from typing import Any, TypeVar
 
 K = TypeVar("K", str, bytes)
 V = TypeVar("V")
@@ -16,12 +15,24 @@ def cache_short(entries_max: int, *, chars_max: int = 256) -> Callable[[Callable
     """Return a decorator that caches the results for texts of at most `chars_max` characters."""
 
     def decorate(function: Callable[[K], V]) -> Callable[[K], V]:
-        cached = lru_cache(maxsize=entries_max)(function)
-
-        @wraps(function)
-        def call(text: K) -> V:
-            return cached(text) if len(text) <= chars_max else function(text)
-
-        return call
+        return _Cache(function, entries_max, chars_max).__getitem__
 
     return decorate
+
+
+class _Cache(dict[Any, Any]):
+    """A known text is found without a call of a Python function. A full cache starts anew."""
+
+    def __init__(self, function: Callable[[Any], Any], entries_max: int, chars_max: int) -> None:
+        super().__init__()
+        self._function = function
+        self._entries_max = entries_max
+        self._chars_max = chars_max
+
+    def __missing__(self, text: str | bytes) -> Any:
+        result = self._function(text)
+        if len(text) <= self._chars_max:
+            if len(self) >= self._entries_max:
+                self.clear()
+            self[text] = result
+        return result

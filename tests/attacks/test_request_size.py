@@ -214,12 +214,21 @@ def test_defaults_cannot_multiply_an_object() -> None:
     "function", [paths.parse, selectors.parse_label_selector, selectors.parse_field_selector, objectmeta._key_problems]
 )
 def test_caches_do_not_keep_long_texts(function) -> None:
-    text = "/a=" + "x" * 100_000
-    with_long = function.__wrapped__
-    assert with_long.__name__ == function.__name__
+    entries = function.__self__
+    function("/a=" + "x" * 100_000)
+    assert all(len(text) < 1000 for text in entries)
+    function("/a=x")
+    assert "/a=x" in entries
+
+
+def test_a_cache_of_texts_has_a_limited_size() -> None:
     calls = []
     cached = cache_short(8)(lambda given: calls.append(given) or len(calls))
-    assert [cached(text), cached(text), cached("x"), cached("x")] == [1, 2, 3, 3]
+    long = "x" * 1000
+    assert [cached(long), cached(long), cached("x"), cached("x")] == [1, 2, 3, 3]
+    for number in range(100):
+        cached(str(number))
+    assert len(cached.__self__) <= 8  # type: ignore[attr-defined]
 
 
 def test_duplicates_are_reported_up_to_a_number() -> None:

@@ -55,6 +55,12 @@ class NamespaceQuota:
         """Return the background loops by name; each runs until cancelled."""
         return {"quota-usage": self._follow, "quota-bytes": self._publish_bytes, "quota-recount": self._recount}
 
+    def is_free(self, namespace: str, growth: int) -> bool:
+        if self._quotas.of(namespace):
+            return False
+        limit = self._options.namespace_bytes_max
+        return not limit or not self._stored_bytes.is_loaded or self._is_negligible(namespace, growth)
+
     async def charge(
         self, info: KindInfo, new: Object | None, old: Object | None, growth: int, options: Options, subresource: str
     ) -> "_Charge | None":
@@ -62,9 +68,6 @@ class NamespaceQuota:
         assert known is not None
         namespace = known["metadata"]["namespace"]
         quotas = self._quotas.of(namespace)
-        limit = self._options.namespace_bytes_max
-        if not quotas and (not limit or not self._stored_bytes.is_loaded or self._is_negligible(namespace, growth)):
-            return None
         account = Account(namespace, info.prefix)
         if growth > 0 and self._stored_bytes.is_loaded:
             self._check_bytes(info, known, account, growth, options, quotas)

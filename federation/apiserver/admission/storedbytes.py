@@ -85,8 +85,9 @@ class StoredBytes:
         return heapq.nlargest(count, totals, key=itemgetter(1))
 
     def _add(self, key: str, growth: int) -> None:
-        for account in _accounts_of(key.rpartition("/")[0]):
-            self._change(self._stored, account, growth)
+        if growth:
+            for account in _accounts_of(key.rpartition("/")[0]):
+                self._change(self._stored, account, growth)
 
     @staticmethod
     def _change(sizes: dict[Account, int], account: Account, growth: int) -> None:

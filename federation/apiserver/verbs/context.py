@@ -114,12 +114,16 @@ class Charge(Protocol):
 class QuotaKeeper(Protocol):
     """Limits on what a namespace stores (`admission/namespacequota.py`), checked last, right before the store."""
 
+    def is_free(self, namespace: str, growth: int) -> bool:
+        """Return True if a write of `growth` bytes needs no charge. Most writes need none, so it must be fast."""
+        ...
+
     async def charge(
         self, info: KindInfo, new: Object | None, old: Object | None, growth: int, options: Options, subresource: str
     ) -> Charge | None:
-        """Return the charge of a write of `growth` bytes, None if nothing is limited; Forbidden beyond a limit.
+        """Return the charge of a write that is not free; Forbidden beyond a limit.
 
-        `old` is None for a creation, `new` for a removal. A dry run is checked and not charged.
+        `old` is None for a creation, `new` for a removal. A dry run is checked and not charged: None.
         """
         ...
 
@@ -185,9 +189,8 @@ class VerbContext:
         subresource: str = "",
     ) -> Entry:
         """Call `write` if the namespace's limits allow it, and keep the usage exact whatever its outcome; Forbidden."""
-        charge = None
-        if self.quota is not None and info.resource.namespaced:
-            charge = await self.quota.charge(info, new, old, growth, options, subresource)
+        quota = self._quota_for(info, new, old, growth)
+        charge = None if quota is None else await quota.charge(info, new, old, growth, options, subresource)
         if charge is None:
             return await write()
         try:
@@ -205,8 +208,15 @@ class VerbContext:
         self, info: KindInfo, new: Object, old: Object | None, growth: int, options: Options, subresource: str = ""
     ) -> None:
         """Check a dry run against the namespace's limits; Forbidden."""
-        if self.quota is not None and info.resource.namespaced:
-            await self.quota.charge(info, new, old, growth, options, subresource)
+        if quota := self._quota_for(info, new, old, growth):
+            await quota.charge(info, new, old, growth, options, subresource)
+
+    def _quota_for(self, info: KindInfo, new: Object | None, old: Object | None, growth: int) -> QuotaKeeper | None:
+        """Return what limits a write, None if nothing does."""
+        known = old if new is None else new
+        if self.quota is None or known is None or not info.resource.namespaced:
+            return None
+        return None if self.quota.is_free(known["metadata"]["namespace"], growth) else self.quota
 
     async def get_entry(self, info: KindInfo, namespace: str, name: str) -> Entry:
         """Return the stored entry of an object; NotFound."""
