@@ -19,7 +19,8 @@ NOISE_S = 0.05
 GROWTH_MAX = 8.0
 ATTEMPTS = 4
 """A busy machine doubles a CPU time now and then, but not always that of the larger request."""
-CONFIG_MAP = "/api/v1/namespaces/kept/configmaps/kept"
+CONFIG_MAPS = "/api/v1/namespaces/kept/configmaps"
+CONFIG_MAP = f"{CONFIG_MAPS}/kept"
 DEPLOYMENT = "/apis/apps/v1/namespaces/kept/deployments/kept"
 WIDGET = "/apis/example.com/v1/namespaces/kept/widgets/kept"
 POD = "/api/v1/namespaces/kept/pods"
@@ -59,6 +60,12 @@ FORCED = "?fieldManager=x&force=true"
 PARTS: dict[str, tuple[Callable[[int], HostileRequest], int]] = {
     "a merge patch": (
         lambda n: a_request("PATCH", CONFIG_MAP + DRY, {"data": {f"k{i}": "" for i in range(n)}}, MERGE),
+        10_000,
+    ),
+    "nulls in a map": (
+        lambda n: a_request(
+            "POST", f"{CONFIG_MAPS}{DRY}", applied("ConfigMap", "v1", data={f"k{i}": None for i in range(n)})
+        ),
         10_000,
     ),
     "an apply": (

@@ -31,6 +31,7 @@ _DROPPED_ON_CREATE = (
 )
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "generation", "generateName")
 _TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion")
+_TEXT = frozenset({str, type(None)})
 _DELETION_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds")
 _OMITTED_EMPTY = frozenset({"labels", "annotations", "ownerReferences", "finalizers", "managedFields"})
 _MAIN = frozenset({"", "scale"})
@@ -56,7 +57,7 @@ def check_envelope(info: KindInfo, namespace: str, name: str, obj: Object, *, ma
     if not isinstance(metadata, dict):
         raise BadRequest("metadata must be an object")
     for field in _TEXTS:
-        if not isinstance(metadata.get(field), str | None):
+        if type(metadata.get(field)) not in _TEXT:
             raise BadRequest(
                 f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: json: cannot'
                 f" unmarshal into Go struct field ObjectMeta.metadata.{field} of type string"

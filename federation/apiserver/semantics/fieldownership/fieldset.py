@@ -149,11 +149,13 @@ def is_field_set(value: object) -> bool:
     """Return True if a value from a client is a valid field set."""
     if not isinstance(value, dict):
         return False
-    return all(
-        (element == SELF and below == {}) or (element[:2] in _KINDS and is_field_set(below))
-        for element, below in value.items()
-        if isinstance(element, str)
-    )
+    for element, below in value.items():
+        if element[:2] not in _KINDS and element != SELF:
+            return False
+        # Most elements have nothing below.
+        if below != {} and (element == SELF or not is_field_set(below)):
+            return False
+    return True
 
 
 _KINDS = frozenset({"f:", "k:", "v:", "i:"})
