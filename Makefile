@@ -8,10 +8,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do command 
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check lint types contracts format generate bench clean
+.PHONY: help env demo test check kubernetes test-kubernetes lint types contracts format generate bench clean
 
 help: ## Print the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
 
 env: $(STAMP) ## Create the virtual environment with the versions in constraints.txt
 $(STAMP): pyproject.toml constraints.txt
@@ -28,7 +28,13 @@ test: env lint types contracts ## Run everything: linters, types, import contrac
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 check: env lint types contracts ## Run everything fast: no servers, no real clusters
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not postgres and not e2e"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not postgres and not e2e and not kubernetes"
+
+kubernetes: env ## Build a real Kubernetes from its Go modules (once; about 12 CPU minutes)
+	@$(BIN)/python tests/kubernetes/build.py
+
+test-kubernetes: env ## Run what needs a real Kubernetes (ALL=1: the slow and the flaky part, too)
+	@$(BIN)/python -m tests.kubernetes.suites $(if $(ALL),--all)
 
 lint: env
 	$(BIN)/ruff format --check .

@@ -1,0 +1,120 @@
+"""Build a real Kubernetes from its Go modules: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, e2e.test.
+
+`go.mod` pins the versions. The binaries go to a cache folder outside of the checkout, once for each content of `go.mod`:
+about 12 CPU minutes and 4 GB with Go's own caches. Needs Go and a Go module proxy.
+
+    python tests/kubernetes/build.py             build what is missing, and print the folder
+    python tests/kubernetes/build.py v1.34       the servers of another version, from the folder v1.34
+
+FEDERATION_KUBERNETES_CACHE: the cache folder, default ~/.cache/federation/kubernetes.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+HERE: Final = Path(__file__).resolve().parent
+SERVERS: Final = {
+    "etcd": "go.etcd.io/etcd/server/v3",
+    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+    "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+}
+E2E: Final = "e2e.test"
+_VERSION: Final = re.compile(r"k8s\.io/kubernetes (v1\.(\d+)\.\d+)")
+
+
+class BuildError(Exception):
+    """Kubernetes cannot be built; the text says what to do."""
+
+
+def module_of(minor: str = "") -> Path:
+    """Return the folder of the Go module of a version such as v1.34, by default the newest."""
+    return HERE / minor if minor else HERE
+
+
+def binaries_of(minor: str = "") -> Path:
+    """Return the folder of the binaries, which may not exist yet."""
+    module = module_of(minor)
+    content = (module / "go.mod").read_bytes() + (module / "go.sum").read_bytes()
+    version, _ = _version_of(module)
+    default = Path("~/.cache/federation/kubernetes").expanduser()
+    cache = Path(os.environ.get("FEDERATION_KUBERNETES_CACHE") or default)
+    return cache / f"{version}-{hashlib.sha256(content).hexdigest()[:12]}"
+
+
+def missing_binaries(minor: str = "") -> list[str]:
+    """Return the names of the binaries that are not built."""
+    folder = binaries_of(minor)
+    wanted = [*SERVERS, *([] if minor else [E2E])]
+    return [name for name in wanted if not (folder / name).is_file()]
+
+
+def build(minor: str = "") -> Path:
+    """Build the missing binaries of a version with progress on standard error, and return their folder; BuildError."""
+    folder = binaries_of(minor)
+    missing = missing_binaries(minor)
+    if not missing:
+        return folder
+    if shutil.which("go") is None:
+        raise BuildError("Go is missing: install Go 1.26 or newer (https://go.dev/dl) and run `make kubernetes` again")
+    folder.mkdir(parents=True, exist_ok=True)
+    module = module_of(minor)
+    version, number = _version_of(module)
+    package = "k8s.io/component-base/version"
+    stamps = {"gitVersion": version, "gitMajor": "1", "gitMinor": number, "gitTreeState": "clean"}
+    flags = " ".join(["-s -w", *(f"-X {package}.{name}={value}" for name, value in stamps.items())])
+    for number_built, name in enumerate(missing, 1):
+        print(f"[{number_built}/{len(missing)}] {name} {version} ...", end="", file=sys.stderr, flush=True)
+        began = time.monotonic()
+        part = folder / f".{name}.part"
+        verb = ["test", "-c"] if name == E2E else ["build"]
+        target = "k8s.io/kubernetes/test/e2e" if name == E2E else SERVERS[name]
+        done = subprocess.run(
+            ["go", *verb, "-trimpath", f"-ldflags={flags}", "-o", str(part), target],
+            cwd=module,
+            env=_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            print(" failed", file=sys.stderr)
+            raise BuildError(f"go {' '.join(verb)} {target} failed:\n{done.stderr.strip()}")
+        part.replace(folder / name)
+        print(f" {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+    return folder
+
+
+def _version_of(module: Path) -> tuple[str, str]:
+    found = _VERSION.search((module / "go.mod").read_text())
+    assert found, "go.mod requires no k8s.io/kubernetes"
+    return found[1], found[2]
+
+
+def _environment() -> dict[str, str]:
+    environment = {**os.environ, "GOTOOLCHAIN": "local", "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
+    version = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout
+    found = re.match(r"go1\.(\d+)", version)
+    if found and int(found[1]) > 26:
+        # The second JSON package of Go changes the server's OpenAPI document.
+        environment["GOEXPERIMENT"] = "nojsonv2"
+    return environment
+
+
+def main() -> None:
+    """Build one version."""
+    try:
+        print(build(*sys.argv[1:2]))
+    except BuildError as error:
+        raise SystemExit(f"kubernetes: {error}") from error
+
+
+if __name__ == "__main__":
+    main()
