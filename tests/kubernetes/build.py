@@ -9,6 +9,7 @@ about 12 CPU minutes and 4 GB with Go's own caches. Needs Go and a Go module pro
 FEDERATION_KUBERNETES_CACHE: the cache folder, default ~/.cache/federation/kubernetes.
 """
 
+import fcntl
 import hashlib
 import os
 import re
@@ -59,19 +60,24 @@ def missing_binaries(minor: str = "") -> list[str]:
 def build(minor: str = "") -> Path:
     """Build the missing binaries of a version with progress on standard error, and return their folder; BuildError."""
     folder = binaries_of(minor)
-    missing = missing_binaries(minor)
-    if not missing:
+    if not missing_binaries(minor):
         return folder
     if shutil.which("go") is None:
         raise BuildError("Go is missing: install Go 1.26 or newer (https://go.dev/dl) and run `make kubernetes` again")
     folder.mkdir(parents=True, exist_ok=True)
-    module = module_of(minor)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may build the same
+        _build(folder, missing_binaries(minor), module_of(minor))
+    return folder
+
+
+def _build(folder: Path, missing: list[str], module: Path) -> None:
     version, number = _version_of(module)
     package = "k8s.io/component-base/version"
     stamps = {"gitVersion": version, "gitMajor": "1", "gitMinor": number, "gitTreeState": "clean"}
     flags = " ".join(["-s -w", *(f"-X {package}.{name}={value}" for name, value in stamps.items())])
     for number_built, name in enumerate(missing, 1):
-        print(f"[{number_built}/{len(missing)}] {name} {version} ...", end="", file=sys.stderr, flush=True)
+        print(f"[{number_built}/{len(missing)}] {name} ...", end="", file=sys.stderr, flush=True)
         began = time.monotonic()
         part = folder / f".{name}.part"
         verb = ["test", "-c"] if name == E2E else ["build"]
@@ -89,7 +95,6 @@ def build(minor: str = "") -> Path:
             raise BuildError(f"go {' '.join(verb)} {target} failed:\n{done.stderr.strip()}")
         part.replace(folder / name)
         print(f" {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
-    return folder
 
 
 def _version_of(module: Path) -> tuple[str, str]:
