@@ -15,13 +15,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.kubernetes.build import binaries_of
 from tests.kubernetes.fakekubelet import FakeKubelet
 from tests.support.federation import Kubectl, eventually
 from tests.support.rest import Api
 
 from federation.apiserver.auth.kubeconfigfile import write_kubeconfig
-from federation.apiserver.auth.pki import PKI, ensure_pki
+from federation.apiserver.auth.pki import PKI, ensure_pki, write_private
 from federation.client.kubeconfig import load_kubeconfig
 
 START_S = 60.0
@@ -114,7 +116,7 @@ def controllers_on(
     manager = [
         *(binaries / "kube-controller-manager", *common, f"--controllers={','.join(controllers)}"),
         *(("--root-ca-file", pki.ca_certificate) if pki else ()),
-        *(("--service-account-private-key-file", pki.token_key) if pki else ()),
+        *(("--service-account-private-key-file", service_account_key(directory)) if pki else ()),
     ]
     with ExitStack() as stack:
         stack.enter_context(FakeKubelet(load_kubeconfig(kubeconfig), nodes))
@@ -122,6 +124,16 @@ def controllers_on(
         if with_scheduler:
             stack.enter_context(_running(directory, [binaries / "kube-scheduler", *common]))
         yield
+
+
+def service_account_key(directory: Path) -> Path:
+    """Return the key that signs tokens of service accounts, in the format that Kubernetes reads."""
+    path = directory / "service-accounts.key"
+    if not path.is_file():
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        kinds = (serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL)
+        write_private(path, key.private_bytes(*kinds, serialization.NoEncryption()))
+    return path
 
 
 def free_port() -> int:
@@ -145,14 +157,15 @@ def _etcd(directory: Path, minor: str, port: int) -> list[str | Path]:
 def _kube_apiserver(
     directory: Path, minor: str, pki: PKI, port: int, etcd_port: int, arguments: Sequence[str]
 ) -> list[str | Path]:
+    key = service_account_key(directory)
     return [
         *(binaries_of(minor) / "kube-apiserver", f"--etcd-servers=http://127.0.0.1:{etcd_port}"),
         *("--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", f"--secure-port={port}"),
         *("--cert-dir", directory / "certificates", "--service-cluster-ip-range=10.0.0.0/16"),
         *("--tls-cert-file", pki.serving.certificate, "--tls-private-key-file", pki.serving.key),
         *("--client-ca-file", pki.ca_certificate, "--authorization-mode=RBAC", "--allow-privileged"),
-        *("--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file", pki.token_key),
-        *("--service-account-signing-key-file", pki.token_key, "--endpoint-reconciler-type=none", *arguments),
+        *("--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file", key),
+        *("--service-account-signing-key-file", key, "--endpoint-reconciler-type=none", *arguments),
     ]
 
 
