@@ -219,6 +219,7 @@ class ControlPlane:
                 self.kubeconfig,
                 host=settings.host,
                 port=settings.port,
+                advertise_address=settings.advertised,
                 registry=replace(
                     HOST_REGISTRY,
                     namespace_bytes_max=settings.namespace_bytes_max,

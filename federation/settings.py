@@ -7,6 +7,7 @@ layer has its own options dataclass, which the properties of `Settings` build.
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from ipaddress import ip_address
 from pathlib import Path
 
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
@@ -42,6 +43,9 @@ class Settings:
     """Address to listen on; loopback by default."""
     port: int = 7443
     """TCP port; 0 picks a free one."""
+    advertise_address: str = ""
+    """IP address in the endpoints of the Service `default/kubernetes`; empty for `host`, or the address of the default
+    route's interface when `host` is loopback or all interfaces."""
     store_url: str = ""
     """SQLAlchemy URL of the store; empty for SQLite in `directory`."""
     store_bytes_max: int = 0
@@ -122,6 +126,21 @@ class Settings:
     def database_url(self) -> str:
         """The store's URL with the default filled in."""
         return self.store_url or f"sqlite:///{self.directory / 'state.db'}"
+
+    @property
+    def advertised(self) -> str:
+        """The checked `advertise_address`; ConfigurationError unless it is an IP address that endpoints may have."""
+        text = self.advertise_address
+        try:
+            address = ip_address(text) if text else None
+        except ValueError:
+            raise ConfigurationError(f"advertise-address: {text!r} is not an IP address") from None
+        if address is not None and (address.is_unspecified or address.is_loopback or address.is_link_local):
+            raise ConfigurationError(
+                f"advertise-address: {text} is loopback, link-local or unspecified; give an address of this machine"
+                f" that clients can reach"
+            )
+        return text
 
     @property
     def object_values(self) -> int:

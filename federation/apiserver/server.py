@@ -36,6 +36,8 @@ from federation.apiserver.http.app import App, AppOptions
 from federation.apiserver.http.health import Check
 from federation.apiserver.http.nonresource import Mount
 from federation.apiserver.http.serving import serve
+from federation.apiserver.registry.capublisher import CAPublisher
+from federation.apiserver.registry.kubernetesservice import KubernetesService, advertised_address
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.interface import Store
 from federation.apiserver.verbs.requestoptions import RegistryOptions
@@ -53,6 +55,8 @@ class APIServerOptions:
     """Name of the cluster and context in the kubeconfig, and of the CA."""
     host: str = "127.0.0.1"
     port: int = 0
+    advertise_address: str = ""
+    """IP address in the endpoints of `default/kubernetes`; "" for `host`, or the machine's if `host` is loopback."""
     registry: RegistryOptions = field(default_factory=RegistryOptions)
     app: AppOptions = field(default_factory=AppOptions)
     rbac: RBACOptions = field(default_factory=RBACOptions)
@@ -103,24 +107,34 @@ class APIServer:
 
     def _ensure_pki(self, now: datetime) -> PKI:
         options = self._options
-        return ensure_pki(options.directory / "pki", now=now, names=[options.host], common_name=options.name)
+        names = [options.host, options.advertise_address]
+        return ensure_pki(options.directory / "pki", now=now, names=names, common_name=options.name)
 
     async def run(self, on_started: Callable[[str], None], readiness: Mapping[str, Check] | None = None) -> None:
         """Serve until cancelled. `on_started` receives the URL once the kubeconfig is written."""
         assert self._pki is not None, "call prepare() first"
         pki, options = self._pki, self._options
         tokens = ServiceAccountTokens(pki.token_key)
-        renewal = CertificateRenewal(pki, self._ensure_pki, self._write_admin_kubeconfig, self._clock)
+        publisher = CAPublisher(self.registry, ca=pki.ca_certificate.read_bytes, clock=self._clock)
+
+        def renewed() -> None:
+            self._write_admin_kubeconfig()
+            publisher.ca_changed()
+
+        renewal = CertificateRenewal(pki, self._ensure_pki, renewed, self._clock)
         app = self._app(tokens, {"serving-certificate": renewal.check, **(readiness or {})})
-        loops = self._loops(pki, tokens, renewal)
+        loops = self._loops(pki, tokens, renewal, publisher)
+        listening: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
         def started(host: str, port: int) -> None:
             address = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
             self._url = f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
             self._write_admin_kubeconfig()
+            listening.set_result(port)
             on_started(self._url)
 
         async with asyncio.TaskGroup() as group:
+            loops.add("kubernetes-service", lambda: self._publish_service(listening))
             background = group.create_task(loops.run(), name="apiserver-loops")
             # Before that, requests of all users but administrators would wait for roles.
             await self.authorizer.wait_synced()
@@ -134,6 +148,11 @@ class APIServer:
                 # Last, because it receives the events of the requests that end during shutdown.
                 if self._auditor is not None:
                     await self._auditor.close()
+
+    async def _publish_service(self, listening: asyncio.Future[int]) -> None:
+        port = await asyncio.shield(listening)
+        address = await asyncio.to_thread(advertised_address, self._options.host, self._options.advertise_address)
+        await KubernetesService(self.registry, address=address, port=port, clock=self._clock).run()
 
     def _write_admin_kubeconfig(self) -> None:
         if self._url and self._pki is not None:
@@ -159,7 +178,9 @@ class APIServer:
             auditor=self._auditor,
         )
 
-    def _loops(self, pki: PKI, tokens: ServiceAccountTokens, renewal: CertificateRenewal) -> Supervisor:
+    def _loops(
+        self, pki: PKI, tokens: ServiceAccountTokens, renewal: CertificateRenewal, publisher: CAPublisher
+    ) -> Supervisor:
         token_secrets = TokenController(self.registry, tokens, ca=pki.ca_certificate.read_bytes, clock=self._clock)
         loops = Supervisor(self._clock)
         for name, loop in (
@@ -168,6 +189,7 @@ class APIServer:
             ("rbac", self.authorizer.run),
             ("rbac-aggregation", ClusterRoleAggregationController(self.registry, self._clock).run),
             ("token-secrets", token_secrets.run),
+            ("ca-publisher", publisher.run),
             ("certificates", renewal.run),
         ):
             loops.add(name, loop)

@@ -14,6 +14,14 @@ Port = Annotated[
     typer.Option("--port", metavar="PORT", min=0, max=65535, help="Port of the API; 0 picks a free one [7443]."),
 ]
 Host = Annotated[str | None, typer.Option("--host", metavar="ADDRESS", help="Address to listen on [127.0.0.1].")]
+AdvertiseAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--advertise-address",
+        metavar="IP",
+        help="Address in the endpoints of the Service default/kubernetes [that of --host or of the machine].",
+    ),
+]
 StoreBytesMax = Annotated[
     int | None,
     typer.Option(

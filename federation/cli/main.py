@@ -99,6 +99,7 @@ def serve(
     directory: flags.Dir,
     port: flags.Port = None,
     host: flags.Host = None,
+    advertise_address: flags.AdvertiseAddress = None,
     store_bytes_max: flags.StoreBytesMax = None,
     new: flags.New = None,
     encryption_key_file: flags.EncryptionKeyFile = None,

@@ -14,6 +14,7 @@ import structlog
 from federation.apimachinery.errors import AlreadyExists, Conflict, NotFound
 from federation.apiserver.auth.escalation import RBAC_GROUP
 from federation.apiserver.auth.rbac import ImpliedPermissions
+from federation.apiserver.registry.capublisher import AUTHENTICATION, AUTHENTICATION_NAMESPACE
 from federation.apiserver.registry.objects import patch_version
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.verbs.requestoptions import WriteOptions
@@ -78,12 +79,12 @@ class RBACOptions:
 
 
 async def ensure_default_rbac(registry: Registry, options: RBACOptions | None = None) -> None:
-    """Create the default ClusterRoles and ClusterRoleBindings that are missing; remove rules for retired resources."""
+    """Create the default roles and bindings that are missing; remove rules for retired resources."""
     options = options or RBACOptions()
     for plural, obj in default_objects(options):
         info = registry.kinds.lookup(RBAC_GROUP, "v1", plural)
         try:
-            await registry.create(info, "", obj, _OPTIONS)
+            await registry.create(info, obj["metadata"].get("namespace", ""), obj, _OPTIONS)
         except AlreadyExists:
             continue
     if options.retired:
@@ -140,7 +141,7 @@ def _resources(rules: Rules) -> set[str]:
 
 
 def default_objects(options: RBACOptions) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the default ClusterRoles and ClusterRoleBindings, each with its plural."""
+    """Yield the default roles and bindings, each with its plural."""
     yield _role("cluster-admin", [_rule(["*"], ["*"], ["*"]), _paths(["*"], ["*"])])
     yield _binding("cluster-admin", "cluster-admin", ["system:masters"])
     yield _role("system:discovery", [_paths(["get"], _DISCOVERY_PATHS)])
@@ -173,6 +174,7 @@ def default_objects(options: RBACOptions) -> Iterator[tuple[str, dict[str, Any]]
     )
     yield _role("system:monitoring", [_paths(["get"], _MONITORING_PATHS)])
     yield _binding("system:monitoring", "system:monitoring", ["system:monitoring"])
+    yield _authentication_reader()
     views = [_rule(_READ, groups, resources) for groups, resources in [*_WORKLOADS, *_READ_ONLY]]
     edits = [_rule(_WRITE, groups, resources) for groups, resources in _WORKLOADS]
     edits += [
@@ -204,6 +206,13 @@ def _role(
     if aggregates:
         role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {_AGGREGATE + aggregates: "true"}}]}
     return "clusterroles", role
+
+
+def _authentication_reader() -> tuple[str, dict[str, Any]]:
+    """Return the Role that aggregated API servers need, to verify client certificates as this server does."""
+    rule = {**_rule(_READ, [""], ["configmaps"]), "resourceNames": [AUTHENTICATION]}
+    _, role = _role("extension-apiserver-authentication-reader", [rule])
+    return "roles", {**role, "kind": "Role", "metadata": {**role["metadata"], "namespace": AUTHENTICATION_NAMESPACE}}
 
 
 def _binding(name: str, role: str, groups: list[str]) -> tuple[str, dict[str, Any]]:

@@ -69,13 +69,9 @@ class NamespaceController:
             task.add_done_callback(lambda _: self._deletions.pop(name, None))
 
     async def _ensure_default_objects(self, name: str) -> None:
-        """Create the default ServiceAccount and, if there is a root certificate, its ConfigMap."""
+        """Create the default ServiceAccount. `capublisher.py` adds the ConfigMap with the root certificate."""
         if not await self._has(f"/core/serviceaccounts/{name}/default"):
             await self._create("serviceaccounts", name, {"metadata": {"name": "default"}})
-        certificate = self._context.options.root_ca
-        if certificate and not await self._has(f"/core/configmaps/{name}/kube-root-ca.crt"):
-            obj = {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": certificate}}
-            await self._create("configmaps", name, obj)
 
     async def _has(self, key: str) -> bool:
         """Return whether the object exists; one that is damaged must not stop the work on the others."""

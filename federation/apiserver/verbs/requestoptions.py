@@ -51,8 +51,6 @@ class RegistryOptions:
     """The inclusive range of node ports."""
     system_namespaces: tuple[str, ...] = SYSTEM_NAMESPACES
     """Namespaces that are created at start."""
-    root_ca: str = ""
-    """PEM text for the `kube-root-ca.crt` ConfigMap of every namespace ("": no ConfigMap)."""
     admission_expressions_s_max: float = 1.0
     """How long the CEL expressions of one admission policy may take for one request."""
     namespace_bytes_max: int = 256 * 1024 * 1024
