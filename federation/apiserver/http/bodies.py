@@ -14,6 +14,7 @@ import orjson
 from federation.apimachinery.errors import BadRequest
 from federation.apiserver.http import decoding
 from federation.apiserver.http.asgi import Request
+from federation.apiserver.semantics.schema.model import ANYTHING, Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,35 +26,38 @@ class BodyLimits:
     """Keys and list items of an object, besides its managed fields."""
 
 
-async def read_object(request: Request, limits: BodyLimits) -> tuple[dict[str, Any], list[str]]:
-    """Return the object in a request's body and its duplicate fields; raise as `decode_object` does."""
-    return await to_object(await request.body(limits.bytes_max), request.header(b"content-type"), limits)
+async def read_object(
+    request: Request, limits: BodyLimits, schema: Schema = ANYTHING
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the object in a request's body and its decoding problems; raise as `decode_object` does."""
+    return await to_object(await request.body(limits.bytes_max), request.header(b"content-type"), limits, schema)
 
 
-async def to_object(body: bytes, content_type: str, limits: BodyLimits) -> tuple[dict[str, Any], list[str]]:
-    """Return the object in a body and its duplicate fields; raise as `decode_object` does."""
-    decode = partial(decoding.decode_object, body, content_type, values_max=limits.values_max)
+async def to_object(
+    body: bytes, content_type: str, limits: BodyLimits, schema: Schema = ANYTHING
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the object in a body and its decoding problems; raise as `decode_object` does."""
+    decode = partial(decoding.decode_object, body, content_type, values_max=limits.values_max, schema=schema)
     if decoding.is_slow(body, content_type):
         return await asyncio.to_thread(decode)
     return decode()
 
 
-async def read_patch(request: Request, limits: BodyLimits) -> bytes:
-    """Return the patch in a request's body as JSON, after a check of its size and depth; an apply may be YAML."""
+async def read_patch(request: Request, limits: BodyLimits) -> tuple[bytes, list[str]]:
+    """Return the patch in a request's body as JSON, and its decoding problems; an apply may be YAML.
+
+    Raises as `check_patch_size` does, and BadRequest for an apply that is not YAML.
+    """
     patch = await request.body(limits.bytes_max)
     content_type = request.header(b"content-type")
     decoding.check_values(patch, 2 * limits.values_max)
     decoding.check_patch_size(patch, limits.values_max)
     if "yaml" in content_type.lower() and not decoding.is_json(patch):
-        patch = await to_json(patch, content_type)
-    return patch
-
-
-async def to_json(patch: bytes, content_type: str) -> bytes:
-    """Return a YAML patch as JSON; BadRequest when it is not YAML."""
-    is_slow = decoding.is_slow(patch, content_type)
-    value, _ = await asyncio.to_thread(decoding.decode_yaml, patch) if is_slow else decoding.decode_yaml(patch)
-    return orjson.dumps(value)
+        is_slow = decoding.is_slow(patch, content_type)
+        decode = decoding.decode_yaml
+        value, duplicates = await asyncio.to_thread(decode, patch) if is_slow else decode(patch)
+        return orjson.dumps(value), decoding.yaml_problems(duplicates)
+    return patch, decoding.find_patch_problems(patch, content_type.partition(";")[0].strip().lower())
 
 
 def mapping_field(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:

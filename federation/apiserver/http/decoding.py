@@ -9,7 +9,8 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from itertools import islice
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import orjson
@@ -18,6 +19,10 @@ import yaml
 from federation.apimachinery.errors import BadRequest, UnsupportedMediaType
 from federation.apimachinery.jsonsize import DEPTH_MAX, VALUES_MAX, has_more_values
 from federation.apiserver.http.protobuf import decoder as protobuf
+from federation.apiserver.semantics.schema import strictness
+from federation.apiserver.semantics.schema.model import ANYTHING, Schema
+from federation.apiserver.semantics.schema.strictness import Pairs, find_problems
+from federation.apiserver.verbs import patching
 from federation.apiserver.verbs.sizelimits import check_size, too_large
 
 NODES_MAX = 200_000
@@ -27,16 +32,20 @@ SLOW_BYTES_MIN = 4 * 1024
 SIZE_CHECK_BYTES_MIN = 64 * 1024
 """Smaller JSON bodies are not walked to check their size."""
 DUPLICATES_MAX = 100
-"""Duplicate fields that are reported, as in Kubernetes."""
+"""Duplicate keys of YAML that are reported."""
 BODY_TYPES = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 _JSON_TYPES = frozenset({"", "application/json", "text/json", "*/*"})
 _YAML_TYPES = frozenset({"application/yaml", "text/yaml", "application/x-yaml"})
 _NAME_CHARS_MAX = 1000
 
 
-def decode_object(body: bytes, content_type: str, *, values_max: int = VALUES_MAX) -> tuple[dict[str, Any], list[str]]:
-    """Return the object in a request body and the names of duplicate fields.
+def decode_object(
+    body: bytes, content_type: str, *, values_max: int = VALUES_MAX, schema: Schema = ANYTHING
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the object in a request body, and the strict decoder's problems if it has duplicate fields.
 
+    With the schema of a built-in kind these are all unknown and duplicate fields of JSON, in document order. The
+    duplicates of YAML are one problem.
     BadRequest when it cannot be parsed or is not an object; RequestEntityTooLarge when it has more than `values_max`
     values besides managed fields; UnsupportedMediaType for other content types.
     """
@@ -45,11 +54,12 @@ def decode_object(body: bytes, content_type: str, *, values_max: int = VALUES_MA
         # The server's managed fields can double the values of a user's object.
         check_values(body, 2 * values_max)
         value = decode_json(body)
-        duplicates = [] if not isinstance(value, dict) else find_duplicates(body, value)
+        problems = find_duplicates(body, value, schema) if isinstance(value, dict) else []
     elif media_type in _YAML_TYPES:
         value, duplicates = decode_yaml(body)
+        problems = yaml_problems(duplicates)
     elif media_type == protobuf.MEDIA_TYPE:
-        value, duplicates = protobuf.decode(body), []
+        value, problems = protobuf.decode(body), []
         _check_depth(value)
     else:
         raise UnsupportedMediaType(
@@ -62,7 +72,7 @@ def decode_object(body: bytes, content_type: str, *, values_max: int = VALUES_MA
         )
     if media_type not in _JSON_TYPES or _needs_size_check(body, values_max):
         check_size(value, values_max)
-    return value, duplicates
+    return value, problems
 
 
 def _needs_size_check(body: bytes, values_max: int) -> bool:
@@ -91,8 +101,8 @@ def decode_json(body: bytes) -> Any:
     return value
 
 
-def find_duplicates(body: bytes, value: dict[str, Any]) -> list[str]:
-    r"""Return the paths of fields that occur twice in the JSON `body`, whose parsed value is `value`.
+def find_duplicates(body: bytes, value: Any, schema: Schema = ANYTHING) -> list[str]:
+    r"""Return the problems of the JSON `body`, whose parsed value is `value`, if fields occur twice in it.
 
     Without white space before colons every key ends in `":`, which reads `\":` inside strings. If the number of such
     endings equals the number of parsed keys, there are no duplicates; otherwise Python's slower parser decides.
@@ -101,34 +111,49 @@ def find_duplicates(body: bytes, value: dict[str, Any]) -> list[str]:
     if is_compact and body.count(b'":') - body.count(b'\\":') == _count_keys(value):
         return []
     try:
-        pairs = json.loads(body, object_pairs_hook=_Pairs)
-        return list(dict.fromkeys(islice(_duplicates(pairs, ()), DUPLICATES_MAX)))
+        problems = find_problems(schema, json.loads(body, object_pairs_hook=Pairs))
     except (ValueError, RecursionError):
         return []
+    # A colon in a text may have looked like a key.
+    return problems if any(problem.startswith("duplicate") for problem in problems) else []
 
 
-class _Pairs(list[tuple[str, Any]]):
-    """A JSON object with duplicate keys kept."""
+def yaml_problems(duplicates: list[str]) -> list[str]:
+    """Return the duplicate keys of a YAML document as the YAML decoder's only error."""
+    return ["yaml: unmarshal errors:" + "".join(f"\n  {text}" for text in duplicates)] if duplicates else []
 
 
-def _duplicates(value: Any, path: tuple[str, ...]) -> Iterator[str]:
-    """Yield the path of every duplicate. Texts of paths are made for these only: one key can have a megabyte."""
-    if isinstance(value, _Pairs):
-        seen: set[str] = set()
-        for key, child in value:
-            if key in seen:
-                yield "".join((*path, f".{key}")).removeprefix(".")[:_NAME_CHARS_MAX]
-            seen.add(key)
-            if isinstance(child, list):
-                yield from _duplicates(child, (*path, f".{key}"))
-    elif isinstance(value, list):
-        for index, child in enumerate(value):
-            if isinstance(child, list):
-                yield from _duplicates(child, (*path, f"[{index}]"))
+def find_patch_problems(body: bytes, media_type: str) -> list[str]:
+    """Return the strict decoder's problems of a patch's JSON body: duplicate fields, and unknown ones of a JSON patch.
+
+    The YAML decoder reads an apply. Returns nothing for a malformed patch.
+    """
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return []
+    if media_type == patching.APPLY:
+        if not find_duplicates(body, value):
+            return []
+        try:
+            return yaml_problems(_inspect_yaml(body)[0])
+        except (yaml.YAMLError, UnicodeDecodeError, ValueError):
+            return []
+    if media_type != patching.JSON:
+        return find_duplicates(body, value)
+    steps = value if isinstance(value, list) else ()
+    if all(
+        step.keys() <= strictness.JSON_PATCH_FIELDS for step in steps if isinstance(step, dict)
+    ) and not find_duplicates(body, value):
+        return []
+    pairs = json.loads(body, object_pairs_hook=Pairs)
+    return [f"json patch {problem}" for problem in find_problems(strictness.JSON_PATCH, pairs)]
 
 
 def decode_yaml(body: bytes) -> tuple[Any, list[str]]:
-    """Return the JSON value of a YAML document, and its duplicate keys; BadRequest when it cannot be converted."""
+    """Return the JSON value of a YAML document with sorted keys, and a text like `line 5: key "a" already set in map`
+    for each duplicate key; BadRequest when it cannot be converted.
+    """
     try:
         duplicates, has_aliases = _inspect_yaml(body)
         value = yaml.load(body, Loader=_Loader)  # noqa: S506  # a safe loader with fewer types
@@ -209,29 +234,55 @@ for _tag in _NUMBERS:
     _Loader.add_constructor(_tag, _construct_number)
 
 
+@dataclass(slots=True)
+class _Mapping:
+    """An open mapping of a YAML document."""
+
+    keys: set[str]
+    line: int
+    expects_key: bool = True
+    key: str = ""
+    is_duplicate: bool = False
+    """Whether `key` occurred before."""
+
+
 def _inspect_yaml(body: bytes) -> tuple[list[str], bool]:
-    """Check depth and size of a YAML body without recursion; return duplicate keys and whether aliases occur."""
+    """Check depth and size of a YAML body without recursion; return duplicate keys and whether aliases occur.
+
+    As in Go's decoder, a duplicate key is reported after its value, with the line on which the value begins.
+    """
     duplicates: list[str] = []
-    # One entry per open collection: None for a sequence, else its keys so far and whether a key comes next.
-    open_: list[list[Any] | None] = []
+    open_: list[_Mapping | int] = []  # a sequence is the line on which it begins
     has_aliases = False
+
+    def end_value(line: int) -> None:
+        """Handle the end of a value that began on `line`."""
+        mapping = open_[-1] if open_ else None
+        if isinstance(mapping, _Mapping):
+            if not mapping.expects_key and mapping.is_duplicate and len(duplicates) < DUPLICATES_MAX:
+                key = json.dumps(mapping.key[:_NAME_CHARS_MAX], ensure_ascii=False)
+                duplicates.append(f"line {line + 1}: key {key} already set in map")
+            mapping.expects_key = not mapping.expects_key
+
     for nodes, event in enumerate(yaml.parse(body, Loader=yaml.CSafeLoader)):
         if nodes > NODES_MAX:
             raise ValueError(f"more than {NODES_MAX} values: send JSON")
-        if isinstance(event, yaml.AliasEvent):
-            has_aliases = True
+        line = event.start_mark.line if event.start_mark is not None else 0
         if isinstance(event, yaml.CollectionEndEvent):
-            open_.pop()
-        if isinstance(event, yaml.ScalarEvent) and open_ and open_[-1] is not None and open_[-1][1]:
-            if event.value in open_[-1][0]:
-                duplicates.append(event.value)
-            open_[-1][0].add(event.value)
-        if isinstance(event, (yaml.NodeEvent)) and open_ and open_[-1] is not None:
-            open_[-1][1] = not open_[-1][1]
-        if isinstance(event, yaml.MappingStartEvent):
-            open_.append([set(), True])
+            closed = open_.pop()
+            end_value(closed.line if isinstance(closed, _Mapping) else closed)
+        elif isinstance(event, yaml.MappingStartEvent):
+            open_.append(_Mapping(set(), line))
         elif isinstance(event, yaml.SequenceStartEvent):
-            open_.append(None)
+            open_.append(line)
+        elif isinstance(event, yaml.NodeEvent):
+            has_aliases = has_aliases or isinstance(event, yaml.AliasEvent)
+            mapping = open_[-1] if open_ else None
+            if isinstance(mapping, _Mapping) and mapping.expects_key and isinstance(event, yaml.ScalarEvent):
+                mapping.key = event.value
+                mapping.is_duplicate = event.value in mapping.keys
+                mapping.keys.add(event.value)
+            end_value(line)
         if (tag := getattr(event, "tag", None)) is not None and tag != "!" and tag not in _TAGS:
             raise ValueError(f"unknown tag {tag}")
         if len(open_) > DEPTH_MAX:
@@ -240,9 +291,10 @@ def _inspect_yaml(body: bytes) -> tuple[list[str], bool]:
 
 
 def _to_json(value: Any) -> Any:
-    """Return a YAML value with string keys and JSON types only."""
+    """Return a YAML value with JSON types only and sorted string keys: Go converts YAML to sorted JSON first."""
     if isinstance(value, dict):
-        return {_to_key(key): _to_json(entry) for key, entry in value.items()}
+        pairs = [(_to_key(key), entry) for key, entry in value.items()]
+        return {key: _to_json(entry) for key, entry in sorted(pairs, key=itemgetter(0))}
     if isinstance(value, list):
         return [_to_json(entry) for entry in value]
     if isinstance(value, float) and not math.isfinite(value):

@@ -45,7 +45,13 @@ def to_write_options(
     """Return the options of a create, update or patch; `kind` names the options in errors (CreateOptions, …)."""
     annotations = {} if annotations is None else annotations
     if not query:
-        return WriteOptions(user_agent=user_agent, warnings=warnings, user=user, audit_annotations=annotations)
+        return WriteOptions(
+            user_agent=user_agent,
+            warnings=warnings,
+            user=user,
+            audit_annotations=annotations,
+            is_patch=kind == "PatchOptions",
+        )
     field_validation = query.get("fieldValidation") or "Warn"
     manager = query.get("fieldManager", "")
     causes = check_dry_run(query.get("dryRun", ""))
@@ -74,6 +80,7 @@ def to_write_options(
         force=to_bool(query, "force"),
         dry_run=bool(query.get("dryRun")),
         field_validation=field_validation,
+        is_patch=kind == "PatchOptions",
         user_agent=user_agent,
         warnings=warnings,
         user=user,

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import BadRequest, not_served
+from federation.apimachinery.errors import not_served
 from federation.apimachinery.paths import ResourcePath
 from federation.apimachinery.selectors import escape_field_value
 from federation.apiserver.http import bodies, parameters
@@ -20,6 +20,8 @@ from federation.apiserver.http.statuserrors import method_not_allowed
 from federation.apiserver.http.watchresponses import WatchServer
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.semantics.kinds.kinds import KindInfo
+from federation.apiserver.semantics.schema.model import ANYTHING
+from federation.apiserver.verbs.fieldvalidation import report_body_problems
 from federation.apiserver.verbs.requestoptions import DeleteOptions, WriteOptions
 
 _CREATED_BY_POST = frozenset({"binding", "eviction"})
@@ -113,7 +115,9 @@ class RESTHandlers:
         path, request = call.path, call.request
         options = self._write_options(call, "patch")
         patch_type = request.header(b"content-type").partition(";")[0].strip().lower()
-        patch = await bodies.read_patch(request, self._limits)
+        patch, problems = await bodies.read_patch(request, self._limits)
+        if problems:
+            options = replace(options, body_problems=tuple(problems))
         value, is_created = await self._registry.patch(
             call.info, path.namespace, path.name, patch_type, patch, options, subresource=path.subresource
         )
@@ -161,12 +165,12 @@ class RESTHandlers:
 
     async def _object(self, call: ResourceRequest, options: WriteOptions) -> dict[str, object]:
         """Return the decoded body. A duplicate field adds a warning, or is refused under Strict."""
-        obj, duplicates = await bodies.read_object(call.request, self._limits)
-        if duplicates and options.field_validation != "Ignore":
-            texts = [f'duplicate field "{name}"' for name in duplicates]
-            if options.field_validation == "Strict":
-                raise BadRequest("strict decoding error: " + ", ".join(texts))
-            options.warnings.extend(texts)
+        info = call.info
+        is_whole = call.path.subresource in {"", "status"}
+        schema = info.schema if is_whole and not info.is_custom else ANYTHING
+        obj, problems = await bodies.read_object(call.request, self._limits, schema)
+        if problems:
+            report_body_problems(info if is_whole else None, obj, problems, options)
         return obj
 
     async def _delete_options(self, call: ResourceRequest) -> DeleteOptions:

@@ -13,6 +13,7 @@ from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.semantics.schema.defaulting import apply_defaults, prune
 from federation.apiserver.semantics.schema.validation import decode_errors, validate
+from federation.apiserver.verbs.fieldvalidation import not_handled, report_problems, to_texts
 from federation.apiserver.verbs.requestoptions import WriteOptions
 
 _MODES = frozenset({"", "Strict", "Warn", "Ignore"})
@@ -31,16 +32,16 @@ def check_fields(info: KindInfo, obj: Object, options: WriteOptions, old: Object
         )
     if info.is_custom:
         _check_metadata(info, obj)
-    dropped = prune(info.schema, obj)
+    dropped = prune(info.schema, obj, is_sorted=options.is_patch)
     if not info.is_custom:
         drop_nulls(obj)
     if dropped and mode != "Ignore":
-        _report_unknown(info, dropped, options)
+        report_problems(info, to_texts(dropped), options)
     if info.is_custom:
         apply_defaults(info.schema, obj)
         return validate(info.schema, obj) if old is None else validate(info.schema, obj, old=old)
     if wrong := decode_errors(info.schema, obj):
-        raise BadRequest(_not_handled(info, wrong[0]))
+        raise BadRequest(not_handled(info, wrong[0]))
     return []
 
 
@@ -51,12 +52,7 @@ def _check_metadata(info: KindInfo, obj: Object) -> None:
         return
     drop_nulls(metadata)
     if wrong := decode_errors(info.schema.properties["metadata"], metadata):
-        raise BadRequest(_not_handled(info, wrong[0]))
-
-
-def _not_handled(info: KindInfo, text: str) -> str:
-    resource = info.resource
-    return f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {text}'
+        raise BadRequest(not_handled(info, wrong[0]))
 
 
 def drop_nulls(value: Any) -> None:
@@ -78,11 +74,3 @@ def drop_nulls(value: Any) -> None:
             kind = inner.__class__
             if kind is dict or kind is list:
                 drop_nulls(inner)
-
-
-def _report_unknown(info: KindInfo, dropped: list[str], options: WriteOptions) -> None:
-    texts = [f'unknown field "{path}"' for path in dropped]
-    if options.field_validation == "Strict":
-        listed = "strict decoding error: " + ", ".join(texts)
-        raise BadRequest(listed if info.is_custom else _not_handled(info, listed))
-    options.warnings.extend(texts)

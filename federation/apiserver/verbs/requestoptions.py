@@ -89,6 +89,10 @@ class WriteOptions:
     force: bool = False
     dry_run: bool = False
     field_validation: str = "Warn"
+    is_patch: bool = False
+    """Whether the request is a patch, whose unknown fields are reported in sorted order."""
+    body_problems: tuple[str, ...] = ()
+    """Unknown and duplicate fields of a patch's body, reported with the unknown fields of the patched object."""
     user_agent: str = ""
     warnings: list[str] = field(default_factory=list)
     user: Requester | None = None

@@ -38,6 +38,7 @@ from federation.apiserver.verbs.context import (
     object_not_found,
     status_details,
 )
+from federation.apiserver.verbs.fieldvalidation import check_patched
 from federation.apiserver.verbs.patching import Patch
 from federation.apiserver.verbs.preparation import (
     check_envelope,
@@ -133,6 +134,7 @@ class Writer:
 
         def patched(live: Object) -> tuple[Object, bool]:
             wanted = patch.applied_to(info, live, options, now=self._context.clock.now(), subresource=subresource)
+            check_patched(info, wanted, patch, options)
             check_envelope(info, namespace, name, wanted, may_lack_name=patch.is_apply)
             revision = wanted["metadata"].get("resourceVersion") or ""
             if revision and revision != live["metadata"]["resourceVersion"]:
@@ -332,6 +334,7 @@ class Writer:
         if info.resource.namespaced:
             await self._check_namespace(info, namespace, name)
         applied = patch.applied_to(info, None, options, now=now, subresource="")
+        check_patched(info, applied, patch, options)
         check_envelope(info, namespace, name, applied, may_lack_name=True)
         admission = self._context.admission_for(info, options.user)
         if admission is not None:

@@ -7,6 +7,7 @@ field. `validation.py` validates; the package `defaults` has the defaults of bui
 """
 
 import copy
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from federation.apimachinery.errors import RequestEntityTooLarge
@@ -20,17 +21,33 @@ DEFAULT_VALUES_MAX: Final = VALUES_MAX
 _ENVELOPE = frozenset({"apiVersion", "kind", "metadata"})
 
 
-def prune(schema: Schema, obj: Any) -> list[str]:
-    """Remove unknown fields in place; return their paths in document order, e.g. `spec.containers[0].imagee`."""
+def prune(schema: Schema, obj: Any, *, is_sorted: bool = False) -> list[str]:
+    """Remove unknown fields in place; return their paths, e.g. `spec.containers[0].imagee`.
+
+    The order is kube-apiserver's: for a built-in kind that of the document, or with `is_sorted` that of the sorted
+    document; for a custom resource sorted texts, those of its metadata first and of embedded metadata last.
+    """
     # Most objects have no unknown field: the first pass builds no paths.
-    if _has_only_known_fields(schema, obj):
+    if has_only_known_fields(schema, obj):
         return []
     found: list[str] = []
-    _prune(schema, obj, "", found)
-    return found
+    embedded: list[str] = []
+    _prune(schema, obj, "", _Found(found, embedded, is_sorted=is_sorted and schema.native))
+    if schema.native:
+        return found
+    return [*sorted(found, key=lambda path: (not path.startswith("metadata."), path)), *sorted(embedded)]
 
 
-def _has_only_known_fields(schema: Schema, value: Any) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Paths of unknown fields, and of those in the metadata of embedded resources."""
+
+    fields: list[str]
+    embedded: list[str]
+    is_sorted: bool
+
+
+def has_only_known_fields(schema: Schema, value: Any) -> bool:
     """Return True if the schema has every field of the value; types are not checked."""
     kind = schema.kind
     if kind >= STRING:
@@ -47,23 +64,23 @@ def _has_only_known_fields(schema: Schema, value: Any) -> bool:
                     if schema.preserve_unknown or (schema.embedded_resource and name in _ENVELOPE):
                         continue
                     return False
-            if field.kind < STRING and inner is not None and not _has_only_known_fields(field, inner):
+            if field.kind < STRING and inner is not None and not has_only_known_fields(field, inner):
                 return False
         return True
     if kind == LIST:
         items = schema.items
         if items is None or items.kind >= STRING or type(value) is not list:
             return True
-        return all(_has_only_known_fields(items, inner) for inner in value)
+        return all(has_only_known_fields(items, inner) for inner in value)
     if kind == MAP:
         additional = schema.additional
         if additional is None or additional.kind >= STRING or type(value) is not dict:
             return True
-        return all(_has_only_known_fields(additional, inner) for inner in value.values())
+        return all(has_only_known_fields(additional, inner) for inner in value.values())
     return True
 
 
-def _prune(schema: Schema, value: Any, path: str, found: list[str]) -> None:
+def _prune(schema: Schema, value: Any, path: str, found: _Found) -> None:
     kind = schema.kind
     if kind == LIST:
         if schema.items is not None and isinstance(value, list):
@@ -72,14 +89,15 @@ def _prune(schema: Schema, value: Any, path: str, found: list[str]) -> None:
         return
     if kind not in (STRUCT, MAP) or not isinstance(value, dict):
         return
-    for name in list(value):
+    for name in sorted(value) if found.is_sorted else list(value):
         below = f"{path}.{name}" if path else name
         field = schema.child(name)
         if field is not None:
-            _prune(field, value[name], below, found)
+            is_embedded = schema.embedded_resource and name == "metadata"
+            _prune(field, value[name], below, replace(found, fields=found.embedded) if is_embedded else found)
         elif not schema.preserve_unknown and not (schema.embedded_resource and name in _ENVELOPE):
-            if len(found) < UNKNOWN_FIELDS_MAX:
-                found.append(below)
+            if len(found.fields) < UNKNOWN_FIELDS_MAX:
+                found.fields.append(below)
             del value[name]
 
 

@@ -179,7 +179,11 @@ async def test_duplicate_fields_follow_the_field_validation(admin: httpx.AsyncCl
     body = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"1","k":"2"}}'
     headers = {"content-type": "application/json"}
     strict = await admin.post(f"{CONFIGMAPS}?fieldValidation=Strict", content=body, headers=headers)
-    assert status(strict) == (400, "BadRequest", 'strict decoding error: duplicate field "data.k"')
+    assert status(strict) == (
+        400,
+        "BadRequest",
+        'ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: duplicate field "data.k"',
+    )
     warned = await admin.post(CONFIGMAPS, content=body, headers=headers)
     assert warned.headers["warning"] == '299 - "duplicate field \\"data.k\\""'
     body = body.replace(b'"name":"a"', b'"name":"b"')
