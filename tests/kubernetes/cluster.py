@@ -31,13 +31,11 @@ NO_CONTROLLERS = ("-node-lifecycle-controller", "-node-ipam-controller", "-cloud
 """The fake kubelet sends no heartbeats."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """A running cluster and the administrator's way into it."""
+@dataclass(frozen=True)
+class Server:
+    """A running API server and the administrator's way into it."""
 
-    directory: Path
     kubeconfig: Path
-    pki: PKI
 
     @property
     def kubectl(self) -> Kubectl:
@@ -46,6 +44,14 @@ class Cluster:
     def api(self) -> Api:
         """Return raw requests as the administrator."""
         return Api(load_kubeconfig(self.kubeconfig))
+
+
+@dataclass(frozen=True)
+class Cluster(Server):
+    """A real API server and its files."""
+
+    directory: Path
+    pki: PKI
 
 
 class Process:
@@ -83,7 +89,7 @@ def real_cluster(
     with ExitStack() as stack:
         port = free_port()
         pki = ensure_pki(directory, now=datetime.now(UTC), names=("127.0.0.1", "localhost"), common_name="kubernetes")
-        cluster = Cluster(directory, directory / "kubeconfig", pki)
+        cluster = Cluster(directory / "kubeconfig", directory, pki)
         write_kubeconfig(cluster.kubeconfig, pki, server=f"https://127.0.0.1:{port}", name="kubernetes")
         etcd = stack.enter_context(_running(directory, _etcd(directory, minor, etcd_port := free_port())))
         server = stack.enter_context(

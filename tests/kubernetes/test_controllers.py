@@ -1,47 +1,28 @@
 """The controllers and the scheduler of Kubernetes do their work on our API as they do on a real API server."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from tests.kubernetes.cluster import controllers_on, real_cluster
-from tests.support.federation import start_serve
+from tests.kubernetes.cluster import Server
 from tests.support.rest import MERGE, Api, Object, Refused, eventually
-
-from federation.client.kubeconfig import load_kubeconfig
 
 LABELS = {"app": "web"}
 WAIT_S = 90.0
 
 
-@pytest.fixture(scope="module", params=["real", "ours"])
-def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """The administrator of an API server with the controllers, the scheduler and two nodes."""
-    folder = tmp_path_factory.mktemp(request.param)
-    with ExitStack() as stack:
-        if request.param == "real":
-            kubeconfig = stack.enter_context(real_cluster(folder / "cluster")).kubeconfig
-        else:
-            running = start_serve(folder / "host")
-            stack.callback(running.close)
-            kubeconfig = running.kubectl.kubeconfig
-            stack.enter_context(controllers_on(folder / "controllers", kubeconfig))
-        api = Api(load_kubeconfig(kubeconfig))
-        stack.callback(api.close)
-        yield api
-
-
 @pytest.fixture
-def api(server: Api, request: pytest.FixtureRequest) -> Iterator[Api]:
+def api(server: Server, request: pytest.FixtureRequest) -> Iterator[Api]:
     """The administrator in a new namespace, which is empty and gone after the test."""
     name = request.node.originalname.removeprefix("test_").replace("_", "-")[:60].strip("-")
-    server.namespace = name
-    server.create("namespaces", {"metadata": {"name": name}})
-    eventually(lambda: has(server, "serviceaccounts", "default"), WAIT_S)
-    yield server
-    server.delete("namespaces", name)
-    eventually(lambda: not has(server, "namespaces", name), WAIT_S)
+    api = server.api()
+    api.namespace = name
+    api.create("namespaces", {"metadata": {"name": name}})
+    eventually(lambda: has(api, "serviceaccounts", "default"), WAIT_S)
+    yield api
+    api.delete("namespaces", name)
+    eventually(lambda: not has(api, "namespaces", name), WAIT_S)
+    api.close()
 
 
 def has(api: Api, plural: str, name: str) -> bool:
