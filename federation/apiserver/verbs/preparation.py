@@ -108,8 +108,8 @@ def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: d
     strategy.default(obj)
     strategy.prepare_create(obj)
     strategy.complete_status(obj)
-    if strategy.has_generation:
-        metadata["generation"] = 1
+    if strategy.has_generation and strategy.initial_generation:
+        metadata["generation"] = strategy.initial_generation
     if strategy.initial_finalizers:
         metadata["finalizers"] = [
             *(metadata.get("finalizers") or ()),

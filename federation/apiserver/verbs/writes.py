@@ -24,7 +24,7 @@ from federation.apimachinery.errors import (
     cause,
     invalid,
 )
-from federation.apimachinery.fielderrors import invalid_go
+from federation.apimachinery.fielderrors import invalid as invalid_value
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.cel.authorizer import AccessCheck
 from federation.apiserver.semantics.encoding import encoding
@@ -106,12 +106,12 @@ class Writer:
         """Replace an object or its status; return its bytes and whether it was created."""
         check_envelope(info, namespace, name, obj)
         revision = obj["metadata"].get("resourceVersion") or ""
-        if not revision and not info.strategy.allow_unconditional_update:
-            causes = [invalid_go("metadata.resourceVersion", "0x0", "must be specified for an update")]
-            raise invalid(info.resource.kind, info.resource.group, name, causes)
-        may_create = info.strategy.allow_create_on_update and not subresource and not revision
+        may_create = info.strategy.allow_create_on_update and not subresource
 
         def replace(live: Object) -> tuple[Object, bool]:
+            if not revision and not info.strategy.allow_unconditional_update:
+                causes = [invalid_value("metadata.resourceVersion", 0, "must be specified for an update")]
+                raise invalid(info.resource.plural, info.resource.group, name, causes)
             if revision not in {"", live["metadata"]["resourceVersion"]}:
                 raise object_modified(info, name)
             return {**obj, "metadata": dict(obj["metadata"])}, bool(revision)
@@ -125,6 +125,8 @@ class Writer:
             if not may_create:
                 raise
         self._check_may_create(info, namespace, name, options)
+        _check_no_uid(info, name, obj)
+        obj["metadata"].pop("resourceVersion", None)
         return await self.create(info, namespace, obj, options), True
 
     async def patch(
@@ -325,12 +327,7 @@ class Writer:
         obj = patch.as_new(info)
         check_envelope(info, namespace, name, obj, may_lack_name=True)
         obj["metadata"].pop("resourceVersion", None)
-        if uid := obj["metadata"].get("uid"):
-            raise Conflict(
-                f'Operation cannot be fulfilled on {info.group_resource} "{name}": uid mismatch: the provided object'
-                f" specified uid {uid}, and no existing object was found",
-                details=status_details(info, name),
-            )
+        _check_no_uid(info, name, obj)
         if info.resource.namespaced:
             await self._check_namespace(info, namespace, name)
         applied = patch.applied_to(info, None, options, now=now, subresource="")
@@ -367,6 +364,16 @@ class Writer:
                     ],
                 },
             )
+
+
+def _check_no_uid(info: KindInfo, name: str, obj: Object) -> None:
+    """Raise Conflict when an update or apply that would create an object names the uid of another."""
+    if uid := obj["metadata"].get("uid"):
+        raise Conflict(
+            f'Operation cannot be fulfilled on {info.group_resource} "{name}": uid mismatch: the provided object'
+            f" specified uid {uid}, and no existing object was found",
+            details=status_details(info, name),
+        )
 
 
 async def _mutate(

@@ -33,9 +33,7 @@ async def test_an_update_without_resource_version_overwrites(api: Api) -> None:
 
 async def test_a_lock_is_never_overwritten_blindly(api: Api) -> None:
     await api.create("leases", {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a"}})
-    with pytest.raises(
-        Invalid, match=r"metadata\.resourceVersion: Invalid value: 0x0: must be specified for an update"
-    ):
+    with pytest.raises(Invalid, match=r"metadata\.resourceVersion: Invalid value: 0: must be specified for an update"):
         await api.update("leases", {"metadata": {"name": "l"}, "spec": {"holderIdentity": "b"}})
 
 

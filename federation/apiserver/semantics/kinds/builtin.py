@@ -35,8 +35,6 @@ EXTENSIONS = "api-extensions"
 
 _Row = tuple[str, bool, str, str, frozenset[str], Strategy]
 
-_DEFAULT = Strategy()
-
 # kind, namespaced, short names, categories, subresources, strategy
 _TABLE: dict[tuple[str, str], list[_Row]] = {
     ("", "v1"): [
@@ -110,10 +108,10 @@ _TABLE: dict[tuple[str, str], list[_Row]] = {
     ],
     ("storage.k8s.io", "v1"): [
         ("CSIDriver", False, "", "", NONE, storage.CSIDriverStrategy()),
-        ("CSINode", False, "", "", NONE, _DEFAULT),
-        ("CSIStorageCapacity", True, "", "", NONE, _DEFAULT),
+        ("CSINode", False, "", "", NONE, storage.VersionedStorageStrategy()),
+        ("CSIStorageCapacity", True, "", "", NONE, storage.VersionedStorageStrategy()),
         ("StorageClass", False, "sc", "", NONE, storage.StorageClassStrategy()),
-        ("VolumeAttachment", False, "", "", STATUS, _DEFAULT),
+        ("VolumeAttachment", False, "", "", STATUS, storage.VersionedStorageStrategy()),
     ],
 }
 

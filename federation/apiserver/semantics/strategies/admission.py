@@ -12,6 +12,8 @@ from federation.apiserver.semantics.validation import admissionvalidation as val
 class WebhookConfigurationStrategy(GenerationStrategy):
     """admissionregistration.k8s.io/v1 Mutating- and ValidatingWebhookConfiguration."""
 
+    allow_unconditional_update = False
+
     def default(self, obj: Object) -> None:
         defaults.default_webhooks(obj, is_mutating=obj.get("kind", "").startswith("Mutating"))
 
@@ -22,6 +24,7 @@ class WebhookConfigurationStrategy(GenerationStrategy):
 class AdmissionPolicyStrategy(GenerationStrategy):
     """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy."""
 
+    allow_unconditional_update = False
     status_always: ClassVar[StatusFields] = {}
 
     def default(self, obj: Object) -> None:
@@ -37,6 +40,8 @@ class AdmissionPolicyStrategy(GenerationStrategy):
 
 class AdmissionPolicyBindingStrategy(GenerationStrategy):
     """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding."""
+
+    allow_unconditional_update = False
 
     def default(self, obj: Object) -> None:
         defaults.default_admission_binding(obj)

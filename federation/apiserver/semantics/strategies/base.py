@@ -21,6 +21,8 @@ class Strategy:
     generate_length_max: ClassVar[int] = 63
     has_generation: ClassVar[bool] = False
     """True if metadata.generation counts changes outside metadata and status."""
+    initial_generation: ClassVar[int] = 1
+    """The generation of a new object, 0 for none."""
     allow_unconditional_update: ClassVar[bool] = True
     """True if an update without resourceVersion overwrites the live object."""
     allow_create_on_update: ClassVar[bool] = False
@@ -108,6 +110,11 @@ class GenerationStrategy(Strategy):
     """The default behaviour for kinds with metadata.generation."""
 
     has_generation = True
+
+
+def has_changed(new: Object, old: Object, field: str) -> bool:
+    """Return True if a map in the metadata differs; absent and empty are equal."""
+    return (new["metadata"].get(field) or {}) != (old["metadata"].get(field) or {})
 
 
 _NOT_SPEC = frozenset({"metadata", "status", "apiVersion", "kind"})

@@ -88,6 +88,8 @@ class ResourceQuotaStrategy(Strategy):
 class RuntimeClassStrategy(Strategy):
     """node.k8s.io/v1 RuntimeClass."""
 
+    allow_create_on_update = True
+    allow_unconditional_update = False
     immutable_fields = ("handler",)
 
     def validate(self, obj: Object) -> Causes:

@@ -15,6 +15,8 @@ _AMOUNTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 class LimitRangeStrategy(Strategy):
     """v1 LimitRange; `admission/limitranges.py` enforces it."""
 
+    allow_create_on_update = True
+
     def default(self, obj: Object) -> None:
         for entry in (obj.get("spec") or {}).get("limits") or ():
             complete_entry(entry)

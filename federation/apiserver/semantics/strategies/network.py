@@ -7,7 +7,7 @@ from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, invalid, one_of, required
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
-from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy
+from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy, has_changed
 from federation.apiserver.semantics.validation.networkvalidation import (
     validate_controller,
     validate_ingress,
@@ -19,6 +19,7 @@ from federation.apiserver.semantics.validation.networkvalidation import (
 class ServiceStrategy(Strategy):
     """v1 Service; `registry/serviceaddresses.py` allocates addresses and node ports."""
 
+    allow_create_on_update = True
     status_always: ClassVar[StatusFields] = {"loadBalancer": {}}
     returns_deleted_object = True
 
@@ -83,6 +84,10 @@ class EndpointSliceStrategy(GenerationStrategy):
     """discovery.k8s.io/v1 EndpointSlice."""
 
     immutable_fields = ("addressType",)
+
+    def has_spec_changed(self, new: Object, old: Object) -> bool:
+        """Return True also for other labels, which relate a slice to its Service."""
+        return super().has_spec_changed(new, old) or has_changed(new, old, "labels")
 
     def default(self, obj: Object) -> None:
         defaults.default_endpoint_slice(obj)

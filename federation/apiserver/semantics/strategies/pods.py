@@ -5,7 +5,7 @@ from typing import Any
 from federation.apimachinery.fielderrors import Causes, forbidden, invalid, show
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import poddefaults as defaults
-from federation.apiserver.semantics.strategies.base import GenerationStrategy, Strategy
+from federation.apiserver.semantics.strategies.base import GenerationStrategy
 from federation.apiserver.semantics.validation.podvalidation import validate_pod_spec, validate_template
 
 _UPDATE_TEXT = (
@@ -52,7 +52,7 @@ class PodStrategy(GenerationStrategy):
         return wanted
 
 
-class PodTemplateStrategy(Strategy):
+class PodTemplateStrategy(GenerationStrategy):
     """v1 PodTemplate."""
 
     def default(self, obj: Object) -> None:

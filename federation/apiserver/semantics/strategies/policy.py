@@ -38,6 +38,7 @@ class HorizontalPodAutoscalerStrategy(Strategy):
 class PodDisruptionBudgetStrategy(GenerationStrategy):
     """policy/v1 PodDisruptionBudget."""
 
+    allow_unconditional_update = False
     status_always: ClassVar[StatusFields] = {
         "disruptionsAllowed": 0,
         "currentHealthy": 0,
@@ -60,6 +61,11 @@ class PriorityClassStrategy(GenerationStrategy):
 
     immutable_fields = ("value", "preemptionPolicy")
     highest_user_value = 1_000_000_000
+
+    def has_spec_changed(self, new: Object, old: Object) -> bool:
+        """Return False: the generation of a PriorityClass stays 1."""
+        del new, old
+        return False
 
     def default(self, obj: Object) -> None:
         defaults.default_priority_class(obj)

@@ -5,7 +5,7 @@ from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, forbidden, not_supported, required
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
-from federation.apiserver.semantics.strategies.base import Strategy
+from federation.apiserver.semantics.strategies.base import GenerationStrategy, Strategy
 from federation.apiserver.semantics.validation.podvalidation import validate_quantity
 
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -104,9 +104,17 @@ class StorageClassStrategy(Strategy):
         return self.validate(new) + [forbidden(field, f"updates to {field} are forbidden.") for field in changed]
 
 
-class CSIDriverStrategy(Strategy):
+class VersionedStorageStrategy(Strategy):
+    """storage.k8s.io/v1 CSINode, CSIStorageCapacity and VolumeAttachment."""
+
+    allow_unconditional_update = False
+
+
+class CSIDriverStrategy(GenerationStrategy):
     """storage.k8s.io/v1 CSIDriver."""
 
+    initial_generation = 0
+    allow_unconditional_update = False
     immutable_fields = ("spec.attachRequired", "spec.volumeLifecycleModes")
 
     def default(self, obj: Object) -> None:

@@ -5,7 +5,7 @@ from typing import ClassVar
 from federation.apimachinery.fielderrors import Causes, forbidden, immutable
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import workloaddefaults as defaults
-from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy
+from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy, has_changed
 from federation.apiserver.semantics.validation import workloadvalidation as validation
 
 
@@ -17,6 +17,10 @@ class DeploymentStrategy(GenerationStrategy):
 
     def default(self, obj: Object) -> None:
         defaults.default_deployment(obj)
+
+    def has_spec_changed(self, new: Object, old: Object) -> bool:
+        """Return True also for other annotations, because a Deployment copies them to its ReplicaSets."""
+        return super().has_spec_changed(new, old) or has_changed(new, old, "annotations")
 
     def validate(self, obj: Object) -> Causes:
         return validation.validate_deployment(obj)
