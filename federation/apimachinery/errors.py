@@ -227,9 +227,9 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Mapping[str, str]
     parts = [f"{c['field']}: {c['message']}" for c in causes]
     listed = parts[0] if len(parts) == 1 else "[" + ", ".join(parts) + "]"
     qualified = f"{kind}.{group}" if group else kind
+    details = {"name": name, "group": group, "kind": kind, "causes": [dict(c) for c in causes]}
     return Invalid(
-        f'{qualified} "{name}" is invalid: {listed}',
-        details={"name": name, "group": group, "kind": kind, "causes": [dict(c) for c in causes]},
+        f'{qualified} "{name}" is invalid: {listed}', details={key: value for key, value in details.items() if value}
     )
 
 

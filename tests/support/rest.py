@@ -88,6 +88,16 @@ def eventually(check: Callable[[], Any], wait_s_max: float = _WAIT_S_MAX) -> Any
         pause_s = min(pause_s * 1.5, 0.25)
 
 
+def unless_modified(write: Callable[[], Any]) -> Any:
+    """Return the result of a read and write; both are repeated when a controller wrote in between."""
+    while True:
+        try:
+            return write()
+        except Refused as refusal:
+            if refusal.code != 409 or "has been modified" not in refusal.message:
+                raise
+
+
 class Api:
     """Requests of one identity in one namespace; resources are named PLURAL or GROUP/VERSION/PLURAL."""
 

@@ -65,6 +65,8 @@ def decode_object(
         raise UnsupportedMediaType(
             "the body of the request was in an unknown format - accepted media types include: " + BODY_TYPES
         )
+    if value is None:
+        value = {}  # as Go decodes null into a struct; what the object lacks is reported later
     if not isinstance(value, dict):
         raise BadRequest(
             "the object provided is unrecognized (must be a JSON object): couldn't get version/kind; "

@@ -147,7 +147,7 @@ def _resources(group: str, version: str, infos: Iterable[KindInfo]) -> list[APIR
     found = list(REVIEWS.get((group, version), ()))
     for info in infos:
         found.extend(_api_resources(info))
-    return sorted(found, key=lambda entry: (entry.plural, entry.subresource))
+    return sorted(found, key=lambda entry: entry.plural)
 
 
 def _api_resources(info: KindInfo) -> Iterable[APIResource]:
@@ -164,7 +164,8 @@ def _api_resources(info: KindInfo) -> Iterable[APIResource]:
         tuple(info.short_names),
         tuple(info.categories),
     )
-    for subresource in info.subresources:
+    # kube-apiserver lists those of built-in kinds in alphabetical order, and those of custom resources as written here.
+    for subresource in sorted(info.subresources, reverse=info.is_custom):
         (group, version, kind), verbs = _SUBRESOURCES.get(subresource, (("", "", ""), _READ_WRITE))
         yield APIResource(
             resource.plural, subresource, "", resource.namespaced, group, version, kind or resource.kind, verbs

@@ -186,15 +186,18 @@ def success_status(info: KindInfo, name: str, uid: str) -> bytes:
 
 def _check_preconditions(info: KindInfo, obj: Object, options: DeleteOptions) -> None:
     metadata = obj["metadata"]
-    for wanted, field, found in (
-        (options.uid, "UID", metadata["uid"]),
-        (options.resource_version, "ResourceVersion", metadata["resourceVersion"]),
+    name, resource = metadata["name"], info.resource
+    qualified = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
+    for wanted, field, found, cause in (
+        (options.uid, "UID", metadata["uid"], "deleted and then recreated"),
+        (options.resource_version, "ResourceVersion", metadata["resourceVersion"], "modified"),
     ):
         if wanted and wanted != found:
+            # kube-apiserver names the kind here, where every other conflict names the resource.
             raise Conflict(
-                f'Operation cannot be fulfilled on {info.group_resource} "{metadata["name"]}": Precondition failed:'
-                f" {field} in precondition: {wanted}, {field} in object meta: {found}",
-                details=status_details(info, metadata["name"], metadata["uid"]),
+                f'Operation cannot be fulfilled on {qualified} "{name}": the {field} in the precondition ({wanted})'
+                f" does not match the {field} in record ({found}). The object might have been {cause}",
+                details={**status_details(info, name), "kind": resource.kind},
             )
 
 

@@ -52,14 +52,13 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "secrets"): ("type",),
     ("", "services"): ("spec.clusterIP", "spec.type"),
     ("", "replicationcontrollers"): ("status.replicas",),
-    ("apps", "replicasets"): ("status.replicas",),
     ("batch", "jobs"): ("status.successful",),
 }
 _SOURCES: dict[tuple[str, str], Callable[[Object], Any]] = {
     ("batch", "status.successful"): lambda job: (job.get("status") or {}).get("succeeded", 0),
     ("", "spec.unschedulable"): lambda node: (node.get("spec") or {}).get("unschedulable", False),
     ("", "spec.hostNetwork"): lambda pod: (pod.get("spec") or {}).get("hostNetwork", False),
-    ("apps", "status.replicas"): lambda obj: (obj.get("status") or {}).get("replicas", 0),
+    ("", "status.replicas"): lambda obj: (obj.get("status") or {}).get("replicas", 0),
     ("", "source"): lambda event: (event.get("source") or {}).get("component") or event.get("reportingComponent"),
     ("events.k8s.io", "reportingController"): lambda event: (
         event.get("reportingController") or (event.get("deprecatedSource") or {}).get("component", "")
@@ -133,8 +132,13 @@ class Filter:
             supported = tuple(path.removeprefix(".") for path in self._info.selectable_fields)
         else:
             supported = _FIELDS.get((resource.group, resource.plural), ())
-        if term.field not in supported:
+        if term.field in supported:
+            return
+        if resource.kind == "Job" and not self._info.is_custom:
+            raise BadRequest(f'field label "{term.field}" not supported for Job')
+        if supported or self._info.is_custom:
             raise BadRequest(f"field label not supported: {term.field}")
+        raise BadRequest(f'"{term.field}" is not a known field selector: only "{_NAME}", "{_NAMESPACE}"')
 
     def matches(self, key: str, revision: int, value: bytes) -> bool:
         """Return whether the object stored under `key` as `value` is selected."""

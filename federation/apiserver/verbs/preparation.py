@@ -96,13 +96,13 @@ def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: d
     strategy = info.strategy
     metadata = obj["metadata"]
     _drop_absent(metadata)
+    if "status" in info.subresources and not strategy.keeps_status_on_create:
+        obj.pop("status", None)
+    causes = check_fields(info, obj, options)
     for field in _DROPPED_ON_CREATE:
         metadata.pop(field, None)
     metadata["uid"] = uid
     metadata["creationTimestamp"] = to_rfc3339(now)
-    if "status" in info.subresources and not strategy.keeps_status_on_create:
-        obj.pop("status", None)
-    causes = check_fields(info, obj, options)
     if info.rules is not None:
         causes += info.rules.check(obj, None, causes)
     strategy.default(obj)

@@ -45,6 +45,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("connection", stores, indirect=True, scope="session")
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    marker = item.get_closest_marker("ours")
+    if marker is not None and item.config.getoption("--kubeconfig", default=""):
+        pytest.skip(marker.args[0])
+
+
 @pytest.fixture(scope="session")
 def connection(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
     """The administrator's way to the server."""

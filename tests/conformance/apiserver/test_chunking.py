@@ -1,7 +1,7 @@
 """Conformance area: chunking and consistent lists."""
 
 import pytest
-from tests.conformance.apiserver.objects import a_config_map, a_pod, a_service, a_spec
+from tests.conformance.apiserver.objects import TEMPLATE, a_config_map, a_pod, a_service, a_spec
 from tests.support.rest import Api, refused
 
 TLS = {"tls.crt": "", "tls.key": ""}
@@ -129,8 +129,19 @@ def test_pods_are_selected_by_field(api: Api) -> None:
 
 
 def test_an_unknown_field_is_refused(api: Api) -> None:
-    with refused(400, "BadRequest", "field label not supported"):
-        api.list("configmaps", fieldSelector="data.k=v")
+    with refused(400, "BadRequest", "field label not supported: data.k"):
+        api.list("secrets", fieldSelector="data.k=v")
+    with refused(400, "BadRequest", 'field label "spec.suspend" not supported for Job'):
+        api.list("jobs", fieldSelector="spec.suspend=true")
+
+
+@pytest.mark.parametrize("plural", ["configmaps", "replicasets", "deployments", "roles", "customresourcedefinitions"])
+def test_most_kinds_are_selected_by_name_and_namespace_only(api: Api, plural: str) -> None:
+    text = '"status.replicas" is not a known field selector: only "metadata.name", "metadata.namespace"'
+    with refused(400, "BadRequest", text):
+        api.list(plural, fieldSelector="status.replicas=0")
+    namespace = "" if plural == "customresourcedefinitions" else api.namespace
+    assert api.names(plural, fieldSelector=f"metadata.name=none,metadata.namespace={namespace}") == []
 
 
 @pytest.mark.parametrize(
@@ -175,7 +186,8 @@ def test_one_object_is_read_not_older_than_a_revision(api: Api) -> None:
         ("pods", "spec.restartPolicy=Always,status.phase!=Running", ["p"]),
         ("pods", "spec.schedulerName=nobody,spec.serviceAccountName=default", ["p"]),
         ("secrets", "type=kubernetes.io/tls", ["tls"]),
-        ("replicasets", "status.replicas=0", ["rs"]),
+        ("v1/replicationcontrollers", "status.replicas=0", ["rc"]),
+        ("jobs", "status.successful=0", ["j"]),
         ("services", "spec.type=NodePort", []),
         ("configmaps", "metadata.name!=kube-root-ca.crt,metadata.name!=cm", []),
     ],
@@ -185,5 +197,7 @@ def test_every_kind_has_its_fields(api: Api, plural: str, selector: str, found: 
     api.create("configmaps", a_config_map())
     api.create("services", a_service())
     api.create("secrets", {"metadata": {"name": "tls"}, "type": "kubernetes.io/tls", "data": TLS})
-    api.create("replicasets", {"metadata": {"name": "rs"}, "spec": a_spec("replicasets")})
+    controller = {"replicas": 0, "selector": {"a": "b"}, "template": TEMPLATE}
+    api.create("v1/replicationcontrollers", {"metadata": {"name": "rc"}, "spec": controller})
+    api.create("jobs", {"metadata": {"name": "j"}, "spec": a_spec("jobs")})
     assert api.names(plural, fieldSelector=selector) == found

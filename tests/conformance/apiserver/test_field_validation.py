@@ -50,10 +50,17 @@ def test_strict_holds_for_updates_and_patches(api: Api) -> None:
         assert caught.value.code in {400, 422}
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"null", b'"text"', b"\xff\xfe", b'{"metadata":'])
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"1", b'"text"', b"\xff\xfe", b'{"metadata":'])
 def test_a_body_that_is_no_object_is_a_bad_request(api: Api, body: bytes) -> None:
     with refused(400, "BadRequest"):
         api.create("configmaps", body)
+
+
+def test_null_is_an_object_without_fields(api: Api) -> None:
+    with refused(422, "Invalid", 'ConfigMap "" is invalid: metadata.name: Required value') as caught:
+        api.create("configmaps", b"null")
+    assert (caught.value.status["details"]["kind"], caught.value.fields) == ("ConfigMap", ["metadata.name"])
+    assert not {"name", "group"} & caught.value.status["details"].keys()
 
 
 def test_a_wrong_type_is_a_bad_request(api: Api) -> None:
@@ -78,14 +85,20 @@ def test_another_namespace_is_a_bad_request(api: Api) -> None:
         ("configmaps", "a_b"),
         ("configmaps", "-a"),
         ("configmaps", "a" * 254),
-        ("services", "1a"),
+        ("services", "A"),
+        ("services", "a.b"),
+        ("services", "a" * 64),
     ],
 )
 def test_names_are_checked(api: Api, plural: str, name: str) -> None:
-    body = a_config_map(name) if plural == "configmaps" else a_service(name)
+    body = a_config_map(name) if plural == "configmaps" else a_service(name, selector={})
     with refused(422, "Invalid") as caught:
         api.create(plural, body)
     assert caught.value.fields == ["metadata.name"]
+
+
+def test_the_name_of_a_service_may_begin_with_a_digit(api: Api) -> None:
+    assert api.create("services", a_service("1a"))["metadata"]["name"] == "1a"
 
 
 def test_a_name_is_required(api: Api) -> None:

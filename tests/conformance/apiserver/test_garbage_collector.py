@@ -1,7 +1,7 @@
 """Conformance area: garbage collector and deletion."""
 
 import pytest
-from tests.conformance.apiserver.objects import a_config_map, a_pod, owned_by
+from tests.conformance.apiserver.objects import a_config_map, a_pod, a_spec, owned_by
 from tests.support.rest import Api, Object, eventually, refused
 
 
@@ -114,12 +114,27 @@ def test_deleting_an_absent_object_is_not_found(api: Api) -> None:
         api.delete("configmaps", "cm")
 
 
-@pytest.mark.parametrize("precondition", [{"uid": "other"}, {"resourceVersion": "1"}])
-def test_preconditions_are_checked(api: Api, precondition: dict[str, str]) -> None:
-    api.create("configmaps", a_config_map())
-    with refused(409, "Conflict", "Precondition failed"):
-        api.delete("configmaps", "cm", {"preconditions": precondition})
-    assert api.exists("configmaps", "cm")
+@pytest.mark.parametrize(
+    ("precondition", "text"),
+    [
+        ({"uid": "other"}, "UID in the precondition (other) does not match the UID in record ({uid})"),
+        (
+            {"resourceVersion": "1"},
+            "ResourceVersion in the precondition (1) does not match the ResourceVersion in record ({resourceVersion})",
+        ),
+    ],
+)
+def test_preconditions_are_checked(api: Api, precondition: dict[str, str], text: str) -> None:
+    for plural, body, kind in (
+        ("configmaps", a_config_map(), "ConfigMap"),
+        ("statefulsets", {"metadata": {"name": "cm"}, "spec": a_spec("statefulsets")}, "StatefulSet.apps"),
+    ):
+        api.create(plural, body)
+        with refused(409, "Conflict", f'Operation cannot be fulfilled on {kind} "cm": the ') as caught:
+            api.delete(plural, "cm", {"preconditions": precondition})
+        found = api.get(plural, "cm")["metadata"]
+        assert text.format(**found) in caught.value.message
+        assert caught.value.status["details"]["kind"] == kind.partition(".")[0]
 
 
 def test_dry_run_deletes_nothing(api: Api) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.conformance.apiserver.objects import a_config_map, a_deployment, a_pod
-from tests.support.rest import JSON_PATCH, MERGE, STRATEGIC, Api, Refused, refused
+from tests.support.rest import JSON_PATCH, MERGE, STRATEGIC, Api, Refused, refused, unless_modified
 
 
 @pytest.fixture
@@ -179,9 +179,13 @@ def test_status_is_written_apart(web: Api) -> None:
     both = {"spec": {"replicas": 9}, "status": {"observedGeneration": 1, "replicas": 1}}
     answer = web.patch("deployments", "web", both, "status")
     assert (answer["spec"]["replicas"], answer["status"]["replicas"]) == (1, 1)
-    shown = web.get("deployments", "web", "status")
-    shown["status"]["replicas"] = 2
-    assert web.update("deployments", shown, "status")["status"]["replicas"] == 2
+
+    def replaced() -> int:
+        shown = web.get("deployments", "web", "status")
+        shown["status"]["replicas"] = 2
+        return web.update("deployments", shown, "status")["status"]["replicas"]
+
+    assert unless_modified(replaced) == 2
 
 
 def test_a_kind_without_status_has_none(cm: Api) -> None:

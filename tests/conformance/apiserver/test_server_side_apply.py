@@ -16,7 +16,8 @@ def fields(obj: dict[str, Any], manager: str) -> dict[str, Any]:
 
 
 def applied(data: dict[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm", **metadata}, "data": data or {}}
+    head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm", **metadata}}
+    return {**head, "data": data} if data is not None else head
 
 
 def test_apply_creates_and_records_its_manager(api: Api) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.conformance.apiserver.objects import SELECTOR, a_deployment, a_spec
-from tests.support.rest import Api, Object
+from tests.support.rest import Api, Object, unless_modified
 
 REPORTED: Object = {"replicas": 7, "phase": "Running", "succeeded": 1, "desiredHealthy": 5}
 
@@ -40,9 +40,13 @@ def test_a_new_object_has_the_status_of_its_kind_whatever_it_was_sent_with(
 
 def test_a_status_that_is_emptied_keeps_what_is_always_there(api: Api) -> None:
     api.create("replicasets", {"metadata": {"name": "s"}, "spec": a_spec("replicasets")}, dryRun="All")
-    budget = api.create("poddisruptionbudgets", {"metadata": {"name": "s"}, "spec": {"selector": SELECTOR}})
-    budget["status"] = {}
-    assert api.update("poddisruptionbudgets", budget, "status")["status"]["expectedPods"] == 0
+    api.create("poddisruptionbudgets", {"metadata": {"name": "s"}, "spec": {"selector": SELECTOR}})
+
+    def emptied() -> Object:
+        budget = api.get("poddisruptionbudgets", "s")
+        return api.update("poddisruptionbudgets", {**budget, "status": {}}, "status")
+
+    assert unless_modified(emptied)["status"]["expectedPods"] == 0
 
 
 def test_the_status_of_a_new_object_has_no_field_manager(api: Api) -> None:

@@ -445,7 +445,11 @@ def test_type_checking_warns_of_fields_that_no_concerned_kind_has(api: Api, conf
         ({"failurePolicy": "Maybe"}, "spec.failurePolicy", "Unsupported value"),
         ({"matchConditions": [{"name": "c", "expression": "1"}]}, "spec.matchConditions[0].expression", "bool"),
         ({"matchConditions": [{"expression": "true"}]}, "spec.matchConditions[0].name", "Required value"),
-        ({"variables": [{"name": "a-b", "expression": "1"}]}, "spec.variables[0].name", "not a valid CEL identifier"),
+        (
+            {"variables": [{"name": "a-b", "expression": "1"}]},
+            "spec.variables[0].name",
+            "must be a valid CEL identifier",
+        ),
         ({"variables": [{"name": "a", "expression": "1 +"}]}, "spec.variables[0].expression", "compilation failed"),
         ({"paramKind": {"apiVersion": "v1"}}, "spec.paramKind.kind", "Required value"),
         (

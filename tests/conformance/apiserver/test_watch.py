@@ -142,6 +142,14 @@ def test_a_broken_selector_is_refused_before_the_stream(api: Api) -> None:
 
 
 def test_a_nonsense_revision_is_refused(api: Api) -> None:
+    with refused(400, "BadRequest", 'resourceVersion: Invalid value: "soon"'):
+        api.list("configmaps", resourceVersion="soon")
+
+
+@pytest.mark.ours("kube-apiserver answers with an internal server error")
+def test_a_nonsense_revision_is_refused_for_a_watch_and_a_get(api: Api) -> None:
+    with refused(400, "BadRequest", 'resourceVersion: Invalid value: "soon"'):
+        api.get("configmaps", "any", resourceVersion="soon")
     with refused(400), api.watch("configmaps", resourceVersion="soon"):
         pass
 

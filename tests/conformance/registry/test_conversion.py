@@ -171,9 +171,7 @@ async def test_a_version_that_objects_are_stored_in_cannot_be_dropped(api: Api) 
     change = two_versions(storage="v2")["spec"]["versions"]
     await api.patch("customresourcedefinitions", "widgets.example.com", {"spec": {"versions": change}})
     only = {"spec": {"versions": change[1:], "conversion": None}}
-    with pytest.raises(
-        Invalid, match=r'status\.storedVersions\[0\]: Invalid value: "v1": must appear in spec\.versions'
-    ):
+    with pytest.raises(Invalid, match=r'status\.storedVersions\[0\]: Invalid value: "v1": missing from spec\.versions'):
         await api.patch("customresourcedefinitions", "widgets.example.com", only)
     done = {"status": {"storedVersions": ["v2"]}}
     await api.patch("customresourcedefinitions", "widgets.example.com", done, subresource="status")

@@ -76,10 +76,10 @@ async def test_an_object_without_a_name_is_invalid(api: Api) -> None:
         ("configmaps", "Upper", "a lowercase RFC 1123 subdomain must consist of"),
         ("configmaps", "a" * 254, "must be no more than 253 characters"),
         ("namespaces", "has.dots", "a lowercase RFC 1123 label must consist of"),
-        ("services", "1st", "a DNS-1035 label must consist of"),
+        ("services", "has.dots", "a lowercase RFC 1123 label must consist of"),
         ("roles", "a/b", "may not contain '/'"),
     ],
-    ids=["upper case", "too long", "namespace with a dot", "service that starts with a digit", "role with a slash"],
+    ids=["upper case", "too long", "namespace with a dot", "service with a dot", "role with a slash"],
 )
 async def test_names_follow_the_rule_of_their_kind(api: Api, plural: str, name: str, text: str) -> None:
     with pytest.raises(Invalid) as caught:

@@ -57,15 +57,15 @@ async def test_a_wrong_uid_precondition_is_a_conflict(api: Api) -> None:
     with pytest.raises(Conflict) as caught:
         await api.delete("configmaps", "cm", uid="other")
     assert caught.value.message == (
-        'Operation cannot be fulfilled on configmaps "cm": Precondition failed: UID in precondition: other, UID in'
-        f" object meta: {made['metadata']['uid']}"
+        'Operation cannot be fulfilled on ConfigMap "cm": the UID in the precondition (other) does not match the UID in'
+        f" record ({made['metadata']['uid']}). The object might have been deleted and then recreated"
     )
 
 
 async def test_a_stale_resource_version_precondition_is_a_conflict(api: Api) -> None:
     made = await api.create("configmaps", a_config_map())
     await api.patch("configmaps", "cm", {"data": {"a": "b"}})
-    with pytest.raises(Conflict, match="Precondition failed: ResourceVersion in precondition"):
+    with pytest.raises(Conflict, match="the ResourceVersion in the precondition"):
         await api.delete("configmaps", "cm", resource_version=made["metadata"]["resourceVersion"])
 
 

@@ -105,7 +105,10 @@ async def test_events_are_selected_by_their_involved_object(api: Api) -> None:
 
 
 async def test_an_unknown_field_is_a_bad_request(api: Api) -> None:
-    with pytest.raises(BadRequest, match=r"field label not supported: spec\.nodeName"):
+    with pytest.raises(
+        BadRequest,
+        match=r'"spec\.nodeName" is not a known field selector: only "metadata\.name", "metadata\.namespace"',
+    ):
         await page(api, field_selector="spec.nodeName=x")
 
 

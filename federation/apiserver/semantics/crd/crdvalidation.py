@@ -72,7 +72,12 @@ def validate_crd_update(new: Object, old: Object) -> Causes:
     known = {version.get("name") for version in spec.get("versions") or ()}
     for index, stored in enumerate((old.get("status") or {}).get("storedVersions") or ()):
         if stored not in known:
-            causes.append(invalid(f"status.storedVersions[{index}]", stored, "must appear in spec.versions"))
+            text = (
+                f"missing from spec.versions; {stored} was previously a storage version, and must remain in"
+                f" spec.versions until a storage migration ensures no data remains persisted in {stored} and removes"
+                f" {stored} from status.storedVersions"
+            )
+            causes.append(invalid(f"status.storedVersions[{index}]", stored, text))
     return causes
 
 

@@ -108,10 +108,10 @@ _TABLE: dict[tuple[str, str], list[_Row]] = {
     ],
     ("storage.k8s.io", "v1"): [
         ("CSIDriver", False, "", "", NONE, storage.CSIDriverStrategy()),
-        ("CSINode", False, "", "", NONE, storage.VersionedStorageStrategy()),
+        ("CSINode", False, "", "", NONE, storage.ReturnedStorageStrategy()),
         ("CSIStorageCapacity", True, "", "", NONE, storage.VersionedStorageStrategy()),
         ("StorageClass", False, "sc", "", NONE, storage.StorageClassStrategy()),
-        ("VolumeAttachment", False, "", "", STATUS, storage.VersionedStorageStrategy()),
+        ("VolumeAttachment", False, "", "", STATUS, storage.ReturnedStorageStrategy()),
     ],
 }
 

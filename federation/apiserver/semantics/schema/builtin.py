@@ -23,7 +23,7 @@ _VALUES = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": "quantity",
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
     f"{META}.Time": "date-time",
-    f"{META}.MicroTime": "date-time",
+    f"{META}.MicroTime": "micro-time",
 }
 # A schema, or a list or bool instead of one: atomic for server-side apply, but decoded like a schema.
 _SCHEMAS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"

@@ -21,6 +21,7 @@ _TIME = re.compile(
     r"(?:Z|[+-](?:[01]\d|2[0-4]):[0-5]\d)",
     re.ASCII,
 )
+_MICROSECONDS = re.compile(r"[.,]\d{6}(?!\d)", re.ASCII)
 _DURATION = re.compile(
     r"[+-]?(?:0|(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|ms|s|m|h)(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|ms|s|m|h))*)"
 )
@@ -35,6 +36,11 @@ _HEX_COLOR = re.compile(r"#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})")
 
 is_quantity: Final[Callable[[str], object]] = _QUANTITY.fullmatch
 is_time: Final[Callable[[str], object]] = _TIME.fullmatch
+
+
+def is_micro_time(value: str) -> bool:
+    """Return True for the text of a Go MicroTime: an RFC 3339 time with exactly six digits after the second."""
+    return _TIME.fullmatch(value) is not None and _MICROSECONDS.search(value) is not None
 
 
 def _is_date(value: str) -> bool:

@@ -195,7 +195,7 @@ def _kind_of(schema: Schema) -> int:
         return INT_OR_STRING
     if schema.native and schema.format == "quantity":
         return QUANTITY
-    if schema.native and schema.format == "date-time":
+    if schema.native and schema.format in {"date-time", "micro-time"}:
         return TIME
     if schema.type == "array":
         return LIST

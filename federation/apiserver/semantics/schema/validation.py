@@ -174,7 +174,7 @@ def _decode_error(schema: Schema, value: Any, go_field: _GoField) -> str:
         if schema.kind == QUANTITY:
             return QUANTITY_ERROR
         if schema.kind == TIME:
-            return valuevalidation.time_error(value)
+            return valuevalidation.time_error(value, ".000000" if schema.format == "micro-time" else "")
         if schema.format == "byte":
             return "illegal base64 data at input byte 0"
     field = ".".join(filter(None, go_field))

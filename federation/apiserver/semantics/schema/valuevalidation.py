@@ -13,7 +13,7 @@ import orjson
 from federation.apimachinery.errors import cause
 from federation.apimachinery.fielderrors import Causes
 from federation.apimachinery.quantity import INT64_MAX, INT64_MIN
-from federation.apiserver.semantics.schema.formats import has_format, is_quantity, is_time
+from federation.apiserver.semantics.schema.formats import has_format, is_micro_time, is_quantity, is_time
 from federation.apiserver.semantics.schema.listkeys import duplicates
 from federation.apiserver.semantics.schema.model import (
     BOOLEAN,
@@ -77,7 +77,7 @@ def has_type(schema: Schema, value: Any) -> bool:
     if kind == QUANTITY:
         return (type_ is str and is_quantity(value) is not None) or type_ is int or type_ is float
     if kind == TIME:
-        return type_ is str and (not value or is_time(value) is not None)
+        return type_ is str and bool(is_micro_time(value) if schema.format == "micro-time" else is_time(value))
     return True
 
 
@@ -90,22 +90,44 @@ def _is_base64(value: str) -> bool:
     return True
 
 
-def time_error(value: str) -> str:
-    """Return the error of Go's time parser for a text that is not an RFC 3339 time."""
-    layout = "2006-01-02T15:04:05Z07:00"
+def time_error(value: str, fraction: str = "") -> str:
+    """Return the error of Go's time parser for a text that is not an RFC 3339 time.
+
+    `fraction` is the layout of the fraction of the second, ".000000" for a MicroTime.
+    """
+    layout = f"2006-01-02T15:04:05{fraction}Z07:00"
     rest, part = value, "2006"
     for length, fixed, name in ((4, "-", "2006"), (2, "-", "01"), (2, "T", "02"), (2, ":", "15"), (2, ":", "04")):
         if not rest[:length].isdigit() or len(rest) < length:
             part = name
             break
+        if name in _RANGES and not _RANGES[name][0] <= int(rest[:length]) <= _RANGES[name][1]:
+            return f"parsing time {to_json(value)}: {_RANGES[name][2]} out of range"
         rest, part = rest[length:], fixed
         if not rest.startswith(fixed):
             break
         rest = rest[1:]
     else:
-        part = "05" if not rest[:2].isdigit() else "Z07:00"
-        rest = rest[2:] if part == "Z07:00" else rest
+        rest, part = _unparsed(rest, fraction)
     return f'parsing time {to_json(value)} as "{layout}": cannot parse {to_json(rest)} as "{part}"'
+
+
+_RANGES = {"01": (1, 12, "month"), "15": (0, 23, "hour"), "04": (0, 59, "minute")}
+
+
+def _unparsed(rest: str, fraction: str) -> tuple[str, str]:
+    """Return what Go's parser cannot read of the seconds and the time zone, and the part of the layout it expects."""
+    if not rest[:2].isdigit():
+        return rest, "05"
+    rest = rest[2:]
+    if fraction:
+        digits = len(fraction) - 1
+        if rest[:1] not in {".", ","} or not rest[1 : digits + 1].isdigit() or len(rest) <= digits:
+            return rest, fraction
+        return rest[digits + 1 :], "Z07:00"
+    if rest[:1] in {".", ","} and rest[1:2].isdigit():
+        rest = rest[1:].lstrip("0123456789")
+    return rest, "Z07:00"
 
 
 def constraints(schema: Schema, value: Any, path: str) -> Causes:

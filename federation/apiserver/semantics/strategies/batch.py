@@ -48,10 +48,10 @@ class JobStrategy(GenerationStrategy):
         before, after = old["spec"]["template"], new["spec"]["template"]
         # A queue controller may change the placement of a suspended Job before it starts.
         if value_at(old, "spec.suspend") and not value_at(old, "status.startTime"):
-            before, wanted = _without_placement(before), _without_placement(after)
-        else:
-            wanted = after
-        return causes if wanted == before else [*causes, invalid("spec.template", after, "field is immutable")]
+            if _without_placement(before) != _without_placement(after):
+                causes.append(invalid("spec.template.spec", after["spec"], "field is immutable"))
+            return causes
+        return causes + immutable("spec.template", after, before)
 
 
 class CronJobStrategy(GenerationStrategy):

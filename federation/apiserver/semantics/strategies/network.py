@@ -24,7 +24,7 @@ class ServiceStrategy(Strategy):
     returns_deleted_object = True
 
     def name_problems(self, name: str) -> list[str]:
-        return nameformats.dns1035_label(name)
+        return nameformats.dns1123_label(name)
 
     def default(self, obj: Object) -> None:
         defaults.default_service(obj)

@@ -88,7 +88,7 @@ def _validate_gates(new: dict[str, Any], old: dict[str, Any]) -> Causes:
     before = [gate.get("name") for gate in old.get("schedulingGates") or ()]
     return [
         forbidden(
-            f"spec.schedulingGates[{index}]",
+            f"spec.schedulingGates[{index}].name",
             f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'",
         )
         for index, gate in enumerate(new.get("schedulingGates") or ())

@@ -2,7 +2,7 @@
 
 from federation.apimachinery import quantity as quantities
 from federation.apimachinery.dotpaths import value_at
-from federation.apimachinery.fielderrors import Causes, forbidden, not_supported, required
+from federation.apimachinery.fielderrors import Causes, forbidden, immutable, not_supported, required
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
 from federation.apiserver.semantics.strategies.base import GenerationStrategy, Strategy
@@ -91,7 +91,8 @@ class PersistentVolumeStrategy(Strategy):
 class StorageClassStrategy(Strategy):
     """storage.k8s.io/v1 StorageClass."""
 
-    _FIXED = ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
+    returns_deleted_object = True
+    immutable_fields = ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode")
 
     def default(self, obj: Object) -> None:
         defaults.default_storage_class(obj)
@@ -99,15 +100,17 @@ class StorageClassStrategy(Strategy):
     def validate(self, obj: Object) -> Causes:
         return [] if obj.get("provisioner") else [required("provisioner")]
 
-    def validate_update(self, new: Object, old: Object) -> Causes:
-        changed = [field for field in self._FIXED if new.get(field) != old.get(field)]
-        return self.validate(new) + [forbidden(field, f"updates to {field} are forbidden.") for field in changed]
-
 
 class VersionedStorageStrategy(Strategy):
-    """storage.k8s.io/v1 CSINode, CSIStorageCapacity and VolumeAttachment."""
+    """storage.k8s.io/v1 CSIStorageCapacity."""
 
     allow_unconditional_update = False
+
+
+class ReturnedStorageStrategy(VersionedStorageStrategy):
+    """storage.k8s.io/v1 CSINode and VolumeAttachment."""
+
+    returns_deleted_object = True
 
 
 class CSIDriverStrategy(GenerationStrategy):
@@ -115,10 +118,16 @@ class CSIDriverStrategy(GenerationStrategy):
 
     initial_generation = 0
     allow_unconditional_update = False
-    immutable_fields = ("spec.attachRequired", "spec.volumeLifecycleModes")
+    returns_deleted_object = True
+    immutable_fields = ("spec.volumeLifecycleModes",)
 
     def default(self, obj: Object) -> None:
         defaults.default_driver(obj)
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        before, after = value_at(old, "spec.attachRequired"), value_at(new, "spec.attachRequired")
+        # The path is kube-apiserver's, which differs from the name of the field.
+        return immutable("spec.attachedRequired", after, before) + super().validate_update(new, old)
 
 
 def _validate_access_modes(modes: object) -> Causes:

@@ -238,7 +238,7 @@ def _validate_variable(variable: Fields, expressions: Environment, messages: Env
     if not name:
         causes.append(required(f"{field}.name", "name is not specified"))
     elif not re.fullmatch(r"[_a-zA-Z]\w*", name, re.ASCII) or name in RESERVED_WORDS:
-        causes.append(invalid(f"{field}.name", variable["name"], "name is not a valid CEL identifier"))
+        causes.append(invalid(f"{field}.name", variable["name"], "must be a valid CEL identifier"))
     if not text.strip():
         return [*causes, required(f"{field}.expression", "expression is not specified")]
     for known in (messages, expressions):

@@ -238,7 +238,7 @@ async def test_unknown_paths_and_objects_are_a_status(
         ("limit=x", 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
         ("timeoutSeconds=1.5&watch=1", 400, "invalid syntax"),
         ("labelSelector=a%3D%3Db%3D%3Dc", 400, "unable to parse"),
-        ("fieldSelector=nope%3D1", 400, "field label not supported"),
+        ("fieldSelector=nope%3D1", 400, "is not a known field selector"),
         ("resourceVersion=abc", 400, "resourceVersion"),
         ("resourceVersionMatch=Exact", 422, "resourceVersionMatch is forbidden unless resourceVersion is provided"),
         ("resourceVersionMatch=Foo&resourceVersion=1", 422, 'Unsupported value: "Foo"'),

@@ -28,6 +28,11 @@ def test_json_and_yaml_give_the_same_object() -> None:
     assert decode_object(text, YAML) == (expected, [])
 
 
+def test_null_is_an_object_without_fields() -> None:
+    assert decode_object(b"null", JSON) == ({}, [])
+    assert decode_object(b"null", YAML) == ({}, [])
+
+
 def test_yaml_dates_stay_text_and_keys_become_text() -> None:
     assert decode_yaml(b"a: 2020-01-01\n2: x\ntrue: y\n")[0] == {"a": "2020-01-01", "2": "x", "true": "y"}
 
@@ -46,7 +51,6 @@ def test_yaml_merge_keys_are_ordinary_keys() -> None:
         b'{"a":"\xff"}',
         b"[1]",
         b'"x"',
-        b"null",
         b"3",
         b'{"a":NaN}',
         b'{"a":' * 100_000,
