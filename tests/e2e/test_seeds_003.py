@@ -4,10 +4,11 @@ Two federations, because the document's two policies name different clusters: th
 `Cluster-03`, the OverridePolicy for `member1` and `member2`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -16,6 +17,8 @@ from tests.support.vectors import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("seeds")]
 SEEDS = ROOT / "examples" / "seeds" / "003"
+Provide: TypeAlias = Callable[[Path, int], AbstractContextManager[list[Path]]]
+"""Runs clusters during a block and yields their kubeconfigs."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +48,16 @@ class Federated:
         return fedctl("why", f"deployment/{deployment}", "--kubeconfig", str(self.host.kubeconfig)).stdout
 
 
+@pytest.fixture(scope="module")
+def provide() -> Provide:
+    """Simulated clusters."""
+    return free_clusters
+
+
 @contextmanager
-def joined(root: Path, clusters: Sequence[tuple[str, str, str]]) -> Iterator[Federated]:
-    """Run a federation with a simulated cluster per (name, labels, taints)."""
-    with free_clusters(root / "clusters", len(clusters)) as free, closing(start_serve(root / "host")) as host:
+def joined(root: Path, provide: Provide, clusters: Sequence[tuple[str, str, str]]) -> Iterator[Federated]:
+    """Run a federation with a cluster per (name, labels, taints)."""
+    with provide(root / "clusters", len(clusters)) as free, closing(start_serve(root / "host")) as host:
         for (name, labels, taints), kubeconfig in zip(clusters, free, strict=True):
             fedctl(
                 *("join", name, "--kubeconfig", str(kubeconfig), "--labels", labels, "--taints", taints),
@@ -62,10 +71,11 @@ IN_BEIJING = "IPv6=true,region=beijing"
 
 
 @pytest.fixture(scope="module")
-def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federated]:
+def fed(tmp_path_factory: pytest.TempPathFactory, provide: Provide) -> Iterator[Federated]:
     """Three clusters that satisfy all of the printed PropagationPolicy, and one that it does not name."""
     clusters = [f"cluster-0{number}" for number in (1, 2, 3, 4)]
-    with joined(tmp_path_factory.mktemp("seeds"), [(name, IN_BEIJING, "") for name in clusters]) as running:
+    root = tmp_path_factory.mktemp("seeds")
+    with joined(root, provide, [(name, IN_BEIJING, "") for name in clusters]) as running:
         yield running
 
 
@@ -104,7 +114,7 @@ def why_of(output: str, cluster: str) -> str:
     return row.split(maxsplit=4)[4]
 
 
-def test_every_selector_of_the_printed_policy_excludes_a_cluster(tmp_path: Path) -> None:
+def test_every_selector_of_the_printed_policy_excludes_a_cluster(tmp_path: Path, provide: Provide) -> None:
     """The comment on the printed policy says: several ways to choose clusters, the result is their intersection."""
     clusters = [
         ("cluster-01", "IPv6=true,region=shanghai", ""),
@@ -112,7 +122,7 @@ def test_every_selector_of_the_printed_policy_excludes_a_cluster(tmp_path: Path)
         ("cluster-03", IN_BEIJING, "key1=value1:NoSchedule"),
         ("cluster-04", IN_BEIJING, ""),
     ]
-    with joined(tmp_path, clusters) as fed:
+    with joined(tmp_path, provide, clusters) as fed:
         fed.apply("propagationpolicy.yaml", "deployment.yaml")
         placed = eventually(lambda: fed.replicas("nginx"), lambda seen: sum(seen.values()) == 30, what="placement")
         assert placed == {"cluster-03": 30}
@@ -122,7 +132,7 @@ def test_every_selector_of_the_printed_policy_excludes_a_cluster(tmp_path: Path)
         assert why_of(output, "cluster-04").startswith("rejected by PlacementFilter")
 
 
-def test_the_printed_override_changes_the_image_in_the_intersection_only(tmp_path: Path) -> None:
+def test_the_printed_override_changes_the_image_in_the_intersection_only(tmp_path: Path, provide: Provide) -> None:
     matching = "region=beijing,az=zone1,provider=volcengine"
     clusters = [
         ("member1", matching, ""),
@@ -130,7 +140,7 @@ def test_the_printed_override_changes_the_image_in_the_intersection_only(tmp_pat
         ("member3", matching, ""),  # matches every selector, but is not named
     ]
     image = "{.spec.template.spec.containers[0].image}"
-    with joined(tmp_path, clusters) as fed:
+    with joined(tmp_path, provide, clusters) as fed:
         fed.apply("overridden.yaml")
         waiting = eventually(
             lambda: fed.host.json("get", "fo")["items"],
