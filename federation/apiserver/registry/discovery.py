@@ -6,6 +6,8 @@ kinds: `REVIEWS` lists them. `http/discovery.py` adds negotiation and caching; `
 in process.
 """
 
+import base64
+import hashlib
 import os
 import platform
 import re
@@ -33,6 +35,8 @@ class APIResource(NamedTuple):
     verbs: tuple[str, ...]
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    storage_hash: str = ""
+    """Changes with the stored version of the resource; "" for what is not stored."""
 
 
 def _review(kind: str, *, is_namespaced: bool = False) -> APIResource:
@@ -132,6 +136,14 @@ def version_order(version: str) -> tuple[int, int, int, str]:
     return (stage, -int(match[1]), -int(match[3] or 0), "")
 
 
+def storage_version_hash(info: KindInfo) -> str:
+    """Return the hash by which clients notice that objects of a kind are stored in another version."""
+    stored = info.stored_as or info.resource
+    version = stored.version if info.stored_as is not None else info.storage_version
+    digest = hashlib.sha256(f"{stored.group}/{version or stored.version}/{stored.kind}".encode()).digest()
+    return base64.b64encode(digest[:8]).decode()
+
+
 def _group_versions(kinds: Kinds) -> dict[str, list[str]]:
     """Return the served groups with their versions, the preferred version first."""
     found: dict[str, dict[str, None]] = {}
@@ -163,6 +175,7 @@ def _api_resources(info: KindInfo) -> Iterable[APIResource]:
         tuple(info.verbs),
         tuple(info.short_names),
         tuple(info.categories),
+        storage_version_hash(info),
     )
     # kube-apiserver lists those of built-in kinds in alphabetical order, and those of custom resources as written here.
     for subresource in sorted(info.subresources, reverse=info.is_custom):
@@ -199,6 +212,8 @@ def _to_resource(entry: APIResource) -> dict[str, Any]:
     if entry.version:
         shown |= {"group": entry.group, "version": entry.version} if entry.group else {"version": entry.version}
     shown |= {"kind": entry.kind, "verbs": list(entry.verbs)}
+    if entry.storage_hash:
+        shown["storageVersionHash"] = entry.storage_hash
     return shown | _optional_names(entry)
 
 

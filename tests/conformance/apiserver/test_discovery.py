@@ -1,7 +1,10 @@
 """Conformance area: discovery, OpenAPI, version and health."""
 
+import base64
+import hashlib
+
 import pytest
-from tests.support.rest import Api, Refused, refused
+from tests.support.rest import Api, Object, Refused, eventually, refused
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 
@@ -129,3 +132,29 @@ def test_anonymous_users_see_only_health(nobody: Api) -> None:
     with pytest.raises(Refused) as caught:
         nobody.send("GET", "/api/v1/namespaces", headers=stranger)
     assert caught.value.code in {401, 403}
+
+
+def test_resources_have_a_hash_of_their_storage_version(api: Api, widgets: str, group: str) -> None:
+    """[sig-api-machinery] Discovery should accurately determine present and missing resources."""
+    digest = hashlib.sha256(f"{group}/v1/Widget".encode()).digest()
+    (widget, *subresources) = api.send("GET", f"/apis/{group}/v1").json()["resources"]
+    assert widget["storageVersionHash"] == base64.b64encode(digest[:8]).decode()
+    assert all("storageVersionHash" not in subresource for subresource in subresources)
+    pods = {entry["name"]: entry for entry in api.send("GET", "/api/v1").json()["resources"]}
+    assert pods["pods"]["storageVersionHash"] == "xPOwRZ+Yhw8="
+    assert "storageVersionHash" not in pods["pods/status"]
+
+
+@pytest.mark.parametrize("accept", [AGGREGATED, AGGREGATED.partition(",")[0]])
+def test_aggregated_discovery_lists_custom_resources(api: Api, widgets: str, group: str, accept: str) -> None:
+    """[sig-api-machinery] AggregatedDiscovery should support raw aggregated discovery request for CRDs."""
+
+    def found() -> list[Object]:
+        answer = api.send("GET", "/apis", accept=accept)
+        assert answer.headers["content-type"] == AGGREGATED.partition(",")[0]
+        return [item for item in answer.json()["items"] if item["metadata"]["name"] == group]
+
+    (item,) = eventually(found)
+    (version,) = item["versions"]
+    assert (version["version"], version["freshness"]) == ("v1", "Current")
+    assert [resource["resource"] for resource in version["resources"]] == ["widgets"]

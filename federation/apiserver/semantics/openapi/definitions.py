@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.semantics.schema import builtin
-from federation.apiserver.semantics.schema.model import NO_DEFAULT, Schema
+from federation.apiserver.semantics.schema.model import ANYTHING, NO_DEFAULT, Schema
 
 Definition = dict[str, Any]
 
@@ -75,7 +75,7 @@ def subresource_kind(info: KindInfo, subresource: str) -> tuple[str, str, str]:
 
 def definitions_v2(kinds: Iterable[KindInfo]) -> dict[str, Definition]:
     """Return the definitions of these kinds, of their lists and of all types they refer to."""
-    found = _collect(kinds)
+    found = _collect(kinds, is_v2=True)
     return {name: _without(found[name], _ONLY_V3) for name in sorted(found)}
 
 
@@ -90,14 +90,14 @@ def definitions_v3(kinds: Iterable[KindInfo], others: Iterable[str] = ()) -> dic
     }
 
 
-def _collect(kinds: Iterable[KindInfo], others: Iterable[str] = ()) -> dict[str, Definition]:
+def _collect(kinds: Iterable[KindInfo], others: Iterable[str] = (), *, is_v2: bool = False) -> dict[str, Definition]:
     found: dict[str, Definition] = {}
     wanted: list[str] = [*_ALWAYS, *others]
     for info in kinds:
         name = name_of(info)
         resource = info.resource
         if info.is_custom:
-            _add_custom(info, name, found, wanted)
+            _add_custom(info, name, found, wanted, is_v2=is_v2)
         else:
             wanted.append(name)
             list_name = builtin.definition_name(resource.group, resource.version, info.list_kind)
@@ -123,12 +123,9 @@ def _references(value: Any) -> list[str]:
     return []
 
 
-def _add_custom(info: KindInfo, name: str, found: dict[str, Definition], wanted: list[str]) -> None:
+def _add_custom(info: KindInfo, name: str, found: dict[str, Definition], wanted: list[str], *, is_v2: bool) -> None:
     resource = info.resource
-    definition = render(info.schema)
-    properties = definition.setdefault("properties", {})
-    for field, value in _envelope("ObjectMeta").items():
-        properties[field] = value
+    definition = _custom_v2(info.schema) if is_v2 else _with_envelope(render(info.schema))
     found[name] = {**definition, GVK: [_gvk(resource.group, resource.version, resource.kind)]}
     found[f"{name}List"] = {
         "description": f"{resource.kind}List is a list of {resource.kind}",
@@ -145,6 +142,49 @@ def _add_custom(info: KindInfo, name: str, found: dict[str, Definition], wanted:
         GVK: [_gvk(resource.group, resource.version, info.list_kind)],
     }
     wanted += [f"{builtin.META}.ObjectMeta", f"{builtin.META}.ListMeta"]
+
+
+def _custom_v2(schema: Schema) -> Definition:
+    """Return a custom kind's schema for version 2.
+
+    If it preserves unknown fields it has no properties at all: kubectl would refuse all others.
+    """
+    return {"type": "object"} if schema.preserve_unknown else _with_envelope(_to_v2(render(schema)))
+
+
+def _with_envelope(definition: Definition) -> Definition:
+    definition["properties"] = {**definition.get("properties", {}), **_envelope("ObjectMeta")}
+    return definition
+
+
+def _to_v2(value: Definition) -> Definition:
+    """Return a custom kind's schema without what kubectl misunderstands in version 2, as kube-apiserver publishes it.
+
+    A nullable value and a list of anything have no type; unknown fields are not preserved beside known ones.
+    """
+    if "$ref" in value:
+        return value
+    is_nullable, is_open = value.get("nullable"), value.get("x-kubernetes-preserve-unknown-fields")
+    omitted = _ONLY_V3 | {"default"}
+    if is_nullable or is_open:
+        omitted |= {"items", "properties"}
+    kind = value.get("type")
+    if is_nullable or (is_open and kind == "object") or (kind == "array" and (is_open or "items" not in value)):
+        omitted |= {"type"}
+    shown = {key: inner for key, inner in value.items() if key not in omitted}
+    if is_open and value.get("x-kubernetes-embedded-resource"):
+        shown.pop("required", None)
+    properties, additional = shown.get("properties") or {}, shown.get("additionalProperties")
+    if "required" in shown:
+        shown["required"] = [name for name in shown["required"] if not properties.get(name, {}).get("nullable")]
+        if not shown["required"] or (isinstance(additional, dict) and additional.get("nullable")):
+            del shown["required"]
+    if properties:
+        shown["properties"] = {name: _to_v2(field) for name, field in properties.items()}
+    for key in ("items", "additionalProperties"):
+        if isinstance(shown.get(key), dict):
+            shown[key] = _to_v2(shown[key])
+    return shown
 
 
 def _envelope(metadata: str) -> dict[str, Definition]:
@@ -181,9 +221,12 @@ def render(schema: Schema) -> Definition:
     for attribute, key in _FLAGS.items():
         if getattr(schema, attribute):
             rendered[key] = True
+    required = list(schema.required)
+    if schema.embedded_resource:
+        required += [name for name in ("kind", "apiVersion") if name not in required]
     for key, listed in (
         ("enum", schema.enum),
-        ("required", schema.required),
+        ("required", required),
         ("x-kubernetes-list-map-keys", schema.list_map_keys),
         ("x-kubernetes-validations", schema.validations),
     ):
@@ -194,10 +237,12 @@ def render(schema: Schema) -> Definition:
     if schema.items is not None:
         rendered["items"] = render(schema.items)
     if schema.additional is not None:
-        rendered["additionalProperties"] = render(schema.additional)
+        rendered["additionalProperties"] = True if schema.additional is ANYTHING else render(schema.additional)
     for key, parts in (("allOf", schema.all_of), ("anyOf", schema.any_of), ("oneOf", schema.one_of)):
         if parts:
             rendered[key] = [render(part) for part in parts]
+    if schema.int_or_string and not schema.any_of and not schema.all_of:
+        rendered["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if schema.negation is not None:
         rendered["not"] = render(schema.negation)
     return rendered

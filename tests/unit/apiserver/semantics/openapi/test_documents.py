@@ -97,7 +97,12 @@ def test_custom_kind_is_rendered_from_its_schema():
     document = openapi_v3("example.com", "v1", [*KINDS, WIDGET])
     schema = document["components"]["schemas"]["com.example.v1.Widget"]
     assert schema["x-kubernetes-group-version-kind"] == [{"group": "example.com", "kind": "Widget", "version": "v1"}]
-    assert schema["properties"]["spec"] == STRUCTURAL["properties"]["spec"]
+    spec = {**schema["properties"]["spec"], "properties": {**schema["properties"]["spec"]["properties"]}}
+    port = spec["properties"].pop("port")
+    assert port == {"x-kubernetes-int-or-string": True, "anyOf": [{"type": "integer"}, {"type": "string"}]}
+    wanted = STRUCTURAL["properties"]["spec"]
+    fields = {name: field for name, field in wanted["properties"].items() if name != "port"}
+    assert spec == {**wanted, "properties": fields}
     assert schema["properties"]["metadata"]["allOf"][0]["$ref"].endswith("meta.v1.ObjectMeta")
     assert schema["required"] == ["spec"]
     patch = document["paths"]["/apis/example.com/v1/namespaces/{namespace}/widgets/{name}"]["patch"]
