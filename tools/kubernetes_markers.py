@@ -35,6 +35,8 @@ PACKAGES: Final = {
     ("authentication.k8s.io", "v1"): "io.k8s.api.authentication.v1",
     ("authorization.k8s.io", "v1"): "io.k8s.api.authorization.v1",
     ("certificates.k8s.io", "v1"): "io.k8s.api.certificates.v1",
+    ("flowcontrol.apiserver.k8s.io", "v1"): "io.k8s.api.flowcontrol.v1",
+    ("resource.k8s.io", "v1"): "io.k8s.api.resource.v1",
     ("admissionregistration.k8s.io", "v1"): "io.k8s.api.admissionregistration.v1",
     ("apiextensions.k8s.io", "v1"): EXTENSIONS,
     ("apiregistration.k8s.io", "v1"): "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1",
@@ -49,17 +51,21 @@ LISTED: Final = {
     ("autoscaling", "v1"): "HorizontalPodAutoscaler",
     ("autoscaling", "v2"): "HorizontalPodAutoscaler",
     ("policy", "v1"): "PodDisruptionBudget",
-    ("networking.k8s.io", "v1"): "Ingress IngressClass NetworkPolicy",
+    ("networking.k8s.io", "v1"): "IPAddress Ingress IngressClass NetworkPolicy ServiceCIDR",
     ("rbac.authorization.k8s.io", "v1"): "ClusterRole ClusterRoleBinding Role RoleBinding",
-    ("storage.k8s.io", "v1"): "CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment",
+    ("storage.k8s.io", "v1"): "CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment"
+    " VolumeAttributesClass",
     ("scheduling.k8s.io", "v1"): "PriorityClass",
     ("node.k8s.io", "v1"): "RuntimeClass",
     ("discovery.k8s.io", "v1"): "EndpointSlice",
     ("coordination.k8s.io", "v1"): "Lease",
     ("events.k8s.io", "v1"): "Event",
     ("certificates.k8s.io", "v1"): "CertificateSigningRequest",
-    ("admissionregistration.k8s.io", "v1"): "MutatingWebhookConfiguration ValidatingAdmissionPolicy"
-    " ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration",
+    ("flowcontrol.apiserver.k8s.io", "v1"): "FlowSchema PriorityLevelConfiguration",
+    ("resource.k8s.io", "v1"): "DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice",
+    ("admissionregistration.k8s.io", "v1"): "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding"
+    " MutatingWebhookConfiguration ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding"
+    " ValidatingWebhookConfiguration",
     ("apiextensions.k8s.io", "v1"): "CustomResourceDefinition",
     ("apiregistration.k8s.io", "v1"): "APIService",
 }
@@ -85,6 +91,8 @@ PREFIXES: Final = {
     "Apiextensions": "apiextensions.k8s.io",
     "Apiregistration": "apiregistration.k8s.io",
     "Authorization": "authorization.k8s.io",
+    "Resource": "resource.k8s.io",
+    "Flowcontrol": "flowcontrol.apiserver.k8s.io",
 }
 META_TYPES: Final = _words(
     "APIGroup APIGroupList APIResource APIResourceList APIVersions Condition DeleteOptions FieldSelectorAttributes"
@@ -95,8 +103,20 @@ META_TYPES: Final = _words(
 
 # Types of the core package that only kinds of other packages use.
 CORE_TYPES: Final = frozenset({"TopologySelectorTerm", "TopologySelectorLabelRequirement"})
-# Fields behind a feature gate that is off by default: a cluster prunes them.
-UNRELEASED: Final = frozenset({"JobSpec.scheduling"})
+# Fields behind a feature gate that is off by default, and fields that only a later release has: a cluster prunes them.
+UNRELEASED: Final = _words(
+    "JobSpec.scheduling TokenRequestSpec.attestations HorizontalPodAutoscalerCondition.observedGeneration"
+    " ClusterTrustBundleProjection.user ConfigMapVolumeSource.defaultUser DownwardAPIVolumeFile.user"
+    " DownwardAPIVolumeSource.defaultUser EmptyDirVolumeSource.mode GRPCAction.mode HTTPGetAction.protocol"
+    " KeyToPath.user NodeSpec.podPreemptionPolicy NodeSystemInfo.runningInUserNamespace"
+    " PersistentVolumeClaimStatus.healthStatus PodCertificateProjection.user PodSpec.evictionResponders"
+    " PodStatus.volumeHealth PodStatus.nodeAllocatableResourceClaimStatuses ProjectedVolumeSource.defaultUser"
+    " SecretVolumeSource.defaultUser ServiceAccountTokenProjection.user VolumeMount.bindMountOptions CSINode.status"
+    " Device.nodeAllocatableResources DeviceCounterConsumption.compatibilityGroups"
+    " DeviceRequestAllocationResult.skipNodeOperations DeviceSubRequest.derivedAttributes"
+    " ExactDeviceRequest.derivedAttributes ResourceSliceSpec.partitionTypeAttribute"
+    " ResourceSliceSpec.skipNodeOperations"
+)
 
 # Types that are a scalar in JSON.
 SCALARS: Final = {
@@ -135,10 +155,12 @@ FIELD_TYPES: Final = {
     " HTTPGetAction.port TCPSocketAction.port ServicePort.targetPort",
     "Quantity": "CSIStorageCapacity.capacity CSIStorageCapacity.maximumVolumeSize HPAScalingRules.tolerance"
     " MetricTarget.value MetricTarget.averageValue MetricValueStatus.value MetricValueStatus.averageValue"
-    " EmptyDirVolumeSource.sizeLimit ResourceFieldSelector.divisor NodeAllocatableMappedResources.quantity"
-    " NodeAllocatableOverheadResources.perPod NodeAllocatableOverheadResources.perContainer",
+    " EmptyDirVolumeSource.sizeLimit ResourceFieldSelector.divisor"
+    " CapacityRequestPolicy.default CapacityRequestPolicy.validValues CapacityRequestPolicyRange.max"
+    " CapacityRequestPolicyRange.min CapacityRequestPolicyRange.step Counter.value DeviceCapacity.value",
     "MicroTime": "Event.eventTime EventSeries.lastObservedTime LeaseSpec.acquireTime LeaseSpec.renewTime",
-    "RawExtension": "ControllerRevision.data WatchEvent.object",
+    "RawExtension": "ControllerRevision.data WatchEvent.object OpaqueDeviceConfiguration.parameters"
+    " AllocatedDeviceStatus.data",
     "FieldsV1": "ManagedFieldsEntry.fieldsV1",
     "CustomResourceSubresourceStatus": "CustomResourceSubresources.status",
     "JSON": "JSONSchemaProps.default JSONSchemaProps.example JSONSchemaProps.enum",
@@ -154,6 +176,7 @@ QUANTITY_MAPS: Final = _words(
     " PodSpec.overhead PodStatus.allocatedResources NodeStatus.capacity NodeStatus.allocatable LimitRangeItem.max"
     " LimitRangeItem.min LimitRangeItem.default LimitRangeItem.defaultRequest LimitRangeItem.maxLimitRequestRatio"
     " ResourceQuotaSpec.hard ResourceQuotaStatus.hard ResourceQuotaStatus.used"
+    " CapacityRequirements.requests DeviceRequestAllocationResult.consumedCapacity"
 )
 # Fields of 64 bits; every other integer has 32.
 WIDE: Final = _words(
@@ -164,25 +187,26 @@ WIDE: Final = _words(
 )
 WIDE_FIELDS: Final = _words(
     "TokenRequestSpec.expirationSeconds ServiceAccountTokenProjection.expirationSeconds LinuxContainerUser.uid"
-    " NodeSwapStatus.capacity storage.v1.TokenRequest.expirationSeconds"
+    " NodeSwapStatus.capacity storage.v1.TokenRequest.expirationSeconds DeviceAttribute.int DeviceAttribute.ints"
+    " DeviceSubRequest.count ExactDeviceRequest.count ResourcePool.resourceSliceCount"
 )
 # Structs that Go holds by value: absent and empty are the same.
 BY_VALUE: Final = _words(
     "metadata spec status podSelector loadBalancer backend port conditions regarding deprecatedSource source roleRef"
     " target scaleTargetRef describedObject metric current user userInfo template updateStrategy strategy jobTemplate"
     " resources state lastState podAffinityTerm preference kubeletEndpoint daemonEndpoints nodeInfo involvedObject"
-    " clientConfig names acceptedNames"
+    " clientConfig names acceptedNames priorityLevelConfiguration limitResponse devices pool"
 )
 POINTERS: Final = _words(
     "NetworkPolicyPeer.podSelector ContainerStatus.user ReplicationControllerSpec.template ContainerStatus.resources"
-    " PodSpec.resources PodStatus.resources WebhookConversion.clientConfig PodSpec.schedulingGroup"
+    " PodSpec.resources PodStatus.resources WebhookConversion.clientConfig PodSpec.schedulingGroup Subject.user"
 )
 STRUCTS_ATOMIC: Final = _words(
     "MatchResources NamedRuleWithOperations ParamKind ParamRef Variable autoscaling.v1.CrossVersionObjectReference"
-    " ConfigMapKeySelector EndpointAddress EndpointPort EvictionResponder FileKeySelector LocalObjectReference"
+    " ConfigMapKeySelector EndpointAddress EndpointPort FileKeySelector LocalObjectReference"
     " NodeSelector NodeSelectorTerm ObjectFieldSelector ObjectReference ResourceFieldSelector ScopeSelector"
     " SecretKeySelector SecretReference TopologySelectorTerm TypedLocalObjectReference ServiceBackendPort RoleRef"
-    " Subject LabelSelector OwnerReference"
+    " rbac.v1.Subject LabelSelector OwnerReference"
 )
 MAPS_ATOMIC: Final = _words(
     "PodSpec.nodeSelector ReplicationControllerSpec.selector ServiceSpec.selector Scheduling.nodeSelector"
@@ -218,17 +242,12 @@ LISTS: Final = {
     "EphemeralContainer.volumeDevices": "devicePath",
     "EphemeralContainer.volumeMounts": "mountPath",
     "NamespaceStatus.conditions": "type",
-    "NodeAllocatableResourceClaimStatus.containers": "",
-    "NodeAllocatableResourceClaimStatus.mapping": "name",
-    "NodeAllocatableResourceClaimStatus.overhead": "name",
-    "NodePodPreemptionPolicy.disableResizePreemption": "",
     "NodeSpec.podCIDRs": "",
     "NodeStatus.addresses": "type",
     "NodeStatus.conditions": "type",
     "PersistentVolumeClaimStatus.conditions": "type",
     "PodSpec.containers": "name",
     "PodSpec.ephemeralContainers": "name",
-    "PodSpec.evictionResponders": "name",
     "PodSpec.hostAliases": "ip",
     "PodSpec.imagePullSecrets": "name",
     "PodSpec.initContainers": "name",
@@ -237,27 +256,34 @@ LISTS: Final = {
     "PodSpec.topologySpreadConstraints": "topologyKey whenUnsatisfiable",
     "PodSpec.volumes": "name",
     "PodStatus.conditions": "type",
-    "PodStatus.nodeAllocatableResourceClaimStatuses": "resourceClaimName",
     "PodStatus.podIPs": "ip",
     "PodStatus.resourceClaimStatuses": "name",
-    "PodStatus.volumeHealth": "name",
-    "PodVolumeHealth.healthConditions": "status reason",
-    "VolumeHealthStatus.healthConditions": "status reason",
     "ReplicationControllerStatus.conditions": "type",
     "ResourceRequirements.claims": "name",
     "ResourceStatus.resources": "resourceID",
     "ServiceAccount.secrets": "name",
     "ServiceSpec.ports": "port protocol",
     "ServiceStatus.conditions": "type",
-    "VolumeMount.bindMountOptions": "",
     "Endpoint.addresses": "",
     "PodDisruptionBudgetStatus.conditions": "type",
     "CSIDriverSpec.volumeLifecycleModes": "",
     "CSINodeSpec.drivers": "name",
-    "CSINodeStatus.storageHealth": "name",
     "CustomResourceDefinitionStatus.conditions": "type",
     "JSONSchemaProps.x-kubernetes-validations": "rule",
     "APIServiceStatus.conditions": "type",
+    "MutatingAdmissionPolicySpec.matchConditions": "name",
+    "FlowSchemaStatus.conditions": "type",
+    "PriorityLevelConfigurationStatus.conditions": "type",
+    "NonResourcePolicyRule.nonResourceURLs": "",
+    "NonResourcePolicyRule.verbs": "",
+    "ResourcePolicyRule.apiGroups": "",
+    "ResourcePolicyRule.namespaces": "",
+    "ResourcePolicyRule.resources": "",
+    "ResourcePolicyRule.verbs": "",
+    "ServiceCIDRStatus.conditions": "type",
+    "AllocatedDeviceStatus.conditions": "type",
+    "ResourceClaimStatus.devices": "driver device pool shareID",
+    "ResourceClaimStatus.reservedFor": "uid",
     "ObjectMeta.finalizers": "",
     "ObjectMeta.ownerReferences": "uid",
 }
@@ -266,7 +292,6 @@ PATCHES: Final = {
     "PodDisruptionBudgetSpec.selector": "replace",
     "PodDisruptionBudgetStatus.conditions": "merge type",
     "CSINodeSpec.drivers": "merge name",
-    "CSINodeStatus.storageHealth": "merge name",
     "HorizontalPodAutoscalerStatus.conditions": "merge type",
     "StatefulSetStatus.conditions": "merge type",
     "DeploymentSpec.strategy": "retainKeys",
@@ -274,8 +299,6 @@ PATCHES: Final = {
     "DaemonSetStatus.conditions": "merge type",
     "ReplicaSetStatus.conditions": "merge type",
     "JobStatus.conditions": "merge type",
-    "VolumeHealthStatus.healthConditions": "merge status",
-    "PodVolumeHealth.healthConditions": "merge status",
     "PersistentVolumeClaimStatus.conditions": "merge type",
     "Container.ports": "merge containerPort",
     "Container.env": "merge name",
@@ -296,12 +319,10 @@ PATCHES: Final = {
     "PodSpec.topologySpreadConstraints": "merge topologyKey",
     "PodSpec.schedulingGates": "merge name",
     "PodSpec.resourceClaims": "merge,retainKeys name",
-    "PodSpec.evictionResponders": "merge name",
     "PodStatus.conditions": "merge type",
     "PodStatus.hostIPs": "merge ip",
     "PodStatus.podIPs": "merge ip",
     "PodStatus.resourceClaimStatuses": "merge,retainKeys name",
-    "PodStatus.nodeAllocatableResourceClaimStatuses": "merge resourceClaimName",
     "ReplicationControllerStatus.conditions": "merge type",
     "ServiceStatus.conditions": "merge type",
     "ServiceSpec.ports": "merge port",
@@ -310,8 +331,6 @@ PATCHES: Final = {
     "NodeStatus.conditions": "merge type",
     "NodeStatus.addresses": "merge type",
     "NamespaceStatus.conditions": "merge type",
-    "NodeAllocatableResourceClaimStatus.mapping": "merge name",
-    "NodeAllocatableResourceClaimStatus.overhead": "merge name",
     "ValidatingAdmissionPolicySpec.matchConditions": "merge name",
     "ValidatingAdmissionPolicySpec.variables": "merge name",
     "ValidatingWebhookConfiguration.webhooks": "merge name",
@@ -320,11 +339,16 @@ PATCHES: Final = {
     "MutatingWebhook.matchConditions": "merge name",
     "JSONSchemaProps.x-kubernetes-validations": "merge rule",
     "APIServiceStatus.conditions": "merge type",
+    "MutatingAdmissionPolicySpec.matchConditions": "merge name",
+    "FlowSchemaStatus.conditions": "merge type",
+    "PriorityLevelConfigurationStatus.conditions": "merge type",
+    "ServiceCIDRStatus.conditions": "merge type",
+    "ResourceClaimStatus.reservedFor": "merge uid",
     "ObjectMeta.ownerReferences": "merge uid",
     "ObjectMeta.finalizers": "merge",
 }
 # Defaults of map keys.
-DEFAULTS: Final = {"ContainerPort.protocol": "TCP", "ServicePort.protocol": "TCP"}
+DEFAULTS: Final = {"ContainerPort.protocol": "TCP", "ServicePort.protocol": "TCP", "DeviceToleration.operator": "Equal"}
 # Enums; the values are those that validation accepts.
 ENUMS: Final = {
     "Container.imagePullPolicy": "Always IfNotPresent Never",
@@ -369,5 +393,7 @@ NOT_ENFORCED: Final = _words(
     "StatefulSetSpec.serviceName EndpointSlice.endpoints NetworkPolicySpec.podSelector PriorityClass.value"
     " ControllerRevision.revision CustomResourceDefinitionVersion.served CustomResourceDefinitionVersion.storage"
     " Event.metadata Event.involvedObject Event.eventTime RoleRef.apiGroup ControllerRevision.data"
-    " ResourceAttributes.verb EventSeries.count"
+    " ResourceAttributes.verb EventSeries.count FlowSchema.spec PriorityLevelConfiguration.spec DeviceClass.spec"
+    " ResourceClaim.spec ResourceClaimTemplate.spec ResourceClaimTemplateSpec.spec"
+    " LimitedPriorityLevelConfiguration.limitResponse"
 )

@@ -29,17 +29,30 @@ _GROUPS = {
     "batch/v1": "jobs cronjobs",
     "coordination.k8s.io/v1": "leases",
     "policy/v1": "poddisruptionbudgets",
-    "networking.k8s.io/v1": "ingresses networkpolicies",
+    "networking.k8s.io/v1": "ingresses networkpolicies servicecidrs ipaddresses",
+    "certificates.k8s.io/v1": "certificatesigningrequests",
+    "flowcontrol.apiserver.k8s.io/v1": "flowschemas prioritylevelconfigurations",
+    "resource.k8s.io/v1": "resourceclaims resourceclaimtemplates resourceslices deviceclasses",
+    "storage.k8s.io/v1": "volumeattributesclasses",
     "rbac.authorization.k8s.io/v1": "roles rolebindings clusterroles clusterrolebindings",
     "apiextensions.k8s.io/v1": "customresourcedefinitions",
     "scheduling.k8s.io/v1": "priorityclasses",
     "admissionregistration.k8s.io/v1": "validatingadmissionpolicies validatingadmissionpolicybindings"
-    " validatingwebhookconfigurations mutatingwebhookconfigurations",
+    " validatingwebhookconfigurations mutatingwebhookconfigurations mutatingadmissionpolicies"
+    " mutatingadmissionpolicybindings",
 }
 _GROUP_OF = {plural: group for group, plurals in _GROUPS.items() for plural in plurals.split()}
 _CLUSTER_SCOPED = {"namespaces", "nodes", "customresourcedefinitions", "clusterroles", "clusterrolebindings"} | {
     "persistentvolumes",
     "priorityclasses",
+    "servicecidrs",
+    "ipaddresses",
+    "certificatesigningrequests",
+    "flowschemas",
+    "prioritylevelconfigurations",
+    "resourceslices",
+    "deviceclasses",
+    "volumeattributesclasses",
     *_GROUPS["admissionregistration.k8s.io/v1"].split(),
 }
 

@@ -16,6 +16,7 @@ from typing import Any
 from federation.apimachinery.errors import InternalError
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhooks import WebhookCaller
+from federation.apiserver.admission.certificates import CertificateRequests
 from federation.apiserver.admission.configurations import CompiledConfigurations
 from federation.apiserver.admission.limitranges import LimitRanges
 from federation.apiserver.admission.plugins import AdmissionPlugin
@@ -50,6 +51,7 @@ class Admission:
         )
         self._policies = PolicyChain(context, writer, self._changed)
         self._limit_ranges = LimitRanges(context, self._limits_changed)
+        self.add_plugin(CertificateRequests())
         context.admission = self
 
     def add_plugin(self, plugin: AdmissionPlugin) -> None:

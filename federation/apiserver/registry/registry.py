@@ -2,8 +2,8 @@
 
 A verb takes a `KindInfo` (from `kinds`), plain objects and options, and returns object bytes ready to send. The
 registry may change the objects that are passed in. Verbs raise ApiErrors only (`storeerrors.py`). `run` keeps the
-background controllers: admission, namespaces, garbage collection, CustomResourceDefinitions, Event expiry. Read
-`verbs/` for the verbs, `semantics/strategies/` for the differences between kinds.
+background controllers: admission, namespaces, flow control objects, garbage collection, CustomResourceDefinitions,
+Event expiry. Read `verbs/` for the verbs, `semantics/strategies/` for the differences between kinds.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -19,6 +19,7 @@ from federation.apiserver.admission.namespacequota import NamespaceQuota
 from federation.apiserver.admission.plugins import AdmissionPlugin
 from federation.apiserver.registry.crdcontroller import CRDController
 from federation.apiserver.registry.eventttl import EventExpiry
+from federation.apiserver.registry.flowcontrolobjects import FlowControlObjects
 from federation.apiserver.registry.gc import GarbageCollector
 from federation.apiserver.registry.namespaces import NamespaceController
 from federation.apiserver.registry.serviceaddresses import ServiceAddresses
@@ -29,6 +30,7 @@ from federation.apiserver.store.interface import Store
 from federation.apiserver.verbs.context import Authorize, CreationFinalizers, VerbContext
 from federation.apiserver.verbs.deletes import Deleter
 from federation.apiserver.verbs.patching import parse_patch
+from federation.apiserver.verbs.preparation import WHOLE_OBJECTS
 from federation.apiserver.verbs.reads import Reader
 from federation.apiserver.verbs.requestoptions import (
     DeleteOptions,
@@ -69,6 +71,7 @@ class Registry:
         self._quota = NamespaceQuota(context)
         self._service_addresses = ServiceAddresses(context)
         self._namespaces = NamespaceController(context, self._writer, self._deleter)
+        self._flow_control = FlowControlObjects(context, self._writer)
         self._collector = GarbageCollector(context, self._writer, self._deleter)
         self._expiry = EventExpiry(context)
         self._supervisor = Supervisor(clock)
@@ -78,6 +81,7 @@ class Registry:
             *((f"registry-{name}", loop) for name, loop in self._quota.loops().items()),
             ("registry-namespaces", self._namespaces.run),
             ("registry-addresses", self._service_addresses.run),
+            ("registry-flow-control", self._flow_control.run),
             ("registry-gc", self._collector.run),
             ("registry-events", self._expiry.run),
         ):
@@ -95,6 +99,7 @@ class Registry:
         await self._admission.load()
         await self._quota.load()
         await self._namespaces.ensure_system_namespaces()
+        await self._flow_control.ensure()
 
     def set_authorizer(self, authorize: Authorize) -> None:
         """Set the function behind `authorizer` in admission's CEL expressions."""
@@ -157,7 +162,7 @@ class Registry:
     ) -> tuple[bytes, bool]:
         """Replace an object or a subresource; return its bytes and whether PUT created it."""
         _check_verb(info, "update", subresource)
-        if subresource in {"", "status"}:
+        if subresource in WHOLE_OBJECTS:
             return await self._writer.update(info, namespace, name, obj, options, subresource=subresource)
         return await self._subresources.update(info, namespace, name, subresource, obj, options), False
 
@@ -176,7 +181,7 @@ class Registry:
         """Patch an object or a subresource; return its bytes and whether an apply created it."""
         _check_verb(info, "patch", subresource)
         parsed = parse_patch(info, patch_type, patch, options)
-        if subresource in {"", "status"}:
+        if subresource in WHOLE_OBJECTS:
             return await self._writer.patch(info, namespace, name, parsed, options, subresource=subresource)
         return await self._subresources.patch(info, namespace, name, subresource, parsed, options), False
 

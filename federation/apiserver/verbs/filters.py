@@ -53,6 +53,8 @@ _FIELDS: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "services"): ("spec.clusterIP", "spec.type"),
     ("", "replicationcontrollers"): ("status.replicas",),
     ("batch", "jobs"): ("status.successful",),
+    ("certificates.k8s.io", "certificatesigningrequests"): ("spec.signerName",),
+    ("resource.k8s.io", "resourceslices"): ("spec.driver", "spec.nodeName"),
 }
 _SOURCES: dict[tuple[str, str], Callable[[Object], Any]] = {
     ("batch", "status.successful"): lambda job: (job.get("status") or {}).get("succeeded", 0),

@@ -34,6 +34,10 @@ _TEXTS = ("name", "generateName", "namespace", "uid", "resourceVersion")
 _TEXT = frozenset({str, type(None)})
 _DELETION_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds")
 _OMITTED_EMPTY = frozenset({"labels", "annotations", "ownerReferences", "finalizers", "managedFields"})
+_STATUS_PARTS = frozenset({"status", "approval"})
+"""Subresources that write parts of the status."""
+WHOLE_OBJECTS = _STATUS_PARTS | {""}
+"""Subresources whose requests carry the whole object."""
 _MAIN = frozenset({"", "scale"})
 """Writes of the object itself, as opposed to its status, binding or finalizers."""
 
@@ -106,6 +110,8 @@ def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: d
     if info.rules is not None:
         causes += info.rules.check(obj, None, causes)
     strategy.default(obj)
+    if strategy.records_requester and options.user is not None:
+        strategy.record_requester(obj, options.user())
     strategy.prepare_create(obj)
     strategy.complete_status(obj)
     if strategy.has_generation and strategy.initial_generation:
@@ -151,14 +157,18 @@ def prepare_update(
     Changes `new` in place. The caller has checked its metadata.resourceVersion.
     """
     _check_identity(info, new, old)
-    if subresource == "status":
+    if subresource in _STATUS_PARTS:
         new = _only_status(info, new, old)
     _copy_system_fields(info, new, old, subresource, is_apply=is_apply)
     causes = _check_changes(info, new, old, options, is_apply=is_apply)
     strategy = info.strategy
     if subresource == "status":
         strategy.prepare_status_update(new, old)
+        strategy.date_conditions(new, old, to_rfc3339(now))
         strategy.complete_status(new)
+    elif subresource == "approval":
+        strategy.prepare_approval(new, old)
+        strategy.date_conditions(new, old, to_rfc3339(now))
     elif subresource in _MAIN:
         strategy.default(new)
         strategy.prepare_update(new, old)
@@ -169,6 +179,8 @@ def prepare_update(
     causes = validate_metadata_update(new["metadata"], old["metadata"]) + causes
     if subresource == "status":
         causes += strategy.validate_status_update(new, old)
+    elif subresource == "approval":
+        causes += strategy.validate_approval(new, old)
     elif subresource in _MAIN:
         causes += strategy.validate_update(new, old)
         options.warnings.extend(strategy.warnings(new))
@@ -205,10 +217,10 @@ def _check_identity(info: KindInfo, new: Object, old: Object) -> None:
 def _only_status(info: KindInfo, new: Object, old: Object) -> Object:
     """Return the live object with the new status.
 
-    The status subresource changes nothing else, except annotations of built-in kinds, as in kube-apiserver.
+    The status subresource changes nothing else, except annotations of most built-in kinds, as in kube-apiserver.
     """
     merged = {**old, "metadata": dict(old["metadata"])}
-    if not info.is_custom:
+    if not info.is_custom and not info.strategy.status_keeps_annotations:
         merged["metadata"]["annotations"] = new["metadata"].get("annotations")
     if "managedFields" in new["metadata"]:
         merged["metadata"]["managedFields"] = new["metadata"]["managedFields"]

@@ -81,6 +81,25 @@ def default_driver(obj: Fields) -> None:
         spec["volumeLifecycleModes"] = ["Persistent"]
 
 
+def default_flow_schema(obj: Fields) -> None:
+    """Fill a FlowSchema."""
+    spec = obj.setdefault("spec", {})
+    if not spec.get("matchingPrecedence"):
+        spec["matchingPrecedence"] = 1000
+
+
+def default_priority_level(obj: Fields) -> None:
+    """Fill a PriorityLevelConfiguration."""
+    spec = obj.setdefault("spec", {})
+    if (exempt := spec.get("exempt")) is not None:
+        fill(exempt, nominalConcurrencyShares=0, lendablePercent=0)
+    if (limited := spec.get("limited")) is not None:
+        fill(limited, nominalConcurrencyShares=30, lendablePercent=0)
+        if (queuing := limited.setdefault("limitResponse", {}).get("queuing")) is not None:
+            for name, value in (("queues", 64), ("handSize", 8), ("queueLengthLimit", 50)):
+                queuing[name] = queuing.get(name) or value
+
+
 def default_autoscaler(obj: Fields) -> None:
     """Fill a HorizontalPodAutoscaler; the default metric is 80 % of the requested CPU."""
     spec = obj.setdefault("spec", {})

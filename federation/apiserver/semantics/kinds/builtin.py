@@ -9,21 +9,28 @@ from functools import partial
 
 from federation.apimachinery.resources import EVENTS, Resource
 from federation.apiserver.semantics.conversion import eventconversion
-from federation.apiserver.semantics.kinds.kinds import ALL_VERBS, KindInfo, ScalePaths
+from federation.apiserver.semantics.conversion.autoscalerconversion import AutoscalerConverter
+from federation.apiserver.semantics.defaults.otherdefaults import default_autoscaler
+from federation.apiserver.semantics.kinds.kinds import ALL_VERBS, Conversion, KindInfo, ScalePaths
 from federation.apiserver.semantics.schema.builtin import builtin_schema
 from federation.apiserver.semantics.strategies import (
+    addresses,
     admission,
+    autoscaling,
     batch,
+    certificates,
     config,
     core,
     crds,
     events,
+    flowcontrol,
     limits,
     network,
     pods,
     policy,
     rbac,
     storage,
+    volumeattributes,
     workloads,
 )
 from federation.apiserver.semantics.strategies.base import Strategy
@@ -71,11 +78,24 @@ _TABLE: dict[tuple[str, str], list[_Row]] = {
         ("StatefulSet", True, "sts", "all", STATUS_AND_SCALE, workloads.StatefulSetStrategy()),
     ],
     ("autoscaling", "v2"): [
-        ("HorizontalPodAutoscaler", True, "hpa", "all", STATUS, policy.HorizontalPodAutoscalerStrategy()),
+        ("HorizontalPodAutoscaler", True, "hpa", "all", STATUS, autoscaling.HorizontalPodAutoscalerStrategy()),
+    ],
+    ("autoscaling", "v1"): [
+        ("HorizontalPodAutoscaler", True, "hpa", "all", STATUS, autoscaling.HorizontalPodAutoscalerV1Strategy()),
     ],
     ("batch", "v1"): [
         ("CronJob", True, "cj", "all", STATUS, batch.CronJobStrategy()),
         ("Job", True, "", "all", STATUS, batch.JobStrategy()),
+    ],
+    ("certificates.k8s.io", "v1"): [
+        (
+            "CertificateSigningRequest",
+            False,
+            "csr",
+            "",
+            frozenset({"status", "approval"}),
+            certificates.CertificateSigningRequestStrategy(),
+        ),
     ],
     ("coordination.k8s.io", "v1"): [
         ("Lease", True, "", "", NONE, config.LeaseStrategy()),
@@ -86,10 +106,16 @@ _TABLE: dict[tuple[str, str], list[_Row]] = {
     (eventconversion.GROUP, "v1"): [
         ("Event", True, "ev", "", NONE, events.EventsV1Strategy()),
     ],
+    ("flowcontrol.apiserver.k8s.io", "v1"): [
+        ("FlowSchema", False, "", "", STATUS, flowcontrol.FlowSchemaStrategy()),
+        ("PriorityLevelConfiguration", False, "", "", STATUS, flowcontrol.PriorityLevelConfigurationStrategy()),
+    ],
     ("networking.k8s.io", "v1"): [
+        ("IPAddress", False, "ip", "", NONE, addresses.IPAddressStrategy()),
         ("IngressClass", False, "", "", NONE, network.IngressClassStrategy()),
         ("Ingress", True, "ing", "", STATUS, network.IngressStrategy()),
         ("NetworkPolicy", True, "netpol", "", NONE, network.NetworkPolicyStrategy()),
+        ("ServiceCIDR", False, "", "", STATUS, addresses.ServiceCIDRStrategy()),
     ],
     ("node.k8s.io", "v1"): [
         ("RuntimeClass", False, "", "", NONE, core.RuntimeClassStrategy()),
@@ -112,17 +138,22 @@ _TABLE: dict[tuple[str, str], list[_Row]] = {
         ("CSIStorageCapacity", True, "", "", NONE, storage.VersionedStorageStrategy()),
         ("StorageClass", False, "sc", "", NONE, storage.StorageClassStrategy()),
         ("VolumeAttachment", False, "", "", STATUS, storage.ReturnedStorageStrategy()),
+        ("VolumeAttributesClass", False, "vac", "", NONE, volumeattributes.VolumeAttributesClassStrategy()),
     ],
 }
 
-_STORED_AS = {(eventconversion.GROUP, "Event"): (EVENTS, eventconversion.EventConverter())}
+_STORED_AS: dict[tuple[str, str, str], tuple[Resource | None, Conversion]] = {
+    (eventconversion.GROUP, "v1", "Event"): (EVENTS, eventconversion.EventConverter()),
+    ("autoscaling", "v1", "HorizontalPodAutoscaler"): (None, AutoscalerConverter(default_autoscaler)),
+}
+"""The stored resource, None for another version of the same, and the conversion from and to it."""
 
 
 def builtin_kinds() -> Iterator[KindInfo]:
     """Yield every built-in kind, core group first."""
     for (group, version), rows in _TABLE.items():
         for kind, namespaced, short_names, categories, subresources, strategy in rows:
-            stored_as, conversion = _STORED_AS.get((group, kind), (None, None))
+            stored_as, conversion = _STORED_AS.get((group, version, kind), (None, None))
             yield KindInfo(
                 resource=Resource(group, version, kind, _guess_plural(kind), namespaced),
                 singular=kind.lower(),
@@ -133,7 +164,7 @@ def builtin_kinds() -> Iterator[KindInfo]:
                 categories=tuple(filter(None, categories.split(","))),
                 subresources=subresources,
                 verbs=tuple(verb for verb in ALL_VERBS if verb != "deletecollection" or kind != "Namespace"),
-                storage_version=version,
+                storage_version=conversion.storage_version if conversion and not stored_as else version,
                 scale=ScalePaths() if "scale" in subresources else None,
                 stored_as=stored_as,
                 conversion=conversion,

@@ -11,11 +11,14 @@ from functools import cached_property
 from federation.apimachinery.errors import NotFound, not_served
 from federation.apimachinery.resources import Resource
 from federation.apiserver.semantics.cel.rules import ValidationRules, compile_rules
+from federation.apiserver.semantics.conversion.autoscalerconversion import AutoscalerConverter
 from federation.apiserver.semantics.conversion.conversion import CRConverter
 from federation.apiserver.semantics.conversion.eventconversion import EventConverter
 from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.semantics.schema.model import Schema
 from federation.apiserver.semantics.strategies.base import Strategy
+
+Conversion = CRConverter | EventConverter | AutoscalerConverter
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -63,7 +66,7 @@ class KindInfo:
     """Text for a Warning header on every request (deprecated versions)."""
     selectable_fields: tuple[str, ...] = ()
     """JSON paths of a custom resource that field selectors may use."""
-    conversion: CRConverter | EventConverter | None = None
+    conversion: Conversion | None = None
     """Converts from and to the stored version; None if versions differ only in apiVersion."""
     stored_as: Resource | None = None
     """The stored resource, if this kind serves the objects of another resource."""

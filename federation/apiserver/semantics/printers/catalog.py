@@ -7,10 +7,21 @@ import orjson
 
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.kinds.kinds import KindInfo, PrinterColumn
-from federation.apiserver.semantics.printers import jsonpath, othercolumns, podcolumns, workloadcolumns
+from federation.apiserver.semantics.printers import (
+    clustercolumns,
+    jsonpath,
+    othercolumns,
+    podcolumns,
+    workloadcolumns,
+)
 from federation.apiserver.semantics.printers.table import NAME, Column, Printer, columns, name_of, since
 
-_PRINTERS = {**workloadcolumns.PRINTERS, **podcolumns.PRINTERS, **othercolumns.PRINTERS}
+_PRINTERS = {
+    **workloadcolumns.PRINTERS,
+    **podcolumns.PRINTERS,
+    **othercolumns.PRINTERS,
+    **clustercolumns.PRINTERS,
+}
 _DEFAULT = Printer(columns("Name|Age"), othercolumns.name_and_age)
 _COLUMNS_MAX: Final = 64
 _ROW_CHARS_MAX: Final = 16 * 1024

@@ -5,7 +5,7 @@ from typing import Any
 
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import format_label_selector
-from federation.apiserver.semantics.conversion import eventconversion
+from federation.apiserver.semantics.conversion import autoscalerconversion, eventconversion
 from federation.apiserver.semantics.printers.table import (
     NONE,
     UNKNOWN,
@@ -129,6 +129,8 @@ def _event(obj: Object, now: datetime) -> list[Any]:
 
 
 def _autoscaler(obj: Object, now: datetime) -> list[Any]:
+    if obj.get("apiVersion") == "autoscaling/v1":
+        obj = autoscalerconversion.to_v2(obj)
     spec, status = part(obj, "spec"), part(obj, "status")
     target = spec.get("scaleTargetRef") or {}
     return [
@@ -316,7 +318,7 @@ _TABLES: dict[str, tuple[str, str, Row]] = {
     "secrets": ("Name|Type|Data:integer|Age", "", _secret),
     "serviceaccounts": ("Name|Secrets:integer|Age", "", _service_account),
     "horizontalpodautoscalers.autoscaling": (
-        "Name|Reference|Targets|MinPods|MaxPods:integer|Replicas:integer|Age",
+        "Name|Reference|Targets|MinPods|MaxPods|Replicas|Age",
         "",
         _autoscaler,
     ),

@@ -31,10 +31,14 @@ class Strategy:
     """True if create keeps the status although the kind has a status subresource."""
     status_always: ClassVar[StatusFields | None] = None
     """Status fields that Go writes even if they are empty (no omitempty); None for kinds without a status."""
+    status_keeps_annotations: ClassVar[bool] = False
+    """True if a write through the status subresource cannot change annotations."""
     returns_deleted_object: ClassVar[bool] = False
     """True if DELETE answers with the object instead of a Status."""
     default_propagation: ClassVar[str] = "Background"
     initial_finalizers: ClassVar[tuple[str, ...]] = ()
+    records_requester: ClassVar[bool] = False
+    """True if new objects name the user who created them."""
     immutable_fields: ClassVar[Sequence[str]] = ()
     """Dotted paths of immutable fields."""
 
@@ -48,11 +52,20 @@ class Strategy:
     def prepare_create(self, obj: Object) -> None:
         """Set or remove the fields that clients may not set on create."""
 
+    def record_requester(self, obj: Object, user: Mapping[str, Any]) -> None:
+        """Write the requester (UserInfo) into a new object; called if `records_requester`."""
+
     def prepare_update(self, new: Object, old: Object) -> None:
         """Copy the fields that clients may not change from `old`."""
 
     def prepare_status_update(self, new: Object, old: Object) -> None:
         """Adjust a write through the status subresource."""
+
+    def prepare_approval(self, new: Object, old: Object) -> None:
+        """Adjust a write through the approval subresource."""
+
+    def date_conditions(self, new: Object, old: Object, now: str) -> None:
+        """Set the absent times of conditions in a write through a subresource; `now` is in RFC 3339 form."""
 
     def complete_status(self, obj: Object) -> None:
         """Add the fields of `status_always` to the status, in place."""
@@ -73,6 +86,11 @@ class Strategy:
 
     def validate_status_update(self, new: Object, old: Object) -> Causes:
         """Return the causes of an invalid write through the status subresource."""
+        del new, old
+        return []
+
+    def validate_approval(self, new: Object, old: Object) -> Causes:
+        """Return the causes of an invalid write through the approval subresource."""
         del new, old
         return []
 

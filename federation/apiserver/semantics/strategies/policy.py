@@ -1,38 +1,15 @@
-"""Strategies of HorizontalPodAutoscalers, PodDisruptionBudgets and PriorityClasses."""
+"""Strategies of PodDisruptionBudgets and PriorityClasses."""
 
 from typing import ClassVar
 
-from federation.apimachinery.fielderrors import Causes, forbidden, immutable, invalid, required
+from federation.apimachinery.fielderrors import Causes, forbidden, immutable, invalid
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
-from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy
+from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields
 from federation.apiserver.semantics.validation.workloadvalidation import (
     validate_int_or_percent,
     validate_label_selector,
 )
-
-
-class HorizontalPodAutoscalerStrategy(Strategy):
-    """autoscaling/v2 HorizontalPodAutoscaler."""
-
-    status_always: ClassVar[StatusFields] = {"currentMetrics": None, "desiredReplicas": 0}
-
-    def default(self, obj: Object) -> None:
-        defaults.default_autoscaler(obj)
-
-    def validate(self, obj: Object) -> Causes:
-        spec = obj.get("spec") or {}
-        minimum, maximum = spec.get("minReplicas", 1), spec.get("maxReplicas")
-        causes: Causes = []
-        if isinstance(minimum, int) and minimum < 1:
-            causes.append(invalid("spec.minReplicas", minimum, "must be greater than or equal to 1"))
-        if not isinstance(maximum, int) or maximum < 1:
-            causes.append(invalid("spec.maxReplicas", maximum or 0, "must be greater than 0"))
-        elif isinstance(minimum, int) and maximum < minimum:
-            causes.append(invalid("spec.maxReplicas", maximum, "must be greater than or equal to `minReplicas`"))
-        target = spec.get("scaleTargetRef") or {}
-        causes += [required(f"spec.scaleTargetRef.{field}") for field in ("kind", "name") if not target.get(field)]
-        return causes
 
 
 class PodDisruptionBudgetStrategy(GenerationStrategy):

@@ -7,6 +7,7 @@ import pytest
 from federation.apiserver.semantics.defaults import otherdefaults, workloaddefaults
 from federation.apiserver.semantics.strategies import (
     admission,
+    autoscaling,
     batch,
     config,
     core,
@@ -314,18 +315,30 @@ A_JOB_TEMPLATE = a_template(restartPolicy="Never")
             'spec.policyTypes[0]: Unsupported value: "Sideways": supported values: "Egress", "Ingress"',
         ),
         (
-            policy.HorizontalPodAutoscalerStrategy(),
-            {"spec": {"minReplicas": 5, "maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "d"}}},
+            autoscaling.HorizontalPodAutoscalerStrategy(),
+            {
+                "spec": {
+                    "minReplicas": 5,
+                    "maxReplicas": 2,
+                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+                }
+            },
             "spec.maxReplicas: Invalid value: 2: must be greater than or equal to `minReplicas`",
         ),
         (
-            policy.HorizontalPodAutoscalerStrategy(),
-            {"spec": {"minReplicas": 0, "maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment", "name": "d"}}},
-            "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1",
+            autoscaling.HorizontalPodAutoscalerStrategy(),
+            {
+                "spec": {
+                    "minReplicas": 0,
+                    "maxReplicas": 2,
+                    "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+                }
+            },
+            "spec.minReplicas: Invalid value: -1: must be greater than or equal to 1",
         ),
         (
-            policy.HorizontalPodAutoscalerStrategy(),
-            {"spec": {"maxReplicas": 2, "scaleTargetRef": {"kind": "Deployment"}}},
+            autoscaling.HorizontalPodAutoscalerStrategy(),
+            {"spec": {"maxReplicas": 2, "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment"}}},
             "spec.scaleTargetRef.name: Required value",
         ),
         (
