@@ -5,13 +5,19 @@ Otherwise the workloads of these kinds would be removed from the cluster.
 """
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
+from federation.apimachinery import conditions
 from federation.apimachinery.errors import ClusterError, ClusterLimitExceeded, ClusterUnreachable
+from federation.apimachinery.resources import Object
 from federation.client.client import Client
+
+ServedType: TypeAlias = tuple[str, str, str]
+"""Group, version and kind."""
 
 _PARALLEL = 6
 _TIMEOUT_S = 10.0
@@ -31,6 +37,24 @@ class Discovered:
 
     types: list[dict[str, str]]
     failed: tuple[str, ...] = ()
+
+
+def to_served(types: Iterable[Mapping[str, str]]) -> frozenset[ServedType]:
+    """Return the group, version and kind of published types."""
+    return frozenset((type_.get("group", ""), type_["version"], type_["kind"]) for type_ in types)
+
+
+def served_by(definition: Object | None) -> frozenset[ServedType]:
+    """Return the types of an established CustomResourceDefinition of a member; none for a malformed one."""
+    try:
+        if definition is None or not conditions.is_true(definition["status"]["conditions"], "Established"):
+            return frozenset()
+        spec = definition["spec"]
+        kind = _name(spec["names"]["kind"])
+        versions = [version for version in spec["versions"] if version.get("served")]
+        return frozenset((_name(spec["group"]), _name(version["name"]), kind) for version in versions)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return frozenset()
 
 
 async def discover(client: Client, known: list[dict[str, Any]]) -> Discovered:

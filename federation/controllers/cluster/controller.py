@@ -13,7 +13,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType, parse_configs
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.resources import SECRETS, Object, Resource
+from federation.apimachinery.resources import CRDS, SECRETS, Object, Resource
 from federation.apimachinery.tasks import Supervisor
 from federation.client.client import Client
 from federation.client.pool import ClusterPool
@@ -109,6 +109,7 @@ class ClusterController:
         self._secrets.add_handler(self._on_secret)
         self._types.add_handler(self._on_type)
         members.add_capacity_handler(self._on_capacity)
+        members.add_handler(self._on_copy)
         pool.add_listener(self._on_rebuilt)
         pool.add_recovery_listener(self._on_rebuilt)
 
@@ -197,6 +198,11 @@ class ClusterController:
         monitor = self._monitors.get(cluster)
         if monitor is not None:
             monitor.saw(resource, old, new)
+
+    def _on_copy(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:
+        monitor = self._monitors.get(cluster) if resource == CRDS else None
+        if monitor is not None:
+            monitor.saw_definition(old, new)
 
     def _on_rebuilt(self, cluster: str) -> None:
         """Probe a member at once that has another connection or answers again."""

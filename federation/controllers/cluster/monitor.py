@@ -25,7 +25,7 @@ from federation.apimachinery.errors import (
 )
 from federation.apimachinery.resources import NODES, Object, Resource
 from federation.client.client import Client
-from federation.controllers.cluster.apidiscovery import discover
+from federation.controllers.cluster.apidiscovery import ServedType, discover, served_by, to_served
 from federation.controllers.cluster.rightscheck import RightsCheck
 from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher, of_verdict, to_verdict
 from federation.planning.clusters import health
@@ -49,6 +49,8 @@ class MonitorOptions:
     """Deadline of one probe."""
     discovery_period_s: float = 60.0
     """Between two discoveries of the member's API, and between two checks of our rights."""
+    definition_timeout_s: float = 30.0
+    """How long each probe discovers the API again until it has the types of a definition that we propagated."""
     resources_interval_s: float = 5.0
     """Between two publications of changed resources."""
     caches_timeout_s: float = 5.0
@@ -82,6 +84,8 @@ class Monitor:
         self._pending: Pending | None = None
         self._published: Verdict | None = None
         self._discovered_s: float | None = None
+        self._served: frozenset[ServedType] = frozenset()
+        self._awaited: dict[ServedType, float] = {}
         self._resources_s = float("-inf")
         self._next_probe_s = float("-inf")
         self._is_dirty = False
@@ -97,6 +101,17 @@ class Monitor:
         if not self._is_dirty:
             self._is_dirty = True
             self._wake.set()
+
+    def saw_definition(self, old: Object | None, new: Object | None) -> None:
+        """Discover the member's API soon if its copy of a CustomResourceDefinition begins or ends to serve types."""
+        before, after = served_by(old), served_by(new)
+        gained = after - before - self._served
+        if gained or before - after:
+            # The member says that it serves a type a moment before its discovery does.
+            until_s = self._clock.monotonic() + self._options.definition_timeout_s
+            self._awaited.update(dict.fromkeys(gained, until_s))
+            self._discovered_s = None
+            self.probe_soon()
 
     def probe_soon(self) -> None:
         """Probe without waiting for the period to end."""
@@ -116,6 +131,7 @@ class Monitor:
             if now_s >= self._next_probe_s:
                 self._next_probe_s = float("inf")
                 is_steady = await self._probe()
+                is_steady = is_steady and not self._awaited
                 period_s = self._options.period_s if is_steady else self._options.unready_period_s
                 self._next_probe_s = min(self._next_probe_s, self._clock.monotonic() + period_s)
             elif self._is_dirty and now_s >= self._resources_due_s:
@@ -234,8 +250,12 @@ class Monitor:
                     return health.not_usable(names.REASON_CLUSTER_API_DISCOVERY_FAILED, str(error)), more
             else:
                 more["apiResourceTypes"] = found.types
-                # Group versions that failed are discovered again with the next probe.
-                self._discovered_s = None if found.failed else self._clock.monotonic()
+                self._served = to_served(found.types)
+                now_s = self._clock.monotonic()
+                late = {t: until_s for t, until_s in self._awaited.items() if t not in self._served and until_s > now_s}
+                self._awaited = late
+                # Group versions that failed, and types that are late, are discovered again with the next probe.
+                self._discovered_s = None if found.failed or late else now_s
         return health.healthy(), more
 
     def _is_discovery_due(self) -> bool:

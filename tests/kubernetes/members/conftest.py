@@ -12,24 +12,24 @@ from tests.support.federation import free_clusters
 
 
 @pytest.fixture(scope="session")
-def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Cluster]]:
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Cluster]]:
     """Three real clusters, shared by all modules; each module removes its objects again."""
     with real_clusters(tmp_path_factory.mktemp("clusters"), 3) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
-def provide(clusters: list[Cluster]) -> Provide:
+def provide(real: list[Cluster]) -> Provide:
     """The real clusters, and simulated ones when more are needed."""
 
     @contextmanager
     def provide_clusters(directory: Path, count: int) -> Iterator[list[Path]]:
-        real = [cluster.kubeconfig for cluster in clusters[:count]]
-        with cleaned(clusters[:count]):
-            if count == len(real):
-                yield real
+        found = [cluster.kubeconfig for cluster in real[:count]]
+        with cleaned(real[:count]):
+            if count == len(found):
+                yield found
                 return
-            with free_clusters(directory, count - len(real)) as simulated:
-                yield real + simulated
+            with free_clusters(directory, count - len(found)) as simulated:
+                yield found + simulated
 
     return provide_clusters

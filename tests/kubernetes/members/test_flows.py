@@ -25,7 +25,7 @@ from tests.kubernetes.members.federation import REGIONS, RealFederation, real_fe
 
 
 @pytest.fixture(scope="module")
-def fed(tmp_path_factory: pytest.TempPathFactory, clusters: list[Cluster]) -> Iterator[RealFederation]:
-    members = dict(zip(REGIONS, clusters, strict=True))
+def fed(tmp_path_factory: pytest.TempPathFactory, real: list[Cluster]) -> Iterator[RealFederation]:
+    members = dict(zip(REGIONS, real, strict=True))
     with real_federation(tmp_path_factory.mktemp("flows"), members) as running:
         yield running

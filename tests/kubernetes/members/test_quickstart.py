@@ -15,8 +15,8 @@ MIRROR = "{.spec.template.spec.containers[0].env[0].value}"
 
 
 @pytest.fixture(scope="module")
-def fed(tmp_path_factory: pytest.TempPathFactory, clusters: list[Cluster]) -> Iterator[RealFederation]:
-    members = dict(zip(REGIONS, clusters, strict=True))
+def fed(tmp_path_factory: pytest.TempPathFactory, real: list[Cluster]) -> Iterator[RealFederation]:
+    members = dict(zip(REGIONS, real, strict=True))
     with real_federation(tmp_path_factory.mktemp("quickstart"), members) as running:
         running.kubectl("apply", "-f", str(QUICKSTART))
         running.kubectl("rollout", "status", "deploy/nginx", "--timeout=60s")

@@ -19,8 +19,8 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def fed(tmp_path_factory: pytest.TempPathFactory, clusters: list[Cluster]) -> Iterator[RealFederation]:
-    members = dict(zip(REGIONS, clusters, strict=True))
+def fed(tmp_path_factory: pytest.TempPathFactory, real: list[Cluster]) -> Iterator[RealFederation]:
+    members = dict(zip(REGIONS, real, strict=True))
     with real_federation(tmp_path_factory.mktemp("workloads"), members) as running:
         running.kubectl("create", "namespace", "work")
         apply(running.kubectl, a_policy())

@@ -8,8 +8,9 @@ from tests.support.member_world import World, a_pod, member_world
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import NotFound
-from federation.apimachinery.resources import DEPLOYMENTS, NAMESPACES, PODS, SECRETS
+from federation.apimachinery.resources import CRDS, DEPLOYMENTS, NAMESPACES, PODS, SECRETS
 from federation.client.client import PatchType
+from federation.controllers.cluster.apidiscovery import served_by
 
 
 async def _is_gone(world: World, name: str) -> bool:
@@ -216,3 +217,49 @@ async def test_a_restart_goes_on_with_what_was_joined_and_writes_nothing() -> No
         await world.pass_time(30)
         assert world.plane.line.writes() == []
         assert world.plane.members.clusters == ["m1", "m2"]
+
+
+def a_definition(**status: Any) -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com", "labels": {names.MANAGED_LABEL: "true"}},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+        **({"status": status} if status else {}),
+    }
+
+
+async def test_the_types_of_a_propagated_definition_are_published_without_waiting_for_the_next_discovery() -> None:
+    async with member_world(1) as world:
+        world.plane.members.ensure_informer(CRDS)
+        await world.pass_time(11)
+        admin = world.members["m1"].admin
+
+        async def is_published() -> bool:
+            return any(type_["kind"] == "Widget" for type_ in (await world.cluster("m1"))["status"]["apiResourceTypes"])
+
+        before_s = world.clock.monotonic()
+        await admin.create(CRDS, a_definition())
+        await world.until(is_published)
+        await admin.delete(CRDS, "widgets.example.com")
+
+        async def is_withdrawn() -> bool:
+            return not await is_published()
+
+        await world.until(is_withdrawn)
+        assert world.clock.monotonic() - before_s < 5
+
+
+def test_a_definition_serves_its_types_when_it_is_established() -> None:
+    established = {"type": "Established", "status": "True"}
+    assert served_by(a_definition(conditions=[established])) == {("example.com", "v1", "Widget")}
+    assert served_by(a_definition(conditions=[{**established, "status": "False"}])) == frozenset()
+    malformed: list[Any] = [None, {}, a_definition(), a_definition(conditions=3), a_definition(conditions=["x"])]
+    malformed.append({**a_definition(conditions=[established]), "spec": {"versions": [1]}})
+    assert [served_by(each) for each in malformed] == [frozenset()] * len(malformed)
