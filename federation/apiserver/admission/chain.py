@@ -22,6 +22,7 @@ from federation.apiserver.admission.limitranges import LimitRanges
 from federation.apiserver.admission.plugins import AdmissionPlugin
 from federation.apiserver.admission.policychain import POLICY_KINDS, Loop, PolicyChain
 from federation.apiserver.admission.requests import CREATE, DELETE, UPDATE, AdmissionRequest
+from federation.apiserver.admission.resourceclaims import ResourceClaims
 from federation.apiserver.admission.webhooks import Webhook, parse_webhooks
 from federation.apiserver.semantics.cel.authorizer import AccessDecision, Decide, authorize_with
 from federation.apiserver.semantics.encoding import encoding
@@ -52,6 +53,7 @@ class Admission:
         self._policies = PolicyChain(context, writer, self._changed)
         self._limit_ranges = LimitRanges(context, self._limits_changed)
         self.add_plugin(CertificateRequests())
+        self.add_plugin(ResourceClaims())
         context.admission = self
 
     def add_plugin(self, plugin: AdmissionPlugin) -> None:

@@ -22,6 +22,7 @@ from federation.apiserver.semantics.strategies import (
     config,
     core,
     crds,
+    devices,
     events,
     flowcontrol,
     limits,
@@ -128,6 +129,12 @@ _TABLE: dict[tuple[str, str], list[_Row]] = {
         ("ClusterRole", False, "", "", NONE, rbac.RoleStrategy()),
         ("RoleBinding", True, "", "", NONE, rbac.RoleBindingStrategy()),
         ("Role", True, "", "", NONE, rbac.RoleStrategy()),
+    ],
+    ("resource.k8s.io", "v1"): [
+        ("DeviceClass", False, "", "", NONE, devices.DeviceClassStrategy()),
+        ("ResourceClaim", True, "", "", STATUS, devices.ResourceClaimStrategy()),
+        ("ResourceClaimTemplate", True, "", "", NONE, devices.ResourceClaimTemplateStrategy()),
+        ("ResourceSlice", False, "", "", NONE, devices.ResourceSliceStrategy()),
     ],
     ("scheduling.k8s.io", "v1"): [
         ("PriorityClass", False, "pc", "", NONE, policy.PriorityClassStrategy()),

@@ -64,8 +64,8 @@ class Strategy:
     def prepare_approval(self, new: Object, old: Object) -> None:
         """Adjust a write through the approval subresource."""
 
-    def date_conditions(self, new: Object, old: Object, now: str) -> None:
-        """Set the absent times of conditions in a write through a subresource; `now` is in RFC 3339 form."""
+    def set_times(self, new: Object, old: Object | None, now: str) -> None:
+        """Set absent times that default to now, in RFC 3339 form, before validation; `old` is None on create."""
 
     def complete_status(self, obj: Object) -> None:
         """Add the fields of `status_always` to the status, in place."""

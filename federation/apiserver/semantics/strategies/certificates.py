@@ -53,8 +53,8 @@ class CertificateSigningRequestStrategy(Strategy):
         if conditions:
             new["status"]["conditions"] = conditions
 
-    def date_conditions(self, new: Object, old: Object, now: str) -> None:
-        before = (old.get("status") or {}).get("conditions") or ()
+    def set_times(self, new: Object, old: Object | None, now: str) -> None:
+        before = ((old or {}).get("status") or {}).get("conditions") or ()
         for condition in (new.get("status") or {}).get("conditions") or ():
             if not condition.get("lastUpdateTime"):
                 condition["lastUpdateTime"] = now
