@@ -57,7 +57,7 @@ REVIEWS: dict[tuple[str, str], list[APIResource]] = {
 _SUBRESOURCES: dict[str, tuple[tuple[str, str, str], tuple[str, ...]]] = {
     "status": (("", "", ""), _READ_WRITE),
     "scale": (("autoscaling", "v1", "Scale"), _READ_WRITE),
-    "binding": (("", "v1", "Binding"), ("create",)),
+    "binding": (("", "", "Binding"), ("create",)),
     "eviction": (("policy", "v1", "Eviction"), ("create",)),
     "token": (("authentication.k8s.io", "v1", "TokenRequest"), ("create",)),
     "finalize": (("", "", ""), ("update",)),
