@@ -72,7 +72,12 @@ def objects_of_every_kind() -> list[dict[str, Any]]:
         an_object("v1", "Service", "web", spec={"selector": {"app": "web"}, "ports": [{"port": 80}]}),
         an_object("v1", "PersistentVolumeClaim", "data", spec=claim),
         an_object("v1", "PersistentVolume", "disk", "", spec=volume),
-        an_object("v1", "LimitRange", "limits", spec={"limits": [{"type": "Pod", "max": {"cpu": "4"}}]}),
+        an_object(
+            "v1",
+            "LimitRange",
+            "limits",
+            spec={"limits": [{"type": "PersistentVolumeClaim", "max": {"storage": "1Ti"}}]},
+        ),
         an_object("v1", "ResourceQuota", "quota", spec={"hard": {"count/secrets": "50"}}),
         an_object("storage.k8s.io/v1", "StorageClass", "fast", "", provisioner="example.com/disk"),
         a_workload("Deployment", "app", replicas=2),

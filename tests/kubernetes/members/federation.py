@@ -88,15 +88,16 @@ def _clean(cluster: Cluster) -> None:
     kubectl = cluster.kubectl
     present = kubectl("get", "namespaces", "-o", "jsonpath={.items[*].metadata.name}").split()
     foreign = [name for name in present if name not in _OWN_NAMESPACES]
-    kinds = "deployments,statefulsets,daemonsets,jobs,cronjobs,configmaps,secrets,services,serviceaccounts"
+    workloads = "deployments,replicasets,statefulsets,daemonsets,jobs,cronjobs,pods"
+    kubectl("delete", workloads, "-n", "default", "--all", "--wait=false")
+    kinds = "configmaps,secrets,services,serviceaccounts"
     kubectl("delete", kinds, "-n", "default", "-l", MANAGED, "--wait=false")
     kubectl("delete", "customresourcedefinitions,clusterroles,clusterrolebindings", "-l", MANAGED, "--wait=false")
     if foreign:
         kubectl("delete", "namespaces", *foreign, "--wait=false")
-    kinds = "deployments,replicasets,statefulsets,daemonsets,jobs,pods"
     eventually(
         lambda: [
-            *kubectl("get", kinds, "-n", "default", "-o", "name").split(),
+            *kubectl("get", workloads, "-n", "default", "-o", "name").split(),
             *(kubectl("get", "namespaces", *foreign, "--ignore-not-found", "-o", "name").split() if foreign else ()),
         ],
         lambda seen: not seen,
