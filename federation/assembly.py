@@ -43,6 +43,7 @@ from federation.controllers.automigration.controller import AutoMigrationControl
 from federation.controllers.cluster.controller import ClusterController, ClusterOptions
 from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
 from federation.controllers.federate.controller import FederateController, first_finalizers
+from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.follower.controller import FollowerController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
 from federation.controllers.override.controller import OverrideController
@@ -109,6 +110,7 @@ class Wiring:
         self.pool = pool
         self.informers = Informers(client, clock=clock, transform=drop_managed_fields)
         self.types = FederatedTypes(self.informers, from_config)
+        self.policy_selection = PolicySelection(self.informers)
         self.objects = FederatedObjects(client, self.informers, self.types, name_of=federated_object_name, clock=clock)
         self.members = Members(
             pool, clock=clock, options=MemberOptions(cache_bytes_max=settings.member_cache_bytes_max)
@@ -150,7 +152,7 @@ class Wiring:
                 clock=clock,
                 options=NamespaceOptions(exclude_regexp=settings.namespace_exclude_regexp),
             ),
-            "federate": FederateController(client, objects, informers, recorder, clock=clock),
+            "federate": FederateController(client, objects, informers, recorder, self.policy_selection, clock=clock),
             "schedule": ScheduleController(
                 objects,
                 informers,
@@ -243,7 +245,8 @@ class ControlPlane:
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
         self._pool = ClusterPool(clock=clock, options=_pool_options(settings))
         self._wiring = Wiring(self.client, self._pool, self._journal, settings, clock)
-        self._server.registry.set_creation_finalizers(first_finalizers(self._wiring.types), manager=names.FIELD_MANAGER)
+        finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
+        self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)
 
     async def run(self, on_started: Callable[[str], Any]) -> None:
         """Serve and reconcile until cancelled; `on_started` gets the API's URL when it accepts connections.

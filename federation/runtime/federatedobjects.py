@@ -42,6 +42,8 @@ class Triggers:
     """`spec.template`, for a controller that does not react to every new generation."""
     entries_of: str = ""
     """The placements and overrides of this controller, which a user may have edited."""
+    placed: bool = False
+    """Whether any controller has placed the object."""
     labels: bool = False
     annotations: bool | AbstractSet[str] = False
     """Every annotation, none, or those with these names."""
@@ -74,6 +76,7 @@ class Triggers:
             or (self.generation and (before.get("generation") != after.get("generation") or "generation" not in after))
             or (self.template and (old.get("spec") or {}).get("template") != (new.get("spec") or {}).get("template"))
             or (bool(self.entries_of) and _entries(old, self.entries_of) != _entries(new, self.entries_of))
+            or (self.placed and _is_placed(old) != _is_placed(new))
             or (self.deletion and before.get("deletionTimestamp") != after.get("deletionTimestamp"))
             or (self.labels and before.get("labels") != after.get("labels"))
             or (self.finalizers and before.get("finalizers") != after.get("finalizers"))
@@ -90,6 +93,10 @@ class Triggers:
 
 def _without_progress(annotations: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in annotations.items() if name not in _PROGRESS}
+
+
+def _is_placed(federated: Object) -> bool:
+    return any(entry.get("placement") for entry in (federated.get("spec") or {}).get("placements") or ())
 
 
 def _entries(federated: Object, controller: str) -> Objects:

@@ -157,10 +157,16 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
         keep_unschedulable=bool((migration or {}).get("keepUnschedulableReplicas")),
         unschedulable_threshold=str(((migration or {}).get("when") or {}).get("podUnschedulableFor") or "1m"),
         failback=_failback((migration or {}).get("failback") or {}),
-        selectors=tuple(_resource_selector(entry) for entry in spec.get("resourceSelectors") or ()),
+        selectors=compile_resource_selectors(source),
         content_hash=hash_of({key: value for key, value in spec.items() if key not in _NOT_CONTENT}),
         priority=int(spec.get("schedulingPriority") or 0),
     )
+
+
+def compile_resource_selectors(source: Mapping[str, Any]) -> tuple[ResourceSelector, ...]:
+    """Return the resource selectors of a policy object; SelectorError when one is malformed."""
+    entries = (source.get("spec") or {}).get("resourceSelectors") or ()
+    return tuple(_resource_selector(entry) for entry in entries)
 
 
 def hash_of(value: Any) -> str:

@@ -146,6 +146,10 @@ async def nothing_lingers(world: World) -> AsyncIterator[str]:
                 yield f"{type_.name} {metadata['name']} waits for its deletion: {metadata.get('finalizers')}"
             elif names.FEDERATE_FINALIZER in (metadata.get("finalizers") or ()) and key not in federated:
                 yield f"{type_.name} {metadata['name']} has our finalizer and no federated object"
+            elif names.FEDERATE_FINALIZER not in (metadata.get("finalizers") or ()) and effective_placement(
+                federated.get(key, {})
+            ):
+                yield f"{type_.name} {metadata['name']} is placed and has no finalizer of ours"
         for member in world.members.values():
             for obj in await _managed(member, type_):
                 if obj["metadata"].get("deletionTimestamp"):

@@ -212,7 +212,8 @@ class World:
             plugins=self._plugins,
             webhook_transport=self._webhook_transport,
         )
-        self.registry.set_creation_finalizers(first_finalizers(plane.types), manager="federation")
+        finalizers = first_finalizers(plane.types, plane.policy_selection)
+        self.registry.set_creation_finalizers(finalizers, manager="federation")
         return plane
 
     def _connect(self, connection: Connection) -> Transport:

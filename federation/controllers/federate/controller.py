@@ -14,6 +14,7 @@ from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIE
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
+from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.federate.reconcile import WRITER, Reconciler, SourceKey
 from federation.planning.federatedobject import builder, changes, eligibility
 from federation.planning.overrides.policymatching import Bindings, idle_controllers
@@ -33,6 +34,7 @@ _TRIGGERS = Triggers(
     owner_references=True,
 )
 """Changes of what the source decides, and removal. An added object is our own write, or its source is added as well."""
+_PLACED = Triggers(added=False, generation=False, deletion=False, placed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class FederateController:
         objects: FederatedObjects,
         informers: Informers,
         recorder: Recorder,
+        selection: PolicySelection,
         *,
         clock: Clock,
         options: FederateOptions | None = None,
@@ -61,6 +64,8 @@ class FederateController:
         self._objects = objects
         self._types = objects.types
         self._sources = SourceInformers(informers, self._on_source)
+        self._selection = selection
+        self._deleted: set[SourceKey] = set()
         self._bindings = Bindings()
         self._policies = [informers.for_resource(OVERRIDE_POLICIES), informers.for_resource(CLUSTER_OVERRIDE_POLICIES)]
         reconciler = Reconciler(
@@ -68,6 +73,8 @@ class FederateController:
             objects,
             recorder,
             source=self._source,
+            deleted=self._deleted,
+            expects_placement=selection.expects_placement,
             # A policy that appears right now may be missed here; the override controller finds every federated object
             # that the policy selects, so the object may be propagated once without its overrides, and no more.
             idle=lambda source, federated: idle_controllers(self._bindings, source, federated),
@@ -86,9 +93,11 @@ class FederateController:
         for policies in self._policies:
             policies.add_handler(self._on_policy)
         self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
+        self._objects.subscribe(self._on_placed, _PLACED)
         stop = self._types.add_listener(self._sources.follow, self._sources.unfollow)
         try:
-            await asyncio.gather(self._objects.wait_synced(), *(informer.wait_synced() for informer in self._policies))
+            overrides = (informer.wait_synced() for informer in self._policies)
+            await asyncio.gather(self._objects.wait_synced(), self._selection.wait_synced(), *overrides)
             await self.controller.run()
         finally:
             stop()
@@ -102,12 +111,34 @@ class FederateController:
     # -- events
 
     def _on_source(self, type_: FederatedType, old: Object | None, new: Object | None) -> None:
-        if new is None or (old is not None and not changes.is_relevant_change(old, new)):
+        if new is None:
+            self._on_deleted_source(type_, old)
+            return
+        if old is not None and not changes.is_relevant_change(old, new):
             return
         resource, metadata = type_.resource, new["metadata"]
         if not metadata.get("finalizers") and eligibility.exclusion(_typed(resource, new)):
             return
         self.controller.enqueue(SourceKey(resource, metadata.get("namespace", ""), metadata["name"]))
+
+    def _on_deleted_source(self, type_: FederatedType, old: Object | None) -> None:
+        """Delete the federated object of a source that our finalizer did not hold."""
+        metadata = (old or {}).get("metadata") or {}
+        if metadata and names.FEDERATE_FINALIZER not in (metadata.get("finalizers") or ()):
+            key = SourceKey(type_.resource, metadata.get("namespace", ""), metadata["name"])
+            self._deleted.add(key)
+            self.controller.enqueue(key)
+
+    def _on_placed(self, _: Object | None, new: Object | None) -> None:
+        """Let our finalizer hold the source of an object whose placement nothing announced."""
+        if new is None:
+            return
+        api_version, kind, namespace, name = builder.source_key(new)
+        type_ = self._types.for_object({"apiVersion": api_version, "kind": kind})
+        if type_ is None or (source := self._sources.get(type_.resource, namespace, name)) is None:
+            return
+        if names.FEDERATE_FINALIZER not in (source["metadata"].get("finalizers") or ()):
+            self.controller.enqueue(SourceKey(type_.resource, namespace, name))
 
     def _on_federated(self, old: Object | None, new: Object | None) -> None:
         api_version, kind, namespace, name = builder.source_key(old if old is not None else new or {})
@@ -135,15 +166,19 @@ def _typed(resource: Resource, obj: Object) -> Object:
     return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
 
 
-def first_finalizers(types: FederatedTypes) -> Callable[[Resource, Object], tuple[str, ...]]:
-    """Return the function with which the embedded API server sets our finalizer on new objects that will be federated.
+def first_finalizers(
+    types: FederatedTypes, selection: PolicySelection
+) -> Callable[[Resource, Object], tuple[str, ...]]:
+    """Return the function with which the embedded API server sets our finalizer on new objects that will be placed.
 
-    That saves a write and a round trip (docs/decisions/0020). The reconciler adds the finalizer to all other objects:
-    those of other API servers, and those that are federated only later.
+    That saves a write and a round trip (docs/decisions/0020). The reconciler adds the finalizer to all other objects
+    that are placed: those of other API servers, followers, and those whose policy is created later.
     """
 
     def name_finalizers(resource: Resource, obj: Object) -> tuple[str, ...]:
-        is_federated = types.for_resource(resource) is not None and not eligibility.exclusion(obj)
-        return (names.FEDERATE_FINALIZER,) if is_federated else ()
+        type_ = types.for_resource(resource)
+        if type_ is None or eligibility.exclusion(obj) or not selection.expects_placement(type_, obj):
+            return ()
+        return (names.FEDERATE_FINALIZER,)
 
     return name_finalizers

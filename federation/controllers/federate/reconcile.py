@@ -1,12 +1,14 @@
 """The steps that keep a federated object equal to its source, and the source alive until its members are clean.
 
-Our finalizer on the source, unless the API server has put it there already (`first_finalizers`), then the complete
-federated object. The finalizer comes first, so that a source which may have been propagated already can never
-be removed before its member objects are. `planning/federatedobject/builder.py` builds the federated object.
+A source that is or will be placed gets our finalizer, unless the API server has put it there already
+(`first_finalizers`), so that it is not removed before its member objects are. Then comes the complete federated object,
+which `planning/federatedobject/builder.py` builds. A source without the finalizer disappears at once when it is
+deleted; its federated object goes next, by us or by the garbage collector, and has a finalizer of its own: whatever was
+placed in between is removed from the members.
 """
 
 import contextlib
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, MutableSet
 from typing import Any, NamedTuple
 
 from federation.api import names
@@ -16,7 +18,8 @@ from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.planning.federatedobject import builder, eligibility
-from federation.planning.federatedobject.provenance import is_from
+from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.federatedobject.provenance import is_from, is_hand_written
 from federation.runtime.controller import DONE, Key, Result, key_of
 from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects
@@ -35,6 +38,7 @@ class SourceKey(NamedTuple):
 
 
 WRITER = "federate"
+_ORPHANED = {names.INTERNAL_ORPHAN: "all"}
 
 
 class Reconciler:
@@ -47,19 +51,27 @@ class Reconciler:
         recorder: Recorder,
         *,
         source: Callable[[SourceKey], tuple[FederatedType, Object] | None],
+        deleted: MutableSet[SourceKey],
+        expects_placement: Callable[[FederatedType, Object], bool],
         idle: Callable[[Mapping[str, Any], Mapping[str, Any] | None], Collection[str]],
     ) -> None:
         self._client = client
         self._objects = objects
         self._recorder = recorder
         self._source = source
+        self._deleted = deleted
+        self._expects_placement = expects_placement
         self._idle = idle
 
     async def reconcile(self, key: SourceKey) -> Result:
         """Create or update the federated object, or delete it with its source."""
         found = self._source(key)
         if found is None:
+            if key in self._deleted:
+                await self._delete_without_source(key)
+                self._deleted.discard(key)
             return DONE
+        self._deleted.discard(key)
         type_, source = found
         federated_key = self._objects.key_for(type_, key.namespace, key.name)
         if source["metadata"].get("deletionTimestamp"):
@@ -68,10 +80,11 @@ class Reconciler:
         federated = self._objects.get(federated_key)
         if eligibility.exclusion(source) or (federated is not None and not self._is_ours(source, federated)):
             return DONE
-        try:
-            source = await self._ensure_finalizer(type_, source)
-        except NotFound:
-            return DONE  # The source is deleted; nothing is left to do.
+        if self._expects_placement(type_, source) or (federated is not None and effective_placement(federated)):
+            try:
+                source = await self._ensure_finalizer(type_, source)
+            except NotFound:
+                return DONE  # The source is deleted; its event deletes the federated object.
         if federated is None:
             await self._create(type_, source)
         else:
@@ -145,14 +158,35 @@ class Reconciler:
             if not federated["metadata"].get("deletionTimestamp"):
                 if _is_orphaning(source, federated):
                     # The members keep their objects: sync then only releases them.
-                    await self._objects.patch(
-                        key, federated, {"metadata": {"annotations": {names.INTERNAL_ORPHAN: "all"}}}
-                    )
+                    await self._objects.patch(key, federated, {"metadata": {"annotations": _ORPHANED}})
                 await self._delete(type_.federated_resource, federated)
             return
         remaining = [finalizer for finalizer in finalizers if finalizer != names.FEDERATE_FINALIZER]
         with contextlib.suppress(NotFound):
             await self._set_finalizers(type_, source, remaining)
+
+    async def _delete_without_source(self, key: SourceKey) -> None:
+        """Delete the federated object of a source that was deleted without waiting for it.
+
+        The garbage collector does the same for one that has an owner, and loses those of --cascade=orphan. A list that
+        lacks the source deletes nothing: the server has to confirm it.
+        """
+        type_ = self._objects.types.for_resource(key.resource)
+        if type_ is None:
+            return
+        federated_key = self._objects.key_for(type_, key.namespace, key.name)
+        federated = self._objects.get(federated_key)
+        if federated is None or federated["metadata"].get("deletionTimestamp") or is_hand_written(federated):
+            return
+        owner = controller_of(federated)
+        if owner is not None and (owner.get("kind"), owner.get("name")) != (key.resource.kind, key.name):
+            return
+        try:
+            await self._client.get(key.resource, key.name, key.namespace)
+        except NotFound:
+            if owner is None:
+                await self._objects.patch(federated_key, federated, {"metadata": {"annotations": _ORPHANED}})
+            await self._delete(type_.federated_resource, federated)
 
     async def _delete(self, resource: Resource, federated: Object) -> None:
         metadata = federated["metadata"]

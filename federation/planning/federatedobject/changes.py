@@ -21,7 +21,7 @@ def is_relevant_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
         return True
     if before.get("deletionTimestamp") != after.get("deletionTimestamp"):
         return True
-    if after.get("deletionTimestamp") or names.FEDERATE_FINALIZER not in (after.get("finalizers") or ()):
+    if after.get("deletionTimestamp") or (_is_held(before) and not _is_held(after)):
         return True
     if before.get("labels") != after.get("labels"):
         return True
@@ -37,6 +37,11 @@ def is_relevant_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
         for key in before.keys() | after.keys()
         if key not in _METADATA_IRRELEVANT and key != "annotations"
     )
+
+
+def _is_held(metadata: Mapping[str, Any]) -> bool:
+    """Return whether our finalizer holds the source; only objects that are or will be placed have it."""
+    return names.FEDERATE_FINALIZER in (metadata.get("finalizers") or ())
 
 
 def _without_feedback(annotations: Mapping[str, str] | None) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ from federation.api.resources import (
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES
 from federation.client.client import PatchType
 from federation.controllers.federate import controller
+from federation.controllers.federate.policyselection import PolicySelection
 
 FED = "web-deployments.apps"
 
@@ -33,9 +34,17 @@ def a_deployment(name: str = "web", **metadata: Any) -> dict[str, Any]:
     }
 
 
+def a_selected_deployment(name: str = "web", **metadata: Any) -> dict[str, Any]:
+    """Return a Deployment that names its policy."""
+    labels = {"app": name, names.PROPAGATION_POLICY_LABEL: "p"}
+    return a_deployment(name, labels=labels, **metadata)
+
+
 async def started(host: Host, *kinds: str) -> controller.FederateController:
     await host.federate(*(kinds or ("Deployment",)))
-    federate = controller.FederateController(host.client, host.objects, host.informers, host.recorder, clock=host.clock)
+    federate = controller.FederateController(
+        host.client, host.objects, host.informers, host.recorder, PolicySelection(host.informers), clock=host.clock
+    )
     host.start(federate.run)
     return federate
 
@@ -46,23 +55,28 @@ def pending(federated: dict[str, Any]) -> Any:
 
 async def test_the_embedded_api_server_sets_our_finalizer_on_new_objects(host: Host) -> None:
     federate = await started(host)
-    host.registry.set_creation_finalizers(controller.first_finalizers(host.types), manager="federation")
+    selection = PolicySelection(host.informers)
+    host.registry.set_creation_finalizers(controller.first_finalizers(host.types, selection), manager="federation")
     await host.types.wait_synced()
-    made = await host.user.create(DEPLOYMENTS, a_deployment(finalizers=["example.com/theirs"]))
-    ours = await host.user.create(DEPLOYMENTS, a_deployment("not", annotations={names.NO_FEDERATED_RESOURCE: "1"}))
+    made = await host.user.create(DEPLOYMENTS, a_selected_deployment(finalizers=["example.com/theirs"]))
+    ours = await host.user.create(
+        DEPLOYMENTS, a_selected_deployment("not", annotations={names.NO_FEDERATED_RESOURCE: "1"})
+    )
     other = await host.user.create(CONFIGMAPS, {"metadata": {"name": "no-type", "namespace": "default"}})
     await host.find(FEDERATED_OBJECTS, FED, "default")
     await host.settle(federate)
 
     assert made["metadata"]["finalizers"] == ["example.com/theirs", names.FEDERATE_FINALIZER]
-    assert not [obj for obj in (ours, other) if "finalizers" in obj["metadata"]]
+    unselected = await host.user.create(DEPLOYMENTS, a_deployment("unselected"))
+    assert not [obj for obj in (ours, other, unselected) if "finalizers" in obj["metadata"]]
     assert host.client.writes == {"create FederatedObject": 1}
 
 
 async def test_an_object_federated_later_gets_our_finalizer_then(host: Host) -> None:
     federate = await started(host)
-    host.registry.set_creation_finalizers(controller.first_finalizers(host.types), manager="federation")
-    await host.user.create(DEPLOYMENTS, a_deployment(annotations={names.NO_FEDERATED_RESOURCE: "1"}))
+    selection = PolicySelection(host.informers)
+    host.registry.set_creation_finalizers(controller.first_finalizers(host.types, selection), manager="federation")
+    await host.user.create(DEPLOYMENTS, a_selected_deployment(annotations={names.NO_FEDERATED_RESOURCE: "1"}))
     await host.settle(federate)
     body = {"metadata": {"annotations": {names.NO_FEDERATED_RESOURCE: None}}}
     await host.user.patch(DEPLOYMENTS, "web", body, patch_type=PatchType.MERGE, namespace="default")
@@ -76,7 +90,7 @@ async def test_an_object_federated_later_gets_our_finalizer_then(host: Host) -> 
 
 async def test_a_new_source_costs_two_writes(host: Host) -> None:
     federate = await started(host)
-    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.user.create(DEPLOYMENTS, a_selected_deployment())
     federated = await host.find(FEDERATED_OBJECTS, FED, "default")
     await host.settle(federate)
 
@@ -88,6 +102,66 @@ async def test_a_new_source_costs_two_writes(host: Host) -> None:
     assert pending(federated) == [[names.GLOBAL_SCHEDULER]]
     assert federated["metadata"]["annotations"][names.IDLE_CONTROLLERS] == names.OVERRIDE_CONTROLLER
     assert federated["spec"]["template"]["spec"]["replicas"] == 2
+
+
+async def test_a_source_without_a_policy_costs_one_write_and_is_not_held(host: Host) -> None:
+    federate = await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.merge(DEPLOYMENTS, "web", {"status": {"replicas": 2}}, "default", subresource="status")
+    await host.settle(federate)
+
+    assert host.client.writes == {"create FederatedObject": 1}
+    assert "finalizers" not in (await host.user.get(DEPLOYMENTS, "web", "default"))["metadata"]
+
+
+async def test_a_placement_that_nothing_announced_lets_our_finalizer_hold_the_source(host: Host) -> None:
+    federate = await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.settle(federate)
+    placements = [{"controller": "example.com/mine", "placement": [{"cluster": "east"}]}]
+    await host.merge(FEDERATED_OBJECTS, FED, {"spec": {"placements": placements}}, "default")
+    await host.find(DEPLOYMENTS, "web", "default", where=lambda obj: obj["metadata"].get("finalizers"))
+    await host.settle(federate)
+    assert host.client.writes == {"create FederatedObject": 1, "patch Deployment": 1}
+
+
+async def test_a_source_that_is_not_held_disappears_before_its_federated_object(host: Host) -> None:
+    federate = await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.settle(federate)
+    await host.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Background")
+    await host.gone(DEPLOYMENTS, "web", "default")
+    await host.find(FEDERATED_OBJECTS, FED, "default", where=lambda obj: obj["metadata"].get("deletionTimestamp"))
+
+
+async def test_orphaning_a_source_that_is_not_held_keeps_its_member_objects(host: Host) -> None:
+    federate = await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.find(FEDERATED_OBJECTS, FED, "default")
+    await host.settle(federate)
+    await host.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Orphan")
+    await host.gone(DEPLOYMENTS, "web", "default")
+    found = await host.find(
+        FEDERATED_OBJECTS, FED, "default", where=lambda obj: obj["metadata"].get("deletionTimestamp")
+    )
+    assert found["metadata"]["annotations"][names.INTERNAL_ORPHAN] == "all"
+
+
+async def test_a_hand_written_federated_object_survives_a_deletion_of_its_namesake(host: Host) -> None:
+    federate = await started(host)
+    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.find(FEDERATED_OBJECTS, FED, "default")
+    metadata = {"annotations": {names.HAND_WRITTEN: "true"}, "ownerReferences": None}
+    await host.merge(FEDERATED_OBJECTS, FED, {"metadata": metadata}, "default")
+    await host.settle(federate)
+    await host.merge(FEDERATED_OBJECTS, FED, {"metadata": {"ownerReferences": None}}, "default")
+    await host.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Orphan")
+    await host.gone(DEPLOYMENTS, "web", "default")
+    await host.settle(federate)
+    assert "deletionTimestamp" not in (await host.user.get(FEDERATED_OBJECTS, FED, "default"))["metadata"]
 
 
 async def test_an_override_policy_that_applies_keeps_its_stage(host: Host) -> None:
@@ -146,7 +220,9 @@ async def test_a_restart_writes_nothing(host: Host) -> None:
     await host.settle(federate)
     host.client.writes.clear()
 
-    again = controller.FederateController(host.client, host.objects, host.informers, host.recorder, clock=host.clock)
+    again = controller.FederateController(
+        host.client, host.objects, host.informers, host.recorder, PolicySelection(host.informers), clock=host.clock
+    )
     host.start(again.run)
     await host.settle(federate, again)
     assert host.client.writes == {}
@@ -154,7 +230,7 @@ async def test_a_restart_writes_nothing(host: Host) -> None:
 
 async def test_a_deleted_source_waits_for_its_federated_object(host: Host) -> None:
     federate = await started(host)
-    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.user.create(DEPLOYMENTS, a_selected_deployment())
     await host.find(FEDERATED_OBJECTS, FED, "default")
     await host.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Background")
     await host.find(FEDERATED_OBJECTS, FED, "default", where=lambda obj: obj["metadata"].get("deletionTimestamp"))
@@ -168,7 +244,7 @@ async def test_a_deleted_source_waits_for_its_federated_object(host: Host) -> No
 
 async def test_orphan_deletion_of_a_source_keeps_its_member_objects(host: Host) -> None:
     federate = await started(host)
-    await host.user.create(DEPLOYMENTS, a_deployment())
+    await host.user.create(DEPLOYMENTS, a_selected_deployment())
     await host.find(FEDERATED_OBJECTS, FED, "default")
     await host.settle(federate)
     await host.user.delete(DEPLOYMENTS, "web", "default", propagation_policy="Orphan")
