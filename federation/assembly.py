@@ -66,6 +66,7 @@ from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.settings import Settings
 from federation.web import decisions
+from federation.web.podlocations import PodLocations
 
 Run = Callable[[], Awaitable[None]]
 HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYSTEM_NAMESPACE))
@@ -245,6 +246,7 @@ class ControlPlane:
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
         self._pool = ClusterPool(clock=clock, options=_pool_options(settings))
         self._wiring = Wiring(self.client, self._pool, self._journal, settings, clock)
+        self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)
 

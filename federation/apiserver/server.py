@@ -35,6 +35,7 @@ from federation.apiserver.auth.tokenfile import TokenFile
 from federation.apiserver.http.app import App, AppOptions
 from federation.apiserver.http.health import Check
 from federation.apiserver.http.nonresource import Mount
+from federation.apiserver.http.podcommands import Locate
 from federation.apiserver.http.serving import serve
 from federation.apiserver.registry.capublisher import CAPublisher
 from federation.apiserver.registry.kubernetesservice import KubernetesService, advertised_address
@@ -72,6 +73,7 @@ class APIServer:
     def __init__(self, store: Store, *, options: APIServerOptions, clock: Clock) -> None:
         self._store = store
         self._mounts: dict[str, Mount] = {}
+        self._locate_pods: Locate | None = None
         self._options = options
         self._clock = clock
         self._pki: PKI | None = None
@@ -95,6 +97,10 @@ class APIServer:
     def mount(self, name: str, mount: Mount) -> None:
         """Serve an ASGI app below `/NAME/`. Call it before `run`."""
         self._mounts[name] = mount
+
+    def set_pod_locations(self, locate: Locate) -> None:
+        """Name the clusters of pods that are not here when `kubectl logs` asks for them. Call it before `run`."""
+        self._locate_pods = locate
 
     async def prepare(self, crds: Sequence[Object] = ()) -> None:
         """Create keys, open the store, install CRDs and default roles; ConfigurationError names an unusable file."""
@@ -176,6 +182,7 @@ class APIServer:
             options=self._options.app,
             clock=self._clock,
             auditor=self._auditor,
+            locate_pods=self._locate_pods,
         )
 
     def _loops(

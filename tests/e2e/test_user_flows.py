@@ -105,6 +105,45 @@ def a_deployment(replicas: int = 4, **labels: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("logs", "deploy/web"),
+        ("exec", "deploy/web", "--", "date"),
+        ("attach", "deploy/web"),
+        ("port-forward", "deploy/web", "8080:80"),
+        ("port-forward", "service/web", "8080:80"),
+        ("logs", "-l", "app=web"),
+        ("logs", "web-5d4f8c7b9-abcde"),
+        ("exec", "web-5d4f8c7b9-abcde", "--", "date"),
+        ("cp", "web-5d4f8c7b9-abcde:/etc/hosts", "/dev/null"),
+    ],
+    ids=" ".join,
+)
+def test_commands_that_need_a_kubelet_name_the_members_at_once(user: User, arguments: tuple[str, ...]) -> None:
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+    }
+    user.apply(a_policy(placement=weighted(2, 1)), a_deployment(3), service)
+    user.until_replicas(2, 1)
+    done = user.fed.kubectl.run("-n", user.namespace, *arguments, timeout_s=10)
+    assert done.returncode
+    assert 'Deployment "web" is in member-1, member-2' in done.stderr
+    assert f"use kubectl --kubeconfig KUBECONFIG_OF_THE_MEMBER {arguments[0]}" in done.stderr
+
+
+def test_commands_that_need_a_kubelet_are_refused_for_pods_of_the_host(user: User) -> None:
+    container = {"name": "main", "image": "nginx:1.27"}
+    user.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [container]}})
+    for arguments in (("logs", "p"), ("exec", "p", "--", "date"), ("attach", "p")):
+        done = user.fed.kubectl.run("-n", user.namespace, *arguments, timeout_s=10)
+        assert done.returncode
+        assert "this API server has no kubelets" in done.stderr
+
+
 def test_rollout_status_and_wait_return_when_all_members_are_available(user: User) -> None:
     user.apply(a_policy(placement=weighted(2, 1, 1)), a_deployment(8))
     assert "successfully rolled out" in user.until_rolled_out()

@@ -27,6 +27,7 @@ from federation.apiserver.http.flowcontrol import FlowControl, FlowControlOption
 from federation.apiserver.http.health import Check
 from federation.apiserver.http.nonresource import AUTHORIZE, PUBLIC, Mount, NonResourcePaths
 from federation.apiserver.http.parameters import timeout_s
+from federation.apiserver.http.podcommands import Locate, PodCommands
 from federation.apiserver.http.requestinfo import to_verb
 from federation.apiserver.http.requestmetrics import observe
 from federation.apiserver.http.resthandlers import RESTHandlers
@@ -57,7 +58,10 @@ class AppOptions:
 
 
 class App:
-    """One API server; `readiness` checks return "" or the reason why the server is not ready."""
+    """One API server; `readiness` checks return "" or the reason why the server is not ready.
+
+    `locate_pods` finds workloads whose pods are in other clusters, for the refusal of `kubectl logs` and its like.
+    """
 
     def __init__(
         self,
@@ -70,6 +74,7 @@ class App:
         options: AppOptions | None = None,
         clock: Clock | None = None,
         auditor: Auditor | None = None,
+        locate_pods: Locate | None = None,
     ) -> None:
         options, clock = options or AppOptions(), clock or SystemClock()
         registry.set_authorizer(partial(decide, authorizer))
@@ -81,6 +86,7 @@ class App:
         self._authorizer = authorizer
         self._watches = WatchServer(registry, clock)
         self._resources = RESTHandlers(registry, self._watches, clock=clock, limits=limits)
+        self._pod_commands = PodCommands(registry, authorizer, locate_pods)
         self._reviews = Reviews(authenticator, authorizer, limits=limits)
         self._token_requests = TokenRequests(registry, authenticator.tokens, clock=clock, limits=limits)
         self._paths = NonResourcePaths(
@@ -184,6 +190,8 @@ class App:
                 elif self._token_requests.handles(path):
                     await self._token_requests.serve(request, path, verb)
                 else:
+                    if self._pod_commands.concerns(request, path):
+                        await self._pod_commands.check(request, path, verb)
                     await self._resources.serve(request, path, verb)
         finally:
             flow_control.release(flow)
