@@ -199,7 +199,7 @@ async def test_a_changed_spec_is_one_write_and_starts_the_pipeline_again(host: H
     assert host.client.writes == {"patch FederatedObject": 1}
 
 
-async def test_status_and_feedback_cost_nothing(host: Host) -> None:
+async def test_status_costs_nothing_and_feedback_only_the_new_generation(host: Host) -> None:
     federate = await started(host)
     await host.user.create(DEPLOYMENTS, a_deployment())
     await host.find(FEDERATED_OBJECTS, FED, "default")
@@ -207,9 +207,12 @@ async def test_status_and_feedback_cost_nothing(host: Host) -> None:
     host.client.writes.clear()
 
     await host.merge(DEPLOYMENTS, "web", {"status": {"replicas": 2}}, "default", subresource="status")
-    await host.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.SCHEDULING: "{}"}}}, "default")
     await host.settle(federate)
     assert host.client.writes == {}
+    # An annotation is a new generation of a Deployment, and the template has the generation.
+    await host.merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {names.SCHEDULING: "{}"}}}, "default")
+    await host.settle(federate)
+    assert host.client.writes == {"patch FederatedObject": 1}
 
 
 async def test_a_restart_writes_nothing(host: Host) -> None:
