@@ -217,3 +217,54 @@ def test_custom_resources_are_counted(api: Api, group: str, widgets: str) -> Non
 def test_a_quota_of_another_kind_does_not_refuse(api: Api) -> None:
     a_quota(api, {"count/secrets": "0"})
     api.create("configmaps", a_config_map())
+
+
+def test_claims_count_by_volume_attributes_class(api: Api) -> None:
+    expression = {"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["gold"]}
+    a_quota(api, {"persistentvolumeclaims": "1"}, scopeSelector={"matchExpressions": [expression]})
+    spec = a_spec("persistentvolumeclaims")
+    gold = {**spec, "volumeAttributesClassName": "gold"}
+    api.create("persistentvolumeclaims", {"metadata": {"name": "plain"}, "spec": spec})
+    api.create("persistentvolumeclaims", {"metadata": {"name": "one"}, "spec": gold})
+    eventually(lambda: used(api) == {"persistentvolumeclaims": "1"})
+    with refused(403, "Forbidden", "exceeded quota: q"):
+        api.create("persistentvolumeclaims", {"metadata": {"name": "two"}, "spec": gold})
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"hard": {"pods": "1"}, "scopes": ["Nonsense"]}, "unsupported scope"),
+        ({"hard": {"services": "1"}, "scopes": ["Terminating"]}, "unsupported scope applied to resource"),
+        ({"hard": {"pods": "1", "cpu": "1"}, "scopes": ["BestEffort"]}, "unsupported scope applied to resource"),
+        ({"hard": {"pods": "1"}, "scopes": ["BestEffort", "NotBestEffort"]}, "conflicting scopes"),
+        ({"hard": {"pods": "1"}, "selector": ("Terminating", "In", ["x"])}, "must be 'Exists' when scope is any of"),
+        ({"hard": {"pods": "1"}, "selector": ("PriorityClass", "In", [])}, "must be at least one value"),
+        ({"hard": {"pods": "1"}, "selector": ("PriorityClass", "Exists", ["x"])}, "must be no value"),
+        ({"hard": {"pods": "1"}, "selector": ("PriorityClass", "Equals", ["x"])}, "not a valid selector operator"),
+    ],
+    ids=[
+        "unknown",
+        "of a service",
+        "best effort cpu",
+        "conflict",
+        "values",
+        "no values",
+        "needless values",
+        "operator",
+    ],
+)
+def test_scopes_that_cannot_work_are_refused(api: Api, spec: Object, message: str) -> None:
+    spec = dict(spec)
+    if "selector" in spec:
+        scope, operator, values = spec.pop("selector")
+        expression = {"scopeName": scope, "operator": operator, "values": values}
+        spec["scopeSelector"] = {"matchExpressions": [expression]}
+    with refused(422, "Invalid", message):
+        api.create("resourcequotas", {"metadata": {"name": "q"}, "spec": spec})
+
+
+def test_the_scopes_of_a_quota_stay(api: Api) -> None:
+    a_quota(api, {"pods": "1"}, scopes=["Terminating"])
+    with refused(422, "Invalid", "field is immutable"):
+        api.patch("resourcequotas", "q", {"spec": {"scopes": ["NotTerminating"]}})

@@ -4,7 +4,7 @@ Texts and rules are those of kube-apiserver's ResourceQuota admission (apiserver
 The names `bytes` and `bytes/<plural>.<group>` are this server's own: the stored size of a namespace's objects.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,9 +46,10 @@ class Quota:
         return {name: amount for name, amount in usage.items() if name in self.hard}
 
     def _has_in_scope(self, group_resource: str, obj: Object) -> bool:
-        return not self.scopes or (
-            group_resource == "pods" and all(_matches_scope(scope, obj) for scope in self.scopes)
-        )
+        if not self.scopes:
+            return True
+        matches = _SCOPED.get(group_resource)
+        return matches is not None and all(matches(scope, obj) for scope in self.scopes)
 
 
 def is_bytes(name: str) -> bool:
@@ -114,6 +115,20 @@ def _matches_scope(scope: Mapping[str, Any], pod: Object) -> bool:
     return False
 
 
+def _matches_claim_scope(scope: Mapping[str, Any], claim: Object) -> bool:
+    if scope.get("scopeName") != "VolumeAttributesClass":
+        return False
+    spec, status = claim.get("spec") or {}, claim.get("status") or {}
+    # While the class changes, the claim uses both.
+    found = {
+        spec.get("volumeAttributesClassName"),
+        status.get("currentVolumeAttributesClassName"),
+        (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName"),
+    }
+    classes = {name for name in found if name}
+    return any(_matches_values(scope, name) for name in classes or {""})
+
+
 def _matches_values(scope: Mapping[str, Any], value: str) -> bool:
     values = scope.get("values") or ()
     match scope.get("operator"):
@@ -124,6 +139,13 @@ def _matches_values(scope: Mapping[str, Any], value: str) -> bool:
         case "DoesNotExist":
             return not value
     return bool(value)
+
+
+_SCOPED: Mapping[str, Callable[[Mapping[str, Any], Object], bool]] = {
+    "pods": _matches_scope,
+    "persistentvolumeclaims": _matches_claim_scope,
+}
+"""The kinds that scopes can select; no other kind counts in a quota with scopes."""
 
 
 def _uses_other_namespaces(affinity: Mapping[str, Any]) -> bool:

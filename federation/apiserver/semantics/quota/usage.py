@@ -73,6 +73,10 @@ def total(usages: Iterable[Usage], names: Iterable[str]) -> Usage:
     return sums
 
 
+def _whole(amount: Quantity) -> Quantity:
+    return amount if amount.nanos % NANOS == 0 else Quantity(amount.value * NANOS)
+
+
 def _is_pod_resource(name: str) -> bool:
     if name in {"pods", "cpu", "memory", "ephemeral-storage"} or name.startswith("hugepages-"):
         return True
@@ -99,11 +103,14 @@ def _service_usage(spec: Mapping[str, Any]) -> Usage:
 def _claim_usage(claim: Object) -> Usage:
     spec = claim.get("spec") or {}
     requested = ((spec.get("resources") or {}).get("requests") or {}).get("storage")
+    allocated = ((claim.get("status") or {}).get("allocatedResources") or {}).get("storage")
     annotations = claim["metadata"].get("annotations") or {}
     storage_class = annotations.get("volume.beta.kubernetes.io/storage-class") or spec.get("storageClassName")
     usage: Usage = {}
     if requested is not None:
-        usage["requests.storage"] = parse(requested)
+        # A volume that has grown more than requested counts as it is; fractions of a byte count as one.
+        amounts = [parse(amount) for amount in (requested, allocated) if amount is not None]
+        usage["requests.storage"] = _whole(max(amounts))
     if storage_class:
         prefix = f"{storage_class}{STORAGE_CLASS_SUFFIX}"
         usage |= {f"{prefix}{name}": amount for name, amount in usage.items()}

@@ -8,6 +8,7 @@ from federation.apimachinery.fielderrors import Causes, forbidden, immutable, in
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.strategies.base import StatusFields, Strategy
 from federation.apiserver.semantics.validation.podvalidation import validate_quantity, validate_taints
+from federation.apiserver.semantics.validation.quotavalidation import validate_scopes
 
 NAMESPACE_FINALIZER = "kubernetes"
 _PROTECTED = frozenset({"default", "kube-system", "kube-public"})
@@ -81,8 +82,17 @@ class ResourceQuotaStrategy(Strategy):
     returns_deleted_object = True
 
     def validate(self, obj: Object) -> Causes:
-        amounts = (obj.get("spec") or {}).get("hard") or {}
-        return [found for name, amount in amounts.items() for found in validate_quantity(amount, f"spec.hard[{name}]")]
+        spec = obj.get("spec") or {}
+        amounts = spec.get("hard") or {}
+        causes = [
+            found for name, amount in amounts.items() for found in validate_quantity(amount, f"spec.hard[{name}]")
+        ]
+        return causes + validate_scopes(spec)
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        scopes, before = ((obj.get("spec") or {}).get("scopes") or [] for obj in (new, old))
+        causes = super().validate_update(new, old)
+        return causes + (immutable("spec.scopes", scopes, before) if set(scopes) != set(before) else [])
 
 
 class RuntimeClassStrategy(Strategy):

@@ -93,3 +93,53 @@ def test_a_refusal_names_only_the_exceeded_resources() -> None:
 def test_limits_on_bytes_name_a_kind_or_all() -> None:
     names = ("bytes", "bytes/configmaps", "bytes/deployments.apps")
     assert [bytes_prefix(name) for name in names] == ["", "/core/configmaps/", "/apps/deployments/"]
+
+
+def a_claim(name: str = "", **status: Any) -> Object:
+    """Return a claim of a volume attributes class ("" for none)."""
+    spec = {"resources": {"requests": {"storage": "1Gi"}}, **({"volumeAttributesClassName": name} if name else {})}
+    return {"metadata": {"name": "c"}, "spec": spec, "status": status}
+
+
+@pytest.mark.parametrize(
+    ("expression", "claim", "is_counted"),
+    [
+        ({"operator": "In", "values": ["gold"]}, a_claim("gold"), True),
+        ({"operator": "In", "values": ["gold"]}, a_claim("silver"), False),
+        ({"operator": "In", "values": ["gold"]}, a_claim("silver", currentVolumeAttributesClassName="gold"), True),
+        (
+            {"operator": "In", "values": ["gold"]},
+            a_claim(modifyVolumeStatus={"targetVolumeAttributesClassName": "gold", "status": "Pending"}),
+            True,
+        ),
+        ({"operator": "NotIn", "values": ["gold"]}, a_claim("gold"), False),
+        ({"operator": "NotIn", "values": ["gold"]}, a_claim(), True),
+        ({"operator": "Exists"}, a_claim("gold"), True),
+        ({"operator": "Exists"}, a_claim(), False),
+        ({"operator": "DoesNotExist"}, a_claim(), True),
+    ],
+)
+def test_a_scope_selector_selects_claims_by_volume_attributes_class(
+    expression: Object, claim: Object, is_counted: bool
+) -> None:
+    selector = {"matchExpressions": [{"scopeName": "VolumeAttributesClass", **expression}]}
+    quota = parse_quota(a_quota({"persistentvolumeclaims": "1"}, scopeSelector=selector))
+    usage = object_usage("persistentvolumeclaims", claim)
+    assert bool(quota.masked("persistentvolumeclaims", claim, usage)) is is_counted
+
+
+def test_scopes_of_pods_select_no_claims() -> None:
+    quota = parse_quota(a_quota({"persistentvolumeclaims": "1"}, scopes=["NotTerminating"]))
+    claim = a_claim()
+    assert quota.masked("persistentvolumeclaims", claim, object_usage("persistentvolumeclaims", claim)) == {}
+
+
+@pytest.mark.parametrize(
+    ("requested", "allocated", "counted"), [("1500m", None, "2"), ("1Gi", "2Gi", "2Gi"), ("2Gi", "1Gi", "2Gi")]
+)
+def test_the_storage_of_a_claim_is_what_it_has_in_whole_bytes(
+    requested: str, allocated: str | None, counted: str
+) -> None:
+    claim = a_claim(**({"allocatedResources": {"storage": allocated}} if allocated else {}))
+    claim["spec"]["resources"]["requests"]["storage"] = requested
+    assert str(object_usage("persistentvolumeclaims", claim)["requests.storage"]) == counted
