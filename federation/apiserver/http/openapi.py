@@ -1,13 +1,13 @@
 """OpenAPI over HTTP: `/openapi/v2`, the `/openapi/v3` index and its documents, cached as bytes with their hashes.
 
 `semantics/openapi` builds the documents. It runs in a worker thread at the first request after the kinds changed,
-because building takes too long for the event loop. Responses are JSON: a client that accepts only protobuf gets a 406
-and falls back.
+because building takes too long for the event loop. `/openapi/v2` is also served as protobuf, which is the only form
+that kubectl reads.
 """
 
 import asyncio
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import formatdate
 from time import time
 from typing import Any
@@ -17,10 +17,12 @@ import orjson
 from federation.apimachinery.errors import not_served
 from federation.apiserver.http.asgi import JSON_TYPE, Header, Request
 from federation.apiserver.http.negotiation import negotiate
+from federation.apiserver.http.protobuf import openapi as protobuf
 from federation.apiserver.registry.discovery import REVIEWS
 from federation.apiserver.semantics.kinds.kinds import KindInfo, Kinds
 from federation.apiserver.semantics.openapi import Review, openapi_v2, openapi_v3
 
+_JSON_RANGES = frozenset({b"application/json", b"application/*", b"*/*"})
 _YEAR_S = 31_536_000
 
 
@@ -32,6 +34,7 @@ class Document:
     hash: str
     kinds: tuple[KindInfo, ...] = ()
     """The kinds that it describes: while they are unchanged, the document is reused."""
+    content_type: bytes = JSON_TYPE
 
 
 class OpenAPI:
@@ -42,16 +45,19 @@ class OpenAPI:
         self._generation = -1
         self._lock = asyncio.Lock()
         self._v2: Document | None = None
+        self._v2_protobuf: Document | None = None
         self._v3: dict[str, Document] = {}
         self._is_v3_current = False
 
     async def respond(self, request: Request) -> None:
         """Answer a path below `/openapi`; NotFound for a group version that is not served, NotAcceptable."""
-        negotiate(_json_only(request.headers.get(b"accept", b"")))
         path = request.path.rstrip("/")
+        accept = request.headers.get(b"accept", b"")
         if path == "/openapi/v2":
-            await self._send(request, await self._document_v2(), is_immutable=False)
+            whole = await (self._protobuf_v2() if _prefers_protobuf(accept) else self._document_v2())
+            await self._send(request, whole, is_immutable=False)
             return
+        negotiate(_json_only(accept))
         documents = await self._documents_v3()
         if path == "/openapi/v3":
             index = {
@@ -84,7 +90,7 @@ class OpenAPI:
         if request.headers.get(b"if-none-match") in (etag, b"W/" + etag):
             await request.respond(304, b"", headers=headers, cache=cache)
             return
-        await request.respond(200, document.body, content_type=JSON_TYPE, headers=headers, cache=cache)
+        await request.respond(200, document.body, content_type=document.content_type, headers=headers, cache=cache)
 
     async def _document_v2(self) -> Document:
         async with self._lock:
@@ -93,6 +99,13 @@ class OpenAPI:
             if self._v2 is None:
                 self._v2 = await asyncio.to_thread(_build_v2, self._kinds.all())
             return self._v2
+
+    async def _protobuf_v2(self) -> Document:
+        document = await self._document_v2()
+        async with self._lock:
+            if self._v2_protobuf is None or self._v2_protobuf.hash != document.hash:
+                self._v2_protobuf = await asyncio.to_thread(_to_protobuf, document)
+            return self._v2_protobuf
 
     async def _documents_v3(self) -> dict[str, Document]:
         async with self._lock:
@@ -136,8 +149,26 @@ def _to_document(content: Any, kinds: tuple[KindInfo, ...] = ()) -> Document:
     return Document(body, _hash(body), kinds)
 
 
+def _to_protobuf(document: Document) -> Document:
+    """Return version 2 as protobuf; the hash is that of the JSON, as the response varies by Accept."""
+    body = protobuf.encode_document(orjson.loads(document.body))
+    return replace(document, body=body, content_type=protobuf.MEDIA_TYPE)
+
+
 def _hash(body: bytes) -> str:
     return hashlib.sha512(body).hexdigest().upper()
+
+
+def _prefers_protobuf(accept: bytes) -> bool:
+    """Return whether protobuf comes before JSON; NotAcceptable when neither is accepted."""
+    for clause in accept.split(b","):
+        name = clause.partition(b";")[0].strip()
+        if name in protobuf.ACCEPTED:
+            return True
+        if name in _JSON_RANGES:
+            return False
+    negotiate(_json_only(accept))
+    return False
 
 
 def _json_only(accept: bytes) -> bytes:
