@@ -1,6 +1,7 @@
 """Conformance area "validating admission policy": expressions that accept, refuse or comment on a write."""
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -498,3 +499,77 @@ def test_a_policy_without_a_binding_does_nothing(api: Api, configure: Configure)
         api.create("configmaps", a_config_map("cm"))
     finally:
         api.delete(POLICIES, name)
+
+
+def _checked(api: Api, name: str) -> list[Object]:
+    """Return the warnings of a policy once its types are checked."""
+    status = eventually(lambda: "typeChecking" in (found := api.get(POLICIES, name).get("status", {})) and found)
+    warnings: list[Object] = status["typeChecking"].get("expressionWarnings", [])
+    return warnings
+
+
+DEPLOYMENTS = {"apiGroups": ["apps"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["deployments"]}
+
+
+def test_type_checking_warns_of_every_expression(api: Api, configure: Configure) -> None:
+    """[sig-api-machinery] ValidatingAdmissionPolicy should type check validation expressions."""
+    message = "'wants replicas > 1, got ' + object.spec.replicas"
+    validation = a_validation("object.spec.replicas > '1'", messageExpression=message)
+    name = configure(validation, matchConstraints={"resourceRules": [DEPLOYMENTS]})
+    first, second = _checked(api, name)
+    assert first["fieldRef"] == "spec.validations[0].expression"
+    assert "<input>:1:22: found no matching overload for '_>_' applied to '(int, string)'" in first["warning"]
+    assert "object.spec.replicas > '1'" in first["warning"]
+    assert second["fieldRef"] == "spec.validations[0].messageExpression"
+    assert "found no matching overload for '_+_' applied to '(string, int)'" in second["warning"]
+
+
+CORRECT = (
+    "has(object.spec.replicas) && object.spec.replicas > 1 && object.metadata.name.startsWith('x')"
+    " && object.spec.template.spec.containers.all(c, c.name != '') && object.spec.paused == true"
+    " && object.metadata.labels['a'] == 'b' && variables.replicas < 5"
+)
+REPLICAS = {"name": "replicas", "expression": "object.spec.replicas"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("variables.replicas > '1'", "found no matching overload for '_>_' applied to '(int, string)'"),
+        (
+            "object.metadata.name + object.spec.replicas == 'x'",
+            "found no matching overload for '_+_' applied to '(string, int)'",
+        ),
+        (CORRECT, ""),
+    ],
+)
+def test_type_checking_follows_variables_and_fields(
+    api: Api, configure: Configure, expression: str, problem: str
+) -> None:
+    match = {"resourceRules": [DEPLOYMENTS]}
+    name = configure(a_validation(expression), variables=[REPLICAS], matchConstraints=match)
+    warnings = _checked(api, name)
+    assert len(warnings) == bool(problem)
+    assert all(problem in warning["warning"] for warning in warnings)
+
+
+def test_type_checking_knows_custom_resources(api: Api, configure: Configure, widgets: str, group: str) -> None:
+    """[sig-api-machinery] ValidatingAdmissionPolicy should type check a CRD."""
+    rule = {"apiGroups": [group], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["widgets"]}
+    name = configure(
+        a_validation("object.spec.size > '1'"),
+        a_validation("object.spec.weight < 10"),
+        matchConstraints={"resourceRules": [rule]},
+    )
+    attempts = itertools.count()
+
+    def warnings() -> list[Object]:
+        # The real server knows a new kind after a while, and checks again only when the policy changes.
+        annotation = {"key": "attempt", "valueExpression": f"'{next(attempts)}'"}
+        api.patch(POLICIES, name, {"spec": {"auditAnnotations": [annotation]}})
+        return _checked(api, name)
+
+    first, second = eventually(warnings)
+    assert "found no matching overload for '_>_' applied to '(int, string)'" in first["warning"]
+    assert second["fieldRef"] == "spec.validations[1].expression"
+    assert "undefined field 'weight'" in second["warning"]

@@ -27,6 +27,7 @@ _LITERALS: Final = (
     r"|'(?:\\.|[^'\\\n])*'|\"(?:\\.|[^\"\\\n])*\""
 )
 _VARIABLE: Final = re.compile(_LITERALS + r"|(?<![\w.])variables(\s*)\.(\s*)([A-Za-z_]\w*)", re.DOTALL)
+_HAS: Final = re.compile(r"(?<![\w.])has\s*\(\s*$")
 _PATH: Final = re.compile(_LITERALS + r"|(?<![\w.])([A-Za-z_]\w*)((?:\s*\.\s*[A-Za-z_]\w*(?!\w|\s*\())+)", re.DOTALL)
 _STEP: Final = re.compile(r"\.\s*(\w+)")
 _PLACE: Final = re.compile(r"<input>:(\d+):")
@@ -118,6 +119,20 @@ def field_paths(text: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
     for found in _PATH.finditer(text):
         if found[1]:
             yield found[1], [(step.start(), step[1]) for step in _STEP.finditer(text, found.start(2), found.end(2))]
+
+
+def rewrite_paths(text: str, names: Mapping[str, str]) -> str:
+    """Return the expression with variables in place of field paths, `names[path]` for each known path.
+
+    Paths in `has(…)` and in string literals are kept.
+    """
+
+    def rewrite(found: re.Match[str]) -> str:
+        path = found[0]
+        is_kept = not found[1] or path not in names or _HAS.search(text, 0, found.start()) is not None
+        return path if is_kept else names[path]
+
+    return _PATH.sub(rewrite, text)
 
 
 def format_error_at(text: str, at: int, problem: str) -> str:

@@ -6,7 +6,7 @@ JSON values of type `dyn`, so an unknown field is an evaluation error, not a com
 """
 
 from collections.abc import Mapping
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
 from federation.apimachinery.errors import FederationError
@@ -16,6 +16,8 @@ RESERVED_WORDS: Final = frozenset(
     | {"let", "loop", "package", "namespace", "return", "var", "void", "while"}
 )
 """Names that CEL does not accept as identifiers."""
+_ENVIRONMENTS_MAX: Final = 64
+"""Sets of variables whose environments are cached; policies with typed variables have sets of their own."""
 _TOO_COSTLY: Final = "operation cancelled: actual cost limit exceeded"
 
 
@@ -67,7 +69,10 @@ class Program:
 
 
 def compile_expression(text: str, variables: tuple[str, ...], *, returns: str = "") -> Program:
-    """Compile `text` over `variables`; CompileError, also if its static type is neither `returns` nor DYN."""
+    """Compile `text` over `variables`; CompileError, also if its static type is neither `returns` nor DYN.
+
+    Variables are dynamic, unless they name a type of CEL, such as `size:INT`.
+    """
     try:
         program = Program(_environment(variables).compile(text))
     except RuntimeError as error:
@@ -78,7 +83,7 @@ def compile_expression(text: str, variables: tuple[str, ...], *, returns: str = 
     return program
 
 
-@cache
+@lru_cache(_ENVIRONMENTS_MAX)
 def _environment(variables: tuple[str, ...]) -> Any:
     from cel_expr_python import cel  # noqa: PLC0415  # 12 MB, loaded only when a rule is used
     from cel_expr_python.ext import (  # noqa: PLC0415
@@ -92,7 +97,9 @@ def _environment(variables: tuple[str, ...]) -> Any:
     from federation.apiserver.semantics.cel.functions import library  # noqa: PLC0415
 
     return cel.NewEnv(
-        variables=dict.fromkeys(variables, cel.Type.DYN),
+        variables={
+            name: getattr(cel.Type, type_ or "DYN") for name, _, type_ in (entry.partition(":") for entry in variables)
+        },
         extensions=[
             ext_strings.ExtStrings(),
             ext_optional.ExtOptional(),
