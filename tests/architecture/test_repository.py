@@ -96,7 +96,8 @@ def test_installed_dependencies_match_their_pins() -> None:
 
 def test_every_dependency_is_imported() -> None:
     """A runtime dependency without an import is dead weight, unless a library loads it by itself."""
-    loaded_by_name = {"greenlet": "SQLAlchemy's asyncio", "httptools": "uvicorn", "psycopg": "SQLAlchemy's dialect"}
+    loaded_by_name = {"greenlet": "SQLAlchemy's asyncio", "psycopg": "SQLAlchemy's dialect"}
+    loaded_by_name |= {"httptools": "uvicorn", "wsproto": "uvicorn"}
     imported = {
         name.partition(".")[0]
         for source in sources("federation", "plugins/federation_plugins", "migrations")

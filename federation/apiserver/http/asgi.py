@@ -90,7 +90,7 @@ class Request:
     def query(self) -> Mapping[str, str]:
         """The query parameters, read-only; the first of a repeated name wins."""
         if self._query is None:
-            self._query = _parse_query(self.scope["query_string"])
+            self._query = parse_query(self.scope["query_string"])
         return self._query
 
     @property
@@ -203,7 +203,8 @@ def too_large(bytes_max: int) -> RequestEntityTooLarge:
 
 
 @cache_short(1024)
-def _parse_query(raw: bytes) -> Mapping[str, str]:
+def parse_query(raw: bytes) -> Mapping[str, str]:
+    """Return the parameters of a query string; the first of a repeated name wins. BadRequest when malformed."""
     if not raw:
         return {}
     try:

@@ -86,11 +86,14 @@ class Connection(HttpToolsProtocol):
         self._idle_check = self.loop.call_later(self.keep_alive_s, self._close_when_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._stop_timers()
+        super().connection_lost(exc)
+
+    def _stop_timers(self) -> None:
         self._clear_head_deadline()
         for timer in (self._idle_check, self._stall_check, self._drain_deadline):
             if timer is not None:
                 timer.cancel()
-        super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         self._piece_bytes = len(data)
@@ -144,8 +147,15 @@ class Connection(HttpToolsProtocol):
         self._framing_bytes = 0
         super().on_body(body)
 
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection over to uvicorn's WebSocket protocol, whose connections these timers do not limit."""
+        self._stop_timers()
+        super().handle_websocket_upgrade()
+
     def on_message_complete(self) -> None:
         super().on_message_complete()
+        if self.parser.should_upgrade() and self._should_upgrade():
+            return  # the request has no cycle: the WebSocket protocol serves it
         self.cycle.more_body = False
         self._framing_bytes = 0
         if self._drain_deadline is not None:

@@ -18,6 +18,10 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apiserver.auth.pki import TLSFiles
 from federation.apiserver.http.asgi import ASGIApp
 from federation.apiserver.http.connection import Connection, limited
+from federation.apiserver.http.websockets import with_websockets
+
+_FRAME_BYTES_MAX = 4096
+"""Bytes of a frame from a WebSocket client, which has nothing to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ async def serve(
     context = None if tls is None else _to_context(tls)
     listener = _bind(host, port, options.backlog)
     config = uvicorn.Config(
-        app,
+        with_websockets(app),
         http=limited(
             head_bytes_max=options.request_head_bytes_max,
             head_s=options.request_head_s,
@@ -68,7 +72,9 @@ async def serve(
             stall_s=options.write_stall_s,
         ),
         interface="asgi3",
-        ws="none",
+        ws="wsproto",
+        ws_max_size=_FRAME_BYTES_MAX,
+        ws_per_message_deflate=False,
         lifespan="off",
         log_config=None,
         access_log=False,

@@ -115,12 +115,15 @@ async def test_openapi_v3_is_immutable_by_hash(admin: httpx.AsyncClient) -> None
     assert plain.headers["cache-control"] == "no-cache, private"
 
 
-async def test_openapi_v2_is_json_only(admin: httpx.AsyncClient) -> None:
+async def test_openapi_v2_is_json_and_protobuf(admin: httpx.AsyncClient) -> None:
     answer = await admin.get("/openapi/v2", headers={"accept-encoding": "gzip"})
     assert answer.json()["swagger"] == "2.0"
     protobuf = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-    assert (await admin.get("/openapi/v2", headers={"accept": protobuf})).status_code == 406
-    assert (await admin.get("/openapi/v2", headers={"accept": f"{protobuf},application/json"})).status_code == 200
+    for accept, shown in ((protobuf, "protobuf"), (f"application/json,{protobuf}", "json"), ("*/*", "json")):
+        answer = await admin.get("/openapi/v2", headers={"accept": accept})
+        assert answer.headers["content-type"].endswith(shown)
+    assert (await admin.get("/openapi/v2", headers={"accept": "application/xml"})).status_code == 406
+    assert (await admin.get("/openapi/v3", headers={"accept": protobuf})).status_code == 406
 
 
 async def test_version_and_index(admin: httpx.AsyncClient) -> None:

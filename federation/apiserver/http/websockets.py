@@ -1,0 +1,97 @@
+"""Watches over WebSocket: a handshake becomes the GET request that it is, and each event one text frame.
+
+Dashboards in browsers watch this way, and since browsers set no headers they send a bearer token as a subprotocol. The
+rest of the server sees an HTTP request, so authentication, audit and limits are the same. Requests other than watches
+get their ordinary response instead of an upgrade. Frames from the client are ignored. `connection.py` upgrades
+connections.
+"""
+
+import base64
+import binascii
+from collections.abc import Awaitable, MutableMapping, Sequence
+from typing import Any, Final
+
+from federation.apiserver.http.asgi import ASGIApp, Header, Receive, Scope, Send, is_true, parse_query
+
+_TOKEN: Final = "base64url.bearer.authorization.k8s.io."  # noqa: S105  # the prefix of a subprotocol, not a secret
+_Message = MutableMapping[str, Any]
+
+
+def with_websockets(app: ASGIApp) -> ASGIApp:
+    """Return an app that serves WebSocket handshakes through the HTTP app."""
+
+    def serve(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        return app(scope, receive, send) if scope["type"] != "websocket" else _Bridge(scope, receive, send).run(app)
+
+    return serve
+
+
+class _Bridge:
+    """One WebSocket connection, presented as an HTTP request. Lives as long as the connection."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._has_connected = False
+        self._is_accepted = False
+        self._token, self._subprotocol = _split(scope.get("subprotocols") or ())
+
+    async def run(self, app: ASGIApp) -> None:
+        """Run the app for the request of the handshake."""
+        headers: list[Header] = list(self._scope["headers"])
+        if self._token:
+            headers = [*(entry for entry in headers if entry[0] != b"authorization"), (b"authorization", self._token)]
+        request = {**self._scope, "type": "http", "method": "GET", "headers": headers, "extensions": {}}
+        await app(request, self.receive, self.send)
+
+    async def receive(self) -> _Message:
+        """Return an empty body, then wait for the end of the connection."""
+        message = await self._receive()
+        if not self._has_connected:
+            self._has_connected = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+        while message["type"] != "websocket.disconnect":
+            message = await self._receive()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: _Message) -> None:
+        """Send a part of the response: frames of an accepted watch, otherwise the response to the handshake."""
+        if not self._has_connected:
+            await self._receive()
+            self._has_connected = True
+        if message["type"] == "http.response.start":
+            self._is_accepted = message["status"] == 200 and self._is_watch()
+            if self._is_accepted:
+                await self._send({"type": "websocket.accept", "subprotocol": self._subprotocol or None})
+            else:
+                await self._send({**message, "type": "websocket.http.response.start"})
+        elif not self._is_accepted:
+            await self._send({**message, "type": "websocket.http.response.body"})
+        else:
+            # Every chunk of a watch consists of whole lines.
+            for line in bytes(message.get("body", b"")).splitlines():
+                if line:
+                    await self._send({"type": "websocket.send", "text": line.decode()})
+            if not message.get("more_body"):
+                await self._send({"type": "websocket.close", "code": 1000})
+
+    def _is_watch(self) -> bool:
+        return is_true(parse_query(self._scope["query_string"]).get("watch", ""))
+
+
+def _split(subprotocols: Sequence[str]) -> tuple[bytes, str]:
+    """Return the Authorization header of the subprotocol that carries a token, and the first other subprotocol.
+
+    As in kube-apiserver, a token counts only beside another subprotocol, because the response must name one and must
+    not repeat the token.
+    """
+    others = [name for name in subprotocols if not name.startswith(_TOKEN)]
+    tokens = [name.removeprefix(_TOKEN) for name in subprotocols if name.startswith(_TOKEN)]
+    if not others or len(tokens) != 1:
+        return b"", others[0] if others else ""
+    try:
+        token = base64.urlsafe_b64decode(tokens[0] + "=" * (-len(tokens[0]) % 4)).decode("ascii")
+    except (binascii.Error, UnicodeDecodeError):
+        return b"", others[0]
+    return f"Bearer {token}".encode("ascii") if token.isprintable() else b"", others[0]
