@@ -18,7 +18,11 @@ NameRule = Callable[[str], list[str]]
 def validate_metadata(metadata: Mapping[str, Any], *, namespaced: bool, name_rule: NameRule) -> Causes:
     """Check names, labels, annotations, owner references and finalizers of a new object."""
     causes: Causes = []
-    name = metadata.get("name", "")
+    name, prefix = metadata.get("name", ""), metadata.get("generateName")
+    if prefix:
+        # A trailing hyphen is allowed: the name continues after it.
+        whole = f"{prefix[:-1]}a" if len(prefix) > 1 and prefix.endswith("-") else prefix
+        causes += [invalid("metadata.generateName", prefix, text) for text in name_rule(whole)]
     if not name:
         causes.append(required("metadata.name", "name or generateName is required"))
     else:

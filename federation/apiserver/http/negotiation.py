@@ -30,6 +30,8 @@ class Representation(NamedTuple):
     is_yaml: bool = False
     version: str = ""
     content_type: bytes = JSON
+    is_list: bool = False
+    """True if metadata is wanted as a PartialObjectMetadataList."""
 
 
 PLAIN = Representation(Shape.OBJECT)
@@ -118,7 +120,7 @@ def _match(parts: list[str], is_discovery: bool) -> Representation | None:
             return Representation(Shape.DISCOVERY, is_yaml, version, label)
         return None
     if target in _META and group == "meta.k8s.io" and version in _META_VERSIONS:
-        return Representation(_META[target], is_yaml, version, base)
+        return Representation(_META[target], is_yaml, version, base, is_list=target == "PartialObjectMetadataList")
     return None
 
 

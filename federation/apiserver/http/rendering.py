@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from federation.apimachinery.errors import BadRequest
+from federation.apimachinery.errors import BadRequest, NotAcceptable
 from federation.apiserver.http.asgi import JSON_TYPE, is_true, serialize
 from federation.apiserver.http.negotiation import Representation, Shape
 from federation.apiserver.semantics.encoding import encoding
@@ -31,6 +31,11 @@ def render_object(
         shown: Any = to_table(info, [value], now=now, include_object=include_object(query), resource_version=version)
         shown["apiVersion"] = f"meta.k8s.io/{representation.version}"
     elif representation.shape is Shape.METADATA:
+        if representation.is_list:
+            kind = info.resource.kind
+            raise NotAcceptable(
+                f"you requested PartialObjectMetadataList, but the requested object is not a list ({kind})"
+            )
         shown = to_partial(value, representation.version)
     else:
         shown = orjson.loads(value)
@@ -56,6 +61,9 @@ def render_list(
         shown["metadata"] = metadata
         shown["apiVersion"] = f"meta.k8s.io/{representation.version}"
     elif representation.shape is Shape.METADATA:
+        if not representation.is_list:
+            kind = info.list_kind
+            raise NotAcceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({kind})")
         shown = {
             "kind": "PartialObjectMetadataList",
             "apiVersion": f"meta.k8s.io/{representation.version}",
@@ -83,7 +91,10 @@ def include_object(query: Mapping[str, str]) -> IncludeObject:
         case "Object":
             return "Object"
         case other:
-            raise BadRequest(f"unrecognized includeObject value: {other!r}: supported are None, Metadata, Object")
+            raise BadRequest(
+                f'Unable to convert to Table as requested: includeObject: Invalid value: "{other}": must be'
+                " 'Metadata', 'Object', 'None', or empty"
+            )
 
 
 def is_status(value: bytes) -> bool:

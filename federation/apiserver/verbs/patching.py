@@ -50,7 +50,7 @@ class Patch:
             return server_side_apply.apply(
                 info.schema,
                 live,
-                self.as_new(info),
+                self.as_new(),
                 manager=options.field_manager,
                 force=options.force,
                 api_version=info.resource.api_version,
@@ -69,10 +69,9 @@ class Patch:
             raise BadRequest("the patch does not leave an object")
         return patched
 
-    def as_new(self, info: KindInfo) -> Object:
+    def as_new(self) -> Object:
         """Return a fresh copy of the applied configuration."""
         obj: Object = orjson.loads(orjson.dumps(self.body))
-        obj.setdefault("apiVersion", info.resource.api_version)
         return obj
 
 
@@ -85,7 +84,7 @@ def parse_patch(info: KindInfo, patch_type: str, body: bytes, options: WriteOpti
             "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
         )
     if media_type == APPLY:
-        return _parse_apply(body, options)
+        return _parse_apply(info, body, options)
     if options.force:
         raise _invalid_options(forbidden("force", "may not be specified for non-apply patch"))
     parsed = _parse_json(body)
@@ -94,12 +93,16 @@ def parse_patch(info: KindInfo, patch_type: str, body: bytes, options: WriteOpti
     return Patch(media_type, parsed, len(body), _pins_revision(media_type, parsed))
 
 
-def _parse_apply(body: bytes, options: WriteOptions) -> Patch:
+def _parse_apply(info: KindInfo, body: bytes, options: WriteOptions) -> Patch:
     if not options.field_manager:
         raise _invalid_options(required("fieldManager", "is required for apply patch"))
     parsed = _parse_json(body)
     if not isinstance(parsed, dict):
         raise BadRequest("error decoding YAML: the applied configuration must be an object")
+    resource, api_version, kind = info.resource, parsed.get("apiVersion") or "", parsed.get("kind") or ""
+    if (api_version, kind) != (resource.api_version, resource.kind):
+        group, _, version = str(api_version).rpartition("/")
+        raise BadRequest(f"invalid object type: {group}/{version}, Kind={kind}")
     metadata = parsed.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")

@@ -70,10 +70,7 @@ def check_envelope(info: KindInfo, namespace: str, name: str, obj: Object, *, ma
         if not namespace:
             raise BadRequest("an empty namespace may not be set when a resource name may be provided")
         if metadata.get("namespace", namespace) not in {namespace, ""}:
-            raise BadRequest(
-                "the namespace of the provided object does not match the namespace sent on the request"
-                f" ({metadata['namespace']} != {namespace})"
-            )
+            raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
         metadata["namespace"] = namespace
     elif metadata.pop("namespace", ""):
         raise BadRequest("the namespace of the provided object must be empty: the kind is cluster-scoped")

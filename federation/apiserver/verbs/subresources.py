@@ -229,6 +229,7 @@ def to_scale(info: KindInfo, obj: Object) -> Object:
     """Return the Scale of a workload or custom resource."""
     metadata, paths = obj["metadata"], info.scale or ScalePaths()
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    replicas = dotpaths.value_at(obj, paths.spec_replicas)
     status: dict[str, Any] = {"replicas": dotpaths.value_at(obj, paths.status_replicas) or 0}
     if info.is_custom:
         selector = dotpaths.value_at(obj, paths.label_selector) if paths.label_selector else None
@@ -242,7 +243,7 @@ def to_scale(info: KindInfo, obj: Object) -> Object:
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
         "metadata": {field: metadata[field] for field in kept if field in metadata},
-        "spec": {"replicas": dotpaths.value_at(obj, paths.spec_replicas) or 0},
+        "spec": {"replicas": replicas} if replicas else {},  # as Go omits a zero here, but not in the status
         "status": status,
     }
 

@@ -324,7 +324,7 @@ class Writer:
     ) -> bytes:
         """Create an applied object that is absent: a given uid is a Conflict, a given resourceVersion is ignored."""
         now = self._context.clock.now()
-        obj = patch.as_new(info)
+        obj = patch.as_new()
         check_envelope(info, namespace, name, obj, may_lack_name=True)
         obj["metadata"].pop("resourceVersion", None)
         _check_no_uid(info, name, obj)

@@ -144,8 +144,9 @@ async def test_apply_again_changes_nothing(api: Api) -> None:
 
 
 async def test_apply_removes_what_is_no_longer_applied(api: Api) -> None:
-    await api.patch("configmaps", "cm", {"data": {"a": "1", "b": "2"}}, type_=APPLY, field_manager="me")
-    made = await api.patch("configmaps", "cm", {"data": {"a": "1"}}, type_=APPLY, field_manager="me")
+    head = {"apiVersion": "v1", "kind": "ConfigMap"}
+    await api.patch("configmaps", "cm", {**head, "data": {"a": "1", "b": "2"}}, type_=APPLY, field_manager="me")
+    made = await api.patch("configmaps", "cm", {**head, "data": {"a": "1"}}, type_=APPLY, field_manager="me")
     assert made["data"] == {"a": "1"}
 
 

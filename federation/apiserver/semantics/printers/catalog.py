@@ -12,17 +12,19 @@ from federation.apiserver.semantics.printers import (
     jsonpath,
     othercolumns,
     podcolumns,
+    storagecolumns,
     workloadcolumns,
 )
-from federation.apiserver.semantics.printers.table import NAME, Column, Printer, columns, name_of, since
+from federation.apiserver.semantics.printers.table import NAME, Column, Printer, columns, name_and_age, name_of, since
 
 _PRINTERS = {
     **workloadcolumns.PRINTERS,
     **podcolumns.PRINTERS,
     **othercolumns.PRINTERS,
+    **storagecolumns.PRINTERS,
     **clustercolumns.PRINTERS,
 }
-_DEFAULT = Printer(columns("Name|Age"), othercolumns.name_and_age)
+_DEFAULT = Printer(columns("Name|Age"), name_and_age)
 _COLUMNS_MAX: Final = 64
 _ROW_CHARS_MAX: Final = 16 * 1024
 """Text in the custom columns of one row. A column may show a whole object, and a definition has many columns."""

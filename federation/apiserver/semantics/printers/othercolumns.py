@@ -1,4 +1,4 @@
-"""Printers of kinds without pod templates: services, configuration, storage, policies, RBAC, events."""
+"""Printers of kinds without pod templates: services, configuration, policies, RBAC, events."""
 
 from datetime import datetime
 from typing import Any
@@ -13,15 +13,15 @@ from federation.apiserver.semantics.printers.table import (
     Row,
     age,
     columns,
+    created,
     labels_text,
+    name_and_age,
     name_of,
     part,
+    printers,
     selector_text,
     since,
 )
-
-_MODES = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def _service(obj: Object, now: datetime) -> list[Any]:
@@ -102,10 +102,6 @@ def _secret(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), obj.get("type", ""), len(obj.get("data") or ()), age(obj, now)]
 
 
-def _service_account(obj: Object, now: datetime) -> list[Any]:
-    return [name_of(obj), len(obj.get("secrets") or ()), age(obj, now)]
-
-
 def _event(obj: Object, now: datetime) -> list[Any]:
     involved, source = part(obj, "involvedObject"), part(obj, "source")
     series = part(obj, "series")
@@ -172,56 +168,6 @@ def _budget(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), *bounds, part(obj, "status").get("disruptionsAllowed", 0), age(obj, now)]
 
 
-def _volume(obj: Object, now: datetime) -> list[Any]:
-    spec, status = part(obj, "spec"), part(obj, "status")
-    claim = spec.get("claimRef")
-    return [
-        name_of(obj),
-        (spec.get("capacity") or {}).get("storage", ""),
-        _modes(spec.get("accessModes")),
-        spec.get("persistentVolumeReclaimPolicy", ""),
-        "Terminating" if obj["metadata"].get("deletionTimestamp") else status.get("phase", ""),
-        f"{claim.get('namespace')}/{claim.get('name')}" if claim else "",
-        spec.get("storageClassName", ""),
-        spec.get("volumeAttributesClassName") or "<unset>",
-        status.get("reason", ""),
-        age(obj, now),
-        spec.get("volumeMode") or "<unset>",
-    ]
-
-
-def _claim(obj: Object, now: datetime) -> list[Any]:
-    spec, status = part(obj, "spec"), part(obj, "status")
-    is_bound = bool(spec.get("volumeName"))
-    return [
-        name_of(obj),
-        "Terminating" if obj["metadata"].get("deletionTimestamp") else status.get("phase", ""),
-        spec.get("volumeName", ""),
-        (status.get("capacity") or {}).get("storage", "") if is_bound else "",
-        _modes(status.get("accessModes")) if is_bound else "",
-        spec.get("storageClassName", ""),
-        spec.get("volumeAttributesClassName") or "<unset>",
-        age(obj, now),
-        spec.get("volumeMode") or "<unset>",
-    ]
-
-
-def _modes(modes: Any) -> str:
-    return ",".join(_MODES.get(mode, mode) for mode in modes or ())
-
-
-def _storage_class(obj: Object, now: datetime) -> list[Any]:
-    is_default = (obj["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true"
-    return [
-        name_of(obj) + (" (default)" if is_default else ""),
-        obj.get("provisioner", ""),
-        obj.get("reclaimPolicy") or "Delete",
-        obj.get("volumeBindingMode") or "Immediate",
-        bool(obj.get("allowVolumeExpansion")),
-        age(obj, now),
-    ]
-
-
 def _priority_class(obj: Object, now: datetime) -> list[Any]:
     return [
         name_of(obj),
@@ -244,11 +190,6 @@ def _ingress_class(obj: Object, now: datetime) -> list[Any]:
 
 def _network_policy(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), selector_text(part(obj, "spec").get("podSelector")), age(obj, now)]
-
-
-def _created(obj: Object, now: datetime) -> list[Any]:
-    del now
-    return [name_of(obj), obj["metadata"].get("creationTimestamp", "")]
 
 
 def _binding(obj: Object, now: datetime) -> list[Any]:
@@ -299,13 +240,12 @@ def _admission_binding(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), spec.get("policyName", ""), shown, age(obj, now)]
 
 
+def _runtime_class(obj: Object, now: datetime) -> list[Any]:
+    return [name_of(obj), obj.get("handler", ""), age(obj, now)]
+
+
 def _webhooks(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), len(obj.get("webhooks") or ()), age(obj, now)]
-
-
-def name_and_age(obj: Object, now: datetime) -> list[Any]:
-    """Return the cells of a kind without its own columns."""
-    return [name_of(obj), age(obj, now)]
 
 
 _TABLES: dict[str, tuple[str, str, Row]] = {
@@ -315,8 +255,8 @@ _TABLES: dict[str, tuple[str, str, Row]] = {
     "endpointslices.discovery.k8s.io": ("Name|AddressType|Ports|Endpoints|Age", "", _endpoint_slice),
     "namespaces": ("Name|Status|Age", "", _namespace),
     "configmaps": ("Name|Data|Age", "", _config_map),
-    "secrets": ("Name|Type|Data:integer|Age", "", _secret),
-    "serviceaccounts": ("Name|Secrets:integer|Age", "", _service_account),
+    "secrets": ("Name|Type|Data|Age", "", _secret),
+    "serviceaccounts": ("Name|Age", "", name_and_age),
     "horizontalpodautoscalers.autoscaling": (
         "Name|Reference|Targets|MinPods|MaxPods|Replicas|Age",
         "",
@@ -327,21 +267,7 @@ _TABLES: dict[str, tuple[str, str, Row]] = {
         "",
         _budget,
     ),
-    "persistentvolumes": (
-        "Name|Capacity|Access Modes|Reclaim Policy|Status|Claim|StorageClass|VolumeAttributesClass|Reason|Age",
-        "VolumeMode",
-        _volume,
-    ),
-    "persistentvolumeclaims": (
-        "Name|Status|Volume|Capacity|Access Modes|StorageClass|VolumeAttributesClass|Age",
-        "VolumeMode",
-        _claim,
-    ),
-    "storageclasses.storage.k8s.io": (
-        "Name|Provisioner|ReclaimPolicy|VolumeBindingMode|AllowVolumeExpansion:boolean|Age",
-        "",
-        _storage_class,
-    ),
+    "runtimeclasses.node.k8s.io": ("Name|Handler|Age", "", _runtime_class),
     "priorityclasses.scheduling.k8s.io": (
         "Name|Value:integer|Global-Default:boolean|Age|PreemptionPolicy",
         "",
@@ -349,12 +275,12 @@ _TABLES: dict[str, tuple[str, str, Row]] = {
     ),
     "ingressclasses.networking.k8s.io": ("Name|Controller|Parameters|Age", "", _ingress_class),
     "networkpolicies.networking.k8s.io": ("Name|Pod-Selector|Age", "", _network_policy),
-    "roles.rbac.authorization.k8s.io": ("Name|Created At", "", _created),
-    "clusterroles.rbac.authorization.k8s.io": ("Name|Created At", "", _created),
+    "roles.rbac.authorization.k8s.io": ("Name|Created At:date", "", created),
+    "clusterroles.rbac.authorization.k8s.io": ("Name|Created At:date", "", created),
     "rolebindings.rbac.authorization.k8s.io": ("Name|Role|Age", "Users|Groups|ServiceAccounts", _binding),
     "clusterrolebindings.rbac.authorization.k8s.io": ("Name|Role|Age", "Users|Groups|ServiceAccounts", _binding),
-    "customresourcedefinitions.apiextensions.k8s.io": ("Name|Created At", "", _created),
-    "limitranges": ("Name|Created At", "", _created),
+    "customresourcedefinitions.apiextensions.k8s.io": ("Name|Created At:date", "", created),
+    "limitranges": ("Name|Created At:date", "", created),
     "resourcequotas": ("Name|Request|Limit|Age", "", _quota),
     "leases.coordination.k8s.io": ("Name|Holder|Age", "", _lease),
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": ("Name|Webhooks:integer|Age", "", _webhooks),
@@ -372,15 +298,10 @@ _TABLES: dict[str, tuple[str, str, Row]] = {
 }
 
 
-def _key(group_resource: str) -> tuple[str, str]:
-    plural, _, group = group_resource.partition(".")
-    return group, plural
-
-
-PRINTERS = {_key(name): Printer(columns(shown, wide), row) for name, (shown, wide, row) in _TABLES.items()}
+PRINTERS = printers(_TABLES)
 
 _event_columns = columns("Last Seen|Type|Reason|Object", "Subobject|Source")
-_event_columns += columns("Message", "First Seen|Count:integer|Name")
+_event_columns += columns("Message", "First Seen|Count|Name")
 PRINTERS["", "events"] = Printer(_event_columns, _event)
 PRINTERS[eventconversion.GROUP, "events"] = Printer(
     _event_columns, lambda obj, now: _event(eventconversion.to_core(obj), now)

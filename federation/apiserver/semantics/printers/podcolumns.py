@@ -1,5 +1,6 @@
 """Printers of Pods and Nodes."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -10,17 +11,35 @@ from federation.apiserver.semantics.printers.table import NONE, UNKNOWN, Printer
 _ROLE_LABEL = "node-role.kubernetes.io/"
 
 
+@dataclass(slots=True)
+class _PodState:
+    """What the READY, STATUS and RESTARTS cells show."""
+
+    reason: str
+    ready: int = 0
+    restarts: int = 0
+    last_restart: str = ""
+
+    def add_restarts(self, container: Any) -> None:
+        """Count the restarts of a container."""
+        self.restarts += container.get("restartCount") or 0
+        ended = ((container.get("lastState") or {}).get("terminated") or {}).get("finishedAt") or ""
+        self.last_restart = max(self.last_restart, ended)
+
+
 def _pod(obj: Object, now: datetime) -> list[Any]:
     spec, status = part(obj, "spec"), part(obj, "status")
-    statuses = status.get("containerStatuses") or []
-    ready = sum(bool(found.get("ready")) for found in statuses)
+    state = _state_of(obj)
+    restarts = str(state.restarts)
+    if state.restarts and state.last_restart:
+        restarts += f" ({since(state.last_restart, now)} ago)"
     addresses = status.get("podIPs") or []
     address = addresses[0].get("ip") if addresses else status.get("podIP")
     return [
         name_of(obj),
-        f"{ready}/{len(spec.get('containers') or ())}",
-        pod_state(obj),
-        _restarts([*(status.get("initContainerStatuses") or ()), *statuses], now),
+        f"{state.ready}/{len(spec.get('containers') or ()) + len(_sidecars(spec))}",
+        _with_deletion(obj, state.reason),
+        restarts,
         age(obj, now),
         address or NONE,
         spec.get("nodeName") or NONE,
@@ -29,54 +48,86 @@ def _pod(obj: Object, now: datetime) -> list[Any]:
     ]
 
 
-def pod_state(pod: Object) -> str:
-    """Return the STATUS cell of a pod: its phase or the reason of a pod or container state."""
+def _state_of(pod: Object) -> _PodState:
+    """Return the state that init containers and containers add up to, without regard to a deletion."""
+    spec, status = part(pod, "spec"), part(pod, "status")
+    state = _PodState(status.get("reason") or status.get("phase") or "")
+    if spec.get("schedulingGates") and not spec.get("nodeName"):
+        state.reason = "SchedulingGated"
+    is_initializing = _add_init_containers(state, spec, status)
+    if is_initializing and not conditions.is_true(status.get("conditions"), "Initialized"):
+        return state
+    found = _PodState(state.reason, state.ready)
+    sidecars = _sidecars(spec)
+    for container in status.get("initContainerStatuses") or ():
+        if container.get("name") in sidecars:
+            found.add_restarts(container)
+    _add_containers(found, status)
+    return found
+
+
+def _with_deletion(pod: Object, reason: str) -> str:
     status = part(pod, "status")
-    state = status.get("reason") or status.get("phase") or ""
-    gates = part(pod, "spec").get("schedulingGates")
-    if gates and not part(pod, "spec").get("nodeName"):
-        state = "SchedulingGated"
-    state = _init_state(pod) or _container_state(status, state)
     if pod["metadata"].get("deletionTimestamp"):
         if status.get("reason") == "NodeLost":
             return "Unknown"
         if status.get("phase") not in {"Failed", "Succeeded"}:
             return "Terminating"
-    return state
+    return reason
 
 
-def _init_state(pod: Object) -> str:
-    found = part(pod, "status").get("initContainerStatuses") or []
-    wanted = len(part(pod, "spec").get("initContainers") or ())
-    for index, container in enumerate(found):
-        state = container.get("state") or {}
-        terminated, waiting = state.get("terminated"), state.get("waiting")
+def _sidecars(spec: Any) -> set[Any]:
+    """Return the names of the init containers that keep running."""
+    return {
+        container.get("name")
+        for container in spec.get("initContainers") or ()
+        if container.get("restartPolicy") == "Always"
+    }
+
+
+def _add_init_containers(state: _PodState, spec: Any, status: Any) -> bool:
+    """Add the init containers up to the first that has not finished; return whether there is such a one."""
+    wanted, sidecars = len(spec.get("initContainers") or ()), _sidecars(spec)
+    for index, container in enumerate(status.get("initContainerStatuses") or ()):
+        state.add_restarts(container)
+        found = container.get("state") or {}
+        terminated, waiting = found.get("terminated"), found.get("waiting")
         if terminated and terminated.get("exitCode", 0) == 0:
             continue
-        if container.get("started") and container.get("ready"):
+        if container.get("name") in sidecars and container.get("started"):
+            state.ready += bool(container.get("ready"))
             continue
         if terminated:
-            return f"Init:{_termination_reason(terminated)}"
-        if waiting and waiting.get("reason") not in {None, "", "PodInitializing"}:
-            return f"Init:{waiting['reason']}"
-        return f"Init:{index}/{wanted}"
-    return ""
+            state.reason = f"Init:{_termination_reason(terminated)}"
+        elif waiting and waiting.get("reason") not in {None, "", "PodInitializing"}:
+            state.reason = f"Init:{waiting['reason']}"
+        else:
+            state.reason = f"Init:{index}/{wanted}"
+        return True
+    return False
 
 
-def _container_state(status: Any, state: str) -> str:
-    is_running = False
+def _add_containers(state: _PodState, status: Any) -> None:
+    is_running, failure = False, ""
     for container in reversed(status.get("containerStatuses") or []):
+        state.add_restarts(container)
         found = container.get("state") or {}
         waiting, terminated = found.get("waiting"), found.get("terminated")
         if waiting and waiting.get("reason"):
-            state = waiting["reason"]
-        elif terminated:
-            state = _termination_reason(terminated)
-        elif container.get("ready") and found.get("running"):
+            state.reason = waiting["reason"]
+        elif terminated is not None:
+            state.reason = _termination_reason(terminated)
+            failure = state.reason if terminated.get("exitCode") else failure
+        elif container.get("ready") and found.get("running") is not None:
             is_running = True
-    if state == "Completed" and is_running:
-        return "Running" if conditions.is_true(status.get("conditions"), "Ready") else "NotReady"
-    return state
+            state.ready += 1
+    if state.reason != "Completed":
+        return
+    # A container that has completed does not hide one that is still running or has failed.
+    if is_running and conditions.is_true(status.get("conditions"), "Ready"):
+        state.reason = "Running"
+    elif failure or is_running:
+        state.reason = failure or "NotReady"
 
 
 def _termination_reason(terminated: Any) -> str:
@@ -85,17 +136,6 @@ def _termination_reason(terminated: Any) -> str:
     if signal := terminated.get("signal"):
         return f"Signal:{signal}"
     return f"ExitCode:{terminated.get('exitCode', 0)}"
-
-
-def _restarts(statuses: list[Any], now: datetime) -> str:
-    count = sum(found.get("restartCount") or 0 for found in statuses)
-    ends = [
-        (found.get("lastState") or {}).get("terminated", {}).get("finishedAt")
-        for found in statuses
-        if (found.get("lastState") or {}).get("terminated")
-    ]
-    last = max((end for end in ends if end), default=None)
-    return f"{count} ({since(last, now)} ago)" if count and last else str(count)
 
 
 def _gates(spec: Any, status: Any) -> str:

@@ -40,8 +40,8 @@ def to_table(
         row: dict[str, Any] = {"cells": printer.cells(obj, now)}
         if include_object == "Object":
             row["object"] = orjson.Fragment(value)
-        elif include_object == "Metadata":
-            row["object"] = to_partial(obj)
+        else:
+            row["object"] = to_partial(obj) if include_object == "Metadata" else None
         rows.append(row)
     return {
         "kind": "Table",

@@ -1,7 +1,7 @@
 """Columns, printers, and the cell formats that several kinds share."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -68,7 +68,7 @@ def _columns(text: str, priority: int) -> Iterable[Column]:
     for part in filter(None, text.split("|")):
         name, _, kind = part.partition(":")
         if name == "Name":
-            yield NAME if priority == 0 else Column(name, priority=priority)
+            yield NAME if priority == 0 else replace(NAME, priority=priority)
         elif name == "Age":
             yield AGE
         else:
@@ -131,6 +131,26 @@ def _join_units(large: int, large_unit: str, small: int, small_unit: str) -> str
 def selector_text(selector: Mapping[str, Any] | None) -> str:
     """Format a LabelSelector."""
     return (format_label_selector(selector) if selector else "") or NONE
+
+
+def name_and_age(obj: Object, now: datetime) -> list[Any]:
+    """Return the cells of a kind without its own columns."""
+    return [name_of(obj), age(obj, now)]
+
+
+def created(obj: Object, now: datetime) -> list[Any]:
+    """Return the cells of a kind that is listed with its creation time."""
+    del now
+    return [name_of(obj), obj["metadata"].get("creationTimestamp", "")]
+
+
+def printers(tables: Mapping[str, tuple[str, str, Row]]) -> dict[tuple[str, str], Printer]:
+    """Return the printers by group and plural, from columns, wide columns and row by `PLURAL.GROUP`."""
+    found = {}
+    for group_resource, (shown, wide, row) in tables.items():
+        plural, _, group = group_resource.partition(".")
+        found[group, plural] = Printer(columns(shown, wide), row)
+    return found
 
 
 def labels_text(labels: Mapping[str, str] | None) -> str:

@@ -125,14 +125,18 @@ def _revision(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), text, obj.get("revision", 0), age(obj, now)]
 
 
+def _pod_template(obj: Object, now: datetime) -> list[Any]:
+    del now
+    template = part(obj, "template")
+    return [name_of(obj), *containers_of(template), labels_text(part(template, "metadata").get("labels"))]
+
+
 def _wide(spec: Any) -> list[str]:
     return [*containers_of(spec.get("template")), selector_text(spec.get("selector"))]
 
 
 PRINTERS = {
-    ("apps", "deployments"): Printer(
-        columns("Name|Ready|Up-to-date:integer|Available:integer|Age", _WIDE), _deployment
-    ),
+    ("apps", "deployments"): Printer(columns("Name|Ready|Up-to-date|Available|Age", _WIDE), _deployment),
     ("apps", "replicasets"): Printer(
         columns("Name|Desired:integer|Current:integer|Ready:integer|Age", _WIDE), _replica_set
     ),
@@ -149,7 +153,8 @@ PRINTERS = {
     ),
     ("batch", "jobs"): Printer(columns("Name|Status|Completions|Duration|Age", _WIDE), _job),
     ("batch", "cronjobs"): Printer(
-        columns("Name|Schedule|Timezone|Suspend|Active:integer|Last Schedule|Age", _WIDE), _cron_job
+        columns("Name|Schedule|Timezone|Suspend:boolean|Active:integer|Last Schedule|Age", _WIDE), _cron_job
     ),
-    ("apps", "controllerrevisions"): Printer(columns("Name|Controller|Revision:integer|Age"), _revision),
+    ("", "podtemplates"): Printer(columns("Name|Containers|Images|Pod Labels"), _pod_template),
+    ("apps", "controllerrevisions"): Printer(columns("Name|Controller|Revision|Age"), _revision),
 }

@@ -127,7 +127,7 @@ def test_wide_columns_have_a_priority() -> None:
         ("namespaces", {"status": {"phase": "Active"}}, ["n", "Active", "5m"]),
         ("configmaps", {"data": {"a": "1"}, "binaryData": {"b": ""}}, ["n", 2, "5m"]),
         ("secrets", {"type": "Opaque", "data": {"a": "1"}}, ["n", "Opaque", 1, "5m"]),
-        ("serviceaccounts", {}, ["n", 0, "5m"]),
+        ("serviceaccounts", {}, ["n", "5m"]),
         (
             "ingresses",
             {"spec": {"ingressClassName": "x", "rules": [{"host": "a"}, {}], "tls": [{}]}},
@@ -186,7 +186,23 @@ def test_wide_columns_have_a_priority() -> None:
             ["60s", "Normal", "Made", "pod/p", "", "maker", "it was made", "2m", 3, "n"],
         ),
         ("resourcequotas", {"status": {"hard": {"pods": "5"}, "used": {"pods": "1"}}}, ["n", "pods: 1/5", "", "5m"]),
-        ("podtemplates", {}, ["n", "5m"]),
+        (
+            "podtemplates",
+            {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}},
+            ["n", "c", "i", "a=b"],
+        ),
+        (
+            "csidrivers",
+            {"spec": {"attachRequired": False, "tokenRequests": [{"audience": "x"}]}},
+            ["n", False, False, False, "x", False, "<none>", "5m"],
+        ),
+        ("csinodes", {"spec": {"drivers": [{}]}}, ["n", 1, "5m"]),
+        (
+            "volumeattachments",
+            {"spec": {"attacher": "a", "nodeName": "w", "source": {"persistentVolumeName": "v"}}},
+            ["n", "a", "v", "w", False, "5m"],
+        ),
+        ("runtimeclasses", {"handler": "runc"}, ["n", "runc", "5m"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -256,6 +272,47 @@ def running(**fields: Any) -> dict[str, Any]:
             ["0/1", "Init:Error", "0"],
         ),
         ({"status": {"phase": "Failed", "reason": "Evicted"}}, ["0/1", "Evicted", "0"]),
+        (  # a container that restarts is not ready, whatever its status still says
+            {"status": {"phase": "Running", "containerStatuses": [{"ready": True, "state": {"waiting": {}}}]}},
+            ["0/1", "Running", "0"],
+        ),
+        (
+            {
+                "spec": {"initContainers": [{"name": "side", "restartPolicy": "Always"}], "containers": [{}]},
+                "status": {
+                    "phase": "Running",
+                    "initContainerStatuses": [running(name="side", started=True, restartCount=2)],
+                    "containerStatuses": [running(restartCount=1)],
+                },
+            },
+            ["2/2", "Running", "3"],
+        ),
+        (  # restarts of finished init containers do not count
+            {
+                "spec": {"initContainers": [{"name": "init"}], "containers": [{}]},
+                "status": {
+                    "phase": "Running",
+                    "initContainerStatuses": [
+                        {"name": "init", "state": {"terminated": {"exitCode": 0}}, "restartCount": 5}
+                    ],
+                    "containerStatuses": [running()],
+                },
+            },
+            ["1/1", "Running", "0"],
+        ),
+        (
+            {
+                "spec": {"containers": [{}, {}]},
+                "status": {
+                    "phase": "Running",
+                    "containerStatuses": [
+                        {"state": {"terminated": {"reason": "Completed"}}},
+                        {"state": {"terminated": {"reason": "Error", "exitCode": 1}}},
+                    ],
+                },
+            },
+            ["0/2", "Error", "0"],
+        ),
         (
             {"spec": {"containers": [{}], "schedulingGates": [{"name": "g"}]}, "status": {"phase": "Pending"}},
             ["0/1", "SchedulingGated", "0"],
@@ -354,7 +411,7 @@ def test_include_object_selects_the_object_in_a_row() -> None:
     assert partial == {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"name": "n"}}
     whole = orjson.loads(orjson.dumps(to_table(info, [value], now=NOW, include_object="Object")))["rows"][0]["object"]
     assert whole == orjson.loads(value)
-    assert "object" not in to_table(info, [value], now=NOW, include_object="None")["rows"][0]
+    assert to_table(info, [value], now=NOW, include_object="None")["rows"][0]["object"] is None
 
 
 def test_table_has_the_metadata_of_its_list() -> None:
