@@ -101,14 +101,23 @@ def eventually(check: Callable[[], Any], wait_s_max: float = _WAIT_S_MAX) -> Any
         pause_s = min(pause_s * 1.5, 0.25)
 
 
+def until_not_refused(write: Callable[[], Any], text: str) -> Any:
+    """Return the result of a write; it is repeated while it is refused with `text`, for what a server learns late."""
+
+    def result() -> list[Any]:
+        try:
+            return [write()]
+        except Refused as refusal:
+            if text not in refusal.message:
+                raise
+            return []
+
+    return eventually(result)[0]
+
+
 def unless_modified(write: Callable[[], Any]) -> Any:
     """Return the result of a read and write; both are repeated when a controller wrote in between."""
-    while True:
-        try:
-            return write()
-        except Refused as refusal:
-            if refusal.code != 409 or "has been modified" not in refusal.message:
-                raise
+    return until_not_refused(write, "has been modified")
 
 
 class Api:
