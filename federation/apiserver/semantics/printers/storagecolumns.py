@@ -81,7 +81,7 @@ def _storage_node(obj: Object, now: datetime) -> list[Any]:
 
 def _attachment(obj: Object, now: datetime) -> list[Any]:
     spec = part(obj, "spec")
-    volume = part(spec, "source").get("persistentVolumeName") or ""
+    volume = (spec.get("source") or {}).get("persistentVolumeName") or ""
     attached = bool(part(obj, "status").get("attached"))
     return [name_of(obj), spec.get("attacher", ""), volume, spec.get("nodeName", ""), attached, age(obj, now)]
 

@@ -128,7 +128,7 @@ def _revision(obj: Object, now: datetime) -> list[Any]:
 def _pod_template(obj: Object, now: datetime) -> list[Any]:
     del now
     template = part(obj, "template")
-    return [name_of(obj), *containers_of(template), labels_text(part(template, "metadata").get("labels"))]
+    return [name_of(obj), *containers_of(template), labels_text((template.get("metadata") or {}).get("labels"))]
 
 
 def _wide(spec: Any) -> list[str]:
