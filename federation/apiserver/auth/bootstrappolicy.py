@@ -43,12 +43,14 @@ _WORKLOADS: list[tuple[list[str], list[str]]] = [
     (["batch"], ["cronjobs", "jobs"]),
     (["networking.k8s.io"], ["ingresses", "networkpolicies"]),
     (["policy"], ["poddisruptionbudgets"]),
+    (["resource.k8s.io"], ["resourceclaims", "resourceclaimtemplates"]),
 ]  # fmt: skip
 _READ_ONLY: list[tuple[list[str], list[str]]] = [
     # Whoever writes endpoints can send other namespaces' traffic anywhere in a member (CVE-2021-25740).
     ([""], ["endpoints"]),
     (["discovery.k8s.io"], ["endpointslices"]),
     ([""], ["events", "limitranges", "namespaces", "namespaces/status", "pods/log", "pods/status", "resourcequotas"]),
+    (["resource.k8s.io"], ["resourceclaims/status"]),
     (["apps"], ["daemonsets/status", "deployments/status", "replicasets/status", "statefulsets/status"]),
 ]
 _PUBLIC_PATHS = ["/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version", "/version/"]

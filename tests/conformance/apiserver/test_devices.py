@@ -165,3 +165,18 @@ def test_a_device_class_validates_selectors_and_configuration(api: Api) -> None:
         "spec.extendedResourceName",
         "spec.selectors[0].cel",
     ]
+
+
+@pytest.mark.parametrize(
+    ("role", "verb", "resource"),
+    [
+        ("view", "list", "resourceclaims/status"),
+        ("view", "list", "resourceclaimtemplates"),
+        ("edit", "create", "resourceclaims"),
+        ("edit", "create", "resourceclaimtemplates"),
+    ],
+)
+def test_the_default_roles_include_claims_and_not_devices(api: Api, role: str, verb: str, resource: str) -> None:
+    rules = [rule for rule in api.get("clusterroles", role)["rules"] if "resource.k8s.io" in rule.get("apiGroups", ())]
+    assert any(verb in rule["verbs"] and resource in rule["resources"] for rule in rules)
+    assert not any({"resourceslices", "deviceclasses"} & set(rule["resources"]) for rule in rules)
