@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Self
+from typing import Any, Self
 
 NANOS = 10**9
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -120,6 +120,25 @@ def _scaled(numerator: int, exponent: int) -> int:
     """Return numerator·10^exponent, rounded up to an integer."""
     power: int = 10 ** abs(exponent)
     return numerator * power if exponent >= 0 else -(-numerator // power)
+
+
+def to_canonical(value: Any) -> Any:
+    """Return the canonical text of a manifest's quantity; what is none is returned as it is."""
+    kind = value.__class__
+    if kind is str:
+        return _canonical(value)
+    return _canonical(repr(value)) if kind is int or kind is float else value
+
+
+@lru_cache(maxsize=4096)
+def _canonical(text: str) -> str:
+    try:
+        parsed = _parse(text)
+    except ValueError:
+        return text
+    canonical = format_quantity(parsed)
+    # The text itself, so that callers can compare identities.
+    return text if canonical == text else canonical
 
 
 def to_milli(value: str | float | Quantity) -> int:

@@ -1,8 +1,9 @@
 """Decoding rules for objects from the wire: unknown fields, wrong types, nulls, schema rules.
 
-Built-in kinds behave like Go structs: unknown fields and nulls are dropped (with a warning, or refused under Strict),
-and a wrong type is a 400. Custom resources are pruned, defaulted and validated by their structural schema; a violation
-is a 422. Pure; changes `obj` in place. `preparation.py` decides which parts of an update are checked.
+Built-in kinds behave like Go structs: unknown fields are dropped (with a warning, or refused under Strict), empty
+fields and quantities take Go's form, and a wrong type is a 400. Custom resources are pruned, defaulted and validated by
+their structural schema; a violation is a 422. Pure; changes `obj` in place. `preparation.py` decides which parts of an
+update are checked.
 """
 
 from typing import Any
@@ -12,6 +13,7 @@ from federation.apimachinery.fielderrors import Causes
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.semantics.schema.defaulting import apply_defaults, prune
+from federation.apiserver.semantics.schema.goform import to_go_form
 from federation.apiserver.semantics.schema.validation import decode_errors, validate
 from federation.apiserver.verbs.fieldvalidation import not_handled, report_problems, to_texts
 from federation.apiserver.verbs.requestoptions import WriteOptions
@@ -19,9 +21,12 @@ from federation.apiserver.verbs.requestoptions import WriteOptions
 _MODES = frozenset({"", "Strict", "Warn", "Ignore"})
 
 
-def check_fields(info: KindInfo, obj: Object, options: WriteOptions, old: Object | None = None) -> Causes:
-    """Prune, default and validate `obj`, or its changed top-level fields, and return a custom resource's causes.
+def check_fields(
+    info: KindInfo, obj: Object, options: WriteOptions, old: Object | None = None, *, is_partial: bool = False
+) -> Causes:
+    """Prune, normalize, default and validate `obj`, and return a custom resource's causes.
 
+    A partial object has only the changed top-level fields of a built-in kind.
     Violations that a custom resource shares with `old`, which it replaces, are ignored (ratcheting).
     BadRequest for unknown fields under Strict and for wrong types in built-in kinds.
     """
@@ -34,7 +39,7 @@ def check_fields(info: KindInfo, obj: Object, options: WriteOptions, old: Object
         _check_metadata(info, obj)
     dropped = prune(info.schema, obj, is_sorted=options.is_patch)
     if not info.is_custom:
-        drop_nulls(obj)
+        to_go_form(info.schema, obj, is_partial=is_partial)
     if dropped and mode != "Ignore":
         report_problems(info, to_texts(dropped), options)
     if info.is_custom:

@@ -17,6 +17,7 @@ from federation.apimachinery.objectmeta import validate_metadata, validate_metad
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.fieldownership.managedfields import track_update
 from federation.apiserver.semantics.kinds.kinds import KindInfo
+from federation.apiserver.semantics.schema.goform import add_zeros
 from federation.apiserver.verbs.context import status_details
 from federation.apiserver.verbs.decoding import check_fields
 from federation.apiserver.verbs.requestoptions import WriteOptions
@@ -72,8 +73,8 @@ def check_envelope(info: KindInfo, namespace: str, name: str, obj: Object, *, ma
         if metadata.get("namespace", namespace) not in {namespace, ""}:
             raise BadRequest("the namespace of the provided object does not match the namespace sent on the request")
         metadata["namespace"] = namespace
-    elif metadata.pop("namespace", ""):
-        raise BadRequest("the namespace of the provided object must be empty: the kind is cluster-scoped")
+    else:
+        metadata.pop("namespace", None)  # Kubernetes ignores it, and manifests of ClusterRoles often have one
     if may_lack_name and metadata.get("name") is None:
         metadata["name"] = name
     if name and not metadata.get("name"):
@@ -292,9 +293,11 @@ def _check_changes(info: KindInfo, new: Object, old: Object, options: WriteOptio
         return []
     changed["kind"] = new["kind"]
     before, metadata_before = set(changed), set(metadata or ())
-    causes = check_fields(info, changed, options)
+    causes = check_fields(info, changed, options, is_partial=True)
     for key in before - changed.keys():
         del new[key]
+    new.update(changed, metadata=new["metadata"])
+    add_zeros(info.schema, new)
     for key in metadata_before - (metadata or {}).keys():
         del new["metadata"][key]
     return causes

@@ -25,7 +25,7 @@ def default_service(obj: Fields) -> None:
     fill(spec, internalTrafficPolicy="Cluster", ipFamilyPolicy="SingleStack")
     if not spec.get("ipFamilies"):
         spec["ipFamilies"] = ["IPv4"]
-    if spec["type"] in {"NodePort", "LoadBalancer"}:
+    if spec["type"] in {"NodePort", "LoadBalancer"} or spec.get("externalIPs"):
         fill(spec, externalTrafficPolicy="Cluster")
     if spec["type"] == "LoadBalancer":
         fill(spec, allocateLoadBalancerNodePorts=True)
@@ -55,8 +55,14 @@ def default_network_policy(obj: Fields) -> None:
 
 
 def default_claim(obj: Fields) -> None:
-    """Fill a PersistentVolumeClaim."""
-    fill(obj.setdefault("spec", {}), volumeMode="Filesystem")
+    """Fill a PersistentVolumeClaim: its two fields for a data source contain the same."""
+    spec = obj.setdefault("spec", {})
+    fill(spec, volumeMode="Filesystem")
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and reference is None:
+        spec["dataSourceRef"] = dict(source)
+    elif source is None and reference is not None and not reference.get("namespace"):
+        spec["dataSource"] = dict(reference)
 
 
 def default_volume(obj: Fields) -> None:

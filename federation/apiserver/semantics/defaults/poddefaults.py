@@ -1,10 +1,16 @@
 """Defaults of Pods and of the pod templates of workloads."""
 
+import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 Fields = dict[str, Any]
 
+_IMAGE: Final = re.compile(
+    r"(?:[a-zA-Z0-9][a-zA-Z0-9.-]*(?::\d+)?/|\[[a-fA-F0-9:]+\](?::\d+)?/)?[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+    r"(?:/[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*)*(?::(?P<tag>\w[\w.-]{0,127}))?(?P<digest>@[A-Za-z][^@]*:[0-9a-fA-F]{32,})?",
+    re.ASCII,
+)
 _DEFAULT_MODE = 420
 _TOLERATED_S = 300
 _TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -18,6 +24,8 @@ def default_pod(pod: Fields) -> None:
     """
     spec = pod.setdefault("spec", {})
     default_pod_spec(spec)
+    if spec.get("hostNetwork"):
+        _default_host_ports(spec)
     fill(spec, enableServiceLinks=True, preemptionPolicy="PreemptLowerPriority", priority=0)
     if not spec.get("serviceAccountName"):
         spec["serviceAccountName"] = spec["serviceAccount"] = "default"
@@ -50,9 +58,8 @@ def default_pod_spec(spec: Fields) -> None:
     account = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if account:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
-    uses_host_network = spec.get("hostNetwork", False)
     for container in _containers(spec):
-        _default_container(container, uses_host_network=uses_host_network)
+        _default_container(container)
     for volume in spec.get("volumes") or ():
         _default_volume(volume)
 
@@ -69,16 +76,21 @@ def _containers(spec: Fields) -> Iterable[Fields]:
         yield from spec.get(kind) or ()
 
 
-def _default_container(container: Fields, *, uses_host_network: bool) -> None:
-    if not container.get("imagePullPolicy") and (image := container.get("image")):
-        container["imagePullPolicy"] = "Always" if _tag(image) in {"", "latest"} else "IfNotPresent"
+def _default_host_ports(spec: Fields) -> None:
+    """Fill the host ports of a Pod in its node's network; pod templates get none, as in Kubernetes."""
+    for container in _containers(spec):
+        for port in container.get("ports") or ():
+            fill(port, hostPort=port.get("containerPort"))
+
+
+def _default_container(container: Fields) -> None:
+    if not container.get("imagePullPolicy"):
+        container["imagePullPolicy"] = "Always" if _uses_latest(container.get("image") or "") else "IfNotPresent"
     fill(container, terminationMessagePath="/dev/termination-log", terminationMessagePolicy="File")
     if "resources" not in container:
         container["resources"] = {}
     for port in container.get("ports") or ():
         fill(port, protocol="TCP")
-        if uses_host_network:
-            fill(port, hostPort=port.get("containerPort"))
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if probe := container.get(name):
             fill(probe, timeoutSeconds=1, periodSeconds=10, successThreshold=1, failureThreshold=3)
@@ -136,7 +148,7 @@ def _default_tolerations(spec: Fields) -> None:
     spec["tolerations"] = tolerations
 
 
-def _tag(image: str) -> str:
-    if "@" in image:
-        return "digest"
-    return image.rpartition("/")[2].partition(":")[2]
+def _uses_latest(image: str) -> bool:
+    """Return True if a valid image reference has no digest, and no tag or the tag `latest`."""
+    found = _IMAGE.fullmatch(image)
+    return found is not None and found["tag"] in {None, "latest"} and found["digest"] is None

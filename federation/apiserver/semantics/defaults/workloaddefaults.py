@@ -5,6 +5,7 @@ from typing import Any
 from federation.apiserver.semantics.defaults.poddefaults import default_template, fill
 
 Fields = dict[str, Any]
+_INT32_MAX = 2**31 - 1
 
 
 def default_deployment(obj: Fields) -> None:
@@ -49,9 +50,12 @@ def default_stateful_set(obj: Fields) -> None:
     spec = obj.setdefault("spec", {})
     fill(spec, replicas=1, podManagementPolicy="OrderedReady", revisionHistoryLimit=10)
     strategy = spec.setdefault("updateStrategy", {})
-    fill(strategy, type="RollingUpdate")
-    if strategy["type"] == "RollingUpdate":
-        fill(strategy.setdefault("rollingUpdate", {}), partition=0)
+    if not strategy.get("type"):
+        strategy["type"] = "RollingUpdate"
+        strategy.setdefault("rollingUpdate", {})
+    rolling = strategy.get("rollingUpdate")
+    if strategy["type"] == "RollingUpdate" and rolling is not None:
+        fill(rolling, partition=0)
     fill(spec.setdefault("persistentVolumeClaimRetentionPolicy", {}), whenDeleted="Retain", whenScaled="Retain")
     for claim in spec.get("volumeClaimTemplates") or ():
         fill(claim, apiVersion="v1", kind="PersistentVolumeClaim")
@@ -76,7 +80,8 @@ def default_job(obj: Fields) -> None:
     spec = obj.setdefault("spec", {})
     if spec.get("completions") is None and spec.get("parallelism") is None:
         fill(spec, completions=1)
-    fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False)
+    retries = 6 if spec.get("backoffLimitPerIndex") is None else _INT32_MAX
+    fill(spec, parallelism=1, backoffLimit=retries, completionMode="NonIndexed", suspend=False, manualSelector=False)
     fill(spec, podReplacementPolicy="Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed")
     default_template(spec.setdefault("template", {}))
 

@@ -68,6 +68,7 @@ class Schema:
         "native",
         "negation",
         "nullable",
+        "omitted",
         "one_of",
         "patch_merge_key",
         "patch_strategy",
@@ -79,6 +80,7 @@ class Schema:
         "type",
         "unique_items",
         "validations",
+        "zeros",
     )
 
     def __init__(self, type_: str = "") -> None:
@@ -128,6 +130,10 @@ class Schema:
         self.patch_merge_key = ""
         self.by_value = False
         """True for a struct that Go holds by value: absent and empty are the same."""
+        self.omitted: frozenset[str] = frozenset()
+        """The fields that Go leaves out of a built-in struct when they are empty: "", 0, false, [] or {}."""
+        self.zeros: tuple[tuple[str, Any], ...] = ()
+        """The fields that Go writes into a built-in struct even if they are empty, with their empty values."""
         self.is_atomic = False
         """True if server-side apply treats the value as one field."""
         self.has_constraints = False

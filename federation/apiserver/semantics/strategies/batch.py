@@ -28,9 +28,14 @@ class JobStrategy(GenerationStrategy):
         if spec.get("manualSelector"):
             return
         uid, name = metadata["uid"], metadata.get("name", "")
-        labels = spec["template"]["metadata"].setdefault("labels", {})
-        labels |= {"controller-uid": uid, "job-name": name, _CONTROLLER_UID: uid, _JOB_NAME: name}
-        spec["selector"] = {"matchLabels": {_CONTROLLER_UID: uid}}
+        template = spec["template"]["metadata"]
+        has_labels = bool(template.get("labels"))
+        generated = {"controller-uid": uid, "job-name": name, _CONTROLLER_UID: uid, _JOB_NAME: name}
+        labels = template["labels"] = {**generated, **(template.get("labels") or {})}
+        if has_labels and not metadata.get("labels"):
+            metadata["labels"] = dict(labels)
+        selector = spec["selector"] = spec.get("selector") or {}
+        selector["matchLabels"] = {_CONTROLLER_UID: uid, **(selector.get("matchLabels") or {})}
 
     def validate(self, obj: Object) -> Causes:
         return validate_job_spec(obj.get("spec") or {}, "spec")

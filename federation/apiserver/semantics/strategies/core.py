@@ -55,6 +55,11 @@ class NodeStrategy(Strategy):
 
     keeps_status_on_create = True
 
+    def default(self, obj: Object) -> None:
+        status = obj.get("status")
+        if status and status.get("capacity") and "allocatable" not in status:
+            status["allocatable"] = dict(status["capacity"])
+
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = self.validate(new)
         before = value_at(old, "spec.providerID")

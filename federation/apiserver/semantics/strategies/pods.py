@@ -26,6 +26,15 @@ class PodStrategy(GenerationStrategy):
 
     def prepare_create(self, obj: Object) -> None:
         obj["status"] = {"phase": "Pending", "qosClass": qos_class(obj["spec"])}
+        if obj["spec"].get("schedulingGates"):
+            obj["status"]["conditions"] = [
+                {
+                    "type": "PodScheduled",
+                    "status": "False",
+                    "reason": "SchedulingGated",
+                    "message": "Scheduling is blocked due to non-empty scheduling gates",
+                }
+            ]
 
     def validate(self, obj: Object) -> Causes:
         return validate_pod_spec(obj["spec"], "spec")

@@ -1,0 +1,113 @@
+"""Bring objects of built-in kinds into the form that Go's decoder and encoder give them.
+
+kube-apiserver decodes an object into Go structs and stores what it encodes from them. So a null is an absent field, an
+empty field that is marked `omitempty` disappears, a field without that mark is always there, and a quantity has its
+canonical text. Members return objects in this form: without it a template would differ from its members' objects.
+
+Values of unexpected types are left as they are: `validation.py` refuses them. `builtin.py` compiles which fields are
+omitted or written. Pure; changes the object in place. Every write of a built-in kind walks its object here, so the
+common case, an object in canonical form, costs one lookup per field.
+"""
+
+from typing import Any
+
+from federation.apimachinery.quantity import to_canonical
+from federation.apiserver.semantics.schema.model import LIST, MAP, QUANTITY, STRING, STRUCT, Schema
+
+
+def to_go_form(schema: Schema, obj: dict[str, Any], *, is_partial: bool = False) -> None:
+    """Normalize an object in place. A partial one, the changed fields of an update, gets no top-level fields."""
+    _normalize_struct(schema, obj)
+    if is_partial:
+        return
+    add_zeros(schema, obj)
+
+
+def add_zeros(schema: Schema, obj: dict[str, Any]) -> None:
+    """Add the absent fields that Go always writes to a struct, in place."""
+    for name, zero in schema.zeros:
+        if name not in obj:
+            obj[name] = zero_of(schema.properties[name]) if zero.__class__ is dict else zero
+
+
+def zero_of(schema: Schema) -> Any:
+    """Return a new empty value of a field as Go writes it."""
+    kind = schema.kind
+    if kind == STRUCT:
+        zero: dict[str, Any] = {}
+        add_zeros(schema, zero)
+        return zero
+    return "0" if kind == QUANTITY else "" if kind == STRING else None
+
+
+def _normalize(schema: Schema, value: Any) -> None:
+    """Normalize a map, list or struct in place."""
+    kind = schema.kind
+    if value.__class__ is dict:
+        if kind == STRUCT and schema.properties:
+            _normalize_struct(schema, value)
+            if schema.zeros:
+                add_zeros(schema, value)
+        elif kind == MAP and schema.additional is not None:
+            _normalize_map(schema.additional, value)
+    elif value.__class__ is list and kind == LIST and schema.items is not None:
+        _normalize_list(schema.items, value)
+
+
+def _normalize_struct(schema: Schema, obj: dict[str, Any]) -> None:
+    fields, omitted = schema.properties, schema.omitted
+    dropped: list[str] | None = None
+    quantities: list[str] | None = None
+    for name, value in obj.items():
+        if value is None or (not value and name in omitted):
+            dropped = [name] if dropped is None else [*dropped, name]
+            continue
+        field = fields.get(name)
+        if field is None:
+            continue
+        kind = field.kind
+        if kind <= LIST:
+            if kind:
+                _normalize(field, value)
+        elif kind == QUANTITY:
+            quantities = [name] if quantities is None else [*quantities, name]
+    for name in dropped or ():
+        del obj[name]
+    for name in quantities or ():
+        obj[name] = to_canonical(obj[name])
+
+
+def _normalize_map(values: Schema, obj: dict[str, Any]) -> None:
+    kind = values.kind
+    if kind == QUANTITY:
+        for name, value in obj.items():
+            canonical = "0" if value is None else to_canonical(value)
+            if canonical is not value:
+                obj[name] = canonical  # replacing a value does not disturb the iteration
+        return
+    nulls: list[str] | None = None
+    for name, value in obj.items():
+        if value is None:
+            nulls = [name] if nulls is None else [*nulls, name]
+        elif kind <= LIST and kind:
+            _normalize(values, value)
+    for name in nulls or ():
+        zero = zero_of(values) if values.format != "byte" else None
+        if zero is None:
+            del obj[name]
+        else:
+            obj[name] = zero
+
+
+def _normalize_list(items: Schema, values: list[Any]) -> None:
+    kind = items.kind
+    if None in values:
+        zero = zero_of(items)
+        if zero is not None:
+            values[:] = [zero_of(items) if value is None else value for value in values]
+    if kind <= LIST:
+        if kind:
+            for value in values:
+                _normalize(items, value)
+    elif kind == QUANTITY:
+        values[:] = [to_canonical(value) for value in values]
