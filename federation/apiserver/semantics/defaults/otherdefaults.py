@@ -129,8 +129,8 @@ def default_autoscaler(obj: Fields) -> None:
 
 def default_role_binding(obj: Fields) -> None:
     """Fill a RoleBinding or ClusterRoleBinding."""
-    if isinstance(reference := obj.get("roleRef"), dict):
-        fill(reference, apiGroup=RBAC_GROUP)
+    if isinstance(reference := obj.get("roleRef"), dict) and not reference.get("apiGroup"):
+        reference["apiGroup"] = RBAC_GROUP
     for subject in obj.get("subjects") or ():
         if subject.get("kind") in {"User", "Group"}:
             fill(subject, apiGroup=RBAC_GROUP)

@@ -119,6 +119,10 @@ def _default_volume(volume: Fields) -> None:
             fill(found, defaultMode=_DEFAULT_MODE)
     if (path := volume.get("hostPath")) is not None:
         fill(path, type="")
+    if (target := volume.get("iscsi")) is not None:
+        fill(target, iscsiInterface="default")
+    if claim := (volume.get("ephemeral") or {}).get("volumeClaimTemplate"):
+        fill(claim.setdefault("spec", {}), volumeMode="Filesystem")
     for source in (volume.get("projected") or {}).get("sources") or ():
         if (token := source.get("serviceAccountToken")) is not None:
             fill(token, expirationSeconds=3600)

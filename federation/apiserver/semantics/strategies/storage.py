@@ -76,6 +76,8 @@ class PersistentVolumeStrategy(Strategy):
         sources = list(_source(spec))
         if not sources:
             causes.append(required("spec", "must specify a volume type"))
+        if (driver := spec.get("csi")) is not None:
+            causes += [required(f"spec.csi.{field}") for field in ("driver", "volumeHandle") if not driver.get(field)]
         for source in sources[1:]:
             causes.append(forbidden(f"spec.{source}", "may not specify more than 1 volume type"))
         return causes

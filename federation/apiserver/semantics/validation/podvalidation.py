@@ -20,6 +20,7 @@ from federation.apimachinery.objectmeta import validate_labels
 from federation.apiserver.semantics.schema.formats import QUANTITY_ERROR
 
 Fields = Mapping[str, Any]
+_COMPUTE = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -182,6 +183,8 @@ def _validate_resources(resources: Fields, field: str) -> Causes:
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     for kind, amounts in (("limits", limits), ("requests", requests)):
         for name, quantity in amounts.items():
+            if name not in _COMPUTE:
+                causes += _validate_resource_name(name, f"{field}.{kind}[{name}]")
             causes += validate_quantity(quantity, f"{field}.{kind}[{name}]")
     if causes:
         return causes
@@ -195,6 +198,15 @@ def _validate_resources(resources: Fields, field: str) -> Causes:
                 )
             )
     return causes
+
+
+def _validate_resource_name(name: str, field: str) -> Causes:
+    """Require a qualified name with a domain, or a standard resource of containers."""
+    if problems := nameformats.qualified_name(name):
+        return [invalid(field, name, text) for text in problems]
+    if "/" in name or name.startswith("hugepages-"):
+        return []
+    return [invalid(field, name, "must be a standard resource for containers")]
 
 
 def validate_quantity(quantity: Any, field: str) -> Causes:

@@ -179,11 +179,12 @@ def _validate_selector_and_template(spec: Fields, claims: Iterable[str] = ()) ->
     selector, template = spec.get("selector"), spec.get("template") or {}
     labels = (template.get("metadata") or {}).get("labels") or {}
     if selector is None:
-        causes = [required("spec.selector")]
+        # An absent selector matches nothing.
+        causes = [required("spec.selector"), invalid("spec.template.metadata.labels", labels, _NOT_MATCHING)]
+    elif causes := validate_label_selector(selector, "spec.selector"):
+        causes.append(invalid("spec.selector", selector, "invalid label selector"))
     else:
-        causes = validate_label_selector(selector, "spec.selector")
-        if not causes:
-            causes = _validate_match(selector, labels)
+        causes = _validate_match(selector, labels)
     return causes + validate_template(template, "spec.template", claims=claims)
 
 
