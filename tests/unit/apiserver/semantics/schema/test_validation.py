@@ -138,7 +138,7 @@ def test_unknown_fields_are_pruned_unless_preserved():
         "spec": {"a": {"any": {"thing": 1}}, "l": [{"x": "1", "y": 2}], "m": {"k": {"z": 1}}, "b": 1},
         "more": 1,
     }
-    found = ["spec.l[0].y", "spec.m.k.z", "spec.b", "more"]
+    found = ["more", "spec.b", "spec.l[0].y", "spec.m.k.z"]
     assert prune(schema, obj) == found
     assert obj == {"metadata": {"name": "x"}, "spec": {"a": {"any": {"thing": 1}}, "l": [{"x": "1"}], "m": {"k": {}}}}
     assert prune(schema, obj) == []
