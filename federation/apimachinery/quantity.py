@@ -11,6 +11,8 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Self
 
+from federation.apimachinery.textcache import cache_short
+
 NANOS = 10**9
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 """The range of Go's int64."""
@@ -130,7 +132,7 @@ def to_canonical(value: Any) -> Any:
     return _canonical(repr(value)) if kind is int or kind is float else value
 
 
-@lru_cache(maxsize=4096)
+@cache_short(4096)
 def _canonical(text: str) -> str:
     try:
         parsed = _parse(text)

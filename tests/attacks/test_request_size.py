@@ -13,7 +13,7 @@ import orjson
 import pytest
 from tests.support.hostile.world import ADMIN, Answer, HostileRequest, Target, a_target
 
-from federation.apimachinery import jsonsize, objectmeta, paths, selectors
+from federation.apimachinery import jsonsize, objectmeta, paths, quantity, selectors
 from federation.apimachinery.errors import BadRequest, InvalidInput
 from federation.apimachinery.jsonpatch import Document, PatchError, apply_json_patch
 from federation.apimachinery.textcache import cache_short
@@ -218,6 +218,7 @@ def test_defaults_cannot_multiply_an_object() -> None:
         pytest.param(selectors.parse_label_selector, id="label selector"),
         pytest.param(selectors.parse_field_selector, id="field selector"),
         pytest.param(objectmeta._key_problems, id="key"),
+        pytest.param(quantity._canonical, id="quantity"),
     ],
 )
 def test_caches_do_not_keep_long_texts(function) -> None:

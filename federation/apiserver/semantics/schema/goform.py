@@ -56,11 +56,11 @@ def _normalize(schema: Schema, value: Any) -> None:
 
 def _normalize_struct(schema: Schema, obj: dict[str, Any]) -> None:
     fields, omitted = schema.properties, schema.omitted
-    dropped: list[str] | None = None
-    quantities: list[str] | None = None
+    dropped: list[str] = []
+    quantities: list[str] = []
     for name, value in obj.items():
         if value is None or (not value and name in omitted):
-            dropped = [name] if dropped is None else [*dropped, name]
+            dropped.append(name)
             continue
         field = fields.get(name)
         if field is None:
@@ -70,10 +70,10 @@ def _normalize_struct(schema: Schema, obj: dict[str, Any]) -> None:
             if kind:
                 _normalize(field, value)
         elif kind == QUANTITY:
-            quantities = [name] if quantities is None else [*quantities, name]
-    for name in dropped or ():
+            quantities.append(name)
+    for name in dropped:
         del obj[name]
-    for name in quantities or ():
+    for name in quantities:
         obj[name] = to_canonical(obj[name])
 
 
@@ -85,18 +85,19 @@ def _normalize_map(values: Schema, obj: dict[str, Any]) -> None:
             if canonical is not value:
                 obj[name] = canonical  # replacing a value does not disturb the iteration
         return
-    nulls: list[str] | None = None
-    for name, value in obj.items():
+    has_nulls = False
+    for value in obj.values():
         if value is None:
-            nulls = [name] if nulls is None else [*nulls, name]
+            has_nulls = True
         elif kind <= LIST and kind:
             _normalize(values, value)
-    for name in nulls or ():
-        zero = zero_of(values) if values.format != "byte" else None
-        if zero is None:
-            del obj[name]
-        else:
-            obj[name] = zero
+    if has_nulls:
+        for name in [name for name, value in obj.items() if value is None]:
+            zero = zero_of(values) if values.format != "byte" else None
+            if zero is None:
+                del obj[name]
+            else:
+                obj[name] = zero
 
 
 def _normalize_list(items: Schema, values: list[Any]) -> None:
