@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.conformance.apiserver.objects import SELECTOR, TEMPLATE, a_definition, a_spec
+from tests.conformance.apiserver.test_certificate_requests import a_request
 from tests.support.apiserver import api_server
 from tests.support.rest import MERGE, TABLE, Api, Object, Refused
 
@@ -75,6 +76,14 @@ def an_object(info: KindInfo) -> Object:
                 ]
             },
         }
+    if kind == "PriorityLevelConfiguration":
+        obj["spec"] = {"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}}
+    if kind == "FlowSchema":
+        obj["spec"] = {"priorityLevelConfiguration": {"name": "x"}}
+    if kind == "ServiceCIDR":
+        obj["spec"] = {"cidrs": ["192.0.2.0/24"]}
+    if kind == "CertificateSigningRequest":
+        obj["spec"] = {"request": a_request(), "signerName": "example.com/signer", "usages": ["client auth"]}
     if kind == "VolumeAttachment":
         obj["spec"] = {"attacher": "x", "nodeName": "x", "source": {"persistentVolumeName": "x"}}
     return obj

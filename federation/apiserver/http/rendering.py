@@ -31,11 +31,6 @@ def render_object(
         shown: Any = to_table(info, [value], now=now, include_object=include_object(query), resource_version=version)
         shown["apiVersion"] = f"meta.k8s.io/{representation.version}"
     elif representation.shape is Shape.METADATA:
-        if representation.is_list:
-            kind = info.resource.kind
-            raise NotAcceptable(
-                f"you requested PartialObjectMetadataList, but the requested object is not a list ({kind})"
-            )
         shown = to_partial(value, representation.version)
     else:
         shown = orjson.loads(value)
@@ -61,9 +56,6 @@ def render_list(
         shown["metadata"] = metadata
         shown["apiVersion"] = f"meta.k8s.io/{representation.version}"
     elif representation.shape is Shape.METADATA:
-        if not representation.is_list:
-            kind = info.list_kind
-            raise NotAcceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({kind})")
         shown = {
             "kind": "PartialObjectMetadataList",
             "apiVersion": f"meta.k8s.io/{representation.version}",
@@ -73,6 +65,16 @@ def render_list(
     else:
         shown = orjson.loads(_join(info, result))
     return serialize(shown, representation.content_type, is_pretty=is_pretty), representation.content_type
+
+
+def check_metadata_form(info: KindInfo, representation: Representation, *, is_list: bool) -> None:
+    """Raise NotAcceptable when a client asks for the metadata of a list, and gets an object, or the other way round."""
+    if representation.is_list and not is_list:
+        kind = info.resource.kind
+        raise NotAcceptable(f"you requested PartialObjectMetadataList, but the requested object is not a list ({kind})")
+    if is_list and not representation.is_list:
+        kind = info.list_kind
+        raise NotAcceptable(f"you requested PartialObjectMetadata, but the requested object is a list ({kind})")
 
 
 def to_partial(value: bytes, version: str) -> dict[str, Any]:

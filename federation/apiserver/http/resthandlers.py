@@ -15,7 +15,13 @@ from federation.apiserver.http import bodies, parameters
 from federation.apiserver.http.asgi import Request
 from federation.apiserver.http.bodies import BodyLimits
 from federation.apiserver.http.negotiation import PLAIN, Representation, Shape, negotiate
-from federation.apiserver.http.rendering import include_object, is_status, render_list, render_object
+from federation.apiserver.http.rendering import (
+    check_metadata_form,
+    include_object,
+    is_status,
+    render_list,
+    render_object,
+)
 from federation.apiserver.http.statuserrors import method_not_allowed
 from federation.apiserver.http.watchresponses import WatchServer
 from federation.apiserver.registry.registry import Registry
@@ -24,6 +30,7 @@ from federation.apiserver.semantics.schema.model import ANYTHING
 from federation.apiserver.verbs.fieldvalidation import report_body_problems
 from federation.apiserver.verbs.requestoptions import DeleteOptions, WriteOptions
 
+_COLLECTION_VERBS = frozenset({"list", "deletecollection"})
 _CREATED_BY_POST = frozenset({"binding", "eviction"})
 _NAMES_LENGTH_MAX = 1500
 _OPTIONS_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
@@ -65,8 +72,11 @@ class RESTHandlers:
         if info.warning:
             request.warnings.append(info.warning)
         call = ResourceRequest(request, path, info, negotiate(request.headers.get(b"accept", b"")))
+        # What cannot be answered is refused before anything is written.
         if call.representation.shape is Shape.TABLE:
-            include_object(request.query)  # an invalid value is refused before anything is written
+            include_object(request.query)
+        elif call.representation.shape is Shape.METADATA and verb != "watch":
+            check_metadata_form(info, call.representation, is_list=verb in _COLLECTION_VERBS)
         await self._handlers[verb](call)
 
     async def _get(self, call: ResourceRequest) -> None:

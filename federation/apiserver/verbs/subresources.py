@@ -89,6 +89,7 @@ class Subresources:
 
         def patched(live: Object) -> tuple[Object, bool]:
             scale = to_scale(info, live)
+            scale["spec"].setdefault("replicas", 0)  # a JSON patch may replace or test it
             wanted = _patched_scale(scale, patch)
             if _part("Scale", wanted, "metadata").get("resourceVersion") != scale["metadata"]["resourceVersion"]:
                 raise object_modified(info, name)

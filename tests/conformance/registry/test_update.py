@@ -284,7 +284,7 @@ async def test_metadata_that_changes_is_checked_field_by_field(api: Api) -> None
     changed["metadata"] |= {"nonsense": 1, "labels": {"a": "b", "none": None}}
     stored = await api.update("configmaps", changed)
     assert "nonsense" not in stored["metadata"]
-    assert stored["metadata"]["labels"] == {"a": "b"}
+    assert stored["metadata"]["labels"] == {"a": "b", "none": ""}, "a null in a map of texts is an empty text"
     for field, wrong in (("labels", ["a"]), ("managedFields", "a"), ("finalizers", {"a": "b"})):
         broken = copied(stored)
         broken["metadata"][field] = wrong

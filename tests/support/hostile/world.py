@@ -101,7 +101,8 @@ class Answer:
             return f"no answer ({self.status})"
         if self.status < 400:
             return "a bad request was accepted" if request.must_fail else ""
-        if self.status >= 500 and not self._is_too_new:
+        # 501: logs of a pod, exec and the like, on a server without kubelets.
+        if self.status >= 500 and self.status != 501 and not self._is_too_new:
             return "a server error"
         try:
             status = orjson.loads(self.body)

@@ -12,7 +12,33 @@ common case, an object in canonical form, costs one lookup per field.
 from typing import Any
 
 from federation.apimachinery.quantity import to_canonical
-from federation.apiserver.semantics.schema.model import LIST, MAP, QUANTITY, STRING, STRUCT, Schema
+from federation.apiserver.semantics.schema.model import (
+    BOOLEAN,
+    INT_OR_STRING,
+    INTEGER,
+    LIST,
+    MAP,
+    NUMBER,
+    QUANTITY,
+    STRING,
+    STRUCT,
+    TIME,
+    Schema,
+)
+
+_EMPTY: dict[int, tuple[type, ...]] = {
+    STRUCT: (dict,),
+    MAP: (dict,),
+    LIST: (list,),
+    STRING: (str,),
+    INTEGER: (int,),
+    NUMBER: (int, float),
+    BOOLEAN: (bool,),
+    INT_OR_STRING: (int, str),
+    QUANTITY: (int, float, str),
+    TIME: (str,),
+}
+"""The types of empty values by kind; of `ANY` every type."""
 
 
 def to_go_form(schema: Schema, obj: dict[str, Any], *, is_partial: bool = False) -> None:
@@ -59,7 +85,7 @@ def _normalize_struct(schema: Schema, obj: dict[str, Any]) -> None:
     dropped: list[str] = []
     quantities: list[str] = []
     for name, value in obj.items():
-        if value is None or (not value and name in omitted):
+        if value is None or (not value and name in omitted and _is_zero(fields[name], value)):
             dropped.append(name)
             continue
         field = fields.get(name)
@@ -75,6 +101,11 @@ def _normalize_struct(schema: Schema, obj: dict[str, Any]) -> None:
         del obj[name]
     for name in quantities:
         obj[name] = to_canonical(obj[name])
+
+
+def _is_zero(schema: Schema, value: Any) -> bool:
+    """Return True if an empty value has the field's type; a wrong type is kept, and validation refuses it."""
+    return schema.kind not in _EMPTY or value.__class__ in _EMPTY[schema.kind]
 
 
 def _normalize_map(values: Schema, obj: dict[str, Any]) -> None:

@@ -25,7 +25,12 @@ def entry(number: int) -> Entry:
 
 
 def ids(path: Path) -> list[int]:
-    return [int(orjson.loads(line)["auditID"]) for line in path.read_bytes().splitlines()]
+    """Return the entries of a log file, none while it is being rotated."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+    return [int(orjson.loads(line)["auditID"]) for line in lines]
 
 
 def names(folder: Path) -> list[str]:

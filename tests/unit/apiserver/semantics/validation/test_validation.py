@@ -332,7 +332,7 @@ A_JOB_TEMPLATE = a_template(restartPolicy="Never")
             autoscaling.HorizontalPodAutoscalerStrategy(),
             {
                 "spec": {
-                    "minReplicas": 0,
+                    "minReplicas": -1,
                     "maxReplicas": 2,
                     "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
                 }
