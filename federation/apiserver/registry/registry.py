@@ -180,7 +180,7 @@ class Registry:
     ) -> tuple[bytes, bool]:
         """Patch an object or a subresource; return its bytes and whether an apply created it."""
         _check_verb(info, "patch", subresource)
-        parsed = parse_patch(info, patch_type, patch, options)
+        parsed = parse_patch(info, patch_type, patch, options, subresource=subresource)
         if subresource in WHOLE_OBJECTS:
             return await self._writer.patch(info, namespace, name, parsed, options, subresource=subresource)
         return await self._subresources.patch(info, namespace, name, subresource, parsed, options), False

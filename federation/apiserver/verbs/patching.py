@@ -6,7 +6,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -75,7 +75,11 @@ class Patch:
         return obj
 
 
-def parse_patch(info: KindInfo, patch_type: str, body: bytes, options: WriteOptions) -> Patch:
+SCALE: Final = ("autoscaling/v1", "Scale")
+"""What is patched at the subresource `scale`."""
+
+
+def parse_patch(info: KindInfo, patch_type: str, body: bytes, options: WriteOptions, *, subresource: str = "") -> Patch:
     """Parse a PATCH body; UnsupportedMediaType, BadRequest, Invalid."""
     media_type = patch_type.partition(";")[0].strip().lower()
     accepted = (JSON, MERGE, APPLY) if info.is_custom else (JSON, MERGE, STRATEGIC, APPLY)
@@ -84,7 +88,8 @@ def parse_patch(info: KindInfo, patch_type: str, body: bytes, options: WriteOpti
             "the body of the request was in an unknown format - accepted media types include: " + ", ".join(accepted)
         )
     if media_type == APPLY:
-        return _parse_apply(info, body, options)
+        type_ = SCALE if subresource == "scale" else (info.resource.api_version, info.resource.kind)
+        return _parse_apply(type_, body, options)
     if options.force:
         raise _invalid_options(forbidden("force", "may not be specified for non-apply patch"))
     parsed = _parse_json(body)
@@ -93,14 +98,14 @@ def parse_patch(info: KindInfo, patch_type: str, body: bytes, options: WriteOpti
     return Patch(media_type, parsed, len(body), _pins_revision(media_type, parsed))
 
 
-def _parse_apply(info: KindInfo, body: bytes, options: WriteOptions) -> Patch:
+def _parse_apply(type_: tuple[str, str], body: bytes, options: WriteOptions) -> Patch:
     if not options.field_manager:
         raise _invalid_options(required("fieldManager", "is required for apply patch"))
     parsed = _parse_json(body)
     if not isinstance(parsed, dict):
         raise BadRequest("error decoding YAML: the applied configuration must be an object")
-    resource, api_version, kind = info.resource, parsed.get("apiVersion") or "", parsed.get("kind") or ""
-    if (api_version, kind) != (resource.api_version, resource.kind):
+    api_version, kind = parsed.get("apiVersion") or "", parsed.get("kind") or ""
+    if (api_version, kind) != type_:
         group, _, version = str(api_version).rpartition("/")
         raise BadRequest(f"invalid object type: {group}/{version}, Kind={kind}")
     metadata = parsed.get("metadata")
