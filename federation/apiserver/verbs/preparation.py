@@ -111,7 +111,7 @@ def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: d
     if strategy.records_requester and options.user is not None:
         strategy.record_requester(obj, options.user())
     strategy.prepare_create(obj)
-    strategy.set_times(obj, None, metadata["creationTimestamp"])
+    strategy.set_times(obj, None, now)
     strategy.complete_status(obj)
     if strategy.has_generation and strategy.initial_generation:
         metadata["generation"] = strategy.initial_generation
@@ -163,15 +163,13 @@ def prepare_update(
     strategy = info.strategy
     if subresource == "status":
         strategy.prepare_status_update(new, old)
-        strategy.set_times(new, old, to_rfc3339(now))
         strategy.complete_status(new)
     elif subresource == "approval":
         strategy.prepare_approval(new, old)
-        strategy.set_times(new, old, to_rfc3339(now))
     elif subresource in _MAIN:
         strategy.default(new)
         strategy.prepare_update(new, old)
-        strategy.set_times(new, old, to_rfc3339(now))
+    strategy.set_times(new, old, now)
     if is_json_equal(new, old):
         return None
     if strategy.has_generation and subresource in _MAIN and strategy.has_spec_changed(new, old):

@@ -5,6 +5,7 @@ has_spec_changed, validate_update. Methods may change `obj` or `new`, never `old
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, ClassVar
 
 from federation.apimachinery import nameformats
@@ -64,8 +65,8 @@ class Strategy:
     def prepare_approval(self, new: Object, old: Object) -> None:
         """Adjust a write through the approval subresource."""
 
-    def set_times(self, new: Object, old: Object | None, now: str) -> None:
-        """Set absent times that default to now, in RFC 3339 form, before validation; `old` is None on create."""
+    def set_times(self, new: Object, old: Object | None, now: datetime) -> None:
+        """Set absent times that default to now, before validation; `old` is None on create."""
 
     def complete_status(self, obj: Object) -> None:
         """Add the fields of `status_always` to the status, in place."""

@@ -1,9 +1,11 @@
 """Strategy of CertificateSigningRequests: immutable once created, except through their status and approval."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, ClassVar
 
 from federation.apimachinery import nameformats
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.fielderrors import Causes
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.strategies.base import StatusFields, Strategy
@@ -53,14 +55,15 @@ class CertificateSigningRequestStrategy(Strategy):
         if conditions:
             new["status"]["conditions"] = conditions
 
-    def set_times(self, new: Object, old: Object | None, now: str) -> None:
+    def set_times(self, new: Object, old: Object | None, now: datetime) -> None:
+        time = to_rfc3339(now)
         before = ((old or {}).get("status") or {}).get("conditions") or ()
         for condition in (new.get("status") or {}).get("conditions") or ():
             if not condition.get("lastUpdateTime"):
-                condition["lastUpdateTime"] = now
+                condition["lastUpdateTime"] = time
             if not condition.get("lastTransitionTime"):
                 same = (found for found in before if _is_same_state(found, condition))
-                known = next((found["lastTransitionTime"] for found in same if found.get("lastTransitionTime")), now)
+                known = next((found["lastTransitionTime"] for found in same if found.get("lastTransitionTime")), time)
                 condition["lastTransitionTime"] = known
 
     def validate(self, obj: Object) -> Causes:

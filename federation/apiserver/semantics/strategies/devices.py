@@ -1,8 +1,10 @@
 """Strategies of resource.k8s.io: what drivers offer (ResourceSlice), classes of devices, and claims to them."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, ClassVar
 
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.fielderrors import Causes, immutable
 from federation.apimachinery.objectmeta import validate_labels
 from federation.apimachinery.resources import Object
@@ -75,12 +77,12 @@ class ResourceClaimTemplateStrategy(Strategy):
 class ResourceSliceStrategy(GenerationStrategy):
     """resource.k8s.io/v1 ResourceSlice."""
 
-    def set_times(self, new: Object, old: Object | None, now: str) -> None:
+    def set_times(self, new: Object, old: Object | None, now: datetime) -> None:
         del old
         for device in _devices(new):
             for taint in device.get("taints") or ():
                 if not taint.get("timeAdded"):
-                    taint["timeAdded"] = now
+                    taint["timeAdded"] = to_rfc3339(now)
 
     def prepare_create(self, obj: Object) -> None:
         for device in _devices(obj):
