@@ -114,14 +114,9 @@ def _validate_object(source: Fields, field: str) -> Causes:
 def _validate_external(source: Fields, field: str) -> Causes:
     target = source.get("target") or {}
     causes = _validate_identifier(source, field) + _validate_target(target, f"{field}.target")
-    has_value, has_average = target.get("value") is not None, target.get("averageValue") is not None
-    if not has_value and not has_average:
-        text = "must set either a target value for metric or a per-pod target"
-        causes.append(required(f"{field}.target.averageValue", text))
-    elif has_value and has_average:
-        text = "may not set both a target value for metric and a per-pod target"
-        causes.append(forbidden(f"{field}.target.value", text))
-    return causes
+    return causes + _validate_one_of(
+        target, f"{field}.target", value="a target value for metric", averageValue="a per-pod target"
+    )
 
 
 def _validate_pods(source: Fields, field: str) -> Causes:
@@ -136,14 +131,20 @@ def _validate_resource(source: Fields, field: str) -> Causes:
     target = source.get("target") or {}
     causes: Causes = [] if source.get("name") else [required(f"{field}.name", "must specify a resource name")]
     causes += _validate_target(target, f"{field}.target")
-    has_share, has_average = target.get("averageUtilization") is not None, target.get("averageValue") is not None
-    if not has_share and not has_average:
-        text = "must set either a target raw value or a target utilization"
-        causes.append(required(f"{field}.target.averageUtilization", text))
-    elif has_share and has_average:
-        text = "may not set both a target raw value and a target utilization"
-        causes.append(forbidden(f"{field}.target.averageValue", text))
-    return causes
+    return causes + _validate_one_of(
+        target, f"{field}.target", averageValue="a target raw value", averageUtilization="a target utilization"
+    )
+
+
+def _validate_one_of(target: Fields, field: str, **texts: str) -> Causes:
+    """Require exactly one of two fields, given with their texts: the second if both are absent."""
+    (first, first_text), (second, second_text) = texts.items()
+    present = [name for name in texts if target.get(name) is not None]
+    if not present:
+        return [required(f"{field}.{second}", f"must set either {first_text} or {second_text}")]
+    if len(present) == len(texts):
+        return [forbidden(f"{field}.{first}", f"may not set both {first_text} and {second_text}")]
+    return []
 
 
 def _validate_container_resource(source: Fields, field: str) -> Causes:
