@@ -3,8 +3,8 @@
 `go.mod` pins the versions. The binaries go to a cache folder outside of the checkout, once for each content of `go.mod`:
 about 12 CPU minutes and 4 GB with Go's own caches. Needs Go and a Go module proxy.
 
-    python tests/kubernetes/build.py             build what is missing, and print the folder
-    python tests/kubernetes/build.py v1.34       the servers of another version, from the folder v1.34
+    python tests/kubernetes/build.py             build what is missing, and print the folders
+    python tests/kubernetes/build.py v1.34       also the servers of another version, from the folder v1.34
 
 FEDERATION_KUBERNETES_CACHE: the cache folder, default ~/.cache/federation/kubernetes.
 """
@@ -114,9 +114,10 @@ def _environment() -> dict[str, str]:
 
 
 def main() -> None:
-    """Build one version."""
+    """Build the newest version and those that are named."""
     try:
-        print(build(*sys.argv[1:2]))
+        for minor in ("", *sys.argv[1:]):
+            print(build(minor))
     except BuildError as error:
         raise SystemExit(f"kubernetes: {error}") from error
 

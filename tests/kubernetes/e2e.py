@@ -1,16 +1,14 @@
 """Kubernetes' own end-to-end suite against an API server: the API machinery specs that need no containers.
 
-`run(kubeconfig, directory)` returns each spec with its outcome. The controllers of Kubernetes and a Ready node must run.
+`run(kubeconfig, directory)` returns the failures of the specs. The controllers of Kubernetes and a Ready node must run.
 """
 
-import re
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from xml.etree import ElementTree as ET
 
 from tests.kubernetes.build import E2E, binaries_of
+from tests.kubernetes.junit import read_report
 
 FOCUS: Final = (
     r"\[sig-api-machinery\].*(Watchers|FieldValidation|CustomResourceDefinition |CustomResourceDefinition resources"
@@ -28,17 +26,8 @@ UNSTABLE: Final = r"Garbage collector|ResourceQuota"
 TIMEOUT_S: Final = 45 * 60
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """One spec of the suite."""
-
-    name: str
-    failure: str
-    """Its first lines, "" when it passed."""
-
-
-def run(kubeconfig: Path, directory: Path, *, focus: str = FOCUS, skip: str = SKIP) -> list[Spec]:
-    """Run the selected specs and return those that were not skipped, by name; AssertionError when none ran."""
+def run(kubeconfig: Path, directory: Path, *, focus: str = FOCUS, skip: str = SKIP) -> dict[str, str]:
+    """Run the selected specs and return their failures, "" for those that passed; AssertionError when none ran."""
     directory.mkdir(parents=True, exist_ok=True)
     report = directory / "junit.xml"
     log = directory / "e2e.log"
@@ -51,19 +40,7 @@ def run(kubeconfig: Path, directory: Path, *, focus: str = FOCUS, skip: str = SK
     with log.open("w") as output:
         subprocess.run(command, stdout=output, stderr=output, cwd=directory, timeout=TIMEOUT_S, check=False)
     assert report.is_file(), f"the suite did not run:\n{log.read_text()[-3000:]}"
-    specs = sorted(_read(report), key=lambda spec: spec.name)
+    tests = ((name.removeprefix("[It] "), failure) for _, name, failure in read_report(report))
+    specs = {name: failure for name, failure in tests if name.startswith("[sig-")}
     assert specs, f"no spec was selected:\n{log.read_text()[-3000:]}"
-    return specs
-
-
-def _read(report: Path) -> list[Spec]:
-    specs = []
-    for case in ET.parse(report).iter("testcase"):  # made by the suite
-        name = re.sub(r"^\[It\] ", "", case.get("name", ""))
-        if case.find("skipped") is not None or not name.startswith("[sig-"):
-            continue
-        failed = case.find("failure")
-        if failed is None:
-            failed = case.find("error")
-        specs.append(Spec(name, "" if failed is None else (failed.get("message") or failed.text or "failed")[:500]))
     return specs

@@ -13,7 +13,7 @@ ALL: Final = (*ARGO_CD, *CERT_MANAGER, *PROMETHEUS_OPERATOR)
 
 
 def folder_of(module: str) -> Path:
-    """Return the folder of a module at a version, downloaded if it is absent; AssertionError when it cannot be had."""
+    """Return the folder of a module at a version, downloaded if it is absent; AssertionError when the download fails."""
     done = subprocess.run(
         ["go", "mod", "download", "-json", module],
         env={**os.environ, "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=mod"},

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.etree import ElementTree as ET
 
 from tests.kubernetes import e2e
 from tests.kubernetes.build import missing_binaries
 from tests.kubernetes.cluster import controllers_on, real_cluster
+from tests.kubernetes.junit import read_report
 from tests.support.federation import start_serve
 
 REAL, OURS = "real", "ours"
@@ -130,13 +130,7 @@ def _pytest(arguments: list[str], report: Path) -> Outcome:
     subprocess.run(command, timeout=PYTEST_TIMEOUT_S, check=False)
     if not report.is_file():
         raise SystemExit(f"kubernetes: pytest {' '.join(arguments)} did not run")
-    tests = {}
-    for case in ET.parse(report).iter("testcase"):  # made by pytest
-        problem = case.find("failure")
-        problem = case.find("error") if problem is None else problem
-        if case.find("skipped") is None:
-            name = f"{case.get('classname')}::{case.get('name')}"
-            tests[name] = "" if problem is None else (problem.get("message") or "failed")[:500]
+    tests = {f"{suite}::{name}": failure for suite, name, failure in read_report(report)}
     return Outcome(tests, time.monotonic() - began)
 
 
@@ -144,8 +138,8 @@ def _e2e(directory: Path, server: Callable[[Path], "Iterator[Path]"], skip: str)
     directory.mkdir()
     with contextmanager(server)(directory) as kubeconfig:
         began = time.monotonic()
-        specs = e2e.run(kubeconfig, directory, skip=skip)
-        tests, seconds = {spec.name: spec.failure for spec in specs}, time.monotonic() - began
+        tests = e2e.run(kubeconfig, directory, skip=skip)
+        seconds = time.monotonic() - began
         logs = directory.rglob("kube-controller-manager.log")
         return Outcome(tests, seconds, sum(log.read_text().count(LATE_READ) for log in logs))
 

@@ -18,21 +18,11 @@ def api(server: Server, request: pytest.FixtureRequest) -> Iterator[Api]:
     api = server.api()
     api.namespace = name
     api.create("namespaces", {"metadata": {"name": name}})
-    eventually(lambda: has(api, "serviceaccounts", "default"), WAIT_S)
+    eventually(lambda: api.exists("serviceaccounts", "default"), WAIT_S)
     yield api
     api.delete("namespaces", name)
-    eventually(lambda: not has(api, "namespaces", name), WAIT_S)
+    eventually(lambda: not api.exists("namespaces", name), WAIT_S)
     api.close()
-
-
-def has(api: Api, plural: str, name: str) -> bool:
-    try:
-        api.get(plural, name)
-    except Refused as error:
-        if error.code != 404:
-            raise
-        return False
-    return True
 
 
 def template(*arguments: str, **spec: Any) -> Object:
@@ -177,7 +167,7 @@ def test_dependents_go_with_their_owner_or_stay(api: Api) -> None:
         api.create("replicasets", body)
         eventually(lambda name=name: status(api, "replicasets", name, "readyReplicas") == 1, WAIT_S)
         api.send("DELETE", api.url("replicasets", name), {"propagationPolicy": policy})
-        eventually(lambda name=name: not has(api, "replicasets", name), WAIT_S)
+        eventually(lambda name=name: not api.exists("replicasets", name), WAIT_S)
     eventually(lambda: {pod["metadata"]["labels"]["app"] for pod in pods(api)} == {"kept"}, WAIT_S)
     assert "ownerReferences" not in pods(api)[0]["metadata"]
 
@@ -198,10 +188,12 @@ def test_a_namespace_takes_everything_with_it(api: Api) -> None:
     name = "full-of-things"
     before, api.namespace = api.namespace, name
     api.create("namespaces", {"metadata": {"name": name}})
-    eventually(lambda: has(api, "serviceaccounts", "default") and has(api, "configmaps", "kube-root-ca.crt"), WAIT_S)
+    eventually(
+        lambda: api.exists("serviceaccounts", "default") and api.exists("configmaps", "kube-root-ca.crt"), WAIT_S
+    )
     api.create("deployments", workload("web", 2))
     eventually(lambda: len(running(api)) == 2, WAIT_S)
     api.delete("namespaces", name)
-    eventually(lambda: not has(api, "namespaces", name), WAIT_S)
+    eventually(lambda: not api.exists("namespaces", name), WAIT_S)
     assert api.list("pods")["items"] == []
     api.namespace = before

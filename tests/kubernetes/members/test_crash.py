@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from tests.e2e.test_crash import host_replicas, in_members, scheduled
+from tests.e2e.test_crash import host_replicas, in_members, manifest, name_of, scheduled
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.members.federation import REGIONS, RealFederation, apply, real_federation, versions
 from tests.support.federation import eventually
@@ -42,24 +42,6 @@ def a_policy() -> dict[str, Any]:
     }
 
 
-def a_deployment(name: str, replicas: int) -> dict[str, Any]:
-    labels = {"app": name}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {
-            "replicas": replicas,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "app:1"}]}},
-        },
-    }
-
-
-def name_of(index: int) -> str:
-    return f"app-{index:03d}"
-
-
 class Burst(threading.Thread):
     """Creates Deployments in batches and records which of them the server acknowledged."""
 
@@ -70,7 +52,7 @@ class Burst(threading.Thread):
 
     def run(self) -> None:
         for start in range(0, DEPLOYMENTS, BATCH):
-            manifests = [json.dumps(a_deployment(name_of(i), 3)) for i in range(start, start + BATCH)]
+            manifests = [json.dumps(manifest(name_of(i), 3)) for i in range(start, start + BATCH)]
             with self._fed.kubectl.popen("apply", "--server-side", "-f", "-") as kubectl:
                 assert kubectl.stdin is not None
                 assert kubectl.stdout is not None

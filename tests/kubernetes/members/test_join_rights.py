@@ -3,12 +3,7 @@
 Here RBAC, tokens and the garbage collector are Kubernetes' own.
 """
 
-from collections.abc import Iterator
-from contextlib import closing
-from pathlib import Path
-
-import pytest
-from tests.attacks.test_join_rights import (  # noqa: F401  # collected here, with the fixtures `fed` and `clusters` of this module
+from tests.attacks.test_join_rights import (  # noqa: F401  # collected here, with the fixtures `fed` and `clusters` of conftest.py
     member,
     test_a_kind_that_is_federated_later_is_held_until_its_rights_are_granted,
     test_the_account_can_do_nothing_else,
@@ -23,21 +18,3 @@ from tests.attacks.test_member_credentials import (  # noqa: F401  # as above
     test_given_credentials_in_a_declared_cluster_are_removed_after_the_join,
     test_the_stored_credentials_suffice_for_a_new_token,
 )
-from tests.kubernetes.cluster import Cluster
-from tests.kubernetes.members.federation import cleaned
-from tests.support.federation import Federation, start_serve
-from tests.support.joining import DEPLOYMENT, POLICY
-
-
-@pytest.fixture(scope="module")
-def clusters(real: list[Cluster]) -> Iterator[list[Path]]:
-    with cleaned(real):
-        yield [cluster.kubeconfig for cluster in real]
-
-
-@pytest.fixture(scope="module")
-def fed(tmp_path_factory: pytest.TempPathFactory, clusters: list[Path]) -> Iterator[Federation]:
-    assert clusters, "they are cleaned after the host has stopped"
-    with closing(start_serve(tmp_path_factory.mktemp("join-rights") / "host")) as running:
-        running.kubectl.apply(POLICY, DEPLOYMENT)
-        yield running

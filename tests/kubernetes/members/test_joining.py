@@ -1,7 +1,6 @@
 """Joining and unjoining real clusters, by every kind of credentials: the tests of tests/e2e/test_joining.py."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,24 +18,8 @@ from tests.e2e.test_joining import (  # noqa: F401  # collected here, with the f
     test_unjoining_cleans_the_member_and_leaves_its_workloads,
     test_unjoining_waits_for_new_credentials_when_the_account_has_lost_its_rights,
 )
-from tests.kubernetes.cluster import Cluster
-from tests.kubernetes.members.federation import cleaned
-from tests.support.federation import Federation, eventually, start_serve
-from tests.support.joining import DEPLOYMENT, POLICY, Member, assert_works
-
-
-@pytest.fixture(scope="module")
-def clusters(real: list[Cluster]) -> Iterator[list[Path]]:
-    with cleaned(real):
-        yield [cluster.kubeconfig for cluster in real]
-
-
-@pytest.fixture(scope="module")
-def fed(tmp_path_factory: pytest.TempPathFactory, clusters: list[Path]) -> Iterator[Federation]:
-    assert clusters, "they are cleaned after the host has stopped"
-    with closing(start_serve(tmp_path_factory.mktemp("joining") / "host")) as running:
-        running.kubectl.apply(POLICY, DEPLOYMENT)
-        yield running
+from tests.support.federation import Federation, eventually
+from tests.support.joining import Member, assert_works
 
 
 @pytest.fixture
