@@ -21,7 +21,7 @@ def cache_short(entries_max: int, *, chars_max: int = 256) -> Callable[[Callable
 
 
 class _Cache(dict[Any, Any]):
-    """A known text is found without a call of a Python function. A full cache starts anew."""
+    """Results by text. A lookup of a known text calls no Python function; a full cache is emptied."""
 
     def __init__(self, function: Callable[[Any], Any], entries_max: int, chars_max: int) -> None:
         super().__init__()

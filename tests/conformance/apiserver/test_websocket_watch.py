@@ -69,9 +69,9 @@ def test_each_event_is_one_text_frame(api: Api) -> None:
         api.delete("configmaps", "cm")
         found = [next(events) for _ in range(3)]
     assert all(isinstance(event, TextMessage) and event.message_finished for event in found)
-    told = [orjson.loads(event.data) for event in found]
-    assert [event["type"] for event in told] == ["ADDED", "MODIFIED", "DELETED"]
-    assert told[1]["object"]["data"] == {"k": "é"}
+    changes = [orjson.loads(event.data) for event in found]
+    assert [event["type"] for event in changes] == ["ADDED", "MODIFIED", "DELETED"]
+    assert changes[1]["object"]["data"] == {"k": "é"}
 
 
 def test_a_watch_ends_with_a_close_frame(api: Api) -> None:

@@ -58,7 +58,7 @@ def parse_request(pem: str) -> x509.CertificateSigningRequest:
 
 
 def subject_organizations(request: x509.CertificateSigningRequest) -> list[str]:
-    """Return the organizations of the subject: the groups of the user whom the certificate names."""
+    """Return the organizations of the subject, which become the groups of the certificate's user."""
     found = request.subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)
     return [attribute.value if isinstance(attribute.value, str) else "" for attribute in found]
 
