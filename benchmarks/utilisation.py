@@ -39,7 +39,7 @@ from federation.scheduling.framework.types import (
     SchedulingUnit,
 )
 from federation.scheduling.snapshot import ClusterCache
-from federation.simulator.podplacement import SchedulerCache, compute_pod_request
+from federation.simulator.controllers.podplacement import SchedulerCache, compute_pod_request
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 DEPLOYMENT = GroupVersionKind("apps", "v1", "Deployment")

@@ -24,11 +24,13 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     │   │   └── PolicyNotFoundError
     │   ├── RenderError, RetentionError, FollowersError, PipelineError: in federated objects
     │   ├── MigrationError, AdoptionError: in annotations
-    │   └── PatchError, PathError, KeyMissingError, _Malformed: in requests
+    │   ├── PathError, KeyMissingError, _Malformed: in requests
+    │   └── PatchError: in JSON patches
+    │       └── TestFailedError: an operation that tests a value
     ├── ConfigurationError: in settings, files and arguments; final, names the field and the remedy
     ├── PluginError: a scheduler plugin failed, or broke the protocol
     │   └── PluginFailed, UnschedulableError
-    ├── WebhookFailed, ParamsError, ConditionError: in admission and conversion; the failure policy decides
+    ├── WebhookFailed, ParamsError, ConditionError, MutationError: in admission, conversion; the failure policy decides
     ├── CompileError: in CEL
     ├── EvaluationError: in CEL
     │   └── OutOfBudget

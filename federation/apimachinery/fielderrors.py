@@ -61,6 +61,11 @@ def forbidden(field: str, message: str) -> dict[str, str]:
     return cause("FieldValueForbidden", f"Forbidden: {message}", field)
 
 
+def problems_of(field: str, value: Any, problems: Iterable[str]) -> Causes:
+    """Return a cause for each problem of a value."""
+    return [invalid(field, value, text) for text in problems]
+
+
 def not_supported(field: str, value: Any, supported: Iterable[str]) -> dict[str, str]:
     """Return the cause for a value outside of a closed set."""
     listed = ", ".join(show(name) for name in sorted(supported))

@@ -5,6 +5,7 @@ because most objects share the same few labels.
 """
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from federation.apimachinery import nameformats
@@ -49,7 +50,7 @@ def validate_metadata_update(new: Mapping[str, Any], old: Mapping[str, Any]) -> 
                     f" []string{{{listed}}}",
                 )
             )
-    return causes + _validate_mutable(new)
+    return causes + _validate_mutable(new, old)
 
 
 def validate_labels(labels: Mapping[str, Any] | None, field: str) -> Causes:
@@ -65,10 +66,13 @@ def validate_labels(labels: Mapping[str, Any] | None, field: str) -> Causes:
     return causes
 
 
-def _validate_mutable(metadata: Mapping[str, Any]) -> Causes:
-    causes = validate_labels(metadata.get("labels"), "metadata.labels")
-    annotations = metadata.get("annotations")
-    if annotations:
+def _validate_mutable(metadata: Mapping[str, Any], old: Mapping[str, Any] = MappingProxyType({})) -> Causes:
+    """Check what an update may change, in as far as it differs from the stored state."""
+    causes: Causes = []
+    labels, annotations = metadata.get("labels"), metadata.get("annotations")
+    if labels and labels != old.get("labels"):
+        causes += validate_labels(labels, "metadata.labels")
+    if annotations and annotations != old.get("annotations"):
         size = 0
         for key, value in annotations.items():
             if problems := _key_problems(key.lower()):

@@ -67,3 +67,10 @@ def parse(path: str) -> ResourcePath | None:
         return None
     rest += [""] * (3 - len(rest))
     return ResourcePath(group, version, namespace, rest[0], rest[1], rest[2], is_watch)
+
+
+def parse_forwarded(path: str) -> ResourcePath | None:
+    """Return the parts of a path of another server, which may go on after the subresource; None as for `parse`."""
+    parts = path.split("/")
+    scope_parts = 2 if len(parts) > 7 and parts[4] == "namespaces" else 0
+    return parse("/".join(parts[: 4 + scope_parts + 3]))

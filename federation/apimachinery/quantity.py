@@ -17,6 +17,8 @@ NANOS = 10**9
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 """The range of Go's int64."""
 _MILLI = 10**6
+_INT64_DIGITS_MAX = 18
+"""Any number of so many digits is an int64."""
 
 _TEXT = re.compile(
     r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?:(?P<binary>[KMGTPE]i)|[eE](?P<exponent>[+-]?\d+)|(?P<decimal>[numkMGTPE]))?",
@@ -125,22 +127,62 @@ def _scaled(numerator: int, exponent: int) -> int:
 
 
 def to_canonical(value: Any) -> Any:
-    """Return the canonical text of a manifest's quantity; what is none is returned as it is."""
+    """Return the text that Kubernetes stores for a manifest's quantity; what is none is returned as it is.
+
+    That is the canonical text, or the given one if its digits and suffix look canonical to Go's parser: "1E3", "+1".
+    """
     kind = value.__class__
     if kind is str:
         return _canonical(value)
     return _canonical(repr(value)) if kind is int or kind is float else value
 
 
+def to_canonical_milli(value: Any) -> Any:
+    """Return the text that Kubernetes stores for an amount of a resource, which it rounds up to thousandths."""
+    kind = value.__class__
+    if kind is str:
+        return _canonical_milli(value)
+    return _canonical_milli(repr(value)) if kind is int or kind is float else value
+
+
 @cache_short(4096)
 def _canonical(text: str) -> str:
+    return _stored(text, 1)
+
+
+@cache_short(4096)
+def _canonical_milli(text: str) -> str:
+    return _stored(text, _MILLI)
+
+
+def _stored(text: str, unit: int) -> str:
+    """Return the stored text of an amount rounded up to a number of nanos; the text itself if it is none."""
     try:
         parsed = _parse(text)
     except ValueError:
         return text
-    canonical = format_quantity(parsed)
+    if _is_kept(text, unit):
+        return text
+    canonical = format_quantity(Quantity(_away_from_zero(parsed.nanos, unit) * unit, parsed.notation))
     # The text itself, so that callers can compare identities.
     return text if canonical == text else canonical
+
+
+def _is_kept(text: str, unit: int) -> bool:
+    """Return True if Go keeps a valid text: an int64 whose exponent is a multiple of 3, without trailing 000."""
+    match = _TEXT.fullmatch(text)
+    if match is None:
+        return False
+    whole, _, fraction = match["number"].lstrip("+-").partition(".")
+    digits = (whole.lstrip("0") or "0") + fraction
+    if match["binary"]:
+        power = _BINARY[match["binary"]]
+        return not fraction and len(digits) + 3 * power < 15 and int(digits) % 8 != 0
+    exponent = int(match["exponent"]) if match["exponent"] else _DECIMAL[match["decimal"] or ""]
+    scale = exponent - len(fraction)
+    least = -9 if unit == 1 else -3
+    is_canonical = scale % 3 == 0 and not digits.endswith("000") and digits[0] != "0"
+    return is_canonical and scale >= least and len(digits) <= _INT64_DIGITS_MAX
 
 
 def to_milli(value: str | float | Quantity) -> int:

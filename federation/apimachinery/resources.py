@@ -57,14 +57,31 @@ LEASES = Resource("coordination.k8s.io", "v1", "Lease", "leases")
 DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments")
 REPLICA_SETS = Resource("apps", "v1", "ReplicaSet", "replicasets")
 STATEFUL_SETS = Resource("apps", "v1", "StatefulSet", "statefulsets")
+DAEMON_SETS = Resource("apps", "v1", "DaemonSet", "daemonsets")
+CONTROLLER_REVISIONS = Resource("apps", "v1", "ControllerRevision", "controllerrevisions")
 JOBS = Resource("batch", "v1", "Job", "jobs")
+CRON_JOBS = Resource("batch", "v1", "CronJob", "cronjobs")
+PERSISTENT_VOLUMES = Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False)
+PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+STORAGE_CLASSES = Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False)
+ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
+INGRESSES = Resource("networking.k8s.io", "v1", "Ingress", "ingresses")
+POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
+HORIZONTAL_POD_AUTOSCALERS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+API_SERVICES = Resource("apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False)
+ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints")
+ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices")
 _ADMISSION = "admissionregistration.k8s.io"
 ADMISSION_POLICIES = Resource(
     _ADMISSION, "v1", "ValidatingAdmissionPolicy", "validatingadmissionpolicies", namespaced=False
 )
 ADMISSION_POLICY_BINDINGS = Resource(
     _ADMISSION, "v1", "ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings", namespaced=False
+)
+MUTATING_POLICIES = Resource(_ADMISSION, "v1", "MutatingAdmissionPolicy", "mutatingadmissionpolicies", namespaced=False)
+MUTATING_POLICY_BINDINGS = Resource(
+    _ADMISSION, "v1", "MutatingAdmissionPolicyBinding", "mutatingadmissionpolicybindings", namespaced=False
 )
 VALIDATING_WEBHOOKS = Resource(
     _ADMISSION, "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", namespaced=False

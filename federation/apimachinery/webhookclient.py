@@ -1,25 +1,31 @@
 """HTTP calls to webhooks and other services that administrators configure: one deadline, a bounded response.
 
-It does not retry, follow redirects, cache or use the proxy of the environment. Connections are reused per address and
-TLS identity. `client/retryingwebhookclient.py` adds retries and circuit breakers; `webhooks.py` adds the review
-protocol of Kubernetes' webhooks.
+It does not retry, follow redirects, cache, keep cookies or use the proxy of the environment. Connections are reused per
+address and TLS identity. `stream` forwards requests and responses of any length piece by piece.
+`client/retryingwebhookclient.py` adds retries and circuit breakers; `webhooks.py` adds the review protocol of
+Kubernetes' webhooks.
 """
 
 import asyncio
 import os
 import ssl
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import NamedTuple
 
 import aiohttp
+from yarl import URL
 
 from federation.apimachinery.connection import Connection
-from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.errors import ConfigurationError, ServiceUnavailable
 
 _CONTEXTS_MAX = 64
+_CONNECT_S_MAX = 5.0
+"""Time to connect for `stream`, TLS included."""
+_AUTOMATIC_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,7 @@ class WebhookClientOptions:
     """Limits of a webhook client."""
 
     calls_per_host_max: int = 32
-    """Concurrent calls to one server."""
+    """Concurrent calls to one server; 0 for no limit."""
     response_bytes_max: int = 1 << 20
 
 
@@ -43,6 +49,14 @@ class WebhookResponse(NamedTuple):
     def is_outage(self) -> bool:
         """Whether the service itself failed; any other response is the service's own decision."""
         return self.status in (0, HTTPStatus.TOO_MANY_REQUESTS) or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+class StreamedResponse(NamedTuple):
+    """The head of a response, and its body in pieces as they arrive, in the content encoding of the server."""
+
+    status: int
+    headers: Sequence[tuple[bytes, bytes]]
+    body: AsyncIterator[bytes]
 
 
 class WebhookClient:
@@ -84,6 +98,7 @@ class WebhookClient:
                 async for chunk in response.content.iter_any():
                     received += chunk
                     if len(received) > self._options.response_bytes_max:
+                        _drop_unread(response)
                         return WebhookResponse(
                             0, error=f"the answer is larger than {self._options.response_bytes_max} bytes"
                         )
@@ -95,6 +110,42 @@ class WebhookClient:
         except (aiohttp.ClientError, ConfigurationError, ValueError, OSError) as problem:
             return WebhookResponse(0, error=str(problem) or type(problem).__name__)
 
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        connection: Connection,
+        headers: Sequence[tuple[str, str]],
+        body: AsyncIterator[bytes] | None = None,
+    ) -> AsyncIterator[StreamedResponse]:
+        """Send a request to `connection.server`, a complete and encoded URL, and yield the response as it arrives.
+
+        No headers are added but those of the transfer. The caller limits the time. ServiceUnavailable says why there
+        is no response, also when it breaks off while the body is read.
+        """
+        try:
+            context = self._context(connection)
+            async with self._opened().request(
+                method,
+                URL(connection.server, encoded=True),
+                data=body,
+                headers=headers,
+                skip_auto_headers=_AUTOMATIC_HEADERS,
+                ssl=True if context is None else context,
+                server_hostname=connection.tls_server_name or None,
+                allow_redirects=False,
+                auto_decompress=False,
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S_MAX),
+            ) as response:
+                try:
+                    yield StreamedResponse(response.status, response.raw_headers, response.content.iter_any())
+                finally:
+                    _drop_unread(response)
+        except aiohttp.ClientConnectorError as problem:
+            raise ServiceUnavailable(_connection_error(problem)) from problem
+        except (aiohttp.ClientError, ConfigurationError, ValueError, OSError) as problem:
+            raise ServiceUnavailable(str(problem) or type(problem).__name__) from problem
+
     async def close(self) -> None:
         """Close all connections."""
         session, self._session = self._session, None
@@ -105,7 +156,8 @@ class WebhookClient:
         if self._session is None:
             connector = aiohttp.TCPConnector(limit=0, limit_per_host=self._options.calls_per_host_max)
             timeout = aiohttp.ClientTimeout(total=None)
-            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout)
+            cookies = aiohttp.DummyCookieJar()  # one user's cookies must not travel with the calls of another
+            self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=cookies)
         return self._session
 
     def _context(self, connection: Connection) -> ssl.SSLContext | None:
@@ -118,6 +170,16 @@ class WebhookClient:
                 self._contexts.popitem(last=False)
             self._contexts[identity] = identity.to_tls()
         return self._contexts[identity]
+
+
+def _drop_unread(response: aiohttp.ClientResponse) -> None:
+    """Abort the connection of a response that was not read to its end.
+
+    Closing it properly would receive and discard the rest for as long as the other side sends.
+    """
+    connection = response.connection
+    if connection is not None and connection.transport is not None and not response.content.is_eof():
+        connection.transport.abort()
 
 
 def _connection_error(problem: aiohttp.ClientConnectorError) -> str:

@@ -16,6 +16,7 @@ from federation.apimachinery.resources import Object
 from federation.apimachinery.tasks import Supervisor
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
 from federation.apimachinery.webhooks import REVIEW_BYTES_MAX, HTTPWebhookCaller
+from federation.apiserver.aggregation.aggregator import Aggregator
 from federation.apiserver.audit.auditoptions import AuditOptions
 from federation.apiserver.audit.auditpolicy import load
 from federation.apiserver.audit.log import AuditLog
@@ -27,7 +28,7 @@ from federation.apiserver.auth.clusterroleaggregation import ClusterRoleAggregat
 from federation.apiserver.auth.kubeconfigfile import write_kubeconfig
 from federation.apiserver.auth.oidc import OIDCAuthenticator, SigningKeys
 from federation.apiserver.auth.oidcclaims import OIDCOptions
-from federation.apiserver.auth.pki import PKI, ensure_pki
+from federation.apiserver.auth.pki import FRONT_PROXY_USER, PKI, ensure_pki
 from federation.apiserver.auth.rbac import RBACAuthorizer
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
 from federation.apiserver.auth.tokencontroller import TokenController
@@ -37,7 +38,7 @@ from federation.apiserver.http.health import Check
 from federation.apiserver.http.nonresource import Mount
 from federation.apiserver.http.podcommands import Locate
 from federation.apiserver.http.serving import serve
-from federation.apiserver.registry.capublisher import CAPublisher
+from federation.apiserver.registry.capublisher import CAPublisher, FrontProxyTrust
 from federation.apiserver.registry.kubernetesservice import KubernetesService, advertised_address
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.interface import Store
@@ -121,15 +122,23 @@ class APIServer:
         assert self._pki is not None, "call prepare() first"
         pki, options = self._pki, self._options
         tokens = ServiceAccountTokens(pki.token_key)
-        publisher = CAPublisher(self.registry, ca=pki.ca_certificate.read_bytes, clock=self._clock)
+        front_proxy = pki.front_proxy
+        publisher = CAPublisher(
+            self.registry,
+            ca=pki.ca_certificate.read_bytes,
+            clock=self._clock,
+            front_proxy=FrontProxyTrust(front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER),
+        )
+        aggregator = Aggregator(self.registry, identity=front_proxy.read, clock=self._clock)
 
         def renewed() -> None:
             self._write_admin_kubeconfig()
             publisher.ca_changed()
 
         renewal = CertificateRenewal(pki, self._ensure_pki, renewed, self._clock)
-        app = self._app(tokens, {"serving-certificate": renewal.check, **(readiness or {})})
+        app = self._app(tokens, aggregator, {"serving-certificate": renewal.check, **(readiness or {})})
         loops = self._loops(pki, tokens, renewal, publisher)
+        loops.add("aggregation", aggregator.run)
         listening: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
         def started(host: str, port: int) -> None:
@@ -151,6 +160,7 @@ class APIServer:
             finally:
                 background.cancel()
                 await self._webhook_client.close()
+                await aggregator.close()
                 # Last, because it receives the events of the requests that end during shutdown.
                 if self._auditor is not None:
                     await self._auditor.close()
@@ -165,7 +175,7 @@ class APIServer:
             options = self._options
             write_kubeconfig(options.kubeconfig, self._pki, server=self._url, name=options.name)
 
-    def _app(self, tokens: ServiceAccountTokens, readiness: Mapping[str, Check]) -> App:
+    def _app(self, tokens: ServiceAccountTokens, aggregator: Aggregator, readiness: Mapping[str, Check]) -> App:
         authenticator = Authenticator(
             self.registry,
             clock=self._clock,
@@ -183,6 +193,7 @@ class APIServer:
             clock=self._clock,
             auditor=self._auditor,
             locate_pods=self._locate_pods,
+            aggregator=aggregator,
         )
 
     def _loops(

@@ -22,7 +22,7 @@ async def start(directory: Path, *, host: str = "127.0.0.1", new: bool = False) 
 
 
 def keys(directory: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (directory / "pki").glob("*")}
+    return {str(path): path.read_bytes() for path in (directory / "pki").rglob("*") if path.is_file()}
 
 
 async def an_object(directory: Path) -> None:

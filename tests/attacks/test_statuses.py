@@ -84,6 +84,16 @@ def an_object(info: KindInfo) -> Object:
         obj["spec"] = {"cidrs": ["192.0.2.0/24"]}
     if kind == "CertificateSigningRequest":
         obj["spec"] = {"request": a_request(), "signerName": "example.com/signer", "usages": ["client auth"]}
+    if kind == "APIService":
+        obj["metadata"] = {"name": "v1.fuzz.example.com"}
+        obj["spec"] = {
+            "group": "fuzz.example.com",
+            "version": "v1",
+            "groupPriorityMinimum": 1000,
+            "versionPriority": 10,
+            "insecureSkipTLSVerify": True,
+            "service": {"namespace": "fuzz", "name": "x"},
+        }
     if kind == "VolumeAttachment":
         obj["spec"] = {"attacher": "x", "nodeName": "x", "source": {"persistentVolumeName": "x"}}
     return obj

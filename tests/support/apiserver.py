@@ -17,16 +17,18 @@ import uvloop
 
 from federation.admission.roles import HOST_RBAC
 from federation.apimachinery.clock import SystemClock
+from federation.apiserver.aggregation.aggregator import Aggregator
 from federation.apiserver.auth.authentication import Authenticator
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.clusterroleaggregation import ClusterRoleAggregationController
 from federation.apiserver.auth.kubeconfigfile import write_kubeconfig
-from federation.apiserver.auth.pki import PKI, ensure_pki
+from federation.apiserver.auth.pki import FRONT_PROXY_USER, PKI, ensure_pki
 from federation.apiserver.auth.rbac import RBACAuthorizer
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
 from federation.apiserver.auth.tokenfile import TokenFile
 from federation.apiserver.http.app import App, AppOptions
 from federation.apiserver.http.serving import ServingOptions, serve
+from federation.apiserver.registry.capublisher import CAPublisher, FrontProxyTrust
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.interface import Store
 from federation.apiserver.store.memory import MemoryStore
@@ -50,6 +52,8 @@ class Parts:
     authorizer: RBACAuthorizer
     token_file: TokenFile
     pki: PKI
+    aggregator: Aggregator
+    publisher: CAPublisher
     kubeconfig: Path
     loop: asyncio.AbstractEventLoop
     server: str = ""
@@ -78,7 +82,17 @@ def build(
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
     journal = MemoryJournal()
     mounts = {"federation": decisions.mount(journal, registry.kinds)}
-    app = App(registry, authenticator=authenticator, authorizer=authorizer, mounts=mounts, options=options)
+    aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
+    trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)
+    publisher = CAPublisher(registry, ca=pki.ca_certificate.read_bytes, clock=clock, front_proxy=trust)
+    app = App(
+        registry,
+        authenticator=authenticator,
+        authorizer=authorizer,
+        mounts=mounts,
+        options=options,
+        aggregator=aggregator,
+    )
     return Parts(
         registry,
         app,
@@ -87,6 +101,8 @@ def build(
         authorizer,
         token_file,
         pki,
+        aggregator,
+        publisher,
         directory / "kubeconfig",
         asyncio.get_running_loop(),
     )
@@ -112,7 +128,8 @@ async def _serve(
     await parts.registry.start()
     await ensure_default_rbac(parts.registry, HOST_RBAC)
     aggregation = ClusterRoleAggregationController(parts.registry, SystemClock())
-    background += [asyncio.create_task(run()) for run in (parts.registry.run, parts.authorizer.run, aggregation.run)]
+    loops = (parts.registry.run, parts.authorizer.run, aggregation.run, parts.aggregator.run, parts.publisher.run)
+    background += [asyncio.create_task(run()) for run in loops]
     await parts.authorizer.wait_synced()
     serving = asyncio.create_task(
         serve(
@@ -130,6 +147,7 @@ async def _serve(
     for task in (serving, stopping, *background):
         task.cancel()
     results = await asyncio.gather(serving, *background, return_exceptions=True)
+    await parts.aggregator.close()
     await store.close()
     for result in results:
         if isinstance(result, Exception):

@@ -36,6 +36,7 @@ _GROUPS = {
     "storage.k8s.io/v1": "volumeattributesclasses",
     "rbac.authorization.k8s.io/v1": "roles rolebindings clusterroles clusterrolebindings",
     "apiextensions.k8s.io/v1": "customresourcedefinitions",
+    "apiregistration.k8s.io/v1": "apiservices",
     "scheduling.k8s.io/v1": "priorityclasses",
     "admissionregistration.k8s.io/v1": "validatingadmissionpolicies validatingadmissionpolicybindings"
     " validatingwebhookconfigurations mutatingwebhookconfigurations mutatingadmissionpolicies"
@@ -53,6 +54,7 @@ _CLUSTER_SCOPED = {"namespaces", "nodes", "customresourcedefinitions", "clusterr
     "resourceslices",
     "deviceclasses",
     "volumeattributesclasses",
+    "apiservices",
     *_GROUPS["admissionregistration.k8s.io/v1"].split(),
 }
 

@@ -1,10 +1,10 @@
-"""The admission chain of one registry: plugins, mutating webhooks, CEL policies, validating webhooks.
+"""The admission chain of one registry: plugins, mutating policies and webhooks, validating policies and webhooks.
 
 A write without configured admission only reads `is_active`, and `guarded` if a user makes it. Plugins (`plugins.py`)
-come first, and validate again what webhooks made of the object. Mutating webhooks run in sequence, in the order of
-their configurations' names, and a second time when a later webhook changed the object (`reinvocationPolicy`). Then come
-the policies (`policychain.py`) and all validating webhooks in parallel. Writes without a user are the registry's own
-and skip admission.
+come first, and validate again what webhooks made of the object. Mutating policies (`mutatingpolicies.py`) and then
+mutating webhooks run in sequence, in the order of their names, and a second time when the object was changed after they
+ran (`reinvocationPolicy`). Then come the validating policies (`validatingpolicies.py`) and all validating webhooks in
+parallel. Writes without a user are the registry's own and skip admission.
 """
 
 import asyncio
@@ -16,15 +16,20 @@ from typing import Any
 from federation.apimachinery.errors import InternalError
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhooks import WebhookCaller
+from federation.apiserver.admission.boundpolicies import POLICY_KINDS, Loop
 from federation.apiserver.admission.certificates import CertificateRequests
 from federation.apiserver.admission.configurations import CompiledConfigurations
 from federation.apiserver.admission.limitranges import LimitRanges
+from federation.apiserver.admission.mutatingpolicies import Key, MutatingPolicies
+from federation.apiserver.admission.mutations import PatchBudget
+from federation.apiserver.admission.paramaccess import ParamAccess
 from federation.apiserver.admission.plugins import AdmissionPlugin
-from federation.apiserver.admission.policychain import POLICY_KINDS, Loop, PolicyChain
 from federation.apiserver.admission.requests import CREATE, DELETE, UPDATE, AdmissionRequest
 from federation.apiserver.admission.resourceclaims import ResourceClaims
+from federation.apiserver.admission.validatingpolicies import ValidatingPolicies
 from federation.apiserver.admission.webhooks import Webhook, parse_webhooks
 from federation.apiserver.semantics.cel.authorizer import AccessDecision, Decide, authorize_with
+from federation.apiserver.semantics.conversion.autoscalerconversion import AutoscalerConverter
 from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.verbs.context import VerbContext
@@ -50,10 +55,12 @@ class Admission:
         self._validating = CompiledConfigurations(
             context, "validatingwebhookconfigurations", parse_webhooks, self._changed
         )
-        self._policies = PolicyChain(context, writer, self._changed)
+        self._mutating_policies = MutatingPolicies(context, self._changed)
+        self._policies = ValidatingPolicies(context, writer, self._changed)
         self._limit_ranges = LimitRanges(context, self._limits_changed)
         self.add_plugin(CertificateRequests())
         self.add_plugin(ResourceClaims())
+        self.add_plugin(ParamAccess(context))
         context.admission = self
 
     def add_plugin(self, plugin: AdmissionPlugin) -> None:
@@ -64,6 +71,7 @@ class Admission:
         """Load the stored configurations."""
         await self._mutating.load()
         await self._validating.load()
+        await self._mutating_policies.load()
         await self._policies.load()
         await self._limit_ranges.load()
 
@@ -73,19 +81,20 @@ class Admission:
             "mutating-webhooks": self._mutating.run,
             "validating-webhooks": self._validating.run,
             "limit-ranges": self._limit_ranges.run,
+            **self._mutating_policies.loops(),
             **self._policies.loops(),
         }
 
     async def mutate(
         self, info: KindInfo, obj: Object, old: Object | None, options: WriteOptions, *, subresource: str = ""
     ) -> Object:
-        """Return the object after the mutating webhooks; ApiError when one denies it."""
+        """Return the object after mutating policies and webhooks; ApiError when one denies it."""
         if (plugin := self._plugin_for(info, options)) is not None:
             obj = plugin.mutate(await self._build_request(info, obj, old, options, subresource))
-        if not self._mutating.items or options.user is None or info.resource.kind in _WEBHOOK_EXEMPT:
+        if options.user is None or not (self._mutating_policies.is_active or self._mutating.items):
             return obj
         request = await self._build_request(info, obj, old, options, subresource)
-        mutated = await self._mutate(request, options)
+        mutated = await self._mutate(info, request, options)
         if request.kind == _SCALE:
             replicas = (mutated.get("spec") or {}).get("replicas")
             return with_replicas(info, obj, replicas) if isinstance(replicas, int) else obj
@@ -98,7 +107,7 @@ class Admission:
         if (plugin := self._plugin_for(info, options)) is not None:
             request = await self._build_request(info, obj, old, options, subresource)
             await plugin.validate(request, self._access_of(request.user))
-        if options.user is not None and (self._policies.items or self._validating.items):
+        if options.user is not None and (self._policies.is_active or self._validating.items):
             await self._validate(info, await self._build_request(info, obj, old, options, subresource), options)
 
     async def validate_delete(self, info: KindInfo, old: Object, options: DeleteOptions) -> None:
@@ -121,7 +130,7 @@ class Admission:
         group, _, version = str(posted.get("apiVersion") or "").rpartition("/")
         request = await self._build_request(info, parent, None, options, subresource)
         request = replace(request, obj=posted, kind=(group, version, str(posted.get("kind") or "")))
-        request = replace(request, obj=await self._mutate(request, options))
+        request = replace(request, obj=await self._mutate(info, request, options))
         await self._validate(info, request, options)
         assert request.obj is not None
         return request.obj
@@ -136,12 +145,20 @@ class Admission:
         # Without an authorizer no permission is granted.
         return partial(authorize, user) if authorize is not None else lambda _: AccessDecision(is_allowed=False)
 
-    async def _mutate(self, request: AdmissionRequest, options: _Options) -> Object:
-        webhooks = self._webhooks(self._mutating)
-        # A webhook with reinvocationPolicy IfNeeded runs once more if the object changed after its call.
+    async def _mutate(self, info: KindInfo, request: AdmissionRequest, options: _Options) -> Object:
+        kind = info.resource.kind
+        webhooks = [] if kind in _WEBHOOK_EXEMPT else self._webhooks(self._mutating)
+        has_policies = self._mutating_policies.is_active and kind not in POLICY_KINDS
+        budget = PatchBudget()
+        # What has reinvocationPolicy IfNeeded runs once more if the object changed after it ran.
         changes = 0
         changes_at_call: dict[int, int] = {}
+        reinvoked: set[Key] | None = None
         for is_reinvocation in (False, True):
+            if has_policies and (not is_reinvocation or (reinvoked and changes)):
+                done = await self._mutating_policies.mutate(info, request, budget, reinvoked)
+                changes += done.has_patched if not is_reinvocation else done.request.obj != request.obj
+                request, reinvoked = done.request, done.reinvoked
             for index, webhook in enumerate(webhooks):
                 if is_reinvocation and not (webhook.is_reinvoked and changes_at_call.get(index, changes) < changes):
                     continue
@@ -157,7 +174,7 @@ class Admission:
 
     async def _validate(self, info: KindInfo, request: AdmissionRequest, options: _Options) -> None:
         kind = info.resource.kind
-        if self._policies.items and kind not in POLICY_KINDS:
+        if self._policies.is_active and kind not in POLICY_KINDS:
             await self._policies.validate(info, request, options)
         if kind in _WEBHOOK_EXEMPT:
             return
@@ -188,7 +205,8 @@ class Admission:
         assert known is not None
         metadata = known["metadata"]
         own = info.resource.version
-        others = (other.resource.version for other in self._context.kinds.all() if other.prefix == info.prefix)
+        same = [other for other in self._context.kinds.all() if other.prefix == info.prefix]
+        others = (other.resource.version for other in same)
         is_scale = subresource == "scale"
         is_namespace = info.prefix == "/core/namespaces/"
         namespace = metadata.get("name" if is_namespace else "namespace", "")
@@ -208,6 +226,9 @@ class Admission:
             namespace_labels=_namespace_labels(metadata if is_namespace else None, stored),
             namespace_object=stored,
             kind=_SCALE if is_scale else None,
+            convert=next(
+                (found.convert for one in same if isinstance(found := one.conversion, AutoscalerConverter)), None
+            ),
         )
 
     async def _namespace(self, name: str) -> bytes:
@@ -224,7 +245,8 @@ class Admission:
             self.guarded = {name: plugin for name, plugin in self.guarded.items() if plugin is not self._limit_ranges}
 
     def _changed(self) -> None:
-        self.is_active = bool(self._mutating.items or self._validating.items or self._policies.items)
+        policies = self._mutating_policies.is_active or self._policies.is_active
+        self.is_active = bool(policies or self._mutating.items or self._validating.items)
 
 
 def _namespace_labels(own: Mapping[str, Any] | None, stored: bytes) -> Mapping[str, str] | None:

@@ -1,7 +1,7 @@
 """Stored admission configurations, compiled in memory, so that a write does not read them from the store.
 
 One `CompiledConfigurations` per kind. As the kind's `Hook` it applies a write of this process before its response, and
-writes of other processes through a watch. `chain.py` and `policychain.py` use it.
+writes of other processes through a watch. `chain.py` and `boundpolicies.py` use it.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """The variables of admission's CEL expressions (`object`, `request`, `params`, …) for one request. Pure.
 
-`semantics/cel/admission.py` declares the names and types for compilation. Read `policies.py` next.
+`semantics/cel/admission.py` declares the names and types for compilation. Read `boundpolicies.py` next.
 """
 
 from typing import Any

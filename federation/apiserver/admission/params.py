@@ -3,7 +3,7 @@
 from federation.apimachinery.errors import FederationError, NotFound
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import compile_label_selector
-from federation.apiserver.admission.policies import ParamRef, Policy
+from federation.apiserver.admission.policies import ParamRef
 from federation.apiserver.semantics.encoding import encoding
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.verbs.context import VerbContext
@@ -13,11 +13,11 @@ class ParamsError(FederationError):
     """The binding's parameters are missing or misconfigured; the message is kube-apiserver's."""
 
 
-def param_info(context: VerbContext, policy: Policy) -> KindInfo | None:
-    """Return the kind of the policy's parameters, None for a policy without; ParamsError when it is not served."""
-    if policy.param_kind is None:
+def param_info(context: VerbContext, param_kind: tuple[str, str] | None) -> KindInfo | None:
+    """Return the kind of a policy's parameters, None for a policy without; ParamsError when it is not served."""
+    if param_kind is None:
         return None
-    api_version, kind = policy.param_kind
+    api_version, kind = param_kind
     group, _, version = api_version.rpartition("/")
     try:
         return context.kinds.by_kind(group, version, kind)

@@ -4,7 +4,7 @@ An `AdmissionRequest` is built once per write, only while admission is configure
 `matchConstraints.resourceRules`. Objects are read, never changed. Read `webhooks.py` next.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,18 @@ class AdmissionRequest:
     """The stored bytes of the object's namespace; empty for cluster-scoped objects."""
     kind: tuple[str, str, str] | None = None
     """Group, version and kind of an object of another kind than the resource, for example a Scale or an Eviction."""
+    convert: Callable[[Object, str], Object] | None = None
+    """Converts an object to a version of its kind; None if versions differ only in apiVersion."""
+
+    @property
+    def shown_name(self) -> str:
+        """The object's name in errors, or what it is generated from."""
+        metadata = (self.obj or self.old or {}).get("metadata") or {}
+        return self.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
+
+    def to_version(self, version: str) -> Object | None:
+        """Return the object in a version of its resource."""
+        return self._in_version(self.obj, version)
 
     def to_review(self, version: str) -> Object:
         """Return the `request` of an admission.k8s.io/v1 AdmissionReview, with objects in `version`."""
@@ -66,11 +78,21 @@ class AdmissionRequest:
     def _own_kind(self) -> dict[str, str]:
         return dict(zip(("group", "version", "kind"), self.kind, strict=True)) if self.kind else {}
 
+    def from_version(self, obj: Object, version: str) -> Object:
+        """Return an object that was shown in `version` in the version of the request."""
+        return self._converted(obj, version, self.resource.version)
+
     def _in_version(self, obj: Object | None, version: str) -> Object | None:
-        if obj is None or version == self.resource.version or self.kind:
+        return None if obj is None else self._converted(obj, self.resource.version, version)
+
+    def _converted(self, obj: Object, version: str, wanted: str) -> Object:
+        if self.kind:
             return obj
+        if version != wanted and self.convert is not None:
+            return self.convert(obj, wanted)
         group = self.resource.group
-        return {**obj, "apiVersion": f"{group}/{version}" if group else version}
+        api_version = f"{group}/{wanted}" if group else wanted
+        return obj if obj.get("apiVersion") == api_version else {**obj, "apiVersion": api_version}
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from typing import Any, Final
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.cel.admission import environment
-from federation.apiserver.semantics.cel.composition import Environment, field_paths, format_error_at, rewrite_paths
-from federation.apiserver.semantics.cel.programs import CompileError
+from federation.apiserver.semantics.cel.composition import Environment, field_paths, rewrite_paths
+from federation.apiserver.semantics.cel.programs import CompileError, format_error_at
 from federation.apiserver.semantics.kinds.kinds import KindInfo, Kinds
 from federation.apiserver.semantics.schema.model import BOOLEAN, INTEGER, NUMBER, STRING, STRUCT, Schema
 

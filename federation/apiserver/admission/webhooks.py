@@ -135,7 +135,7 @@ class Webhook:
             raise WebhookFailed(f"the patch cannot be applied: {error}") from error
         if not isinstance(patched, dict) or not isinstance(patched.get("metadata"), dict):
             raise WebhookFailed("the patch does not leave an object")
-        return patched if request.kind else {**patched, "apiVersion": request.resource.api_version}
+        return request.from_version(patched, version)
 
     def _failure(self, text: str) -> InternalError:
         return InternalError(f'Internal error occurred: failed calling webhook "{self.name}": {text}')

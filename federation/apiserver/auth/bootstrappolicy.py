@@ -1,11 +1,16 @@
 """The bootstrap policy of kube-apiserver: cluster-admin, admin, edit, view and the `system:` roles, with bindings.
 
-They are created when missing and never updated, so an administrator's changes are kept. The one exception are rules
-for retired resources, which older versions granted: they are removed at every start (`RBACOptions`).
+`bootstrappolicy.json` lists them as a real kube-apiserver creates them (`tools/generate_bootstrappolicy.py`), so that
+Kubernetes' controllers and scheduler can work here with their own identities. They are created when missing and never
+updated, so an administrator's changes are kept. The one exception are rules for retired resources, which older versions
+granted: they are removed at every start (`RBACOptions`).
 """
 
+import asyncio
+import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import Any
 
 import orjson
@@ -14,7 +19,6 @@ import structlog
 from federation.apimachinery.errors import AlreadyExists, Conflict, NotFound
 from federation.apiserver.auth.escalation import RBAC_GROUP
 from federation.apiserver.auth.rbac import ImpliedPermissions
-from federation.apiserver.registry.capublisher import AUTHENTICATION, AUTHENTICATION_NAMESPACE
 from federation.apiserver.registry.objects import patch_version
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.verbs.requestoptions import WriteOptions
@@ -22,47 +26,19 @@ from federation.apiserver.verbs.requestoptions import WriteOptions
 _log = structlog.get_logger(__name__)
 
 Rules = Sequence[dict[str, Any]]
-_READ = ["get", "list", "watch"]
-_WRITE = ["create", "delete", "deletecollection", "patch", "update"]
-_WORKLOADS: list[tuple[list[str], list[str]]] = [
-    (
-        [""],
-        [
-            "configmaps", "persistentvolumeclaims", "pods", "replicationcontrollers", "replicationcontrollers/scale",
-            "serviceaccounts", "services",
-        ],
-    ),
-    (
-        ["apps"],
-        [
-            "controllerrevisions", "daemonsets", "deployments", "deployments/scale", "replicasets", "replicasets/scale",
-            "statefulsets", "statefulsets/scale",
-        ],
-    ),
-    (["autoscaling"], ["horizontalpodautoscalers"]),
-    (["batch"], ["cronjobs", "jobs"]),
-    (["networking.k8s.io"], ["ingresses", "networkpolicies"]),
-    (["policy"], ["poddisruptionbudgets"]),
-    (["resource.k8s.io"], ["resourceclaims", "resourceclaimtemplates"]),
-]  # fmt: skip
-_READ_ONLY: list[tuple[list[str], list[str]]] = [
-    # Whoever writes endpoints can send other namespaces' traffic anywhere in a member (CVE-2021-25740).
-    ([""], ["endpoints"]),
-    (["discovery.k8s.io"], ["endpointslices"]),
-    ([""], ["events", "limitranges", "namespaces", "namespaces/status", "pods/log", "pods/status", "resourcequotas"]),
-    (["resource.k8s.io"], ["resourceclaims/status"]),
-    (["apps"], ["daemonsets/status", "deployments/status", "replicasets/status", "statefulsets/status"]),
-]
-_PUBLIC_PATHS = ["/healthz", "/healthz/*", "/livez", "/livez/*", "/readyz", "/readyz/*", "/version", "/version/"]
-_DISCOVERY_PATHS = [
-    "/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version",
-    "/version/",
-]  # fmt: skip
-_ISSUER_PATHS = ["/.well-known/openid-configuration", "/.well-known/openid-configuration/", "/openid/v1/jwks"]
-_MONITORING_PATHS = ["/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/readyz", "/readyz/*"]
 _LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 _ANNOTATIONS = {"rbac.authorization.kubernetes.io/autoupdate": "true"}
-_AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
+_AGGREGATE_NAME = "system:aggregate-to-"
+_FILE = "bootstrappolicy.json"
+_ROLES = frozenset({"clusterroles", "roles"})
+_KINDS = {
+    "clusterroles": "ClusterRole",
+    "clusterrolebindings": "ClusterRoleBinding",
+    "roles": "Role",
+    "rolebindings": "RoleBinding",
+}
+_CREATES_MAX = 32
+"""Creates at the same time; the store commits them together."""
 _AGGREGATED = ("view", "edit", "admin")
 _OPTIONS = WriteOptions(field_manager="federation-bootstrap")
 _ATTEMPTS_MAX = 5
@@ -83,12 +59,15 @@ class RBACOptions:
 async def ensure_default_rbac(registry: Registry, options: RBACOptions | None = None) -> None:
     """Create the default roles and bindings that are missing; remove rules for retired resources."""
     options = options or RBACOptions()
-    for plural, obj in default_objects(options):
+    places = asyncio.Semaphore(_CREATES_MAX)
+
+    async def ensure(plural: str, obj: dict[str, Any]) -> None:
         info = registry.kinds.lookup(RBAC_GROUP, "v1", plural)
-        try:
-            await registry.create(info, obj["metadata"].get("namespace", ""), obj, _OPTIONS)
-        except AlreadyExists:
-            continue
+        async with places:
+            with contextlib.suppress(AlreadyExists):
+                await registry.create(info, obj["metadata"].get("namespace", ""), obj, _OPTIONS)
+
+    await asyncio.gather(*(ensure(plural, obj) for plural, obj in default_objects(options)))
     if options.retired:
         # The aggregated roles hold copies of the rules, which are in force until the aggregation controller runs.
         for name in _AGGREGATED:
@@ -143,93 +122,20 @@ def _resources(rules: Rules) -> set[str]:
 
 
 def default_objects(options: RBACOptions) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the default roles and bindings, each with its plural."""
-    yield _role("cluster-admin", [_rule(["*"], ["*"], ["*"]), _paths(["*"], ["*"])])
-    yield _binding("cluster-admin", "cluster-admin", ["system:masters"])
-    yield _role("system:discovery", [_paths(["get"], _DISCOVERY_PATHS)])
-    yield _binding("system:discovery", "system:discovery", ["system:authenticated"])
-    yield _role("system:public-info-viewer", [_paths(["get"], _PUBLIC_PATHS)])
-    yield _binding(
-        "system:public-info-viewer", "system:public-info-viewer", ["system:authenticated", "system:unauthenticated"]
-    )
-    reviews = ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]
-    yield _role(
-        "system:basic-user",
-        [
-            _rule(["create"], ["authorization.k8s.io"], reviews),
-            _rule(["create"], ["authentication.k8s.io"], ["selfsubjectreviews"]),
-        ],
-    )
-    yield _binding("system:basic-user", "system:basic-user", ["system:authenticated"])
-    yield _role(
-        "system:auth-delegator",
-        [
-            _rule(["create"], ["authentication.k8s.io"], ["tokenreviews"]),
-            _rule(["create"], ["authorization.k8s.io"], ["subjectaccessreviews"]),
-        ],
-    )
-    yield _role("system:service-account-issuer-discovery", [_paths(["get"], _ISSUER_PATHS)])
-    yield _binding(
-        "system:service-account-issuer-discovery",
-        "system:service-account-issuer-discovery",
-        ["system:serviceaccounts"],
-    )
-    yield _role("system:monitoring", [_paths(["get"], _MONITORING_PATHS)])
-    yield _binding("system:monitoring", "system:monitoring", ["system:monitoring"])
-    yield _authentication_reader()
-    views = [_rule(_READ, groups, resources) for groups, resources in [*_WORKLOADS, *_READ_ONLY]]
-    edits = [_rule(_WRITE, groups, resources) for groups, resources in _WORKLOADS]
-    edits += [
-        _rule([*_READ, *_WRITE], [""], ["secrets"]),
-        _rule(["create"], [""], ["serviceaccounts/token", "pods/eviction"]),
-        _rule(["impersonate"], [""], ["serviceaccounts"]),
-    ]
-    admins = [
-        _rule(["create"], ["authorization.k8s.io"], ["localsubjectaccessreviews"]),
-        _rule([*_READ, *_WRITE], [RBAC_GROUP], ["rolebindings", "roles"]),
-    ]
-    for name, rules in zip(_AGGREGATED, (views, edits, admins), strict=True):
-        yield _role(f"system:aggregate-to-{name}", [*rules, *options.rules.get(name, ())], aggregate_to=name)
-    yield _role("view", [], aggregate_to="edit", aggregates="view")
-    yield _role("edit", [], aggregate_to="admin", aggregates="edit")
-    yield _role("admin", [], aggregates="admin")
-
-
-def _role(
-    name: str, rules: list[dict[str, Any]], *, aggregate_to: str = "", aggregates: str = ""
-) -> tuple[str, dict[str, Any]]:
-    labels = {**_LABELS, **({_AGGREGATE + aggregate_to: "true"} if aggregate_to else {})}
-    role: dict[str, Any] = {
-        "apiVersion": f"{RBAC_GROUP}/v1",
-        "kind": "ClusterRole",
-        "metadata": {"name": name, "labels": labels, "annotations": dict(_ANNOTATIONS)},
-        "rules": rules,
-    }
-    if aggregates:
-        role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {_AGGREGATE + aggregates: "true"}}]}
-    return "clusterroles", role
-
-
-def _authentication_reader() -> tuple[str, dict[str, Any]]:
-    """Return the Role that aggregated API servers need, to verify client certificates as this server does."""
-    rule = {**_rule(_READ, [""], ["configmaps"]), "resourceNames": [AUTHENTICATION]}
-    _, role = _role("extension-apiserver-authentication-reader", [rule])
-    return "roles", {**role, "kind": "Role", "metadata": {**role["metadata"], "namespace": AUTHENTICATION_NAMESPACE}}
-
-
-def _binding(name: str, role: str, groups: list[str]) -> tuple[str, dict[str, Any]]:
-    return "clusterrolebindings", {
-        "apiVersion": f"{RBAC_GROUP}/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": name, "labels": dict(_LABELS), "annotations": dict(_ANNOTATIONS)},
-        "roleRef": {"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": role},
-        "subjects": [{"apiGroup": RBAC_GROUP, "kind": "Group", "name": group} for group in groups],
-    }
-
-
-def _rule(verbs: list[str], groups: list[str], resources: list[str]) -> dict[str, Any]:
-    return {"verbs": list(verbs), "apiGroups": list(groups), "resources": list(resources)}
-
-
-def _paths(verbs: list[str], paths: list[str]) -> dict[str, Any]:
-    return {"verbs": list(verbs), "nonResourceURLs": list(paths)}
+    """Yield the default roles and bindings, each with its plural: roles before the bindings to them."""
+    added = {f"{_AGGREGATE_NAME}{name}": rules for name, rules in options.rules.items()}
+    for plural, fields in orjson.loads(resources.files(__package__).joinpath(_FILE).read_bytes()):
+        metadata = fields["metadata"]
+        obj = {
+            "apiVersion": f"{RBAC_GROUP}/v1",
+            "kind": _KINDS[plural],
+            **fields,
+            "metadata": {
+                **metadata,
+                "labels": {**_LABELS, **metadata.get("labels", {})},
+                "annotations": dict(_ANNOTATIONS),
+            },
+        }
+        if plural in _ROLES:
+            obj["rules"] = [*fields.get("rules", ()), *added.get(metadata["name"], ())]
+        yield plural, obj

@@ -26,7 +26,13 @@ class CertificateRenewal:
     def __init__(
         self, pki: PKI, ensure: Callable[[datetime], object], on_renewed: Callable[[], None], clock: Clock
     ) -> None:
-        self._files = {"serving": pki.serving.certificate, "admin": pki.admin_certificate, "ca": pki.ca_certificate}
+        self._files = {
+            "serving": pki.serving.certificate,
+            "admin": pki.admin_certificate,
+            "ca": pki.ca_certificate,
+            "front-proxy": pki.front_proxy.certificate,
+            "front-proxy-ca": pki.front_proxy.ca_certificate,
+        }
         self._ensure = ensure
         self._on_renewed = on_renewed
         self._clock = clock

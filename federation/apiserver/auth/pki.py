@@ -1,4 +1,4 @@
-"""The public key infrastructure of one API server: CA, serving certificate, admin certificate, token signing key.
+"""The public key infrastructure of one API server: CA, certificates of server, admin and front proxy, token key.
 
 All are PEM files in one directory, keys readable by the owner only. `ensure_pki` creates missing files and renews
 certificates that are about to expire, so kubeconfigs stay valid over restarts. Keys are ECDSA P-256.
@@ -32,6 +32,8 @@ _BACKDATE = timedelta(minutes=5)
 _NAME_LENGTH_MAX = 64
 """Longest common name or organisation, by X.520."""
 
+FRONT_PROXY_USER = "front-proxy-client"
+"""The name by which aggregated API servers recognise this server."""
 ADMIN_USER = "federation-admin"
 ADMIN_GROUP = "system:masters"
 DEFAULT_NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
@@ -47,6 +49,22 @@ class TLSFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class FrontProxy:
+    """The identity of this server at aggregated API servers.
+
+    It has its own CA: a certificate of the client CA must not permit anyone to name another user in headers.
+    """
+
+    ca_certificate: Path
+    certificate: Path
+    key: Path
+
+    def read(self) -> tuple[bytes, bytes]:
+        """Return the PEM of the certificate and of its key. It blocks."""
+        return self.certificate.read_bytes(), self.key.read_bytes()
+
+
+@dataclass(frozen=True, slots=True)
 class PKI:
     """The files of one server's PKI."""
 
@@ -57,6 +75,7 @@ class PKI:
     admin_key: Path
     token_key: Path
     """Signs ServiceAccount tokens."""
+    front_proxy: FrontProxy
 
 
 def write_private(path: Path, data: bytes, *, mode: int = 0o600) -> None:
@@ -82,7 +101,7 @@ def write_private(path: Path, data: bytes, *, mode: int = 0o600) -> None:
 def ensure_pki(directory: Path, *, now: datetime, names: Sequence[str] = (), common_name: str = "federation") -> PKI:
     """Return the PKI in `directory`, creating and renewing files as needed.
 
-    `names` are further host names and addresses of the serving certificate. It blocks for about 5 ms.
+    `names` are further host names and addresses of the serving certificate. It blocks for about 10 ms.
     ConfigurationError names the file that is unusable.
     """
     try:
@@ -100,7 +119,19 @@ def ensure_pki(directory: Path, *, now: datetime, names: Sequence[str] = (), com
     token_key = directory / "service-account.key"
     if not token_key.exists():
         write_private(token_key, _to_pem(ec.generate_private_key(ec.SECP256R1())))
-    return PKI(authority.certificate_path, authority.key_path, serving, admin_certificate, admin_key, token_key)
+    front_proxy = _ensure_front_proxy(directory / "front-proxy", now, common_name)
+    return PKI(
+        authority.certificate_path, authority.key_path, serving, admin_certificate, admin_key, token_key, front_proxy
+    )
+
+
+def _ensure_front_proxy(directory: Path, now: datetime, common_name: str) -> FrontProxy:
+    directory.mkdir(exist_ok=True, mode=0o700)
+    authority = Authority.ensure(directory, now=now, common_name=f"{common_name}-front-proxy")
+    certificate, key = directory / "client.crt", directory / "client.key"
+    if not _is_usable(certificate, key, authority, now, ()):
+        authority.issue_client(certificate, key, user=FRONT_PROXY_USER, groups=(), now=now)
+    return FrontProxy(authority.certificate_path, certificate, key)
 
 
 def has_authority(directory: Path) -> bool:

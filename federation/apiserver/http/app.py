@@ -3,7 +3,8 @@
     request → authentication → impersonation → authorization → priority and fairness → handler
 
 Handlers are `resthandlers.py`, `reviews.py` and `tokenrequests.py` for resources, and `nonresource.py` for all other
-paths. No resource request goes through a web framework. The app starts nothing and lives as long as the server.
+paths. Requests for a group version of another server go to the `Aggregator` instead. No resource request goes through a
+web framework. The app starts nothing and lives as long as the server.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,8 +15,8 @@ from typing import Protocol
 
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.deadline import Deadline
-from federation.apimachinery.errors import Unauthorized, forget_frames
-from federation.apimachinery.paths import ResourcePath, parse
+from federation.apimachinery.errors import ServiceUnavailable, Unauthorized, forget_frames
+from federation.apimachinery.paths import ResourcePath, parse, parse_forwarded
 from federation.apiserver.auth.authentication import Authenticator
 from federation.apiserver.auth.authorization import Authorizer, authorize, decide, is_allowed, to_attributes
 from federation.apiserver.auth.escalation import EscalationAdmission
@@ -35,7 +36,11 @@ from federation.apiserver.http.reviews import Reviews
 from federation.apiserver.http.statuserrors import method_not_allowed, to_api_error
 from federation.apiserver.http.tokenrequests import TokenRequests
 from federation.apiserver.http.watchresponses import WatchServer
+from federation.apiserver.registry.apiservices import APIEntry
 from federation.apiserver.registry.registry import Registry
+
+_DISCOVERY_S_MAX = 5.0
+"""As kube-apiserver: time for another server to list the resources of a group version."""
 
 
 class Auditor(Protocol):
@@ -43,6 +48,18 @@ class Auditor(Protocol):
 
     def open(self, request: Request, path: ResourcePath | None, verb: str) -> Trail:
         """Return the trail of a request whose head has arrived."""
+        ...
+
+
+class Aggregator(Protocol):
+    """Forwards requests to the servers of APIServices (`aggregation/proxy.py`)."""
+
+    async def serve(self, request: Request, entry: APIEntry, *, timeout_s: float | None, path: str = "") -> None:
+        """Forward an authorized request, a watch without a timeout; `path` replaces its path."""
+        ...
+
+    def stop(self) -> None:
+        """End all forwarded requests."""
         ...
 
 
@@ -75,6 +92,7 @@ class App:
         clock: Clock | None = None,
         auditor: Auditor | None = None,
         locate_pods: Locate | None = None,
+        aggregator: Aggregator | None = None,
     ) -> None:
         options, clock = options or AppOptions(), clock or SystemClock()
         registry.set_authorizer(partial(decide, authorizer))
@@ -89,20 +107,27 @@ class App:
         self._pod_commands = PodCommands(registry, authorizer, locate_pods)
         self._reviews = Reviews(authenticator, authorizer, limits=limits)
         self._token_requests = TokenRequests(registry, authenticator.tokens, clock=clock, limits=limits)
+        self._aggregator = aggregator
+        self._apis = registry.apis
         self._paths = NonResourcePaths(
             registry.kinds,
+            registry.apis,
+            self._serve_document,
             readiness={"store": self._check_store, "rbac": self._check_roles, **(readiness or {})},
             warnings=registry.store.warnings,
             mounts=mounts or {},
             tokens=authenticator.tokens,
         )
         self._flow_control = FlowControl(options.flow_control)
+        registry.set_flow_control(self._flow_control.configure)
         self._kinds = registry.kinds
         self._store = registry.store
 
     def stop(self) -> None:
-        """End all watches, so that the server can stop at once."""
+        """End all watches and forwarded requests, so that the server can stop at once."""
         self._watches.stop()
+        if self._aggregator is not None:
+            self._aggregator.stop()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -110,6 +135,8 @@ class App:
         started_s = perf_counter()
         request = Request(scope, receive, send)
         path = parse(request.path)
+        if path is None and self._find_remote(request.path) is not None:
+            path = parse_forwarded(request.path)
         verb = "" if path is None else to_verb(request, path)
         if self._auditor is not None:
             request.trail = self._auditor.open(request, path, verb)
@@ -128,7 +155,7 @@ class App:
     async def _serve(self, request: Request, path: ResourcePath | None, verb: str) -> None:
         headers = request.headers
         root = request.path.lstrip("/").partition("/")[0] if path is None else ""
-        if root in PUBLIC and b"authorization" not in headers:
+        if root in PUBLIC and b"authorization" not in headers and request.peer is None:
             # Probes send no credentials. Credentials that are sent are checked on public paths too.
             if request.trail is not None:
                 await request.trail.received()
@@ -151,19 +178,44 @@ class App:
         await self._serve_resource(request, path, attributes)
 
     async def _serve_path(self, request: Request, root: str) -> None:
+        attributes = Attributes(request.method.lower(), path=request.path)
         if root in PUBLIC:
+            _, request.flow_headers = self._flow_control.classify(request.user, attributes)
             await self._paths.serve(request, root)
             return
-        attributes = Attributes(request.method.lower(), path=request.path)
         if self._paths.authorizes(request.path, root):
             request.scope[AUTHORIZE] = partial(self._authorize_mounted, request)
         else:
             await authorize(self._authorizer, request.user, attributes, request.audit_annotations)
-        flow = await self._flow_control.acquire(request.user, attributes)
+        flow, request.flow_headers = self._flow_control.classify(request.user, attributes)
+        await self._flow_control.acquire(flow)
         try:
-            await self._paths.serve(request, root)
+            if (remote := self._find_remote(request.path)) is not None:
+                await self._forward(request, remote, _DISCOVERY_S_MAX)
+            else:
+                await self._paths.serve(request, root)
         finally:
             self._flow_control.release(flow)
+
+    def _find_remote(self, path: str) -> APIEntry | None:
+        """Return the APIService of a path below /apis/GROUP/VERSION that another server answers."""
+        if not self._apis.remote:
+            return None
+        match path.split("/", 4):
+            case ["", "apis", group, version, *_]:
+                return self._apis.remote.get((group, version))
+            case ["", "api", version, *_]:
+                return self._apis.remote.get(("", version))
+            case _:
+                return None
+
+    async def _forward(self, request: Request, entry: APIEntry, timeout_s: float | None, path: str = "") -> None:
+        if self._aggregator is None:
+            raise ServiceUnavailable("this server forwards no requests to other servers")
+        await self._aggregator.serve(request, entry, timeout_s=timeout_s, path=path)
+
+    async def _serve_document(self, request: Request, entry: APIEntry, path: str) -> None:
+        await self._forward(request, entry, _DISCOVERY_S_MAX, path)
 
     async def _authorize_mounted(self, request: Request, required: Sequence[Attributes]) -> None:
         path = Attributes("get", path=request.path)
@@ -174,16 +226,25 @@ class App:
 
     async def _serve_resource(self, request: Request, path: ResourcePath, attributes: Attributes) -> None:
         flow_control, user, verb = self._flow_control, request.user, attributes.verb
+        flow, request.flow_headers = flow_control.classify(user, attributes)
+        # The dictionary is empty on most servers, so that this costs the others' requests nothing.
+        remote = self._apis.remote.get((path.group, path.version)) if self._apis.remote else None
         if verb == "watch":
             # A watch needs no seat and no deadline: it runs until its own timeoutSeconds.
-            flow_control.open_watch(user, attributes)
+            flow_control.open_watch(user, flow)
             try:
-                await self._resources.serve(request, path, verb)
+                if remote is not None:
+                    await self._forward(request, remote, None)
+                else:
+                    await self._resources.serve(request, path, verb)
             finally:
                 flow_control.close_watch(user)
             return
-        flow = await flow_control.acquire(user, attributes)
+        await flow_control.acquire(flow)
         try:
+            if remote is not None:
+                await self._forward(request, remote, self._deadline_s(request))
+                return
             with Deadline(self._deadline_s(request)):
                 if self._reviews.handles(path):
                     await self._reviews.serve(request, path, verb)

@@ -63,8 +63,8 @@ class Request:
     """One request. Authentication sets `user`, and `respond` sets `status`."""
 
     __slots__ = (
-        "_query", "audit_annotations", "headers", "method", "path", "receive", "scope", "send", "status", "trail",
-        "user", "warnings",
+        "_query", "audit_annotations", "flow_headers", "headers", "method", "path", "receive", "scope", "send",
+        "status", "trail", "user", "warnings",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,6 +83,8 @@ class Request:
         self.warnings: list[str] = []
         self.audit_annotations: dict[str, str] = {}
         """Annotations of the audit event, from authorization and admission."""
+        self.flow_headers: Sequence[Header] = ()
+        """Response headers that name the FlowSchema and the priority level of the request."""
         self.status = 0
         self.trail: Trail | None = None
 
@@ -135,7 +137,7 @@ class Request:
     ) -> None:
         """Send one complete response with warnings, compressed when it is large and the client accepts gzip."""
         self.status = status
-        out: list[Header] = [(b"content-type", content_type), cache, *headers]
+        out: list[Header] = [(b"content-type", content_type), cache, *self.flow_headers, *headers]
         if len(body) > GZIP_BYTES_MIN and b"gzip" in self.headers.get(b"accept-encoding", b""):
             if len(body) > _GZIP_IN_THREAD_BYTES_MIN:
                 body = await asyncio.to_thread(gzip.compress, body, 1)

@@ -43,21 +43,20 @@ async def to_object(
     return decode()
 
 
-async def read_patch(request: Request, limits: BodyLimits) -> tuple[bytes, list[str]]:
+async def read_patch(request: Request, media_type: str, limits: BodyLimits) -> tuple[bytes, list[str]]:
     """Return the patch in a request's body as JSON, and its decoding problems; an apply may be YAML.
 
     Raises as `check_patch_size` does, and BadRequest for an apply that is not YAML.
     """
     patch = await request.body(limits.bytes_max)
-    content_type = request.header(b"content-type")
     decoding.check_values(patch, 2 * limits.values_max)
     decoding.check_patch_size(patch, limits.values_max)
-    if "yaml" in content_type.lower() and not decoding.is_json(patch):
-        is_slow = decoding.is_slow(patch, content_type)
+    if "yaml" in media_type and not decoding.is_json(patch):
+        is_slow = decoding.is_slow(patch, media_type)
         decode = decoding.decode_yaml
         value, duplicates = await asyncio.to_thread(decode, patch) if is_slow else decode(patch)
         return orjson.dumps(value), decoding.yaml_problems(duplicates)
-    return patch, decoding.find_patch_problems(patch, content_type.partition(";")[0].strip().lower())
+    return patch, decoding.find_patch_problems(patch, media_type)
 
 
 def mapping_field(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:

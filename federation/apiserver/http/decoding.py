@@ -109,8 +109,8 @@ def find_duplicates(body: bytes, value: Any, schema: Schema = ANYTHING) -> list[
     Without white space before colons every key ends in `":`, which reads `\":` inside strings. If the number of such
     endings equals the number of parsed keys, there are no duplicates; otherwise Python's slower parser decides.
     """
-    is_compact = not any(gap in body for gap in (b'" :', b'"\t:', b'"\n:', b'"\r:'))
-    if is_compact and body.count(b'":') - body.count(b'\\":') == _count_keys(value):
+    has_gaps = b'" :' in body or b'"\t:' in body or b'"\n:' in body or b'"\r:' in body
+    if not has_gaps and body.count(b'":') - body.count(b'\\":') == _count_keys(value):
         return []
     try:
         problems = find_problems(schema, json.loads(body, object_pairs_hook=Pairs))
@@ -346,14 +346,14 @@ def _count_nodes(value: Any, counted: dict[int, int]) -> int:
 
 
 def _count_keys(value: Any) -> int:
-    pending, keys = [value], 0
+    pending: list[Any] = [[value]]
+    keys = 0
     while pending:
-        entry = pending.pop()
-        if type(entry) is dict:
-            keys += len(entry)
-            pending.extend(entry.values())
-        elif type(entry) is list:
-            pending.extend(entry)
+        container = pending.pop()
+        if container.__class__ is dict:
+            keys += len(container)
+            container = container.values()
+        pending += [child for child in container if child.__class__ is dict or child.__class__ is list]
     return keys
 
 

@@ -1,4 +1,4 @@
-"""Discovery over HTTP: content negotiation, ETags, and documents cached as bytes until `Kinds.generation` changes.
+"""Discovery over HTTP: content negotiation, ETags, and documents cached as bytes until what is served changes.
 
 `registry/discovery.py` builds the documents.
 """
@@ -10,6 +10,7 @@ import orjson
 
 from federation.apiserver.http.asgi import JSON_TYPE, Header, Request, serialize
 from federation.apiserver.http.negotiation import Shape, negotiate
+from federation.apiserver.registry.apiservices import APIServices
 from federation.apiserver.registry.discovery import aggregated_document, classic_document
 from federation.apiserver.semantics.kinds.kinds import Kinds
 
@@ -17,9 +18,10 @@ from federation.apiserver.semantics.kinds.kinds import Kinds
 class Discovery:
     """Answers discovery requests for one registry."""
 
-    def __init__(self, kinds: Kinds) -> None:
+    def __init__(self, kinds: Kinds, apis: APIServices) -> None:
         self._kinds = kinds
-        self._generation = -1
+        self._apis = apis
+        self._generation = (-1, -1)
         self._documents: dict[tuple[str, str], tuple[Any, bytes, bytes]] = {}
 
     async def respond(self, request: Request) -> None:
@@ -42,16 +44,17 @@ class Discovery:
 
     def _document(self, path: str, aggregated_version: str) -> tuple[Any, bytes, bytes]:
         """Return a document with its JSON and ETag."""
-        if self._generation != self._kinds.generation:
+        generation = (self._kinds.generation, self._apis.generation)
+        if self._generation != generation:
             self._documents.clear()
-            self._generation = self._kinds.generation
+            self._generation = generation
         key = (path, aggregated_version)
         found = self._documents.get(key)
         if found is None:
             if aggregated_version:
-                value = aggregated_document(self._kinds, path, aggregated_version)
+                value = aggregated_document(self._kinds, path, aggregated_version, self._apis)
             else:
-                value = classic_document(self._kinds, path)
+                value = classic_document(self._kinds, path, self._apis)
             body = orjson.dumps(value)
             etag = b'"' + hashlib.sha256(body).hexdigest().upper().encode() + b'"'
             found = self._documents[key] = (value, body, etag)

@@ -12,8 +12,9 @@ from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
 from federation.apiserver.http.asgi import ASGIApp, Request
 from federation.apiserver.http.discovery import Discovery
 from federation.apiserver.http.health import ENDPOINTS, Check, Health
-from federation.apiserver.http.openapi import OpenAPI
+from federation.apiserver.http.openapi import Forward, OpenAPI
 from federation.apiserver.http.statuserrors import method_not_allowed
+from federation.apiserver.registry.apiservices import APIServices
 from federation.apiserver.registry.discovery import version_info
 from federation.apiserver.semantics.kinds.kinds import Kinds
 
@@ -54,14 +55,16 @@ class NonResourcePaths:
     def __init__(
         self,
         kinds: Kinds,
+        apis: APIServices,
+        forward: Forward,
         *,
         readiness: Mapping[str, Check],
         warnings: Callable[[], Sequence[str]],
         mounts: Mapping[str, Mount],
         tokens: ServiceAccountTokens | None,
     ) -> None:
-        self._discovery = Discovery(kinds)
-        self._openapi = OpenAPI(kinds)
+        self._discovery = Discovery(kinds, apis)
+        self._openapi = OpenAPI(kinds, apis, forward)
         self._health = Health(readiness, warnings)
         self._mounts = mounts
         self._tokens = tokens

@@ -2,11 +2,13 @@
 
 `semantics/openapi` builds the documents. It runs in a worker thread at the first request after the kinds changed,
 because building takes too long for the event loop. `/openapi/v2` is also served as protobuf, which is the only form
-that kubectl reads.
+that kubectl reads. The index also lists the documents of aggregated API servers, which answer the requests for them;
+`/openapi/v2` does not contain them.
 """
 
 import asyncio
 import hashlib
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from email.utils import formatdate
 from time import time
@@ -18,12 +20,16 @@ from federation.apimachinery.errors import not_served
 from federation.apiserver.http.asgi import JSON_TYPE, Header, Request
 from federation.apiserver.http.negotiation import negotiate
 from federation.apiserver.http.protobuf import openapi as protobuf
+from federation.apiserver.registry.apiservices import APIEntry, APIServices
 from federation.apiserver.registry.discovery import REVIEWS
 from federation.apiserver.semantics.kinds.kinds import KindInfo, Kinds
 from federation.apiserver.semantics.openapi import Review, openapi_v2, openapi_v3
 
 _JSON_RANGES = frozenset({b"application/json", b"application/*", b"*/*"})
 _YEAR_S = 31_536_000
+
+Forward = Callable[[Request, APIEntry, str], Awaitable[None]]
+"""Lets the server of an APIService answer a request for another path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +46,10 @@ class Document:
 class OpenAPI:
     """Serves the OpenAPI documents of one registry."""
 
-    def __init__(self, kinds: Kinds) -> None:
+    def __init__(self, kinds: Kinds, apis: APIServices, forward: Forward) -> None:
         self._kinds = kinds
+        self._apis = apis
+        self._forward = forward
         self._generation = -1
         self._lock = asyncio.Lock()
         self._v2: Document | None = None
@@ -59,17 +67,22 @@ class OpenAPI:
             return
         negotiate(_json_only(accept))
         documents = await self._documents_v3()
+        remote = self._remote_documents()
         if path == "/openapi/v3":
+            hashes = {name: document.hash for name, document in documents.items() if name not in remote}
+            hashes |= {name: digest for name, (_, digest) in remote.items() if digest}
             index = {
                 "paths": {
-                    name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={document.hash}"}
-                    for name, document in documents.items()
+                    name: {"serverRelativeURL": f"/openapi/v3/{name}?hash={digest}"} for name, digest in hashes.items()
                 }
             }
             body = orjson.dumps(index)
             await self._send(request, Document(body, _hash(body)), is_immutable=False)
             return
         name = path.removeprefix("/openapi/v3/")
+        if name in remote:
+            await self._forward(request, remote[name][0], path)
+            return
         document = documents.get(name)
         if document is None:
             raise not_served()
@@ -79,6 +92,13 @@ class OpenAPI:
             await request.respond(301, b"", headers=[(b"location", location)])
             return
         await self._send(request, document, is_immutable=bool(wanted))
+
+    def _remote_documents(self) -> dict[str, tuple[APIEntry, str]]:
+        """Return the APIServices of other servers and the hashes of their documents, by the documents' names."""
+        return {
+            f"apis/{entry.group}/{entry.version}": (entry, self._apis.documents(key).openapi_hash)
+            for key, entry in self._apis.remote.items()
+        }
 
     async def _send(self, request: Request, document: Document, *, is_immutable: bool) -> None:
         etag = f'"{document.hash}"'.encode()

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import not_served
+from federation.apimachinery.errors import BadRequest, not_served
 from federation.apimachinery.paths import ResourcePath
 from federation.apimachinery.selectors import escape_field_value
 from federation.apiserver.http import bodies, parameters
@@ -28,9 +28,11 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.semantics.schema.model import ANYTHING
 from federation.apiserver.verbs.fieldvalidation import report_body_problems
+from federation.apiserver.verbs.preparation import WHOLE_OBJECTS
 from federation.apiserver.verbs.requestoptions import DeleteOptions, WriteOptions
 
 _COLLECTION_VERBS = frozenset({"list", "deletecollection"})
+_BINDINGS = "bindings"
 _CREATED_BY_POST = frozenset({"binding", "eviction"})
 _NAMES_LENGTH_MAX = 1500
 _OPTIONS_KINDS = {"create": "CreateOptions", "update": "UpdateOptions", "patch": "PatchOptions"}
@@ -67,6 +69,9 @@ class RESTHandlers:
 
     async def serve(self, request: Request, path: ResourcePath, verb: str) -> None:
         """Answer one request; raise an ApiError to refuse it."""
+        if path.plural == _BINDINGS and not path.group:
+            await self._bind(request, path, verb)
+            return
         info = self._registry.kinds.lookup(path.group, path.version, path.plural)
         _check_scope(info, path, verb)
         if info.warning:
@@ -112,6 +117,24 @@ class RESTHandlers:
         )
         await self._respond(call, 201, value)
 
+    async def _bind(self, request: Request, path: ResourcePath, verb: str) -> None:
+        """Assign the pod that the posted Binding names to a node."""
+        if not path.namespace or path.version != "v1":
+            raise not_served()
+        if verb != "create" or path.name:
+            raise method_not_allowed()
+        info = self._registry.kinds.lookup("", "v1", "pods")
+        pod = path._replace(plural="pods", subresource="binding")
+        call = ResourceRequest(request, pod, info, negotiate(request.headers.get(b"accept", b"")))
+        options = self._write_options(call, "create")
+        obj = await self._object(call, options)
+        metadata = obj.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        if not isinstance(name, str) or not name:
+            raise BadRequest("metadata.name must be set to the name of the pod")
+        value = await self._registry.create(info, path.namespace, obj, options, name=name, subresource="binding")
+        await self._respond(call, 201, value)
+
     async def _update(self, call: ResourceRequest) -> None:
         path = call.path
         options = self._write_options(call, "update")
@@ -125,7 +148,7 @@ class RESTHandlers:
         path, request = call.path, call.request
         options = self._write_options(call, "patch")
         patch_type = request.header(b"content-type").partition(";")[0].strip().lower()
-        patch, problems = await bodies.read_patch(request, self._limits)
+        patch, problems = await bodies.read_patch(request, patch_type, self._limits)
         if problems:
             options = replace(options, body_problems=tuple(problems))
         value, is_created = await self._registry.patch(
@@ -176,7 +199,7 @@ class RESTHandlers:
     async def _object(self, call: ResourceRequest, options: WriteOptions) -> dict[str, object]:
         """Return the decoded body. A duplicate field adds a warning, or is refused under Strict."""
         info = call.info
-        is_whole = call.path.subresource in {"", "status"}
+        is_whole = call.path.subresource in WHOLE_OBJECTS
         schema = info.schema if is_whole and not info.is_custom else ANYTHING
         obj, problems = await bodies.read_object(call.request, self._limits, schema)
         if problems:

@@ -38,7 +38,7 @@ class Reviews:
 
     def handles(self, path: ResourcePath) -> bool:
         """Return whether the path is that of a review."""
-        return path.version == "v1" and (path.group, path.plural) in _KINDS
+        return bool(path.group) and path.version == "v1" and (path.group, path.plural) in _KINDS
 
     async def serve(self, request: Request, path: ResourcePath, verb: str) -> None:
         """Answer with the review and its status."""

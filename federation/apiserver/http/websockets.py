@@ -14,6 +14,9 @@ from typing import Any, Final
 from federation.apiserver.http.asgi import ASGIApp, Header, Receive, Scope, Send, is_true, parse_query
 
 _TOKEN: Final = "base64url.bearer.authorization.k8s.io."  # noqa: S105  # the prefix of a subprotocol, not a secret
+_LINE_BYTES_MAX: Final = 8 * 1024 * 1024
+"""The longest event; an object is smaller."""
+_TOO_BIG: Final = 1009
 _Message = MutableMapping[str, Any]
 
 
@@ -35,6 +38,9 @@ class _Bridge:
         self._send = send
         self._has_connected = False
         self._is_accepted = False
+        self._is_closed = False
+        self._partial = b""
+        """The start of a line whose end has not arrived: other servers' watches are forwarded in any pieces."""
         self._token, self._subprotocol = _split(scope.get("subprotocols") or ())
 
     async def run(self, app: ASGIApp) -> None:
@@ -66,15 +72,25 @@ class _Bridge:
                 await self._send({"type": "websocket.accept", "subprotocol": self._subprotocol or None})
             else:
                 await self._send({**message, "type": "websocket.http.response.start"})
+        elif self._is_closed:
+            return
         elif not self._is_accepted:
             await self._send({**message, "type": "websocket.http.response.body"})
         else:
-            # Every chunk of a watch consists of whole lines.
-            for line in bytes(message.get("body", b"")).splitlines():
-                if line:
-                    await self._send({"type": "websocket.send", "text": line.decode()})
-            if not message.get("more_body"):
-                await self._send({"type": "websocket.close", "code": 1000})
+            await self._send_lines(message)
+
+    async def _send_lines(self, message: _Message) -> None:
+        *lines, self._partial = (self._partial + bytes(message.get("body", b""))).split(b"\n")
+        if not message.get("more_body"):
+            lines.append(self._partial)
+        for line in lines:
+            if line:
+                await self._send({"type": "websocket.send", "text": line.decode(errors="replace")})
+        if not message.get("more_body"):
+            await self._send({"type": "websocket.close", "code": 1000})
+        elif len(self._partial) > _LINE_BYTES_MAX:
+            self._is_closed = True  # the app learns of it by the end of the connection
+            await self._send({"type": "websocket.close", "code": _TOO_BIG})
 
     def _is_watch(self) -> bool:
         return is_true(parse_query(self._scope["query_string"]).get("watch", ""))

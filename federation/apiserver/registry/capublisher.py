@@ -2,11 +2,14 @@
 
 `kube-root-ca.crt` in every namespace is what kube-controller-manager publishes in other clusters; a controller manager
 that runs beside this server and publishes another CA keeps its own. `kube-system/extension-apiserver-authentication`
-holds the CA of client certificates; CA certificates that other processes on the same store added to it are kept.
+holds the CA of client certificates, and how aggregated API servers recognise the requests that this server forwards:
+the CA and name of its client certificate and the headers that name the user. Entries that other processes on the same
+store added to it are kept.
 """
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -34,16 +37,35 @@ _DESCRIPTION_TEXT = (
 _NAMESPACES: Final = "/core/namespaces/"
 _CONFIGMAPS: Final = "/core/configmaps/"
 _OPTIONS = WriteOptions(field_manager="federation-apiserver")
+_HEADERS: Final = {
+    "requestheader-username-headers": "X-Remote-User",
+    "requestheader-uid-headers": "X-Remote-Uid",
+    "requestheader-group-headers": "X-Remote-Group",
+    "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+}
 _CONTENDED: Final = {403, 404, 409}
 """Another writer was first, or the namespace is ending; the next event has the newer state."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrontProxyTrust:
+    """How aggregated API servers recognise this server."""
+
+    ca: Callable[[], bytes]
+    """Returns the PEM of the CA of the client certificate."""
+    name: str
+    """The common name of the client certificate."""
 
 
 class CAPublisher:
     """Keeps the ConfigMaps of one registry; `ca` returns the PEM of the CA certificate."""
 
-    def __init__(self, registry: Registry, *, ca: Callable[[], bytes], clock: Clock) -> None:
+    def __init__(
+        self, registry: Registry, *, ca: Callable[[], bytes], clock: Clock, front_proxy: FrontProxyTrust | None = None
+    ) -> None:
         self._registry = registry
         self._ca = ca
+        self._front_proxy = front_proxy
         self._clock = clock
         self._is_changed = asyncio.Event()
 
@@ -111,13 +133,18 @@ class CAPublisher:
             await self._write(namespace, changed, is_new=False)
 
     async def _publish_authentication(self) -> None:
-        namespace, name = AUTHENTICATION_NAMESPACE, AUTHENTICATION
-        live = await self._read(namespace, name)
+        namespace, config_map = AUTHENTICATION_NAMESPACE, AUTHENTICATION
+        live = await self._read(namespace, config_map)
         known = (live or {}).get("data") or {}
-        bundle = combine(known.get("client-ca-file") or "", self._ca().decode(), self._clock.now())
-        data = {**known, "client-ca-file": bundle}
+        now = self._clock.now()
+        data = {**known, "client-ca-file": combine(known.get("client-ca-file") or "", self._ca().decode(), now)}
+        if (proxy := self._front_proxy) is not None:
+            name = "requestheader-client-ca-file"
+            data[name] = combine(known.get(name) or "", proxy.ca().decode(), now)
+            for name, value in {**_HEADERS, "requestheader-allowed-names": proxy.name}.items():
+                data[name] = add_to_list(known.get(name) or "", value)
         if live is None:
-            await self._write(namespace, {"metadata": {"name": name, "namespace": namespace}, "data": data})
+            await self._write(namespace, {"metadata": {"name": config_map, "namespace": namespace}, "data": data})
         elif data != known:
             await self._write(namespace, {**live, "data": data}, is_new=False)
 
@@ -156,6 +183,16 @@ def combine(known: str, own: str, now: datetime) -> str:
     """Return the PEM of the known certificates that have not expired, and of the server's own."""
     texts = dict.fromkeys(certificate for certificate in (*_unexpired(known, now), *_unexpired(own, now)))
     return "".join(texts)
+
+
+def add_to_list(known: str, own: str) -> str:
+    """Return a JSON list of texts with `own` in it; what is no such list is replaced."""
+    try:
+        listed = orjson.loads(known) if known else []
+    except orjson.JSONDecodeError:
+        listed = []
+    texts = [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else []
+    return orjson.dumps(list(dict.fromkeys([*texts, own]))).decode()
 
 
 def _unexpired(pem: str, now: datetime) -> Iterator[str]:

@@ -1,9 +1,9 @@
 """Discovery documents: which groups, versions and resources a registry serves, and the version of the server.
 
 It builds the classic documents (`/api`, `/apis`, `/apis/GROUP`, `/apis/GROUP/VERSION`) and the aggregated one
-(apidiscovery.k8s.io/v2) from the registry's kinds. Reviews are answered and never stored, so they are not among the
-kinds: `REVIEWS` lists them. `http/discovery.py` adds negotiation and caching; `client/localraw.py` serves the documents
-in process.
+(apidiscovery.k8s.io/v2) from the registry's kinds and, for group versions of other servers, its table of APIServices.
+Reviews and Bindings are answered and never stored, so they are not among the kinds: `REVIEWS` lists them.
+`http/discovery.py` adds negotiation and caching; `client/localraw.py` serves the documents in process.
 """
 
 import base64
@@ -15,6 +15,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from federation.apimachinery.errors import not_served
+from federation.apimachinery.resources import API_SERVICES
+from federation.apiserver.registry.apipriorities import Priority, default_priority
+from federation.apiserver.registry.apiservices import APIServices, RemoteDocuments
 from federation.apiserver.semantics.kinds.kinds import KindInfo, Kinds
 
 KUBERNETES_VERSION = "v1.36.0"
@@ -44,6 +47,7 @@ def _review(kind: str, *, is_namespaced: bool = False) -> APIResource:
 
 
 REVIEWS: dict[tuple[str, str], list[APIResource]] = {
+    ("", "v1"): [_review("Binding", is_namespaced=True)],
     ("authentication.k8s.io", "v1"): [_review("SelfSubjectReview"), _review("TokenReview")],
     ("authorization.k8s.io", "v1"): [
         _review("LocalSubjectAccessReview", is_namespaced=True),
@@ -67,17 +71,21 @@ _SUBRESOURCES: dict[str, tuple[tuple[str, str, str], tuple[str, ...]]] = {
 }
 
 
-def classic_document(kinds: Kinds, path: str) -> dict[str, Any]:
-    """Return the document of a path below /api or /apis; NotFound for a group or version that is not served."""
+def classic_document(kinds: Kinds, path: str, apis: APIServices | None = None) -> dict[str, Any]:
+    """Return the document of a path below /api or /apis; NotFound for a group or version that is not served.
+
+    `apis` adds the groups of other servers. Their own documents, below /apis/GROUP/VERSION, are not known here.
+    """
     match path.rstrip("/").split("/")[1:]:
         case ["api"]:
-            return {"kind": "APIVersions", "versions": _group_versions(kinds)[""], "serverAddressByClientCIDRs": []}
+            core = _group_versions(kinds, apis)[""]
+            return {"kind": "APIVersions", "versions": core, "serverAddressByClientCIDRs": []}
         case ["apis"]:
-            groups = [_to_group(group, versions) for group, versions in _group_versions(kinds).items() if group]
+            groups = [_to_group(group, versions) for group, versions in _group_versions(kinds, apis).items() if group]
             return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
         case ["api", version]:
             return _resource_list(kinds, "", version)
-        case ["apis", group] if group and (versions := _group_versions(kinds).get(group)):
+        case ["apis", group] if group and (versions := _group_versions(kinds, apis).get(group)):
             return {"kind": "APIGroup", "apiVersion": "v1", **_to_group(group, versions)}
         case ["apis", group, version] if group:
             return _resource_list(kinds, group, version)
@@ -85,23 +93,23 @@ def classic_document(kinds: Kinds, path: str) -> dict[str, Any]:
             raise not_served()
 
 
-def aggregated_document(kinds: Kinds, path: str, version: str) -> dict[str, Any]:
+def aggregated_document(kinds: Kinds, path: str, version: str, apis: APIServices | None = None) -> dict[str, Any]:
     """Return the APIGroupDiscoveryList of `/api` (the core group) or `/apis` (all others), in v2 or v2beta1."""
+    remote = apis.remote if apis is not None else {}
     served: dict[tuple[str, str], list[KindInfo]] = {}
     for info in kinds.all():
         served.setdefault((info.resource.group, info.resource.version), []).append(info)
     items = []
-    for group, versions in _group_versions(kinds).items():
+    for group, versions in _group_versions(kinds, apis, is_by_name=True).items():
         if bool(group) != (path == "/apis"):
             continue
-        shown = [
-            {
-                "version": entry,
-                "resources": _to_discovery(group, entry, _resources(group, entry, served.get((group, entry), []))),
-                "freshness": "Current",
-            }
-            for entry in versions
-        ]
+        shown: list[dict[str, Any]] = []
+        for entry in versions:
+            if apis is not None and (group, entry) in remote:
+                shown.append(_to_remote(entry, apis.documents((group, entry))))
+                continue
+            found = _resources(group, entry, served.get((group, entry), []))
+            shown.append({"version": entry, "resources": _to_discovery(group, entry, found), "freshness": "Current"})
         items.append({"metadata": {"name": group, "creationTimestamp": None}, "versions": shown})
     return {
         "kind": "APIGroupDiscoveryList",
@@ -144,14 +152,35 @@ def storage_version_hash(info: KindInfo) -> str:
     return base64.b64encode(digest[:8]).decode()
 
 
-def _group_versions(kinds: Kinds) -> dict[str, list[str]]:
-    """Return the served groups with their versions, the preferred version first."""
-    found: dict[str, dict[str, None]] = {}
-    for info in kinds.all():
-        found.setdefault(info.resource.group, {})[info.resource.version] = None
-    for group, version in REVIEWS:
-        found.setdefault(group, {})[version] = None
-    return {group: sorted(versions, key=version_order) for group, versions in found.items()}
+def _group_versions(kinds: Kinds, apis: APIServices | None, *, is_by_name: bool = False) -> dict[str, list[str]]:
+    """Return the served groups with their versions, both by the priorities of their APIServices.
+
+    Groups of the same priority are in the order of their APIServices' names, or of their own with `is_by_name`.
+    """
+    served = {(info.resource.group, info.resource.version) for info in kinds.all()} | REVIEWS.keys()
+    priorities = {key: default_priority(*key) for key in served}
+    for entry in apis.entries.values() if apis is not None else ():
+        if entry.group_version in served or entry.service is not None:
+            priorities[entry.group_version] = Priority(entry.group_priority, entry.version_priority)
+    found: dict[str, list[str]] = {}
+    for group, version in priorities:
+        found.setdefault(group, []).append(version)
+
+    def group_order(group: str) -> tuple[bool, int, str]:
+        is_first = group == API_SERVICES.group
+        order = min((-priorities[group, version].group, f"{version}.{group}") for version in found[group])
+        return (not is_first, order[0], group if is_by_name else order[1])
+
+    return {
+        group: sorted(found[group], key=lambda version: (-priorities[group, version].version, version_order(version)))
+        for group in sorted(found, key=group_order)
+    }
+
+
+def _to_remote(version: str, documents: RemoteDocuments) -> dict[str, Any]:
+    """Return the APIVersionDiscovery of a group version of another server."""
+    freshness = "Current" if documents.is_fresh else "Stale"
+    return {"version": version, "resources": list(documents.resources), "freshness": freshness}
 
 
 def _resources(group: str, version: str, infos: Iterable[KindInfo]) -> list[APIResource]:

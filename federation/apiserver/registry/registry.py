@@ -3,7 +3,7 @@
 A verb takes a `KindInfo` (from `kinds`), plain objects and options, and returns object bytes ready to send. The
 registry may change the objects that are passed in. Verbs raise ApiErrors only (`storeerrors.py`). `run` keeps the
 background controllers: admission, namespaces, flow control objects, garbage collection, CustomResourceDefinitions,
-Event expiry. Read `verbs/` for the verbs, `semantics/strategies/` for the differences between kinds.
+APIServices, Event expiry. Read `verbs/` for the verbs, `semantics/strategies/` for the differences between kinds.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -17,10 +17,12 @@ from federation.apimachinery.webhooks import WebhookCaller
 from federation.apiserver.admission.chain import Admission
 from federation.apiserver.admission.namespacequota import NamespaceQuota
 from federation.apiserver.admission.plugins import AdmissionPlugin
+from federation.apiserver.registry.apiservices import APIServices
 from federation.apiserver.registry.crdcontroller import CRDController
 from federation.apiserver.registry.eventttl import EventExpiry
-from federation.apiserver.registry.flowcontrolobjects import FlowControlObjects
+from federation.apiserver.registry.flowcontrolobjects import Configure, FlowControlObjects
 from federation.apiserver.registry.gc import GarbageCollector
+from federation.apiserver.registry.localapis import LocalAPIs
 from federation.apiserver.registry.namespaces import NamespaceController
 from federation.apiserver.registry.serviceaddresses import ServiceAddresses
 from federation.apiserver.registry.storeerrors import translated, translated_batches
@@ -67,6 +69,8 @@ class Registry:
         self._deleter = Deleter(context, self._reader)
         self._subresources = Subresources(context, self._writer, self._deleter)
         self._crds = CRDController(context, self._writer, self._deleter)
+        self.apis = APIServices(context)
+        self._local_apis = LocalAPIs(context, self.apis, self._writer, self._deleter)
         self._admission = Admission(context, webhooks, self._writer)
         self._quota = NamespaceQuota(context)
         self._service_addresses = ServiceAddresses(context)
@@ -77,6 +81,8 @@ class Registry:
         self._supervisor = Supervisor(clock)
         for name, loop in (
             ("registry-definitions", self._crds.run),
+            ("registry-apis", self.apis.run),
+            ("registry-local-apis", self._local_apis.run),
             *((f"registry-{name}", loop) for name, loop in self._admission.loops().items()),
             *((f"registry-{name}", loop) for name, loop in self._quota.loops().items()),
             ("registry-namespaces", self._namespaces.run),
@@ -96,6 +102,7 @@ class Registry:
         """Load custom kinds and admission, and create the system namespaces. May be repeated."""
         await self.store.ready()
         await self._crds.load()
+        await self.apis.load()
         await self._admission.load()
         await self._quota.load()
         await self._namespaces.ensure_system_namespaces()
@@ -104,6 +111,10 @@ class Registry:
     def set_authorizer(self, authorize: Authorize) -> None:
         """Set the function behind `authorizer` in admission's CEL expressions."""
         self._context.authorize = authorize
+
+    def set_flow_control(self, configure: Configure) -> None:
+        """Pass all flow control objects to `configure`, now and after every change."""
+        self._flow_control.set_consumer(configure)
 
     def add_admission_plugin(self, plugin: AdmissionPlugin) -> None:
         """Call the plugin for users' writes of its resources."""

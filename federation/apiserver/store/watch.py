@@ -139,13 +139,14 @@ class Broadcaster:
     def _all(self) -> list[Watcher]:
         return [watcher for watchers in self._directories.values() for watcher in watchers]
 
-    def _matching_watchers(self, key: str) -> Iterable[Watcher]:
+    def _matching_watchers(self, key: str) -> list[Watcher]:
         directories = self._directories
+        matching: list[Watcher] = []
         end = 0
         while True:
-            for watcher in directories.get(key[:end], ()):
-                if key.startswith(watcher.prefix):
-                    yield watcher
+            watchers = directories.get(key[:end])
+            if watchers is not None:
+                matching += [watcher for watcher in watchers if key.startswith(watcher.prefix)]
             end = key.find("/", end) + 1
             if not end:
-                return
+                return matching

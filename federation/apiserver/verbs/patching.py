@@ -33,7 +33,8 @@ class Patch:
 
     type: str
     body: Any
-    size_bytes: int
+    text: bytes
+    """The JSON of `body`."""
     pins_revision: bool
     """Whether the patch names a resourceVersion, so that a concurrent write is a Conflict instead of a retry."""
 
@@ -71,7 +72,7 @@ class Patch:
 
     def as_new(self) -> Object:
         """Return a fresh copy of the applied configuration."""
-        obj: Object = orjson.loads(orjson.dumps(self.body))
+        obj: Object = orjson.loads(self.text)
         return obj
 
 
@@ -95,7 +96,7 @@ def parse_patch(info: KindInfo, patch_type: str, body: bytes, options: WriteOpti
     parsed = _parse_json(body)
     if not isinstance(parsed, list if media_type == JSON else dict):
         raise BadRequest(f"error decoding patch: expected {'a list' if media_type == JSON else 'an object'}")
-    return Patch(media_type, parsed, len(body), _pins_revision(media_type, parsed))
+    return Patch(media_type, parsed, body, _pins_revision(media_type, parsed))
 
 
 def _parse_apply(type_: tuple[str, str], body: bytes, options: WriteOptions) -> Patch:
@@ -111,7 +112,7 @@ def _parse_apply(type_: tuple[str, str], body: bytes, options: WriteOptions) -> 
     metadata = parsed.get("metadata")
     if isinstance(metadata, dict) and metadata.get("managedFields"):
         raise BadRequest("metadata.managedFields must be nil")
-    return Patch(APPLY, parsed, len(body), isinstance(metadata, dict) and bool(metadata.get("resourceVersion")))
+    return Patch(APPLY, parsed, body, isinstance(metadata, dict) and bool(metadata.get("resourceVersion")))
 
 
 def _invalid_options(problem: dict[str, str]) -> Invalid:

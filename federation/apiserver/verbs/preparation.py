@@ -37,9 +37,12 @@ _DELETION_FIELDS = ("deletionTimestamp", "deletionGracePeriodSeconds")
 _OMITTED_EMPTY = frozenset({"labels", "annotations", "ownerReferences", "finalizers", "managedFields"})
 _STATUS_PARTS = frozenset({"status", "approval"})
 """Subresources that write parts of the status."""
-WHOLE_OBJECTS = _STATUS_PARTS | {""}
+_SPEC_PARTS = frozenset({"ephemeralcontainers", "resize"})
+"""Subresources that write parts of the spec."""
+WHOLE_OBJECTS = _STATUS_PARTS | _SPEC_PARTS | {""}
 """Subresources whose requests carry the whole object."""
 _MAIN = frozenset({"", "scale"})
+_GENERATED = _MAIN | _SPEC_PARTS
 """Writes of the object itself, as opposed to its status, binding or finalizers."""
 
 
@@ -166,19 +169,24 @@ def prepare_update(
         strategy.complete_status(new)
     elif subresource == "approval":
         strategy.prepare_approval(new, old)
+    elif subresource in _SPEC_PARTS:
+        strategy.default(new)
+        strategy.prepare_part(subresource, new, old)
     elif subresource in _MAIN:
         strategy.default(new)
         strategy.prepare_update(new, old)
     strategy.set_times(new, old, now)
     if is_json_equal(new, old):
         return None
-    if strategy.has_generation and subresource in _MAIN and strategy.has_spec_changed(new, old):
+    if strategy.has_generation and subresource in _GENERATED and strategy.has_spec_changed(new, old):
         new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
     causes = validate_metadata_update(new["metadata"], old["metadata"]) + causes
     if subresource == "status":
         causes += strategy.validate_status_update(new, old)
     elif subresource == "approval":
         causes += strategy.validate_approval(new, old)
+    elif subresource in _SPEC_PARTS:
+        causes += strategy.validate_part(subresource, new, old)
     elif subresource in _MAIN:
         causes += strategy.validate_update(new, old)
         options.warnings.extend(strategy.warnings(new))
@@ -215,13 +223,15 @@ def _check_identity(info: KindInfo, new: Object, old: Object) -> None:
 def _only_status(info: KindInfo, new: Object, old: Object) -> Object:
     """Return the live object with the new status.
 
-    The status subresource changes nothing else, except annotations of most built-in kinds, as in kube-apiserver.
+    As in kube-apiserver, the status subresource of most built-in kinds also writes the metadata.
     """
-    merged = {**old, "metadata": dict(old["metadata"])}
-    if not info.is_custom and not info.strategy.status_keeps_annotations:
-        merged["metadata"]["annotations"] = new["metadata"].get("annotations")
+    strategy = info.strategy
+    metadata = dict(old["metadata"] if info.is_custom else new["metadata"])
+    for field in strategy.status_resets:
+        metadata[field] = old["metadata"].get(field)
     if "managedFields" in new["metadata"]:
-        merged["metadata"]["managedFields"] = new["metadata"]["managedFields"]
+        metadata["managedFields"] = new["metadata"]["managedFields"]
+    merged = {**old, "metadata": metadata}
     if new.get("status") is None:
         merged.pop("status", None)
     else:
@@ -242,11 +252,12 @@ def _copy_system_fields(info: KindInfo, new: Object, old: Object, subresource: s
     for field in _DELETION_FIELDS:
         metadata[field] = live.get(field)
     metadata["resourceVersion"] = live["resourceVersion"]
-    if not is_apply and not metadata.get("managedFields"):
-        metadata["managedFields"] = live.get("managedFields")
-    for entry in metadata.get("managedFields") or ():
-        if isinstance(entry, dict) and "time" in entry:
-            entry["time"] = _in_server_format(entry["time"])
+    if not is_apply:
+        if not metadata.get("managedFields"):
+            metadata["managedFields"] = live.get("managedFields")
+        for entry in metadata["managedFields"] or ():
+            if isinstance(entry, dict) and "time" in entry:
+                entry["time"] = _in_server_format(entry["time"])
     metadata.pop("selfLink", None)
     _drop_absent(metadata)
     if "status" in info.subresources and subresource in _MAIN:

@@ -38,6 +38,7 @@ from federation.apiserver.verbs.context import (
     object_not_found,
     status_details,
 )
+from federation.apiserver.verbs.decoding import check_fields
 from federation.apiserver.verbs.fieldvalidation import check_patched
 from federation.apiserver.verbs.patching import Patch
 from federation.apiserver.verbs.preparation import (
@@ -110,6 +111,7 @@ class Writer:
 
         def replace(live: Object) -> tuple[Object, bool]:
             if not revision and not info.strategy.allow_unconditional_update:
+                check_fields(info, obj, options)  # what cannot be decoded is reported first
                 causes = [invalid_value("metadata.resourceVersion", 0, "must be specified for an update")]
                 raise invalid(info.resource.plural, info.resource.group, name, causes)
             if revision not in {"", live["metadata"]["resourceVersion"]}:
@@ -154,7 +156,7 @@ class Writer:
                     options,
                     subresource=subresource,
                     is_apply=patch.is_apply,
-                    patch_bytes=patch.size_bytes,
+                    patch_bytes=len(patch.text),
                 )
             except NotFound:
                 if not patch.is_apply or subresource:
@@ -260,14 +262,16 @@ class Writer:
                 if await context.store.get(key) is not None:
                     raise object_already_exists(info, metadata["name"])
                 body = encoding.encode(info.head, obj)
-                self._check_bytes(body, 0, options)
-                await context.check_charge(info, obj, None, body_bytes(body), options)
+                size = body_bytes(body)
+                self._check_bytes(size, 0, options)
+                await context.check_charge(info, obj, None, size, options)
                 return encoding.to_bytes_without_revision(body)
             body = await context.to_storage(info, obj)
+            size = body_bytes(body)
             try:
-                self._check_bytes(body, 0, options)
+                self._check_bytes(size, 0, options)
                 entry = await context.store_charged(
-                    info, obj, None, body_bytes(body), options, partial(context.store.create, key, body)
+                    info, obj, None, size, options, partial(context.store.create, key, body)
                 )
             except KeyExists as error:
                 if generate_name:
@@ -292,32 +296,34 @@ class Writer:
         context = self._context
         if options.dry_run:
             body = encoding.encode(info.head, new)
-            self._check_bytes(body, len(entry.value), options)
-            growth = body_bytes(body) - len(entry.value)
+            size, size_before = body_bytes(body), len(entry.value)
+            self._check_bytes(size, size_before, options)
+            growth = size - size_before
             await context.check_charge(info, new, old, growth, options, subresource)
             return encoding.to_bytes(body, entry.revision)
         body = await context.to_storage(info, new)
-        self._check_bytes(body, len(entry.value), options)
+        size, size_before = body_bytes(body), len(entry.value)
+        self._check_bytes(size, size_before, options)
         hook = context.hooks.get(info.prefix)
         if must_be_removed(info, new):
             remove = partial(context.store.delete, entry.key, body, entry.revision)
-            written = await context.store_charged(info, None, old, -len(entry.value), options, remove)
+            written = await context.store_charged(info, None, old, -size_before, options, remove)
             if hook is not None:
                 hook.removed(new)
         else:
             frees_space = "deletionTimestamp" in new["metadata"]
             update = partial(context.store.update, entry.key, body, entry.revision, frees_space=frees_space)
-            growth = body_bytes(body) - len(entry.value)
+            growth = size - size_before
             written = await context.store_charged(info, new, old, growth, options, update, subresource=subresource)
             if hook is not None:
                 new["metadata"]["resourceVersion"] = str(written.revision)
                 hook.written(new)
         return await context.from_storage(info, written.value)
 
-    def _check_bytes(self, body: Body, size_before: int, options: WriteOptions) -> None:
+    def _check_bytes(self, size: int, size_before: int, options: WriteOptions) -> None:
         # Controllers of this process derive larger objects from valid ones, such as a template with its overrides.
         if options.user is not None and options.user is not own_user:
-            check_bytes(body_bytes(body), size_before, self._context.options.object_bytes_max)
+            check_bytes(size, size_before, self._context.options.object_bytes_max)
 
     async def _create_applied(
         self, info: KindInfo, namespace: str, name: str, patch: Patch, options: WriteOptions

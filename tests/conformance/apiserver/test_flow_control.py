@@ -92,3 +92,38 @@ def test_a_priority_level_is_refused_with_the_field_that_is_wrong(api: Api, limi
     with refused(422, "Invalid") as caught:
         api.create("prioritylevelconfigurations", a_level(**limited))
     assert caught.value.fields == [field]
+
+
+def _condition(api: Api, name: str) -> Object:
+    conditions = api.get("flowschemas", name).get("status", {}).get("conditions", [])
+    return next((each for each in conditions if each["type"] == "Dangling"), {})
+
+
+def test_requests_are_classified_by_the_schema_of_an_administrator(api: Api) -> None:
+    """[sig-api-machinery] API priority and fairness should ensure that requests can be classified."""
+    name = api.namespace
+    paths = [{"verbs": ["*"], "nonResourceURLs": ["/api/*"]}]
+    rule = {"subjects": [{"kind": "User", "user": {"name": name}}], "nonResourceRules": paths}
+    level = {"priorityLevelConfiguration": {"name": name}}
+    schema = api.create("flowschemas", a_schema(name, matchingPrecedence=900, rules=[rule], **level))
+    try:
+        eventually(lambda: _condition(api, name).get("status") == "True")
+        assert _condition(api, name)["reason"] == "NotFound"
+        created = api.create("prioritylevelconfigurations", a_level(name, limitResponse={"type": "Reject"}))
+        eventually(lambda: _condition(api, name).get("status") == "False")
+        assert _condition(api, name)["reason"] == "Found"
+        uids = {"x-kubernetes-pf-flowschema-uid": schema, "x-kubernetes-pf-prioritylevel-uid": created}
+
+        def answer(user: str) -> dict[str, str]:
+            headers = {"Impersonate-User": user, "Impersonate-Group": "system:authenticated"}
+            return dict(api.send("GET", "/api/v1", headers=headers).headers)
+
+        eventually(lambda: answer(name).items() >= {key: obj["metadata"]["uid"] for key, obj in uids.items()}.items())
+        others = answer("someone")
+        assert all(others[key] not in ("", obj["metadata"]["uid"]) for key, obj in uids.items())
+        shown = api.send("GET", "/metrics", accept="text/plain").text
+        assert f'apiserver_flowcontrol_nominal_limit_seats{{priority_level="{name}"}}' in shown
+    finally:
+        api.delete("flowschemas", name)
+        if api.exists("prioritylevelconfigurations", name):
+            api.delete("prioritylevelconfigurations", name)

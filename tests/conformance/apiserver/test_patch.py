@@ -36,9 +36,10 @@ def test_a_json_patch_works_by_pointer(cm: Api) -> None:
         {"op": "replace", "path": "/data/k", "value": "w"},
         {"op": "copy", "from": "/data/k", "path": "/data/c"},
         {"op": "move", "from": "/data/c", "path": "/data/m"},
+        {"op": "replace", "path": "/data/absent", "value": "added"},
     ]
     answer = cm.patch("configmaps", "cm", operations, type_=JSON_PATCH)
-    assert answer["data"] == {"k": "w", "m": "w"}
+    assert answer["data"] == {"k": "w", "m": "w", "absent": "added"}
     assert answer["metadata"]["labels"] == {"a": "1"}
 
 
@@ -198,8 +199,13 @@ def test_a_scale_is_read_written_and_patched(web: Api) -> None:
     scale = web.get("deployments", "web", "scale")
     assert (scale["kind"], scale["apiVersion"]) == ("Scale", "autoscaling/v1")
     assert (scale["spec"], scale["status"]["selector"]) == ({"replicas": 1}, "app=web")
-    scale["spec"]["replicas"] = 2
-    assert web.update("deployments", scale, "scale")["spec"]["replicas"] == 2
+
+    def scaled() -> int:
+        scale = web.get("deployments", "web", "scale")
+        scale["spec"]["replicas"] = 2
+        return web.update("deployments", scale, "scale")["spec"]["replicas"]
+
+    assert unless_modified(scaled) == 2
     assert web.patch("deployments", "web", {"spec": {"replicas": 4}}, "scale")["spec"]["replicas"] == 4
     assert web.get("deployments", "web")["spec"]["replicas"] == 4
 

@@ -47,6 +47,123 @@ def test_a_pod_is_bound_once(api: Api) -> None:
     api.delete("pods", "p", {"gracePeriodSeconds": 0})
 
 
+def test_a_binding_names_its_pod(api: Api) -> None:
+    api.create("pods", a_pod())
+    binding = {"apiVersion": "v1", "kind": "Binding", "target": {"kind": "Node", "name": "n"}}
+    api.create("bindings", {**binding, "metadata": {"name": "p"}})
+    assert api.get("pods", "p")["spec"]["nodeName"] == "n"
+    with refused(404, "NotFound", 'pods "absent" not found'):
+        api.create("bindings", {**binding, "metadata": {"name": "absent"}})
+    api.delete("pods", "p", {"gracePeriodSeconds": 0})
+
+
+def test_ephemeral_containers_are_added_and_stay(api: Api) -> None:
+    before = api.create("pods", a_pod())
+    debugger: Object = {"name": "debugger", "image": "busybox:1", "targetContainerName": "main"}
+    body: Object = {
+        "metadata": {"labels": {"other": "label"}},
+        "spec": {"hostname": "other", "ephemeralContainers": [debugger]},
+    }
+    pod = api.patch("pods", "p", body, "ephemeralcontainers", type_=STRATEGIC)
+    (added,) = pod["spec"]["ephemeralContainers"]
+    assert (added["image"], added["imagePullPolicy"], added["terminationMessagePolicy"]) == (
+        "busybox:1",
+        "IfNotPresent",
+        "File",
+    )
+    assert pod["metadata"].get("labels") == before["metadata"].get("labels")
+    assert "hostname" not in pod["spec"]
+    assert pod["metadata"]["generation"] == 2
+    assert api.get("pods", "p", "ephemeralcontainers")["spec"] == pod["spec"]
+    pod["spec"]["ephemeralContainers"][0]["image"] = "other:1"
+    with refused(422, "Invalid", 'existing ephemeral containers "debugger" may not be changed'):
+        api.update("pods", pod, "ephemeralcontainers")
+    with refused(422, "Invalid", 'existing ephemeral containers "debugger" may not be removed'):
+        api.patch("pods", "p", {"spec": {"ephemeralContainers": None}}, "ephemeralcontainers")
+    unfit = {"spec": {"ephemeralContainers": [{"name": "main", "image": "a:1", "ports": [{"containerPort": 1}]}]}}
+    with refused(422, "Invalid", "Duplicate value") as caught:
+        api.patch("pods", "p", unfit, "ephemeralcontainers", type_=STRATEGIC)
+    assert {cause["field"] for cause in caught.value.causes} == {
+        "spec.ephemeralContainers[0].name",
+        "spec.ephemeralContainers[0].ports",
+    }
+
+
+def test_a_resize_changes_cpu_and_memory_only(api: Api) -> None:
+    pod = a_pod()
+    pod["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}, "limits": {"memory": "1Gi"}}
+    api.create("pods", pod)
+
+    def resize(resources: Object, **spec: object) -> Object:
+        body = {"spec": {"containers": [{"name": "main", "image": "other:1", "resources": resources}], **spec}}
+        return api.patch("pods", "p", body, "resize", type_=STRATEGIC)
+
+    resized = resize({"requests": {"cpu": "0.2"}})
+    container = resized["spec"]["containers"][0]
+    assert container["resources"]["requests"] == {"cpu": "200m", "memory": "1Gi"}
+    assert container["image"] == pod["spec"]["containers"][0]["image"]
+    assert resized["metadata"]["generation"] == 2
+    with refused(422, "Invalid", "resource requests cannot be removed"):
+        resize({"requests": {"cpu": None}})
+    with refused(422, "Invalid", "only cpu and memory resources are mutable"):
+        resize({"requests": {"ephemeral-storage": "1Gi"}})
+    with refused(422, "Invalid", "Pod QOS Class may not change as a result of resizing"):
+        resize({"requests": {"cpu": "200m"}, "limits": {"cpu": "200m"}})
+    with refused(422, "Invalid", "initContainers may not be added or removed on resize"):
+        resize({}, hostname="x", initContainers=[{"name": "new", "image": "a:1"}])
+    with refused(422, "Invalid", "pod updates may not change fields other than"):
+        changed = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": "300m"}}}]}}
+        api.patch("pods", "p", changed, type_=STRATEGIC)
+
+
+def test_a_pod_keeps_its_tolerations_and_containers(api: Api) -> None:
+    toleration = {"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
+    pod = api.create("pods", a_pod(tolerations=[toleration]))
+    pod["spec"]["tolerations"][0]["tolerationSeconds"] = 90
+    pod = api.update("pods", pod)
+    assert pod["spec"]["tolerations"][0]["tolerationSeconds"] == 90
+    changed = [{**found, "key": "b"} for found in pod["spec"]["tolerations"]]
+    with refused(422, "Invalid", "existing toleration can not be modified except its tolerationSeconds"):
+        api.update("pods", {**pod, "spec": {**pod["spec"], "tolerations": changed}})
+    more = [*pod["spec"]["containers"], {"name": "more", "image": "a:1"}]
+    with refused(422, "Invalid", "pod updates may not add or remove containers"):
+        api.update("pods", {**pod, "spec": {**pod["spec"], "containers": more}})
+
+
+def test_a_controller_may_narrow_the_nodes_of_a_gated_pod(api: Api) -> None:
+    def required(*values: str) -> Object:
+        expressions = [{"key": key, "operator": "Exists"} for key in values]
+        terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+        return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+    gated = a_pod(schedulingGates=[{"name": "a.example/wait"}], nodeSelector={"a": "b"}, affinity=required("zone"))
+    pod = api.create("pods", gated)
+    pod["spec"] |= {"nodeSelector": {"a": "b", "c": "d"}, "affinity": required("zone", "rack")}
+    pod = api.update("pods", pod)
+    assert pod["spec"]["nodeSelector"] == {"a": "b", "c": "d"}
+    with refused(422, "Invalid", "only additions to spec.nodeSelector are allowed"):
+        api.update("pods", {**pod, "spec": {**pod["spec"], "nodeSelector": {"a": "x"}}})
+    with refused(422, "Invalid", "only additions are allowed (no mutations or deletions)"):
+        api.update("pods", {**pod, "spec": {**pod["spec"], "affinity": required("rack", "zone")}})
+    del pod["spec"]["schedulingGates"]
+    pod = api.update("pods", pod)
+    with refused(422, "Invalid", "pod updates may not change fields other than"):
+        api.update("pods", {**pod, "spec": {**pod["spec"], "nodeSelector": {}}})
+
+
+def test_a_status_write_also_writes_the_metadata(api: Api) -> None:
+    other: Object = {"labels": {"q": "r"}, "annotations": {"q": "r"}, "finalizers": ["a.example/b"]}
+    api.create("pods", a_pod())
+    found = api.patch("pods", "p", {"metadata": other, "status": READY}, "status")["metadata"]
+    assert {name: found[name] for name in other} == {**other, "labels": {"app": "p", "q": "r"}}
+    api.patch("pods", "p", {"metadata": {"finalizers": None}})
+    made = api.create("deployments", a_deployment())["metadata"]
+    found = api.patch("deployments", made["name"], {"metadata": other}, "status")["metadata"]
+    assert found.get("labels") == made.get("labels")
+    assert found["finalizers"] == other["finalizers"]
+    api.patch("deployments", made["name"], {"metadata": {"finalizers": None}})
+
+
 def test_an_eviction_needs_the_budgets_leave(api: Api) -> None:
     api.create("pods", a_pod(nodeName="no-such-node"))
     api.patch("pods", "p", {"status": READY}, "status")

@@ -569,3 +569,34 @@ def test_type_checking_knows_custom_resources(api: Api, configure: Configure, wi
     assert "found no matching overload for '_>_' applied to '(int, string)'" in first["warning"]
     assert second["fieldRef"] == "spec.validations[1].expression"
     assert "undefined field 'weight'" in second["warning"]
+
+
+@pytest.mark.parametrize(("asked", "sent"), [("v1", "v2"), ("v2", "v1")])
+def test_an_equivalent_policy_sees_an_autoscaler_in_its_own_version(
+    api: Api, configure: Configure, asked: str, sent: str
+) -> None:
+    """matchPolicy Equivalent is the default: the policy's version counts, not the request's."""
+    expressions = {
+        "v1": "object.spec.targetCPUUtilizationPercentage < 90",
+        "v2": "object.spec.metrics.all(m, m.resource.target.averageUtilization < 90)",
+    }
+    rules = {
+        "apiGroups": ["autoscaling"],
+        "apiVersions": [asked],
+        "operations": ["CREATE"],
+        "resources": ["horizontalpodautoscalers"],
+    }
+    configure(
+        {"expression": expressions[asked], "message": "too late"},
+        matchConstraints={"resourceRules": [rules, CONFIG_MAPS]},
+        matchConditions=[{"name": "kind", "expression": "object.kind == 'HorizontalPodAutoscaler'"}],
+    )
+    metric = {"type": "Utilization", "averageUtilization": 95}
+    targets: Object = {
+        "v1": {"targetCPUUtilizationPercentage": 95},
+        "v2": {"metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": metric}}]},
+    }
+    reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "no"}
+    autoscaler = {"metadata": {"name": "h"}, "spec": {"maxReplicas": 3, "scaleTargetRef": reference, **targets[sent]}}
+    with refused(422, "Invalid", "too late"):
+        api.create(f"autoscaling/{sent}/horizontalpodautoscalers", autoscaler, dryRun="All")

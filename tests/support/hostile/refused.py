@@ -181,7 +181,7 @@ class Refused(Sender):
             {"op": "replace", "path": "", "value": None}, {"op": "remove", "path": "/metadata"}, {"op": "replace", "path": "/kind", "value": "X"},
             {"op": "add", "path": "/metadata/name/-", "value": 1}, {"op": "add", "path": "/metadata/name", "value": "x"}, {"op": 5, "path": "/a"},
             {"op": "replace", "path": 5, "value": 1}, {"op": "remove", "path": ["a"]}, {"op": "copy", "from": {}, "path": "/a"}, 5, None, "x", [],
-            {"op": "add", "path": "/metadata/managedFields/-", "value": 5}, {"op": "replace", "path": "/metadata/namespace", "value": "x"},
+            {"op": "add", "path": "/metadata/managedFields/-", "value": 5}, {"op": "replace", "path": "/metadata/uid", "value": "x"},
         ]  # fmt: skip
         steps = [rng.choice(bad)]
         if rng.random() < 0.3:

@@ -25,6 +25,7 @@ def patched(*operations):
         ({"op": "add", "path": "/spec/list/2", "value": "z"}, ("spec", "list"), ["a", "b", "z"]),
         ({"op": "add", "path": "/spec/list/-", "value": "z"}, ("spec", "list"), ["a", "b", "z"]),
         ({"op": "replace", "path": "/spec/replicas", "value": 5}, ("spec", "replicas"), 5),
+        ({"op": "replace", "path": "/spec/none", "value": 5}, ("spec", "none"), 5),
         ({"op": "replace", "path": "/spec/list/0", "value": 5}, ("spec", "list"), [5, "b"]),
         ({"op": "replace", "path": "/spec/a~1b/m~0n", "value": 5}, ("spec", "a/b"), {"m~n": 5}),
         ({"op": "remove", "path": "/spec/list/0"}, ("spec", "list"), ["b"]),
@@ -64,10 +65,6 @@ def test_a_copy_does_not_change_with_its_source():
         ({"op": "test", "path": "/flag", "value": 1}, "testing value /flag failed: test failed"),
         ({"op": "test", "path": "/spec/list", "value": ["a"]}, "testing value /spec/list failed"),
         ({"op": "test", "path": "/none", "value": 1}, "test operation does not apply: doc is missing key: none"),
-        (
-            {"op": "replace", "path": "/spec/none", "value": 1},
-            "replace operation does not apply: doc is missing key: none",
-        ),
         ({"op": "remove", "path": "/spec/none"}, "remove operation does not apply: doc is missing key: none"),
         ({"op": "remove", "path": "/spec/list/7"}, "index 7 is out of range"),
         ({"op": "add", "path": "/spec/list/01", "value": 1}, "'01' is no list index"),

@@ -1,6 +1,16 @@
 import pytest
 
-from federation.apimachinery.quantity import Notation, Quantity, add, format_quantity, parse, to_int_ceil, to_milli
+from federation.apimachinery.quantity import (
+    Notation,
+    Quantity,
+    add,
+    format_quantity,
+    parse,
+    to_canonical,
+    to_canonical_milli,
+    to_int_ceil,
+    to_milli,
+)
 
 
 @pytest.mark.parametrize(
@@ -59,3 +69,26 @@ def test_quantities_compare_by_amount() -> None:
 
 def test_a_binary_amount_with_a_fraction_prints_in_decimal() -> None:
     assert format_quantity(Quantity(2048 * 10**9 + 1, Notation.BINARY_SI)) == "2048000000001n"
+
+
+@pytest.mark.parametrize(
+    ("text", "stored", "stored_amount"),
+    [
+        ("1E3", "1E3", "1E3"),
+        ("+1", "+1", "+1"),
+        ("1.", "1.", "1."),
+        ("1.500", "1.500", "1.500"),
+        ("010", "010", "010"),
+        ("1000", "1k", "1k"),
+        ("1024Mi", "1Gi", "1Gi"),
+        ("1500Mi", "1500Mi", "1500Mi"),
+        ("1.5", "1500m", "1500m"),
+        ("1u", "1u", "1m"),
+        ("1.2345678912345", "1234567892n", "1235m"),
+        ("-1.2345", "-1234500u", "-1235m"),
+        ("123456789012345678901", "123456789012345678901", "123456789012345678901"),
+    ],
+)
+def test_quantities_are_stored_as_go_stores_them(text: str, stored: str, stored_amount: str) -> None:
+    assert to_canonical(text) == stored
+    assert to_canonical_milli(text) == stored_amount

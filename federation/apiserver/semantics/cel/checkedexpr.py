@@ -28,6 +28,8 @@ class Node:
     parts: "tuple[Node, ...]" = ()
     """Arguments, elements, keys and values, or a loop's start, condition, step and result."""
     accumulator: str = ""
+    omitted: "frozenset[int]" = frozenset()
+    """The positions in `parts` of optional elements and entries (`?x`), which are left out without a value."""
 
 
 def parse_checked_expr(serialized: bytes) -> tuple[Node, dict[int, int]]:
@@ -39,6 +41,29 @@ def parse_checked_expr(serialized: bytes) -> tuple[Node, dict[int, int]]:
             pair = dict(_fields(entry))
             places[int(pair.get(1, 0))] = int(pair.get(2, 0))
     return _node(fields[4]), places
+
+
+def find_optional_nodes(serialized: bytes) -> frozenset[int]:
+    """Return the ids of the nodes whose type is an optional value."""
+    found = set()
+    for number, entry in _fields(_first(serialized, 2)):
+        if number == 3:
+            pair = dict(_fields(entry))
+            abstract = _first(pair.get(2, b""), 14)
+            if abstract and _text(abstract, 1) == "optional_type":
+                found.add(int(pair.get(1, 0)))
+    return frozenset(found)
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """Yield the node and all nodes below it."""
+    pending = [node]
+    while pending:
+        current = pending.pop()
+        yield current
+        pending += current.parts
+        if current.target is not None:
+            pending.append(current.target)
 
 
 def _node(raw: bytes) -> Node:
@@ -79,13 +104,23 @@ def _call(identity: int, raw: bytes) -> Node:
 
 
 def _list(identity: int, raw: bytes) -> Node:
-    return Node("list", identity, parts=tuple(_node(value) for number, value in _fields(raw) if number == 1))
+    parts = tuple(_node(value) for number, value in _fields(raw) if number == 1)
+    omitted: list[int] = []
+    for number, value in _fields(raw):
+        if number == 2:
+            omitted += _varints(value) if isinstance(value, bytes) else [value]
+    return Node("list", identity, parts=parts, omitted=frozenset(omitted))
 
 
 def _struct(identity: int, raw: bytes) -> Node:
     entries = [dict(_fields(value)) for number, value in _fields(raw) if number == 2]
-    parts = (_node(entry[place]) for entry in entries for place in (3, 4) if place in entry)
-    return Node("map", identity, parts=tuple(parts))
+    parts: list[Node] = []
+    omitted: set[int] = set()
+    for entry in entries:
+        parts += (_node(entry[place]) for place in (3, 4) if place in entry)
+        if entry.get(5):
+            omitted.add(len(parts) - 1)
+    return Node("map", identity, parts=tuple(parts), omitted=frozenset(omitted))
 
 
 def _loop(identity: int, raw: bytes) -> Node:
@@ -131,6 +166,14 @@ def _fields(raw: bytes) -> Iterator[tuple[int, Any]]:
             length = 8 if kind == _FIXED64 else 4
         yield key >> 3, raw[at : at + length]
         at += length
+
+
+def _varints(raw: bytes) -> list[int]:
+    found, at = [], 0
+    while at < len(raw):
+        value, at = _varint(raw, at)
+        found.append(value)
+    return found
 
 
 def _varint(raw: bytes, at: int) -> tuple[int, int]:

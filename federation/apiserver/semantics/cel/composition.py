@@ -10,12 +10,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from federation.apiserver.semantics.cel.checkedexpr import parse_checked_expr
+from federation.apiserver.semantics.cel.patchtypes import (
+    check_type,
+    find_field_error,
+    restore_places,
+    rewrite_literals,
+)
 from federation.apiserver.semantics.cel.programs import (
     CompileError,
     EvaluationError,
     OutOfBudget,
     Program,
     compile_expression,
+    format_error_at,
 )
 
 Fields = Mapping[str, "Fields | None"]
@@ -58,8 +66,38 @@ class Environment:
 
     def compile(self, text: str, returns: tuple[str, ...] = ()) -> Program:
         """Compile an expression whose type must be one of `returns`, or any for (); CompileError."""
+        program, composed, _ = self._compile(text, text)
+        if returns and program.returns not in returns and not self._is_dynamic(program, composed):
+            raise CompileError(f"must evaluate to {_format_types(returns)} but got {_type_name(program.returns)}")
+        return program
+
+    def compile_patch(self, text: str, returns: str) -> Program:
+        """Compile a mutation, in which the types of `patchtypes.py` are known, to one of them; CompileError.
+
+        `returns` is OBJECT or JSON_PATCH_LIST.
+        """
+        rewritten, insertions = rewrite_literals(text)
+        try:
+            program, _, start = self._compile(text, rewritten)
+        except CompileError as error:
+            raise CompileError(restore_places(str(error), text, rewritten, insertions)) from error
+        tree, places = parse_checked_expr(program.serialized())
+        if (problem := find_field_error(tree)) is not None:
+            place = max(0, places.get(problem[0], 0) - start)
+            message = format_error_at(rewritten, min(place, len(rewritten)), problem[1])
+            raise CompileError(f"compilation failed: {restore_places(message, text, rewritten, insertions)}")
+        if found := check_type(tree, returns):
+            shown = _type_name(program.returns) if found == "dyn" else found
+            raise CompileError(f"must evaluate to {returns} but got {shown}")
+        return program
+
+    def _compile(self, text: str, used_text: str) -> tuple[Program, str, int]:
+        """Compile `used_text`, which stands for the user's `text`.
+
+        Return the program, the composed text and the offset of `used_text` in it.
+        """
         self._check_fields(text)
-        rewritten, used = _rewrite_variables(text)
+        rewritten, used = _rewrite_variables(used_text)
         for name in sorted(used):
             if name not in self.variables:
                 raise _undefined_variable(text, name)
@@ -71,9 +109,7 @@ class Environment:
             program = compile_expression(composed, self.names)
         except CompileError as error:
             raise CompileError(_restore_positions(str(error), prefix.count("\n") + 1 if prefix else 0)) from error
-        if returns and program.returns not in returns and not self._is_dynamic(program, composed):
-            raise CompileError(f"must evaluate to {_format_types(returns)} but got {_type_name(program.returns)}")
-        return program
+        return program, composed, len(prefix) + 1 if prefix else 0
 
     def _needed(self, used: frozenset[str]) -> list[str]:
         """Return the used variables and, transitively, the variables they use, in the order of their definition."""
@@ -133,15 +169,6 @@ def rewrite_paths(text: str, names: Mapping[str, str]) -> str:
         return path if is_kept else names[path]
 
     return _PATH.sub(rewrite, text)
-
-
-def format_error_at(text: str, at: int, problem: str) -> str:
-    """Return a problem at an offset of an expression in the format of CEL's compiler."""
-    before = text[:at]
-    column = at - (before.rfind("\n") + 1)
-    line = text.split("\n")[before.count("\n")]
-    place = f"<input>:{before.count(chr(10)) + 1}:{column + 1}"
-    return f"ERROR: {place}: {problem}\n | {line}\n | {'.' * column}^"
 
 
 def _rewrite_variables(text: str) -> tuple[str, frozenset[str]]:

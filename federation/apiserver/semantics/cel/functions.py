@@ -79,6 +79,7 @@ def _add_parsers(add: _Add, types: Any) -> None:
         ("ip.isCanonical", boolean, lambda value: _ip(value)[_IP] == value),
         ("isCIDR", boolean, _succeeds(_cidr)),
         ("cidr", own, _cidr),
+        ("jsonpatch.escapeKey", text, lambda key: key.replace("~", "~0").replace("/", "~1")),
     )
     for name, result, impl in table:
         add(name, result, [text], impl, member=False)

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from federation.apimachinery.errors import FederationError
+from federation.apiserver.semantics.cel.optionals import find_misplaced_optional
 
 RESERVED_WORDS: Final = frozenset(
     {"true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import"}
@@ -36,15 +37,13 @@ class OutOfBudget(EvaluationError):
 class Program:
     """A compiled expression."""
 
-    __slots__ = ("_expression",)
+    __slots__ = ("_expression", "returns")
 
     def __init__(self, expression: Any) -> None:
+        """Raise RuntimeError for an expression whose type has no name, for example a map with keys of bytes."""
         self._expression = expression
-
-    @property
-    def returns(self) -> str:
+        self.returns = str(expression.return_type())
         """The static type: BOOL, STRING, DYN (known only at run time) and so on."""
-        return str(self._expression.return_type())
 
     def serialized(self) -> bytes:
         """Return the expression as a CheckedExpr message for `checkedexpr.py`."""
@@ -61,7 +60,7 @@ class Program:
             if "Iteration budget" in str(error):
                 raise OutOfBudget(_TOO_COSTLY) from error
             raise EvaluationError(str(error)) from error
-        except TypeError as error:
+        except (TypeError, SystemError) as error:
             raise EvaluationError("the value has no JSON form") from error
         if str(found.type()) == "ERROR":
             raise EvaluationError(str(value).partition(": ")[2] or str(value))
@@ -78,9 +77,21 @@ def compile_expression(text: str, variables: tuple[str, ...], *, returns: str = 
     except RuntimeError as error:
         message = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
         raise CompileError(f"compilation failed: {message}") from error
+    if ("optional" in text or "?" in text) and (at := find_misplaced_optional(program.serialized())) is not None:
+        problem = "an optional value cannot be stored in a list or map, or passed to a function; use orValue()"
+        raise CompileError(f"compilation failed: {format_error_at(text, at, problem)}")
     if returns and program.returns not in {returns, "DYN"}:
         raise CompileError(f"must evaluate to {returns.lower()}")
     return program
+
+
+def format_error_at(text: str, at: int, problem: str) -> str:
+    """Return a problem at an offset of an expression in the format of CEL's compiler."""
+    before = text[:at]
+    column = at - (before.rfind("\n") + 1)
+    line = text.split("\n")[before.count("\n")]
+    place = f"<input>:{before.count(chr(10)) + 1}:{column + 1}"
+    return f"ERROR: {place}: {problem}\n | {line}\n | {'.' * column}^"
 
 
 @lru_cache(_ENVIRONMENTS_MAX)

@@ -60,9 +60,15 @@ class AutoscalerConverter:
     async def to_storage(self, obj: Object, converter: WebhookConverter) -> Body:
         """Return an autoscaling/v1 object in its stored form."""
         del converter
+        return encoding.encode(_V2_HEAD, self.convert(obj, "v2"))
+
+    def convert(self, obj: Object, version: str) -> Object:
+        """Return an object of the other version in `version`, "v1" or "v2"."""
+        if version == "v1":
+            return {**to_v1(obj), "apiVersion": _V1, "kind": _KIND}
         converted = to_v2(obj)
         self._default(converted)
-        return encoding.encode(_V2_HEAD, converted)
+        return {**converted, "apiVersion": _V2, "kind": _KIND}
 
 
 def without_status_annotations(obj: Object) -> Object:

@@ -12,10 +12,9 @@ from typing import Any, Final
 
 from federation.apimachinery.fielderrors import Causes, forbidden, invalid
 from federation.apiserver.semantics.cel.checkedexpr import parse_checked_expr
-from federation.apiserver.semantics.cel.composition import format_error_at
 from federation.apiserver.semantics.cel.costestimate import CostEstimator
 from federation.apiserver.semantics.cel.decltypes import REQUEST_BYTES_MAX, DeclType, min_json_size, root_decl_type
-from federation.apiserver.semantics.cel.programs import CompileError, Program
+from federation.apiserver.semantics.cel.programs import CompileError, Program, format_error_at
 from federation.apiserver.semantics.cel.rules import compile_rule
 
 RULE_COST_MAX: Final = 10_000_000

@@ -59,10 +59,22 @@ def default_claim(obj: Fields) -> None:
     spec = obj.setdefault("spec", {})
     fill(spec, volumeMode="Filesystem")
     source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is not None and reference is None and not _is_old_source(source):
+        # Kubernetes drops it, because a server before dataSourceRef ignored it.
+        source = None
+        del spec["dataSource"]
     if source is not None and reference is None:
         spec["dataSourceRef"] = dict(source)
     elif source is None and reference is not None and not reference.get("namespace"):
         spec["dataSource"] = dict(reference)
+
+
+def _is_old_source(source: Fields) -> bool:
+    """Return True for the data sources that a claim could have before `dataSourceRef`."""
+    return (source.get("apiGroup") or "", source.get("kind")) in {
+        ("", "PersistentVolumeClaim"),
+        ("snapshot.storage.k8s.io", "VolumeSnapshot"),
+    }
 
 
 def default_volume(obj: Fields) -> None:
@@ -156,7 +168,7 @@ def default_webhooks(obj: Fields, *, is_mutating: bool) -> None:
 
 
 def default_admission_policy(obj: Fields) -> None:
-    """Fill a ValidatingAdmissionPolicy."""
+    """Fill a Validating- or MutatingAdmissionPolicy."""
     spec = obj.setdefault("spec", {})
     fill(spec, failurePolicy="Fail")
     if isinstance(spec.get("matchConstraints"), dict):
@@ -164,7 +176,7 @@ def default_admission_policy(obj: Fields) -> None:
 
 
 def default_admission_binding(obj: Fields) -> None:
-    """Fill a ValidatingAdmissionPolicyBinding."""
+    """Fill the binding of an admission policy."""
     spec = obj.setdefault("spec", {})
     if isinstance(spec.get("matchResources"), dict):
         _default_match_resources(spec["matchResources"])

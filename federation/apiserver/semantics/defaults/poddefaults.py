@@ -60,6 +60,8 @@ def default_pod_spec(spec: Fields) -> None:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for container in _containers(spec):
         _default_container(container)
+    for container in spec.get("ephemeralContainers") or ():
+        _default_container(container)
     for volume in spec.get("volumes") or ():
         _default_volume(volume)
 

@@ -16,6 +16,7 @@ from federation.apiserver.semantics.schema.builtin import builtin_schema
 from federation.apiserver.semantics.strategies import (
     addresses,
     admission,
+    apiservices,
     autoscaling,
     batch,
     certificates,
@@ -39,6 +40,7 @@ from federation.apiserver.semantics.strategies.base import Strategy
 STATUS = frozenset({"status"})
 STATUS_AND_SCALE = frozenset({"status", "scale"})
 NONE: frozenset[str] = frozenset()
+POD_PARTS = frozenset({"status", "binding", "eviction", "ephemeralcontainers", "resize"})
 EXTENSIONS = "api-extensions"
 
 _Row = tuple[str, bool, str, str, frozenset[str], Strategy]
@@ -54,7 +56,7 @@ _TABLE: dict[tuple[str, str], list[_Row]] = {
         ("Node", False, "no", "", STATUS, core.NodeStrategy()),
         ("PersistentVolumeClaim", True, "pvc", "", STATUS, storage.PersistentVolumeClaimStrategy()),
         ("PersistentVolume", False, "pv", "", STATUS, storage.PersistentVolumeStrategy()),
-        ("Pod", True, "po", "all", frozenset({"status", "binding", "eviction"}), pods.PodStrategy()),
+        ("Pod", True, "po", "all", POD_PARTS, pods.PodStrategy()),
         ("PodTemplate", True, "", "", NONE, pods.PodTemplateStrategy()),
         ("ReplicationController", True, "rc", "all", STATUS_AND_SCALE, workloads.ReplicationControllerStrategy()),
         ("ResourceQuota", True, "quota", "", STATUS, core.ResourceQuotaStrategy()),
@@ -63,6 +65,15 @@ _TABLE: dict[tuple[str, str], list[_Row]] = {
         ("Service", True, "svc", "all", STATUS, network.ServiceStrategy()),
     ],
     ("admissionregistration.k8s.io", "v1"): [
+        ("MutatingAdmissionPolicy", False, "", EXTENSIONS, NONE, admission.MutatingAdmissionPolicyStrategy()),
+        (
+            "MutatingAdmissionPolicyBinding",
+            False,
+            "",
+            EXTENSIONS,
+            NONE,
+            admission.MutatingAdmissionPolicyBindingStrategy(),
+        ),
         ("MutatingWebhookConfiguration", False, "", EXTENSIONS, NONE, admission.WebhookConfigurationStrategy()),
         ("ValidatingAdmissionPolicy", False, "", EXTENSIONS, STATUS, admission.AdmissionPolicyStrategy()),
         ("ValidatingAdmissionPolicyBinding", False, "", EXTENSIONS, NONE, admission.AdmissionPolicyBindingStrategy()),
@@ -70,6 +81,9 @@ _TABLE: dict[tuple[str, str], list[_Row]] = {
     ],
     ("apiextensions.k8s.io", "v1"): [
         ("CustomResourceDefinition", False, "crd,crds", EXTENSIONS, STATUS, crds.CustomResourceDefinitionStrategy()),
+    ],
+    ("apiregistration.k8s.io", "v1"): [
+        ("APIService", False, "", EXTENSIONS, STATUS, apiservices.APIServiceStrategy()),
     ],
     ("apps", "v1"): [
         ("ControllerRevision", True, "", "", NONE, workloads.ControllerRevisionStrategy()),

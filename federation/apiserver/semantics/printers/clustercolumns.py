@@ -1,10 +1,22 @@
-"""Printers of kinds that components of a cluster use: certificates, flow control, addresses and devices."""
+"""Printers of kinds that components of a cluster use: APIs, certificates, flow control, addresses and devices."""
 
 from datetime import datetime
 from typing import Any
 
+from federation.apimachinery.conditions import find
 from federation.apimachinery.resources import Object
-from federation.apiserver.semantics.printers.table import NONE, Printer, age, columns, human_duration, name_of, part
+from federation.apiserver.semantics.printers.table import (
+    AGE,
+    NAME,
+    NONE,
+    Column,
+    Printer,
+    age,
+    columns,
+    human_duration,
+    name_of,
+    part,
+)
 
 
 def _certificate_request(obj: Object, now: datetime) -> list[Any]:
@@ -87,7 +99,26 @@ def _resource_slice(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), spec.get("nodeName") or "", spec.get("driver") or "", pool, age(obj, now)]
 
 
+def _api_service(obj: Object, now: datetime) -> list[Any]:
+    service = part(obj, "spec").get("service")
+    condition = find(part(obj, "status").get("conditions"), "Available") or {}
+    state, reason = condition.get("status") or "Unknown", condition.get("reason")
+    return [
+        name_of(obj),
+        "Local" if service is None else f"{service.get('namespace') or ''}/{service.get('name') or ''}",
+        f"{state} ({reason})" if reason and state != "True" else state,
+        age(obj, now),
+    ]
+
+
+_API_SERVICE_COLUMNS = (
+    NAME,
+    Column("Service", description="The service that hosts the API, or Local."),
+    Column("Available", description="Whether the API is available, and why not."),
+    AGE,
+)
 PRINTERS = {
+    ("apiregistration.k8s.io", "apiservices"): Printer(_API_SERVICE_COLUMNS, _api_service),
     ("certificates.k8s.io", "certificatesigningrequests"): Printer(
         columns("Name|Age|SignerName|Requestor|RequestedDuration|Condition"), _certificate_request
     ),

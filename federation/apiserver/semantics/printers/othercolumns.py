@@ -221,11 +221,19 @@ def _quota(obj: Object, now: datetime) -> list[Any]:
     return [name_of(obj), ", ".join(texts[False]), ", ".join(texts[True]), age(obj, now)]
 
 
-def _admission_policy(obj: Object, now: datetime) -> list[Any]:
+def _validating_policy(obj: Object, now: datetime) -> list[Any]:
+    return _admission_policy(obj, now, "validations")
+
+
+def _mutating_policy(obj: Object, now: datetime) -> list[Any]:
+    return _admission_policy(obj, now, "mutations")
+
+
+def _admission_policy(obj: Object, now: datetime, counted: str) -> list[Any]:
     spec = obj.get("spec") or {}
     kind = spec.get("paramKind")
     shown = f"{kind.get('apiVersion')}/{kind.get('kind')}" if kind else "<unset>"
-    return [name_of(obj), len(spec.get("validations") or ()), shown, age(obj, now)]
+    return [name_of(obj), len(spec.get(counted) or ()), shown, age(obj, now)]
 
 
 def _admission_binding(obj: Object, now: datetime) -> list[Any]:
@@ -288,7 +296,17 @@ _TABLES: dict[str, tuple[str, str, Row]] = {
     "validatingadmissionpolicies.admissionregistration.k8s.io": (
         "Name|Validations:integer|ParamKind|Age",
         "",
-        _admission_policy,
+        _validating_policy,
+    ),
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": (
+        "Name|Mutations:integer|ParamKind|Age",
+        "",
+        _mutating_policy,
+    ),
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": (
+        "Name|PolicyName|ParamRef|Age",
+        "",
+        _admission_binding,
     ),
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": (
         "Name|PolicyName|ParamRef|Age",

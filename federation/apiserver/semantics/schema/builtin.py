@@ -15,10 +15,11 @@ from typing import Any
 import orjson
 
 from federation.apimachinery.errors import Bug
-from federation.apiserver.semantics.schema.model import NO_DEFAULT, STRUCT, Schema, anything
+from federation.apiserver.semantics.schema.model import MAP, NO_DEFAULT, QUANTITY, STRUCT, Schema, anything
 
 REF = "#/definitions/"
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_CORE = "io.k8s.api.core.v1."
 
 # Structs in Go that are one scalar in JSON.
 _VALUES = {
@@ -125,8 +126,18 @@ def compile_definition(name: str) -> Schema:
     schema.is_atomic = schema.map_type == "atomic"
     for field, property_ in raw["properties"].items():
         schema.properties[field] = _compile_field(property_)
+    if name.startswith(_CORE):
+        _round_amounts(schema)
     schema.seal()
     return schema
+
+
+def _round_amounts(schema: Schema) -> None:
+    """Mark the amounts of resources in a struct of core/v1: a map of quantities is a ResourceList there."""
+    for field in schema.properties.values():
+        if field.kind == MAP and field.additional is not None and field.additional.kind == QUANTITY:
+            field.additional = field.additional.copy()
+            field.additional.rounds_to_milli = True
 
 
 def _is_kind(raw: dict[str, Any]) -> bool:

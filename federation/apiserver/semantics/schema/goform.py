@@ -11,7 +11,7 @@ common case, an object in canonical form, costs one lookup per field.
 
 from typing import Any
 
-from federation.apimachinery.quantity import to_canonical
+from federation.apimachinery.quantity import to_canonical, to_canonical_milli
 from federation.apiserver.semantics.schema.model import (
     BOOLEAN,
     INT_OR_STRING,
@@ -111,8 +111,9 @@ def _is_zero(schema: Schema, value: Any) -> bool:
 def _normalize_map(values: Schema, obj: dict[str, Any]) -> None:
     kind = values.kind
     if kind == QUANTITY:
+        to_text = to_canonical_milli if values.rounds_to_milli else to_canonical
         for name, value in obj.items():
-            canonical = "0" if value is None else to_canonical(value)
+            canonical = "0" if value is None else to_text(value)
             if canonical is not value:
                 obj[name] = canonical  # replacing a value does not disturb the iteration
         return

@@ -77,6 +77,7 @@ class Schema:
         "preserve_unknown",
         "properties",
         "required",
+        "rounds_to_milli",
         "type",
         "unique_items",
         "validations",
@@ -120,6 +121,8 @@ class Schema:
         self.negation: Schema | None = None
         self.validations: tuple[dict[str, Any], ...] = ()
         """x-kubernetes-validations, kept as given."""
+        self.rounds_to_milli = False
+        """True for a quantity that Kubernetes rounds up to thousandths: an amount of a resource."""
         self.int_or_string = False
         self.preserve_unknown = False
         self.embedded_resource = False

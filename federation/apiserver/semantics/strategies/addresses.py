@@ -10,7 +10,7 @@ from federation.apimachinery import nameformats
 from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, immutable, invalid, required
 from federation.apimachinery.resources import Object
-from federation.apiserver.semantics.strategies.base import StatusFields, Strategy
+from federation.apiserver.semantics.strategies.base import USER_METADATA, StatusFields, Strategy
 from federation.apiserver.semantics.validation.addressvalidation import cidr_family, cidr_problems, ip_problems
 
 _CIDRS = "spec.cidrs"
@@ -22,7 +22,7 @@ class ServiceCIDRStrategy(Strategy):
     """networking.k8s.io/v1 ServiceCIDR: one CIDR, or one of each family."""
 
     status_always: ClassVar[StatusFields] = {}
-    status_keeps_annotations = True
+    status_resets = USER_METADATA
 
     def validate(self, obj: Object) -> Causes:
         return _validate_cidrs(value_at(obj, _CIDRS) or [])

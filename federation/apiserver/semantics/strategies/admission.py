@@ -1,12 +1,12 @@
-"""Strategies of webhook configurations, ValidatingAdmissionPolicies and their bindings."""
+"""Strategies of webhook configurations, admission policies and their bindings."""
 
 from typing import ClassVar
 
 from federation.apimachinery.fielderrors import Causes
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
-from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields
-from federation.apiserver.semantics.validation import admissionvalidation as validation
+from federation.apiserver.semantics.strategies.base import USER_METADATA, GenerationStrategy, StatusFields
+from federation.apiserver.semantics.validation import admissionvalidation, policyvalidation
 
 
 class WebhookConfigurationStrategy(GenerationStrategy):
@@ -18,11 +18,13 @@ class WebhookConfigurationStrategy(GenerationStrategy):
         defaults.default_webhooks(obj, is_mutating=obj.get("kind", "").startswith("Mutating"))
 
     def validate(self, obj: Object) -> Causes:
-        return validation.validate_webhooks(obj)
+        return admissionvalidation.validate_webhooks(obj)
 
 
 class AdmissionPolicyStrategy(GenerationStrategy):
     """admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy."""
+
+    status_resets = USER_METADATA
 
     allow_unconditional_update = False
     status_always: ClassVar[StatusFields] = {}
@@ -31,11 +33,11 @@ class AdmissionPolicyStrategy(GenerationStrategy):
         defaults.default_admission_policy(obj)
 
     def validate(self, obj: Object) -> Causes:
-        return validation.validate_policy(obj)
+        return policyvalidation.validate_policy(obj)
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         # Unchanged expressions stay valid even if this version no longer compiles them (ratcheting).
-        return [] if new.get("spec") == old.get("spec") else validation.validate_policy(new)
+        return [] if new.get("spec") == old.get("spec") else policyvalidation.validate_policy(new)
 
 
 class AdmissionPolicyBindingStrategy(GenerationStrategy):
@@ -47,4 +49,32 @@ class AdmissionPolicyBindingStrategy(GenerationStrategy):
         defaults.default_admission_binding(obj)
 
     def validate(self, obj: Object) -> Causes:
-        return validation.validate_binding(obj)
+        return policyvalidation.validate_binding(obj)
+
+
+class MutatingAdmissionPolicyStrategy(GenerationStrategy):
+    """admissionregistration.k8s.io/v1 MutatingAdmissionPolicy."""
+
+    allow_unconditional_update = False
+
+    def default(self, obj: Object) -> None:
+        defaults.default_admission_policy(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        return policyvalidation.validate_mutating_policy(obj)
+
+    def validate_update(self, new: Object, old: Object) -> Causes:
+        # Unchanged expressions stay valid, as for a ValidatingAdmissionPolicy.
+        return [] if new.get("spec") == old.get("spec") else policyvalidation.validate_mutating_policy(new)
+
+
+class MutatingAdmissionPolicyBindingStrategy(GenerationStrategy):
+    """admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding."""
+
+    allow_unconditional_update = False
+
+    def default(self, obj: Object) -> None:
+        defaults.default_admission_binding(obj)
+
+    def validate(self, obj: Object) -> Causes:
+        return policyvalidation.validate_mutating_binding(obj)

@@ -14,6 +14,8 @@ from federation.apimachinery.fielderrors import Causes, immutable
 from federation.apimachinery.resources import Object
 
 StatusFields = Mapping[str, Any]
+USER_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
+"""The fields of the metadata that clients write."""
 
 
 class Strategy:
@@ -32,8 +34,8 @@ class Strategy:
     """True if create keeps the status although the kind has a status subresource."""
     status_always: ClassVar[StatusFields | None] = None
     """Status fields that Go writes even if they are empty (no omitempty); None for kinds without a status."""
-    status_keeps_annotations: ClassVar[bool] = False
-    """True if a write through the status subresource cannot change annotations."""
+    status_resets: ClassVar[Sequence[str]] = ()
+    """The fields of the metadata that a write through the status subresource cannot change."""
     returns_deleted_object: ClassVar[bool] = False
     """True if DELETE answers with the object instead of a Status."""
     default_propagation: ClassVar[str] = "Background"
@@ -93,6 +95,14 @@ class Strategy:
     def validate_approval(self, new: Object, old: Object) -> Causes:
         """Return the causes of an invalid write through the approval subresource."""
         del new, old
+        return []
+
+    def prepare_part(self, part: str, new: Object, old: Object) -> None:
+        """Reset everything in `new` that a write through the subresource `part` does not change, in place."""
+
+    def validate_part(self, part: str, new: Object, old: Object) -> Causes:
+        """Return the causes of an invalid write through the subresource `part`."""
+        del part, new, old
         return []
 
     def warnings(self, obj: Object) -> list[str]:

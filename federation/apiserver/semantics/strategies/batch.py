@@ -7,7 +7,11 @@ from federation.apimachinery.fielderrors import Causes, immutable, invalid
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import workloaddefaults as defaults
 from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields
-from federation.apiserver.semantics.validation.workloadvalidation import validate_cron_job, validate_job_spec
+from federation.apiserver.semantics.validation.workloadvalidation import (
+    validate_cron_job,
+    validate_job_selector,
+    validate_job_spec,
+)
 
 _CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
 _JOB_NAME = "batch.kubernetes.io/job-name"
@@ -38,7 +42,8 @@ class JobStrategy(GenerationStrategy):
         selector["matchLabels"] = {_CONTROLLER_UID: uid, **(selector.get("matchLabels") or {})}
 
     def validate(self, obj: Object) -> Causes:
-        return validate_job_spec(obj.get("spec") or {}, "spec")
+        spec = obj.get("spec") or {}
+        return validate_job_spec(spec, "spec") + validate_job_selector(spec)
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = self.validate(new)

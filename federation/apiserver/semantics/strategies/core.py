@@ -7,8 +7,9 @@ from federation.apimachinery.dotpaths import value_at
 from federation.apimachinery.fielderrors import Causes, forbidden, immutable, invalid, required
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.strategies.base import StatusFields, Strategy
-from federation.apiserver.semantics.validation.podvalidation import validate_quantity, validate_taints
+from federation.apiserver.semantics.validation.quantityvalidation import validate_quantity
 from federation.apiserver.semantics.validation.quotavalidation import validate_scopes
+from federation.apiserver.semantics.validation.selectorvalidation import validate_taints
 
 NAMESPACE_FINALIZER = "kubernetes"
 _PROTECTED = frozenset({"default", "kube-system", "kube-public"})
@@ -40,6 +41,10 @@ class NamespaceStrategy(Strategy):
         if "spec" in old:
             new["spec"] = old["spec"]
 
+    def prepare_status_update(self, new: Object, old: Object) -> None:
+        del old
+        self.default(new)
+
     def deletion_refusal(self, obj: Object) -> str:
         return "this namespace may not be deleted" if obj["metadata"]["name"] in _PROTECTED else ""
 
@@ -56,6 +61,13 @@ class NodeStrategy(Strategy):
     keeps_status_on_create = True
 
     def default(self, obj: Object) -> None:
+        spec = obj.get("spec") or {}
+        # Go has one list of both, of which the old field is the first.
+        first, ranges = spec.get("podCIDR"), spec.get("podCIDRs")
+        if first and not (ranges and ranges[0] == first):
+            spec["podCIDRs"] = [first]
+        elif ranges and not first:
+            spec["podCIDR"] = ranges[0]
         status = obj.get("status")
         if status and status.get("capacity") and "allocatable" not in status:
             status["allocatable"] = dict(status["capacity"])
@@ -66,8 +78,10 @@ class NodeStrategy(Strategy):
         if before and value_at(new, "spec.providerID") != before:
             text = 'node updates may not change providerID except from "" to valid'
             causes.append(forbidden("spec.providerID", text))
-        if value_at(old, "spec.podCIDR"):
-            causes += immutable("spec.podCIDR", value_at(new, "spec.podCIDR"), value_at(old, "spec.podCIDR"))
+        ranges = value_at(old, "spec.podCIDRs")
+        if ranges and value_at(new, "spec.podCIDRs") != ranges:
+            text = 'node updates may not change podCIDR except from "" to valid'
+            causes.append(forbidden("spec.podCIDRs", text))
         return causes
 
     def validate(self, obj: Object) -> Causes:

@@ -8,7 +8,7 @@ from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.fielderrors import Causes, immutable
 from federation.apimachinery.objectmeta import validate_labels
 from federation.apimachinery.resources import Object
-from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy
+from federation.apiserver.semantics.strategies.base import USER_METADATA, GenerationStrategy, StatusFields, Strategy
 from federation.apiserver.semantics.validation import devicevalidation as validation
 from federation.apiserver.semantics.validation.resourceslicevalidation import validate_slice
 
@@ -30,7 +30,7 @@ class ResourceClaimStrategy(Strategy):
     """resource.k8s.io/v1 ResourceClaim: the spec is immutable; a scheduler writes the allocation into the status."""
 
     status_always: ClassVar[StatusFields] = {}
-    status_keeps_annotations = True
+    status_resets = USER_METADATA
 
     def default(self, obj: Object) -> None:
         _default_claim(obj.setdefault("spec", {}))

@@ -74,7 +74,8 @@ class EventsV1Strategy(Strategy):
         if event.get("series") != before.get("series"):
             causes += _validate_series(event)
         for field in _FIXED:
-            causes += immutable(field, event.get(field), before.get(field))
+            shown = "reportingController" if field == "reportingComponent" else field
+            causes += immutable(shown, event.get(field), before.get(field))
         return causes
 
 

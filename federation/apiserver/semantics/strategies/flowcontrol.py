@@ -1,7 +1,6 @@
 """Strategies of FlowSchemas and PriorityLevelConfigurations.
 
-They are stored and validated as in Kubernetes, and they do not steer this server: `http/flowcontrol.py` has its own
-priority levels.
+`registry/flowcontrolobjects.py` creates the server's own; `http/flowcontrol.py` grants seats by them.
 """
 
 from typing import ClassVar
@@ -9,7 +8,7 @@ from typing import ClassVar
 from federation.apimachinery.fielderrors import Causes
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
-from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields
+from federation.apiserver.semantics.strategies.base import USER_METADATA, GenerationStrategy, StatusFields
 from federation.apiserver.semantics.validation.flowcontrolvalidation import (
     validate_conditions,
     validate_flow_schema,
@@ -19,7 +18,7 @@ from federation.apiserver.semantics.validation.flowcontrolvalidation import (
 
 class _FlowControlStrategy(GenerationStrategy):
     status_always: ClassVar[StatusFields] = {}
-    status_keeps_annotations = True
+    status_resets = USER_METADATA
 
     def validate_status_update(self, new: Object, old: Object) -> Causes:
         del old

@@ -7,7 +7,7 @@ from federation.apimachinery.fielderrors import Causes, duplicate, forbidden, in
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.quota.limitranges import CLAIM, POD, complete_entry, contradictions
 from federation.apiserver.semantics.strategies.base import Strategy
-from federation.apiserver.semantics.validation.podvalidation import validate_quantity
+from federation.apiserver.semantics.validation.quantityvalidation import validate_quantity
 
 _AMOUNTS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 

@@ -8,6 +8,7 @@ from federation.apimachinery.fielderrors import Causes, invalid, one_of, require
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
 from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields, Strategy, has_changed
+from federation.apiserver.semantics.validation.endpointvalidation import validate_endpoints, validate_slice_content
 from federation.apiserver.semantics.validation.networkvalidation import (
     validate_controller,
     validate_ingress,
@@ -79,6 +80,9 @@ class EndpointsStrategy(Strategy):
     def default(self, obj: Object) -> None:
         defaults.default_endpoints(obj)
 
+    def validate(self, obj: Object) -> Causes:
+        return validate_endpoints(obj)
+
 
 class EndpointSliceStrategy(GenerationStrategy):
     """discovery.k8s.io/v1 EndpointSlice."""
@@ -94,7 +98,8 @@ class EndpointSliceStrategy(GenerationStrategy):
 
     def validate(self, obj: Object) -> Causes:
         kind = obj.get("addressType")
-        return one_of("addressType", kind, ("FQDN", "IPv4", "IPv6")) if kind else [required("addressType")]
+        causes = one_of("addressType", kind, ("FQDN", "IPv4", "IPv6")) if kind else [required("addressType")]
+        return causes + validate_slice_content(obj)
 
 
 class IngressStrategy(GenerationStrategy):

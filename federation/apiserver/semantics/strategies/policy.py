@@ -6,10 +6,8 @@ from federation.apimachinery.fielderrors import Causes, forbidden, immutable, in
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
 from federation.apiserver.semantics.strategies.base import GenerationStrategy, StatusFields
-from federation.apiserver.semantics.validation.workloadvalidation import (
-    validate_int_or_percent,
-    validate_label_selector,
-)
+from federation.apiserver.semantics.validation.selectorvalidation import validate_label_selector
+from federation.apiserver.semantics.validation.workloadvalidation import validate_int_or_percent
 
 
 class PodDisruptionBudgetStrategy(GenerationStrategy):

@@ -1,14 +1,33 @@
 """Strategies of PersistentVolumes, PersistentVolumeClaims, StorageClasses and CSIDrivers."""
 
+from federation.apimachinery import nameformats
 from federation.apimachinery import quantity as quantities
 from federation.apimachinery.dotpaths import value_at
-from federation.apimachinery.fielderrors import Causes, forbidden, immutable, not_supported, required
+from federation.apimachinery.fielderrors import (
+    Causes,
+    forbidden,
+    immutable,
+    not_supported,
+    one_of,
+    problems_of,
+    required,
+)
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.defaults import otherdefaults as defaults
-from federation.apiserver.semantics.strategies.base import GenerationStrategy, Strategy
-from federation.apiserver.semantics.validation.podvalidation import validate_quantity
+from federation.apiserver.semantics.strategies.base import USER_METADATA, GenerationStrategy, Strategy
+from federation.apiserver.semantics.validation.quantityvalidation import validate_positive_quantity
+from federation.apiserver.semantics.validation.selectorvalidation import validate_node_selector
+from federation.apiserver.semantics.validation.volumevalidation import (
+    validate_access_modes,
+    validate_claim_spec,
+    validate_driver_name,
+    validate_host_path,
+)
 
-_ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+_CHOICES = {
+    "persistentVolumeReclaimPolicy": ("Delete", "Recycle", "Retain"),
+    "volumeMode": ("Block", "Filesystem"),
+}
 _NOT_SOURCE = frozenset(
     {
         "capacity",
@@ -39,10 +58,7 @@ class PersistentVolumeClaimStrategy(Strategy):
         obj["status"] = {"phase": "Pending"}
 
     def validate(self, obj: Object) -> Causes:
-        spec = obj["spec"]
-        field, storage = "spec.resources[storage]", value_at(spec, "resources.requests.storage")
-        causes = _validate_access_modes(spec.get("accessModes"))
-        return causes + ([required(field)] if storage is None else validate_quantity(storage, field))
+        return validate_claim_spec(obj["spec"], "spec")
 
     def validate_update(self, new: Object, old: Object) -> Causes:
         causes = self.validate(new)
@@ -68,16 +84,23 @@ class PersistentVolumeStrategy(Strategy):
 
     def validate(self, obj: Object) -> Causes:
         spec = obj["spec"]
-        causes = _validate_access_modes(spec.get("accessModes"))
-        storage = value_at(spec, "capacity.storage")
-        causes += (
-            [required("spec.capacity")] if storage is None else validate_quantity(storage, "spec.capacity[storage]")
-        )
+        causes = validate_access_modes(spec.get("accessModes") or (), "spec.accessModes")
+        causes += _validate_capacity(spec.get("capacity") or {})
+        for field, supported in _CHOICES.items():
+            causes += one_of(f"spec.{field}", spec.get(field), supported)
+        if (affinity := spec.get("nodeAffinity")) is not None:
+            causes += _validate_node_affinity(affinity, "spec.nodeAffinity.required")
+        for field in ("storageClassName", "volumeAttributesClassName"):
+            if class_name := spec.get(field):
+                causes += problems_of(f"spec.{field}", class_name, nameformats.dns1123_subdomain(class_name))
+        if (host := spec.get("hostPath")) is not None:
+            causes += validate_host_path(host, "spec.hostPath")
         sources = list(_source(spec))
         if not sources:
             causes.append(required("spec", "must specify a volume type"))
         if (driver := spec.get("csi")) is not None:
-            causes += [required(f"spec.csi.{field}") for field in ("driver", "volumeHandle") if not driver.get(field)]
+            causes += validate_driver_name(driver.get("driver") or "", "spec.csi.driver")
+            causes += [] if driver.get("volumeHandle") else [required("spec.csi.volumeHandle")]
         for source in sources[1:]:
             causes.append(forbidden(f"spec.{source}", "may not specify more than 1 volume type"))
         return causes
@@ -112,6 +135,7 @@ class VersionedStorageStrategy(Strategy):
 class ReturnedStorageStrategy(VersionedStorageStrategy):
     """storage.k8s.io/v1 CSINode and VolumeAttachment."""
 
+    status_resets = USER_METADATA
     returns_deleted_object = True
 
 
@@ -132,10 +156,21 @@ class CSIDriverStrategy(GenerationStrategy):
         return immutable("spec.attachedRequired", after, before) + super().validate_update(new, old)
 
 
-def _validate_access_modes(modes: object) -> Causes:
-    if not isinstance(modes, list) or not modes:
-        return [required("spec.accessModes", "at least 1 access mode is required")]
-    return [not_supported("spec.accessModes", mode, _ACCESS_MODES) for mode in modes if mode not in _ACCESS_MODES]
+def _validate_capacity(capacity: Object) -> Causes:
+    field = "spec.capacity"
+    causes = [] if capacity else [required(field)]
+    if "storage" not in capacity or len(capacity) > 1:
+        causes.append(not_supported(field, capacity, ("storage",)))
+    return causes + [
+        found for name, amount in capacity.items() for found in validate_positive_quantity(amount, f"{field}[{name}]")
+    ]
+
+
+def _validate_node_affinity(affinity: Object, field: str) -> Causes:
+    selector = affinity.get("required")
+    if selector is None:
+        return [required(field, "must specify required node constraints")]
+    return validate_node_selector(selector, field)
 
 
 def _fixed_part(spec: Object, old: Object, is_bound: bool) -> Object:

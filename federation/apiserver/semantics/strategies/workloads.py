@@ -13,6 +13,7 @@ class DeploymentStrategy(GenerationStrategy):
     """apps/v1 Deployment."""
 
     status_always: ClassVar[StatusFields] = {}
+    status_resets = ("labels",)
     immutable_fields = ("spec.selector",)
 
     def default(self, obj: Object) -> None:
@@ -73,10 +74,10 @@ class StatefulSetStrategy(GenerationStrategy):
         defaults.default_stateful_set(obj)
 
     def validate(self, obj: Object) -> Causes:
-        return validation.validate_stateful_set(obj)
+        return validation.validate_stateful_set(obj) + validation.validate_claim_templates(obj)
 
     def validate_update(self, new: Object, old: Object) -> Causes:
-        causes = self.validate(new)
+        causes = validation.validate_stateful_set(new)
         changed = {
             field
             for field in {*new.get("spec", {}), *old.get("spec", {})} - self._MUTABLE

@@ -10,7 +10,7 @@ from federation.apimachinery import nameformats
 from federation.apimachinery import quantity as quantities
 from federation.apimachinery.fielderrors import Causes, forbidden, invalid, not_supported, required
 from federation.apimachinery.resources import Object
-from federation.apiserver.semantics.validation.podvalidation import validate_quantity
+from federation.apiserver.semantics.validation.quantityvalidation import validate_quantity
 
 _WINDOW_S_MAX: Final = 3600
 _PERIOD_S_MAX: Final = 1800

@@ -6,8 +6,10 @@ from typing import Any
 from federation.apimachinery import nameformats
 from federation.apimachinery.fielderrors import Causes, duplicate, forbidden, invalid, not_supported, one_of, required
 from federation.apimachinery.objectmeta import validate_labels
-from federation.apiserver.semantics.validation.podvalidation import validate_port, validate_unique
-from federation.apiserver.semantics.validation.workloadvalidation import validate_label_selector
+from federation.apiserver.semantics.validation.containervalidation import validate_unique
+from federation.apiserver.semantics.validation.endpointvalidation import validate_policy_rules
+from federation.apiserver.semantics.validation.probevalidation import validate_port
+from federation.apiserver.semantics.validation.selectorvalidation import validate_label_selector
 
 Fields = Mapping[str, Any]
 
@@ -155,6 +157,7 @@ def validate_network_policy(obj: Fields) -> Causes:
     """Validate a NetworkPolicy."""
     spec = obj.get("spec") or {}
     causes = validate_label_selector(spec.get("podSelector") or {}, "spec.podSelector")
+    causes += validate_policy_rules(spec, "spec")
     for index, kind in enumerate(spec.get("policyTypes") or ()):
         if kind not in {"Ingress", "Egress"}:
             causes.append(not_supported(f"spec.policyTypes[{index}]", kind, ("Egress", "Ingress")))

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from federation.apimachinery import nameformats
 from federation.apimachinery.errors import BadRequest
 from federation.apimachinery.fielderrors import (
     Causes,
@@ -17,14 +16,15 @@ from federation.apimachinery.fielderrors import (
     one_of,
     required,
 )
-from federation.apimachinery.objectmeta import validate_labels
 from federation.apimachinery.selectors import compile_label_selector
+from federation.apiserver.semantics.validation.jobvalidation import validate_job_policies
 from federation.apiserver.semantics.validation.podvalidation import validate_template
+from federation.apiserver.semantics.validation.selectorvalidation import validate_label_selector
+from federation.apiserver.semantics.validation.volumevalidation import validate_claim_spec
 
 Fields = Mapping[str, Any]
 
 _NOT_MATCHING = "`selector` does not match template `labels`"
-_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 _CRON_FIELD = re.compile(r"(\*|\?|[\w]+(-[\w]+)?)(/\d+)?(,(\*|[\w]+(-[\w]+)?)(/\d+)?)*")
 _CRON_RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
 _CRON_DESCRIPTORS = frozenset({"@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"})
@@ -37,7 +37,7 @@ def validate_deployment(obj: Fields) -> Causes:
     strategy = spec.get("strategy") or {}
     at = "spec.strategy"
     kind = strategy.get("type")
-    causes += one_of(f"{at}.type", kind, ("Recreate", "RollingUpdate"))
+    causes += one_of(at, kind, ("Recreate", "RollingUpdate"))
     rolling = strategy.get("rollingUpdate")
     if kind == "Recreate" and rolling is not None:
         causes.append(forbidden(f"{at}.rollingUpdate", "may not be specified when strategy `type` is 'Recreate'"))
@@ -82,16 +82,28 @@ def validate_replication_controller(obj: Fields) -> Causes:
 
 
 def validate_stateful_set(obj: Fields) -> Causes:
-    """Validate a StatefulSet, whose pods may mount its claims."""
+    """Validate a StatefulSet without its claims, which its pods may mount."""
     spec = obj.get("spec") or {}
-    claims = [(claim.get("metadata") or {}).get("name", "") for claim in spec.get("volumeClaimTemplates") or ()]
+    claims = [(claim.get("metadata") or {}).get("name") or "" for claim in spec.get("volumeClaimTemplates") or ()]
     causes = _validate_replicas(spec) + _validate_selector_and_template(spec, claims) + _validate_restart_policy(spec)
-    causes += one_of("spec.podManagementPolicy", spec.get("podManagementPolicy"), ("OrderedReady", "Parallel"))
+    management = spec.get("podManagementPolicy")
+    if management not in {None, "OrderedReady", "Parallel"}:
+        causes.append(invalid("spec.podManagementPolicy", management, "must be 'OrderedReady' or 'Parallel'"))
     strategy = spec.get("updateStrategy") or {}
-    causes += one_of("spec.updateStrategy.type", strategy.get("type"), ("OnDelete", "RollingUpdate"))
+    if strategy.get("type") not in {None, "OnDelete", "RollingUpdate"}:
+        causes.append(invalid("spec.updateStrategy", dict(strategy), "must be 'RollingUpdate' or 'OnDelete'"))
     rolling = strategy.get("rollingUpdate") or {}
     causes += non_negative("spec.updateStrategy.rollingUpdate.partition", rolling.get("partition"))
     return causes + non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
+
+
+def validate_claim_templates(obj: Fields) -> Causes:
+    """Validate the claims that a new StatefulSet makes for its pods; an update cannot change them."""
+    return [
+        found
+        for index, claim in enumerate((obj.get("spec") or {}).get("volumeClaimTemplates") or ())
+        for found in validate_claim_spec(claim.get("spec") or {}, f"spec.volumeClaimTemplates[{index}].spec")
+    ]
 
 
 def validate_daemon_set(obj: Fields) -> Causes:
@@ -115,11 +127,29 @@ def validate_job_spec(spec: Fields, field: str) -> Causes:
     causes += one_of(f"{field}.completionMode", spec.get("completionMode"), ("NonIndexed", "Indexed"))
     if spec.get("completionMode") == "Indexed" and spec.get("completions") is None:
         causes.append(required(f"{field}.completions", "when completion mode is Indexed"))
+    causes += validate_job_policies(spec, field)
     template = spec.get("template") or {}
     causes += validate_template(template, f"{field}.template")
-    if (template.get("spec") or {}).get("restartPolicy") not in {"OnFailure", "Never"}:
-        causes.append(required(f"{field}.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"'))
+    at, policy = f"{field}.template.spec.restartPolicy", (template.get("spec") or {}).get("restartPolicy") or ""
+    if policy in {"", "Always"}:
+        causes.append(required(at, 'valid values: "OnFailure", "Never"'))
+    elif policy not in {"OnFailure", "Never"}:
+        causes.append(not_supported(at, policy, ("Never", "OnFailure")))
+    elif policy != "Never" and spec.get("podFailurePolicy") is not None:
+        causes.append(invalid(at, policy, 'only "Never" is supported when podFailurePolicy is specified'))
     return causes
+
+
+def validate_job_selector(spec: Fields) -> Causes:
+    """Require a selector that matches the labels of the template."""
+    selector = spec.get("selector")
+    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels")
+    if selector is None:
+        return [required("spec.selector"), invalid("spec.template.metadata.labels", labels, _NOT_MATCHING)]
+    if causes := validate_label_selector(selector, "spec.selector"):
+        return causes
+    matches = compile_label_selector(selector, is_validated=True).matches(labels or {})
+    return [] if matches else [invalid("spec.template.metadata.labels", labels, _NOT_MATCHING)]
 
 
 def validate_cron_job(obj: Fields) -> Causes:
@@ -144,31 +174,6 @@ def validate_cron_job(obj: Fields) -> Causes:
         causes += non_negative(f"spec.{field}", spec.get(field))
     job_spec = (spec.get("jobTemplate") or {}).get("spec") or {}
     return causes + validate_job_spec(job_spec, "spec.jobTemplate.spec")
-
-
-def validate_label_selector(selector: Fields, field: str) -> Causes:
-    """Validate a LabelSelector."""
-    causes = validate_labels(selector.get("matchLabels"), f"{field}.matchLabels")
-    for index, expression in enumerate(selector.get("matchExpressions") or ()):
-        at = f"{field}.matchExpressions[{index}]"
-        operator, values = expression.get("operator") or "", expression.get("values") or ()
-        if operator in {"In", "NotIn"}:
-            if not values:
-                causes.append(required(f"{at}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
-        elif operator in {"Exists", "DoesNotExist"}:
-            if values:
-                causes.append(
-                    forbidden(f"{at}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
-                )
-        else:
-            causes.append(
-                invalid(f"{at}.operator", operator, "not a valid selector operator")
-                if operator
-                else not_supported(f"{at}.operator", operator, _OPERATORS)
-            )
-        key = expression.get("key") or ""
-        causes += [invalid(f"{at}.key", key, text) for text in nameformats.qualified_name(key)]
-    return causes
 
 
 def _validate_replicas(spec: Fields) -> Causes:

@@ -21,12 +21,12 @@ def names_of(path: Path) -> set[str]:
 
 
 def contents(directory: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in directory.iterdir()}
+    return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 
 
 def test_the_first_start_creates_all_files_and_keys_are_private(tmp_path: Path) -> None:
     pki = ensure_pki(tmp_path / "pki", now=NOW, names=["api.example", "10.0.0.1"])
-    for path in (pki.ca_key, pki.serving.key, pki.admin_key, pki.token_key):
+    for path in (pki.ca_key, pki.serving.key, pki.admin_key, pki.token_key, pki.front_proxy.key):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
     assert stat.S_IMODE((tmp_path / "pki").stat().st_mode) == 0o700
     assert {"localhost", "127.0.0.1", "api.example", "10.0.0.1"} <= names_of(pki.serving.certificate)
@@ -53,6 +53,8 @@ def test_certificates_are_renewed_before_they_expire_and_the_ca_is_kept(tmp_path
         "server.key",
         "admin.crt",
         "admin.key",
+        "front-proxy/client.crt",
+        "front-proxy/client.key",
     }
     assert load_certificate(pki.serving.certificate).not_valid_after_utc > later + timedelta(days=300)
 
@@ -121,3 +123,15 @@ def test_the_kubeconfig_is_private_and_complete(tmp_path: Path) -> None:
     assert config["current-context"] == "host"
     assert config["clusters"][0]["cluster"]["server"] == "https://127.0.0.1:6443"
     assert set(config["users"][0]["user"]) == {"client-certificate-data", "client-key-data"}
+
+
+def test_the_front_proxy_has_a_ca_of_its_own(tmp_path: Path) -> None:
+    pki = ensure_pki(tmp_path, now=NOW)
+    certificate, authority = (
+        load_certificate(pki.front_proxy.certificate),
+        load_certificate(pki.front_proxy.ca_certificate),
+    )
+    certificate.verify_directly_issued_by(authority)
+    assert certificate.subject.rfc4514_string() == "CN=front-proxy-client"
+    assert authority.public_key() != load_certificate(pki.ca_certificate).public_key()
+    assert pki.front_proxy.read() == (pki.front_proxy.certificate.read_bytes(), pki.front_proxy.key.read_bytes())

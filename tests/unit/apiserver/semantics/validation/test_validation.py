@@ -88,7 +88,7 @@ def test_valid_deployment_has_no_causes() -> None:
         ),
         (
             {"strategy": {"type": "Sideways"}},
-            'spec.strategy.type: Unsupported value: "Sideways": supported values: "Recreate", "RollingUpdate"',
+            'spec.strategy: Unsupported value: "Sideways": supported values: "Recreate", "RollingUpdate"',
         ),
         (
             {"strategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}},
@@ -175,7 +175,7 @@ def test_invalid_deployment_is_reported(spec: Object, expected: str) -> None:
         ),
         (a_container(env=[{"value": "x"}]), "spec.containers[0].env[0].name: Required value"),
         (
-            a_container(env=[{"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "a"}}}]),
+            a_container(env=[{"name": "A", "value": "x", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}]),
             'spec.containers[0].env[0].valueFrom: Invalid value: "": may not be specified when `value` is not empty',
         ),
         (
@@ -183,11 +183,11 @@ def test_invalid_deployment_is_reported(spec: Object, expected: str) -> None:
             "spec.containers[0].livenessProbe: Required value: must specify a handler type",
         ),
         (
-            a_container(livenessProbe={"exec": {}, "successThreshold": 2}),
+            a_container(livenessProbe={"exec": {"command": ["true"]}, "successThreshold": 2}),
             "spec.containers[0].livenessProbe.successThreshold: Invalid value: 2: must be 1",
         ),
         (
-            a_container(readinessProbe={"exec": {}, "tcpSocket": {}}),
+            a_container(readinessProbe={"exec": {"command": ["true"]}, "tcpSocket": {}}),
             "spec.containers[0].readinessProbe.tcpSocket: Forbidden: may not specify more than 1 handler type",
         ),
         (
@@ -236,6 +236,7 @@ def test_invalid_pod_is_reported(pod: Object, expected: str) -> None:
     assert errors_of(POD, pod) == [expected]
 
 
+A_JOB_SELECTOR: Object = {"matchLabels": {"a": "b"}}
 A_JOB_TEMPLATE = a_template(restartPolicy="Never")
 
 
@@ -244,17 +245,24 @@ A_JOB_TEMPLATE = a_template(restartPolicy="Never")
     [
         (
             batch.JobStrategy(),
-            {"spec": {"template": a_template()}},
+            {"spec": {"selector": A_JOB_SELECTOR, "template": a_template()}},
             'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"',
         ),
         (
             batch.JobStrategy(),
-            {"spec": {"template": A_JOB_TEMPLATE, "parallelism": -1}},
+            {"spec": {"selector": A_JOB_SELECTOR, "template": A_JOB_TEMPLATE, "parallelism": -1}},
             "spec.parallelism: Invalid value: -1: must be greater than or equal to 0",
         ),
         (
             batch.JobStrategy(),
-            {"spec": {"template": A_JOB_TEMPLATE, "completionMode": "Indexed", "parallelism": 1}},
+            {
+                "spec": {
+                    "selector": A_JOB_SELECTOR,
+                    "template": A_JOB_TEMPLATE,
+                    "completionMode": "Indexed",
+                    "parallelism": 1,
+                }
+            },
             "spec.completions: Required value: when completion mode is Indexed",
         ),
         (
@@ -482,7 +490,8 @@ def test_workload_defaults_are_idempotent(default: Any) -> None:
 def test_pods_of_a_stateful_set_may_mount_its_claims() -> None:
     mounts = [{"name": "data", "mountPath": "/data"}, {"name": "logs", "mountPath": "/logs"}]
     template = a_template(containers=[{"name": "c", "image": "i:1", "volumeMounts": mounts}])
-    claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    storage = {"requests": {"storage": "1Gi"}}
+    claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": storage}}]
     obj = a_workload(template=template, serviceName="db", volumeClaimTemplates=claims)
     assert errors_of(strategies.StatefulSetStrategy(), obj) == [
         'spec.template.spec.containers[0].volumeMounts[1].name: Not found: "logs"'

@@ -1,0 +1,59 @@
+"""Watches over WebSocket: how the pieces of a response become frames."""
+
+from collections.abc import MutableMapping, Sequence
+from typing import Any
+
+import pytest
+
+from federation.apiserver.http import websockets
+from federation.apiserver.http.websockets import with_websockets
+
+Message = MutableMapping[str, Any]
+
+
+async def frames(*pieces: bytes, ends: bool = True) -> list[Message]:
+    """Return what a client gets when a watch sends these pieces."""
+    sent: list[Message] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for piece in pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        if ends:
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {"type": "websocket", "path": "/", "query_string": b"watch=1", "headers": [], "subprotocols": []}
+    await with_websockets(app)(scope, receive, send)
+    return sent
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        (b'{"a":1}\n{"b":2}\n',),
+        (b'{"a":1}\n', b'{"b":2}\n'),
+        (b'{"a"', b":1}", b'\n{"b":2}\n'),
+        (b'{"a":1}\n{"b":2}',),
+        (b"\n", b'{"a":1}\n\n{"b', b'":2}\n'),
+    ],
+)
+async def test_every_line_is_one_frame(pieces: Sequence[bytes]) -> None:
+    accepted, *texts, closed = await frames(*pieces)
+    assert accepted["type"] == "websocket.accept"
+    assert [message["text"] for message in texts] == ['{"a":1}', '{"b":2}']
+    assert (closed["type"], closed["code"]) == ("websocket.close", 1000)
+
+
+async def test_a_line_without_end_closes_the_connection() -> None:
+    piece = b"x" * (websockets._LINE_BYTES_MAX // 2)
+    sent = await frames(piece, piece, piece, piece, ends=False)
+    assert [(message["type"], message.get("code")) for message in sent] == [
+        ("websocket.accept", None),
+        ("websocket.close", 1009),
+    ]
