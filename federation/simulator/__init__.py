@@ -1,6 +1,6 @@
 """Simulated member clusters: a real API server with nodes, a pod scheduler, workload controllers and a kubelet.
 
 A member is registry, store and server, the same code as the host, plus the controllers of this package, which use the
-Kubernetes API through a client. `podplacement` and `rollout` are pure; the other modules act. Read `member.py` for one
-member, `workloads.py` for its controllers and `fleet.py` for several members in one process.
+Kubernetes API through a client. Read `member.py` for one member, `workloads.py` for its controllers (in `controllers/`)
+and `fleet.py` for several members in one process.
 """

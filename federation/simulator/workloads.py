@@ -1,4 +1,4 @@
-"""The nodes of a simulated member and the controllers that run its Deployments.
+"""The nodes of a simulated member and the controllers that run its workloads.
 
 Works on an in-process registry with any store and clock: `member.py` puts an API server in front of it, scenario tests
 use it without a network. Everything except the binding of pods goes through the `Client` protocol. Read
@@ -11,16 +11,49 @@ from collections.abc import Callable, Coroutine
 
 from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.errors import AlreadyExists
-from federation.apimachinery.resources import DEPLOYMENTS, NODES, PODS, REPLICA_SETS, Object
+from federation.apimachinery.resources import (
+    CONTROLLER_REVISIONS,
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    ENDPOINT_SLICES,
+    HORIZONTAL_POD_AUTOSCALERS,
+    INGRESSES,
+    JOBS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    POD_DISRUPTION_BUDGETS,
+    PODS,
+    REPLICA_SETS,
+    SERVICES,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    Object,
+    Resource,
+)
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.verbs.requestoptions import WriteOptions
 from federation.client.local import LocalClient
+from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
-from federation.simulator.deployments import DeploymentController
-from federation.simulator.nodelifecycle import NodeLifecycleController
+from federation.simulator.controllers.autoscalers import AutoscalerController, Targets
+from federation.simulator.controllers.cronjobs import CronJobController
+from federation.simulator.controllers.daemonsets import DaemonSetController
+from federation.simulator.controllers.deployments import DeploymentController
+from federation.simulator.controllers.disruptionbudgets import DisruptionBudgetController
+from federation.simulator.controllers.endpointslices import EndpointSliceController
+from federation.simulator.controllers.jobs import JobController
+from federation.simulator.controllers.kubelet import Kubelet
+from federation.simulator.controllers.loadbalancers import LoadBalancerController
+from federation.simulator.controllers.nodelifecycle import NodeLifecycleController
+from federation.simulator.controllers.pods import NameSuffixes
+from federation.simulator.controllers.podscheduler import PodScheduler
+from federation.simulator.controllers.replicasets import ReplicaSetController
+from federation.simulator.controllers.selections import index_pods
+from federation.simulator.controllers.statefulsets import StatefulSetController
+from federation.simulator.controllers.volumes import VolumeController
 from federation.simulator.options import MemberOptions, NodeShape
-from federation.simulator.podlifecycle import Kubelet, PodScheduler
-from federation.simulator.replicasets import ReplicaSetController
 
 
 class Workloads:
@@ -44,32 +77,53 @@ class Workloads:
     async def run(self) -> None:
         """Reconcile until cancelled."""
         async with asyncio.TaskGroup() as group:
+            controllers = self._controllers()
             group.create_task(self._informers.run())
-            for run in self._controllers():
+            # A controller that acts on half of the caches after a restart would replace pods that still run.
+            await self._informers.wait_synced()
+            for run in controllers:
                 group.create_task(run())
 
     def _controllers(self) -> list[Callable[[], Coroutine[None, None, None]]]:
         client, clock, options = self._client, self._clock, self._options
-        deployments = self._informers.for_resource(DEPLOYMENTS)
-        replica_sets = self._informers.for_resource(REPLICA_SETS)
-        pods = self._informers.for_resource(PODS)
-        nodes = self._informers.for_resource(NODES)
-        rng = random.Random(options.name)  # noqa: S311  # names of simulated pods, not secrets
+        pods, nodes = self._informer(PODS), self._informer(NODES)
+        deployments, replica_sets = self._informer(DEPLOYMENTS), self._informer(REPLICA_SETS)
+        revisions, claims = self._informer(CONTROLLER_REVISIONS), self._informer(PERSISTENT_VOLUME_CLAIMS)
+        stateful_sets, jobs = self._informer(STATEFUL_SETS), self._informer(JOBS)
+        services = self._informer(SERVICES)
+        scalable = {"Deployment": deployments, "StatefulSet": stateful_sets, "ReplicaSet": replica_sets}
+        workers = options.workers
+        suffixes = NameSuffixes(random.Random(options.name))  # noqa: S311  # names of simulated pods, not secrets
+        index_pods(pods)
         controllers = (
-            DeploymentController(client, deployments, replica_sets, clock, options.workers),
-            ReplicaSetController(client, replica_sets, pods, clock, options.workers, rng),
-            PodScheduler(client, pods, nodes, clock, self._bind),
-            NodeLifecycleController(client, pods, nodes, clock, options.workers),
-            Kubelet(
+            DeploymentController(client, deployments, replica_sets, clock, workers),
+            ReplicaSetController(client, replica_sets, pods, clock, workers, suffixes),
+            StatefulSetController(client, stateful_sets, pods, claims, revisions, clock, workers),
+            DaemonSetController(client, self._informer(DAEMON_SETS), pods, nodes, revisions, clock, workers, suffixes),
+            JobController(client, jobs, pods, clock, workers, suffixes),
+            CronJobController(client, self._informer(CRON_JOBS), jobs, clock, workers),
+            AutoscalerController(
+                client, self._informer(HORIZONTAL_POD_AUTOSCALERS), Targets(scalable, pods), clock, workers
+            ),
+            DisruptionBudgetController(client, self._informer(POD_DISRUPTION_BUDGETS), pods, scalable, clock),
+            EndpointSliceController(client, services, pods, nodes, self._informer(ENDPOINT_SLICES), clock),
+            LoadBalancerController(client, services, self._informer(INGRESSES), clock, options.name),
+            VolumeController(
                 client,
+                claims,
+                self._informer(PERSISTENT_VOLUMES),
+                self._informer(STORAGE_CLASSES),
                 pods,
                 clock,
-                start_s=options.pod_start_s,
-                stop_s=options.pod_stop_s,
-                workers=options.workers,
             ),
+            PodScheduler(client, pods, nodes, clock, self._bind),
+            NodeLifecycleController(client, pods, nodes, clock, workers),
+            Kubelet(client, pods, clock, start_s=options.pod_start_s, stop_s=options.pod_stop_s, workers=workers),
         )
         return [entry.controller.run for entry in controllers]
+
+    def _informer(self, resource: Resource) -> Informer:
+        return self._informers.for_resource(resource)
 
     async def _bind(self, namespace: str, pod: str, node: str) -> None:
         """Create the pod's binding; the Client protocol has no verb for it."""

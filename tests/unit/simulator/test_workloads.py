@@ -11,7 +11,7 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
-from federation.simulator.nodelifecycle import compute_eviction_delay_s
+from federation.simulator.controllers.nodelifecycle import compute_eviction_delay_s
 from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.workloads import Workloads
 

@@ -4,11 +4,6 @@
 next. Read `replicasets.py` for the pods.
 """
 
-import hashlib
-from typing import Any
-
-import orjson
-
 from federation.apimachinery import wellknown
 from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.errors import AlreadyExists, NotFound
@@ -17,12 +12,11 @@ from federation.apimachinery.resources import DEPLOYMENTS, REPLICA_SETS, Object
 from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.informer import Informer
-from federation.simulator import rollout
-from federation.simulator.rollout import ReplicaSetState
+from federation.simulator.controllers import rollout
+from federation.simulator.controllers.revisions import compute_template_hash
+from federation.simulator.controllers.rollout import ReplicaSetState
 
 HASH_LABEL = "pod-template-hash"
-NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""The characters of generated names, as in Kubernetes: no vowels, so that no words appear."""
 _DONE = Result()
 
 
@@ -161,9 +155,3 @@ class DeploymentController:
 
 def _revision(replica_set: Object) -> int:
     return int((replica_set["metadata"].get("annotations") or {}).get(wellknown.DEPLOYMENT_REVISION, "0"))
-
-
-def compute_template_hash(template: dict[str, Any]) -> str:
-    """Return the pod-template-hash of a pod template: stable across processes, safe in names and labels."""
-    digest = hashlib.blake2b(orjson.dumps(template, option=orjson.OPT_SORT_KEYS), digest_size=10).digest()
-    return "".join(NAME_ALPHABET[byte % len(NAME_ALPHABET)] for byte in digest)

@@ -30,7 +30,8 @@ class RolloutLimits:
     unavailable: int
 
 
-def _resolve_percentage(value: Any, total: int, *, round_up: bool) -> int:
+def resolve_percentage(value: Any, total: int, *, round_up: bool) -> int:
+    """Return an int-or-percentage of the total; None is 25 %."""
     if value is None:
         value = "25%"
     if isinstance(value, str) and value.endswith("%"):
@@ -44,8 +45,8 @@ def compute_limits(deployment: Mapping[str, Any]) -> RolloutLimits:
     spec = deployment["spec"]
     desired = int(spec.get("replicas", 1))
     rolling = (spec.get("strategy") or {}).get("rollingUpdate") or {}
-    surge = _resolve_percentage(rolling.get("maxSurge"), desired, round_up=True)
-    unavailable = _resolve_percentage(rolling.get("maxUnavailable"), desired, round_up=False)
+    surge = resolve_percentage(rolling.get("maxSurge"), desired, round_up=True)
+    unavailable = resolve_percentage(rolling.get("maxUnavailable"), desired, round_up=False)
     if surge == 0 and unavailable == 0:
         unavailable = 1
     return RolloutLimits(desired, surge, min(unavailable, desired))

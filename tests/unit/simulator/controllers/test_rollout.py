@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.simulator.rollout import (
+from federation.simulator.controllers.rollout import (
     ReplicaSetState,
     RolloutLimits,
     compute_limits,

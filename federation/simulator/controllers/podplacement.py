@@ -13,6 +13,7 @@ from typing import Any
 from federation.api.selectors import ClusterTerms, compile_cluster_terms, tolerates
 from federation.apimachinery.quantity import to_int_ceil, to_milli
 
+_CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 Amounts = dict[str, int]
 """Resource name → amount; cpu in millicores, everything else in whole units."""
 
@@ -132,7 +133,7 @@ def _filter_node(
     name: str, node: _NodeInfo, spec: Mapping[str, Any], terms: ClusterTerms | None, request: Amounts
 ) -> list[str]:
     """Return the reasons why the node cannot run the pod, [] when it can."""
-    if node.unschedulable:
+    if node.unschedulable and not any(tolerates(each, _CORDON) for each in spec.get("tolerations") or ()):
         return ["node(s) were unschedulable"]
     for taint in node.taints:
         if taint.get("effect") in ("NoSchedule", "NoExecute") and not any(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from federation.simulator.podplacement import SchedulerCache, compute_pod_request
+from federation.simulator.controllers.podplacement import SchedulerCache, compute_pod_request
 
 
 def a_node(name: str, cpu: str = "4", pods: str = "10", **spec: Any) -> dict[str, Any]:

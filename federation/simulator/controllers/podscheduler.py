@@ -1,0 +1,109 @@
+"""The simulated kube-scheduler: binds the pods of one member that have no node.
+
+It selects a node with `podplacement` and writes the binding, or the condition `PodScheduled=False` with reason
+Unschedulable; it retries unschedulable pods when a pod ends or a node changes. Read `kubelet.py` for bound pods.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.conditions import find
+from federation.apimachinery.errors import ApiError, Conflict, NotFound
+from federation.apimachinery.resources import PODS, Object
+from federation.client.client import Client
+from federation.runtime.controller import Controller, Key, Result
+from federation.runtime.informer import Informer
+from federation.simulator.controllers.podplacement import SchedulerCache, compute_pod_request
+from federation.simulator.controllers.pods import is_finished
+
+_DONE = Result()
+Bind = Callable[[str, str, str], Awaitable[None]]
+"""Writes the binding of (namespace, pod, node)."""
+
+
+class PodScheduler:
+    """Binds the pods of one member that have no node."""
+
+    def __init__(self, client: Client, pods: Informer, nodes: Informer, clock: Clock, bind: Bind) -> None:
+        self._client = client
+        self._pods = pods
+        self._clock = clock
+        self._bind = bind
+        self._cache = SchedulerCache()
+        self._unschedulable: set[Key] = set()
+        # One worker: each scheduling cycle must see the pods assumed by all earlier ones.
+        self.controller = Controller("sim-scheduler", self._reconcile, workers=1, clock=clock)
+        nodes.add_handler(self._node_changed)
+        pods.add_handler(self._pod_changed)
+
+    def _node_changed(self, old: Object | None, new: Object | None) -> None:
+        if new is not None:
+            self._cache.set_node(new)
+        elif old is not None:
+            self._cache.remove_node(old["metadata"]["name"])
+        self._retry_unschedulable()
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        pod = new or old or {}
+        meta = pod["metadata"]
+        if new is None or is_finished(new):
+            self._unschedulable.discard(Key(meta["namespace"], meta["name"]))
+            if self._cache.remove_pod(meta["uid"]):
+                self._retry_unschedulable()
+        elif node := new["spec"].get("nodeName"):
+            self._cache.add_pod(meta["uid"], node, compute_pod_request(new["spec"]))
+        elif old is None:
+            self.controller.enqueue(Key(meta["namespace"], meta["name"]))
+
+    def _retry_unschedulable(self) -> None:
+        for key in self._unschedulable:
+            self.controller.enqueue(key)
+
+    async def _reconcile(self, key: Key) -> Result:
+        pod = self._pods.get(key.namespace, key.name)
+        if pod is None or pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"]:
+            self._unschedulable.discard(key)
+            return _DONE
+        request = compute_pod_request(pod["spec"])
+        node, reason = self._cache.select_node(pod["spec"], request)
+        if not node:
+            self._unschedulable.add(key)
+            await self._report_unschedulable(pod, reason)
+            return _DONE
+        uid = pod["metadata"]["uid"]
+        self._cache.add_pod(uid, node, request)  # assume the pod before the binding is in the informer
+        try:
+            await self._bind(key.namespace, key.name, node)
+        except ApiError as error:
+            self._cache.remove_pod(uid)
+            if isinstance(error, NotFound | Conflict):
+                return _DONE
+            raise
+        self._unschedulable.discard(key)
+        return _DONE
+
+    async def _report_unschedulable(self, pod: Object, reason: str) -> None:
+        meta = pod["metadata"]
+        conditions = (pod.get("status") or {}).get("conditions", ())
+        now = to_rfc3339(self._clock.now())
+        old = find(conditions, "PodScheduled")
+        if old and old.get("message") == reason:
+            return
+        condition = {
+            "type": "PodScheduled",
+            "status": "False",
+            "reason": "Unschedulable",
+            "message": reason,
+            "lastProbeTime": None,
+            "lastTransitionTime": old["lastTransitionTime"] if old and old["status"] == "False" else now,
+        }
+        try:
+            await self._client.patch(
+                PODS,
+                meta["name"],
+                {"status": {"phase": "Pending", "conditions": [condition]}},
+                namespace=meta["namespace"],
+                subresource="status",
+            )
+        except NotFound:
+            return

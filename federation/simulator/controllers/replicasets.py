@@ -1,0 +1,105 @@
+"""The simulated ReplicaSet controller: creates and deletes pods until there are `spec.replicas`, and writes the status.
+
+Terminating pods do not count. Surplus pods are deleted in this order: unassigned before assigned, not ready before
+ready, younger before older. Read `kubelet.py` for the pods themselves.
+"""
+
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import REPLICA_SETS, Object
+from federation.client.client import Client
+from federation.runtime.controller import Controller, Key, Result
+from federation.runtime.informer import Informer
+from federation.simulator.controllers import pods as podsof
+from federation.simulator.controllers.pods import NameSuffixes, PodControl
+
+_DONE = Result()
+
+
+class ReplicaSetController:
+    """Reconciles the ReplicaSets of one member."""
+
+    def __init__(
+        self,
+        client: Client,
+        replica_sets: Informer,
+        pods: Informer,
+        clock: Clock,
+        workers: int,
+        suffixes: NameSuffixes,
+    ) -> None:
+        self._client = client
+        self._replica_sets = replica_sets
+        self._control = PodControl(client, pods)
+        self._clock = clock
+        self._suffixes = suffixes
+        self.controller = Controller("sim-replicaset", self._reconcile, workers=workers, clock=clock)
+        replica_sets.add_handler(self._replica_set_changed)
+        pods.add_handler(self._pod_changed)
+
+    def _replica_set_changed(self, old: Object | None, new: Object | None) -> None:
+        if podsof.is_spec_change(old, new):
+            meta = (new or old or {})["metadata"]
+            self.controller.enqueue(Key(meta["namespace"], meta["name"]))
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        if (
+            old
+            and new
+            and podsof.is_active(old) == podsof.is_active(new)
+            and podsof.is_ready(old) == podsof.is_ready(new)
+        ):
+            return
+        if (key := podsof.owner_key(new or old or {}, "ReplicaSet")) is not None:
+            self.controller.enqueue(key)
+
+    async def _reconcile(self, key: Key) -> Result:
+        replica_set = self._replica_sets.get(key.namespace, key.name)
+        if replica_set is None or "deletionTimestamp" in replica_set["metadata"]:
+            return _DONE
+        active = [pod for pod in self._control.owned(replica_set) if podsof.is_active(pod)]
+        missing = int(replica_set["spec"].get("replicas", 1)) - len(active)
+        if missing > 0:
+            await self._create_pods(replica_set, min(missing, podsof.BURST_MAX))
+        elif missing < 0:
+            await self._control.delete(_rank_for_deletion(active)[: min(-missing, podsof.BURST_MAX)])
+        active = [pod for pod in self._control.owned(replica_set) if podsof.is_active(pod)]
+        wait_s = await self._write_status(replica_set, active)
+        if abs(missing) > podsof.BURST_MAX:
+            self.controller.enqueue(key)
+        return Result(requeue_after_s=wait_s)
+
+    async def _create_pods(self, replica_set: Object, count: int) -> None:
+        template, name = replica_set["spec"]["template"], replica_set["metadata"]["name"]
+        names = [f"{name}-{self._suffixes.new()}" for _ in range(count)]
+        await self._control.create([podsof.to_pod(replica_set, REPLICA_SETS, template, each) for each in names])
+
+    async def _write_status(self, replica_set: Object, active: list[Object]) -> float | None:
+        """Write the status; return the seconds until it changes because a ready pod becomes available."""
+        min_ready_s, now = int(replica_set["spec"].get("minReadySeconds", 0)), self._clock.now()
+        counts = {
+            "fullyLabeledReplicas": len(active),
+            "readyReplicas": sum(map(podsof.is_ready, active)),
+            "availableReplicas": sum(podsof.is_available(pod, min_ready_s, now) for pod in active),
+        }
+        status: Object = {"replicas": len(active), "observedGeneration": replica_set["metadata"].get("generation", 1)}
+        status.update({key: count for key, count in counts.items() if count})
+        await podsof.write_status(self._client, self._replica_sets, REPLICA_SETS, replica_set, status)
+        return podsof.next_available_s(active, min_ready_s, now)
+
+
+def _rank_for_deletion(active: list[Object]) -> list[Object]:
+    """Return the pods in the order in which surplus ones are deleted."""
+    return sorted(
+        active,
+        key=lambda pod: (
+            bool(pod["spec"].get("nodeName")),
+            podsof.is_ready(pod),
+            _youngest_first(pod),
+            pod["metadata"]["name"],
+        ),
+    )
+
+
+def _youngest_first(pod: Object) -> tuple[int, ...]:
+    """Return a sort key that puts younger pods first: RFC 3339 texts sort by time, so negate each character."""
+    return tuple(-ord(char) for char in pod["metadata"]["creationTimestamp"])

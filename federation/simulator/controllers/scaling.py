@@ -1,0 +1,172 @@
+"""The arithmetic of the simulated HorizontalPodAutoscaler: from a load to a number of replicas. Pure.
+
+The rules are those of Kubernetes for resource metrics: a tolerance of 10 %, unready pods counted as idle on the way up,
+the highest recommendation of the last five minutes on the way down, limits and policies of `spec.behavior`, and at most
+double (or four) replicas at once without them. A load is a text of points over time (`0s=2 10m=8`), straight between.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from federation.apimachinery.durations import parse_duration
+from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.quantity import to_milli
+
+_TOLERANCE = 0.1
+_DOWN_STABILIZATION_S = 300.0
+
+
+def load_at(text: str, elapsed_s: float) -> float:
+    """Return the load in milli-units after that time; ConfigurationError when the text is no list of points."""
+    points = []
+    for word in text.replace(",", " ").split():
+        when, _, amount = word.partition("=")
+        try:
+            points.append((parse_duration(when), float(to_milli(amount))))
+        except ValueError as error:
+            raise ConfigurationError(f"{word!r} is not a point of a load such as 10m=500m: {error}") from error
+    if not points:
+        raise ConfigurationError("a load has at least one point, such as 0s=2")
+    points.sort()
+    before = [point for point in points if point[0] <= elapsed_s]
+    after = [point for point in points if point[0] > elapsed_s]
+    if not before or not after:
+        return (before[-1] if before else points[0])[1]
+    (start_s, low), (end_s, high) = before[-1], after[0]
+    return low + (high - low) * (elapsed_s - start_s) / (end_s - start_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The use of one resource by the pods of a workload, in milli-units."""
+
+    total: float
+    ready: int
+    unready: int
+    request: int
+    """What one pod requests."""
+
+    @property
+    def average(self) -> float:
+        """The use of one ready pod."""
+        return self.total / self.ready
+
+    @property
+    def utilization(self) -> int:
+        """The use in percent of what the ready pods request."""
+        return int(self.total * 100 // (self.request * self.ready))
+
+
+def compute_replicas(current: int, usage: Usage, target: float) -> int:
+    """Return the replicas that bring the use of a pod to `target` milli-units; `usage` has at least one ready pod."""
+    ratio = usage.average / target
+    if ratio > 1.0 and usage.unready:
+        pods = usage.ready + usage.unready
+        ratio = usage.total / pods / target
+        wanted = math.ceil(ratio * pods - 1e-9)
+        return current if ratio <= 1.0 + _TOLERANCE or wanted < current else wanted
+    if abs(ratio - 1.0) <= _TOLERANCE:
+        return current
+    return math.ceil(ratio * usage.ready - 1e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What an autoscaler may set."""
+
+    low: int
+    high: int
+    behavior: Mapping[str, Any] | None
+
+
+Verdict = tuple[str, str, str]
+"""Status, reason and message of a condition."""
+_FITS: Verdict = ("False", "DesiredWithinRange", "the desired count is within the acceptable range")
+_TOO_MANY = ("True", "TooManyReplicas", "the desired replica count is more than the maximum replica count")
+_TOO_FEW = ("True", "TooFewReplicas", "the desired replica count is less than the minimum replica count")
+_TOO_FAST_UP = (
+    "True",
+    "ScaleUpLimit",
+    "the desired replica count is increasing faster than the maximum scale rate",
+)
+_TOO_FAST_DOWN = (
+    "True",
+    "ScaleDownLimit",
+    "the desired replica count is decreasing faster than the maximum scale rate",
+)
+_READY: Verdict = ("True", "ReadyForNewScale", "recommended size matches current size")
+
+
+@dataclass(slots=True)
+class History:
+    """What one autoscaler recommended and did lately; times are seconds of a monotonic clock."""
+
+    recommendations: list[tuple[float, int]] = field(default_factory=list)
+    changes: list[tuple[float, int]] = field(default_factory=list)
+    """Replicas added (negative: removed)."""
+
+    def limit(self, current: int, wanted: int, bounds: Bounds, now_s: float) -> tuple[int, Verdict, Verdict]:
+        """Return the replicas to set now, and the conditions AbleToScale and ScalingLimited."""
+        stabilized = self._stabilize(current, wanted, bounds, now_s)
+        is_down = wanted < current
+        able: Verdict = _READY
+        if stabilized != wanted:
+            side, other = ("ScaleDown", "highest") if is_down else ("ScaleUp", "lowest")
+            than = "higher" if is_down else "lower"
+            message = f"recent recommendations were {than} than current one, applying the {other} recent recommendation"
+            able = ("True", f"{side}Stabilized", message)
+        low, high = self._rate_limits(current, bounds, now_s)
+        if stabilized > min(high, bounds.high):
+            limited = _TOO_FAST_UP if high < bounds.high else _TOO_MANY
+            return min(high, bounds.high), able, limited
+        if stabilized < max(low, bounds.low):
+            limited = _TOO_FAST_DOWN if low > bounds.low else _TOO_FEW
+            return max(low, bounds.low), able, limited
+        return stabilized, able, _FITS
+
+    def record_change(self, change: int, now_s: float) -> None:
+        """Note that replicas were added or removed; rates are limited over at most half an hour."""
+        self.changes = [each for each in self.changes if each[0] > now_s - 1800] + [(now_s, change)]
+
+    def _stabilize(self, current: int, wanted: int, bounds: Bounds, now_s: float) -> int:
+        behavior = bounds.behavior or {}
+        up_s = float((behavior.get("scaleUp") or {}).get("stabilizationWindowSeconds") or 0)
+        down_s = (behavior.get("scaleDown") or {}).get("stabilizationWindowSeconds")
+        down_s = _DOWN_STABILIZATION_S if down_s is None else float(down_s)
+        up = min([wanted, *(n for at_s, n in self.recommendations if at_s > now_s - up_s)])
+        down = max([wanted, *(n for at_s, n in self.recommendations if at_s > now_s - down_s)])
+        kept = [each for each in self.recommendations if each[0] > now_s - max(up_s, down_s)]
+        self.recommendations = [*kept, (now_s, wanted)]
+        return min(max(current, up), down)
+
+    def _rate_limits(self, current: int, bounds: Bounds, now_s: float) -> tuple[int, int]:
+        """Return the fewest and the most replicas that the speed limits allow now."""
+        if bounds.behavior is None:
+            return 0, max(2 * current, 4)
+        up, down = bounds.behavior.get("scaleUp") or {}, bounds.behavior.get("scaleDown") or {}
+        high = _select(up, [self._policy_limit(each, current, now_s, 1) for each in up.get("policies") or ()], max, min)
+        low = _select(
+            down, [self._policy_limit(each, current, now_s, -1) for each in down.get("policies") or ()], min, max
+        )
+        return (
+            min(current, current if low is None else low),
+            max(current, current if high is None else high),
+        )
+
+    def _policy_limit(self, policy: Mapping[str, Any], current: int, now_s: float, sign: int) -> int:
+        period_s = float(policy["periodSeconds"])
+        at_start = current - sum(change for at_s, change in self.changes if at_s > now_s - period_s)
+        if policy["type"] == "Pods":
+            return int(at_start + sign * policy["value"])
+        exact = at_start * (1 + sign * policy["value"] / 100)
+        return math.ceil(exact) if sign > 0 else int(exact)
+
+
+def _select(rules: Mapping[str, Any], limits: Sequence[int], widest: Any, narrowest: Any) -> int | None:
+    """Return the limit that the rules choose; None when they forbid any change."""
+    if rules.get("selectPolicy") == "Disabled" or not limits:
+        return None
+    chosen: int = narrowest(limits) if rules.get("selectPolicy") == "Min" else widest(limits)
+    return chosen

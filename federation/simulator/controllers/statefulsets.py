@@ -1,0 +1,166 @@
+"""The simulated StatefulSet controller: pods with ordinals and claims of their own, revisions, and the status.
+
+`ordinals` decides, `revisions.py` keeps the history, `volumes.py` binds the claims. A reconcile makes one step; the
+events of its own writes trigger the next.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import AlreadyExists, NotFound
+from federation.apimachinery.ownerreferences import controller_reference
+from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Object
+from federation.client.client import Client
+from federation.runtime.controller import Controller, Key, Result
+from federation.runtime.informer import Informer
+from federation.simulator.controllers import ordinals
+from federation.simulator.controllers import pods as podsof
+from federation.simulator.controllers.ordinals import Scope
+from federation.simulator.controllers.pods import PodControl
+from federation.simulator.controllers.revisions import HASH_LABEL, REVISION_LABEL, Revisions, template_of
+
+_DONE = Result()
+_POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
+_POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
+
+
+class StatefulSetController:
+    """Reconciles the StatefulSets of one member."""
+
+    def __init__(
+        self,
+        client: Client,
+        stateful_sets: Informer,
+        pods: Informer,
+        claims: Informer,
+        revisions: Informer,
+        clock: Clock,
+        workers: int,
+    ) -> None:
+        self._client = client
+        self._stateful_sets = stateful_sets
+        self._claims = claims
+        self._control = PodControl(client, pods)
+        self._revisions = Revisions(client, revisions, STATEFUL_SETS, HASH_LABEL)
+        self._clock = clock
+        self.controller = Controller("sim-statefulset", self._reconcile, workers=workers, clock=clock)
+        stateful_sets.add_handler(self._stateful_set_changed)
+        pods.add_handler(self._pod_changed)
+
+    def _stateful_set_changed(self, old: Object | None, new: Object | None) -> None:
+        if podsof.is_spec_change(old, new):
+            meta = (new or old or {})["metadata"]
+            self.controller.enqueue(Key(meta["namespace"], meta["name"]))
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        if (key := podsof.owner_key(new or old or {}, "StatefulSet")) is not None:
+            self.controller.enqueue(key)
+
+    async def _reconcile(self, key: Key) -> Result:
+        stateful_set = self._stateful_sets.get(key.namespace, key.name)
+        if stateful_set is None or podsof.is_terminating(stateful_set):
+            return _DONE
+        revisions = await self._revisions.ensure_newest(stateful_set)
+        by_name = {each["metadata"]["name"]: each for each in revisions}
+        update = revisions[-1]["metadata"]["name"]
+        current = (stateful_set.get("status") or {}).get("currentRevision", "")
+        current = current if current in by_name else update
+        scope, owned = Scope.of(stateful_set), self._control.owned(stateful_set)
+        step = ordinals.plan_step(scope, owned, update, self._clock.now())
+        new_pods = []
+        for ordinal in step.create[: podsof.BURST_MAX]:
+            await self._ensure_claims(stateful_set, ordinal)
+            revision = current if scope.is_old(ordinal) else update
+            new_pods.append(_to_stateful_pod(stateful_set, template_of(by_name[revision]), ordinal, revision))
+        await self._control.create(new_pods)
+        condemned = [pod for pod in owned if pod["metadata"]["name"] in step.delete]
+        await self._release_claims(stateful_set, scope, condemned)
+        await self._control.delete(condemned)
+        if len(step.create) > podsof.BURST_MAX:
+            self.controller.enqueue(key)
+        owned = self._control.owned(stateful_set)
+        now = self._clock.now()
+        status = ordinals.compute_status(stateful_set, owned, current, update, now)
+        await podsof.write_status(self._client, self._stateful_sets, STATEFUL_SETS, stateful_set, status)
+        live = {current, update, status["currentRevision"], *map(ordinals.revision_of, owned)}
+        await self._revisions.truncate(revisions, live, int(stateful_set["spec"].get("revisionHistoryLimit", 10)))
+        return Result(requeue_after_s=podsof.next_available_s(owned, scope.min_ready_s, now))
+
+    async def _ensure_claims(self, stateful_set: Object, ordinal: int) -> None:
+        """Create the claims of the ordinal that do not exist; existing ones keep their data and are used again."""
+        meta, spec = stateful_set["metadata"], stateful_set["spec"]
+        for template in spec.get("volumeClaimTemplates") or ():
+            name = _claim_name(template, meta["name"], ordinal)
+            if self._claims.get(meta["namespace"], name) is not None:
+                continue
+            claim_meta = template["metadata"]
+            labels = {**(claim_meta.get("labels") or {}), **spec["selector"].get("matchLabels", {})}
+            claim: Object = {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {
+                    "name": name,
+                    "namespace": meta["namespace"],
+                    "labels": labels,
+                    **({"annotations": claim_meta["annotations"]} if claim_meta.get("annotations") else {}),
+                },
+                "spec": template["spec"],
+            }
+            if _retention(stateful_set, "whenDeleted") == "Delete":
+                reference = controller_reference(stateful_set, STATEFUL_SETS.api_version, STATEFUL_SETS.kind)
+                claim["metadata"]["ownerReferences"] = [reference]
+            try:
+                await self._client.create(PERSISTENT_VOLUME_CLAIMS, claim)
+            except AlreadyExists:
+                continue
+
+    async def _release_claims(self, stateful_set: Object, scope: Scope, condemned: list[Object]) -> None:
+        """Let the claims of pods that a scale-down removes go with their pods, if the retention policy says so."""
+        if _retention(stateful_set, "whenScaled") != "Delete":
+            return
+        meta = stateful_set["metadata"]
+        for pod in condemned:
+            ordinal = ordinals.ordinal_of(pod)
+            if ordinal in scope.ordinals:
+                continue  # deleted for an update, not for a scale-down
+            references = [controller_reference(pod, PODS.api_version, PODS.kind)]
+            for template in stateful_set["spec"].get("volumeClaimTemplates") or ():
+                name = _claim_name(template, meta["name"], ordinal)
+                try:
+                    await self._client.patch(
+                        PERSISTENT_VOLUME_CLAIMS,
+                        name,
+                        {"metadata": {"ownerReferences": references}},
+                        namespace=meta["namespace"],
+                    )
+                except NotFound:
+                    continue
+
+
+def _retention(stateful_set: Mapping[str, Any], when: str) -> str:
+    return str((stateful_set["spec"].get("persistentVolumeClaimRetentionPolicy") or {}).get(when, "Retain"))
+
+
+def _claim_name(template: Mapping[str, Any], set_name: str, ordinal: int) -> str:
+    return f"{template['metadata']['name']}-{set_name}-{ordinal}"
+
+
+def _to_stateful_pod(stateful_set: Object, template: Mapping[str, Any], ordinal: int, revision: str) -> Object:
+    set_name, spec = stateful_set["metadata"]["name"], stateful_set["spec"]
+    name = f"{set_name}-{ordinal}"
+    pod = podsof.to_pod(stateful_set, STATEFUL_SETS, template, name)
+    identity = {_POD_NAME_LABEL: name, _POD_INDEX_LABEL: str(ordinal), REVISION_LABEL: revision}
+    pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **identity}
+    pod["spec"]["hostname"] = name
+    if spec.get("serviceName"):
+        pod["spec"]["subdomain"] = spec["serviceName"]
+    claims = {
+        each["metadata"]["name"]: _claim_name(each, set_name, ordinal)
+        for each in spec.get("volumeClaimTemplates") or ()
+    }
+    others = [volume for volume in template["spec"].get("volumes") or () if volume["name"] not in claims]
+    volumes = [{"name": name, "persistentVolumeClaim": {"claimName": claim}} for name, claim in claims.items()]
+    if volumes or others:
+        pod["spec"]["volumes"] = [*volumes, *others]
+    return pod
