@@ -16,13 +16,14 @@ from typing import Any, Protocol
 from federation.admission.federatedobjects import FederatedObjectAdmission
 from federation.admission.policyselectors import PolicyAdmission
 from federation.admission.roles import HOST_RBAC
+from federation.admission.typeconfigs import TypeConfigAdmission
 from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import default_type_configs, from_config
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import AlreadyExists, ConfigurationError
-from federation.apimachinery.resources import Resource
+from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.tasks import Supervisor
 from federation.apimachinery.webhookclient import WebhookClient
 from federation.apiserver.auth.pki import has_authority
@@ -45,6 +46,7 @@ from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, To
 from federation.controllers.federate.controller import FederateController, first_finalizers
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.follower.controller import FollowerController
+from federation.controllers.leftovers.controller import LeftoverController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
 from federation.controllers.override.controller import OverrideController
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
@@ -52,6 +54,8 @@ from federation.controllers.schedule.remoteplugins import RemoteCaller
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.controllers.sync.controller import SyncController
+from federation.controllers.typeconfig.controller import TypeConfigController
+from federation.dispatch.tombstones import Tombstones
 from federation.journal.decisions import Journal, JournalOptions
 from federation.journal.sqljournal import SQLJournal
 from federation.planning.clusters.clusterresources import Collectors
@@ -83,6 +87,12 @@ def protect_federated_objects(registry: Registry) -> None:
 
     registry.add_admission_plugin(FederatedObjectAdmission(find))
     registry.add_admission_plugin(PolicyAdmission(find))
+    client = LocalClient(registry, user_agent="admission")
+
+    async def list_configs() -> list[Object]:
+        return (await client.list(FEDERATED_TYPE_CONFIGS)).items
+
+    registry.add_admission_plugin(TypeConfigAdmission(find, list_configs))
 
 
 class _Controller(Protocol):
@@ -116,6 +126,7 @@ class Wiring:
         self.members = Members(
             pool, clock=clock, options=MemberOptions(cache_bytes_max=settings.member_cache_bytes_max)
         )
+        self.tombstones = Tombstones(client, self.informers)
         self.recorder = EventRecorder(client, clock=clock)
         self.webhook_client = WebhookClient()
         self._webhook_transport = webhook_transport or self.webhook_client
@@ -147,6 +158,7 @@ class Wiring:
                     token=TokenOptions(max(settings.member_token_lifetime_s, TOKEN_LIFETIME_S_MIN)),
                 ),
             ),
+            "typeconfig": TypeConfigController(client, objects, informers, recorder, clock=clock),
             "nsautoprop": NamespaceController(
                 objects,
                 informers,
@@ -170,7 +182,12 @@ class Wiring:
             ),
             "override": OverrideController(objects, informers, recorder, clock=clock),
             "follower": FollowerController(objects, recorder, clock=clock),
-            "sync": SyncController(client, objects, informers, members, recorder, clock=clock),
+            "sync": SyncController(
+                client, objects, informers, members, self.tombstones, recorder, self.policy_selection, clock=clock
+            ),
+            "leftovers": LeftoverController(
+                client, objects, informers, members, self.tombstones, recorder, clock=clock
+            ),
             "statuscollect": StatusCollectController(client, objects, members, clock=clock),
             "statusaggregate": StatusAggregateController(client, objects, informers, members, clock=clock),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
@@ -190,7 +207,8 @@ async def ensure_types(client: Client) -> None:
         return
     for config in default_type_configs():
         try:
-            await client.create(FEDERATED_TYPE_CONFIGS, config)
+            metadata = {**config["metadata"], "finalizers": [names.TYPE_CONFIG_FINALIZER]}
+            await client.create(FEDERATED_TYPE_CONFIGS, {**config, "metadata": metadata})
         except AlreadyExists:
             continue
 
@@ -233,7 +251,6 @@ class ControlPlane:
                     flow_control=FlowControlOptions(
                         requests_max=settings.requests_in_flight_max,
                         watches_max=settings.watches_max,
-                        system_namespaces=("kube-system", names.SYSTEM_NAMESPACE),
                     )
                 ),
                 oidc=settings.oidc,

@@ -6,6 +6,7 @@ instead of the raw configuration; `runtime/federatedtypes.py` keeps the live set
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 from federation.api import names
@@ -14,6 +15,16 @@ from federation.apimachinery import dotpaths, nameformats
 from federation.apimachinery.resources import Object, Resource
 
 Stages = tuple[tuple[str, ...], ...]
+
+
+class Ending(StrEnum):
+    """Whether the FederatedTypeConfig is being deleted, and what happens to the objects that are federated by it."""
+
+    NOT = ""
+    WAITS = "waits"
+    """Nothing was asked: existing objects stay federated, new ones are not."""
+    ORPHAN = "orphan"
+    REMOVE = "remove"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +52,7 @@ class FederatedType:
     auto_migration: bool = False
     scale_target_ref_path: dotpaths.Path = ()
     uid: str = ""
+    ending: Ending = Ending.NOT
 
     @property
     def federated_resource(self) -> Resource:
@@ -83,7 +95,17 @@ def from_config(config: Mapping[str, Any]) -> FederatedType:
         auto_migration=bool((spec.get("autoMigration") or {}).get("enabled", False)),
         scale_target_ref_path=dotpaths.split(annotations.get(names.SCALE_TARGET_REF_PATH, "")),
         uid=str(metadata.get("uid", "")),
+        ending=_ending(metadata),
     )
+
+
+def _ending(metadata: Mapping[str, Any]) -> Ending:
+    annotations = metadata.get("annotations") or {}
+    if not metadata.get("deletionTimestamp"):
+        return Ending.NOT
+    if annotations.get(names.ORPHAN) == "all":
+        return Ending.ORPHAN
+    return Ending.REMOVE if names.CASCADING_DELETE in annotations else Ending.WAITS
 
 
 def parse_configs(configs: Iterable[Mapping[str, Any]]) -> list[FederatedType]:

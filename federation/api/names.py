@@ -12,6 +12,7 @@ _A = "kubeadmiral.io/"
 _I = "internal.kubeadmiral.io/"
 _F = "federate.controller.kubeadmiral.io/"
 _OURS = "federation.kubeadmiral.io/"
+_S = "simulator.kubeadmiral.io/"
 
 # Labels
 PROPAGATION_POLICY_LABEL = _A + "propagation-policy-name"
@@ -56,6 +57,12 @@ CASCADING_DELETE = _A + "cascading-delete"
 FEDERATED_CLUSTER_UID = _A + "federated-cluster-uid"
 HOST_CLUSTER_UIDS = _OURS + "host-cluster-uids"
 """On a member's system namespace: the host's uid and those of the host's own hosts, separated by commas."""
+STRAYS = _OURS + "strays"
+"""On a FederatedCluster: "report", "remove" or "release" managed objects in the member that the host does not know."""
+FORCED_REMOVAL = _OURS + "forced-removal"
+"""On a FederatedCluster that leaves without its member's help: the reason."""
+LEFTOVERS_RECORDED = _OURS + "leftovers-recorded"
+"""On a FederatedCluster that leaves by force: "true" once what its member may hold is recorded."""
 CLUSTER_RESOURCE_PLUGINS = _A + "cluster-resource-plugins"
 ENABLE_FOLLOWER_SCHEDULING = _I + "enable-follower-scheduling"
 POD_UNSCHEDULABLE_THRESHOLD = _I + "pod-unschedulable-threshold"
@@ -87,15 +94,33 @@ IGNORED_PLUGINS = _OURS + "ignored-plugins"
 """On a federated object: comma list of the webhook plugins that failed and that its last decision ignored."""
 OVERRIDE_POLICIES = _OURS + "override-policies"
 """On a federated object: comma list of the override policies behind its overrides, `namespace/name` or `name`."""
+FAILED_OVERRIDES = _OURS + "failed-overrides"
+"""On a federated object: JSON {cluster: error} of clusters whose overrides cannot be computed; they get nothing."""
 HAND_WRITTEN = _OURS + "hand-written"
 """On a federated object: "true" if a user with permission wrote it, so that it need not follow from a source object.
 Only admission can set it (federation/admission)."""
+
+# On pods (in templates) and workloads: what simulated members do with them
+SIMULATOR_RUN_FOR = _S + "run-for"
+"""Duration, such as 30s: the containers exit that long after their start. Without it pods of Jobs exit after 1 s."""
+SIMULATOR_EXIT_CODE = _S + "exit-code"
+"""The exit code of containers that exit, 0 without it."""
+SIMULATOR_FAILURES = _S + "failures"
+"""Number: only that many runs, counted per owner, have a non-zero exit code; later ones succeed."""
+SIMULATOR_READY = _S + "ready"
+"""\"false\": the containers run and never become ready."""
+SIMULATOR_CPU_LOAD = _S + "cpu-load"
+"""On a workload: its CPU use over the time since its creation, `0s=2 10m=8 30m=500m`, straight between the points."""
+SIMULATOR_MEMORY_LOAD = _S + "memory-load"
+"""The same for its memory use, such as `0s=1Gi`."""
 
 # Finalizers
 FEDERATE_FINALIZER = _A + "federate-controller"
 SYNC_FINALIZER = _A + "sync-controller"
 CASCADING_DELETE_FINALIZER = _A + "cascading-delete"
 FEDERATED_CLUSTER_FINALIZER = _A + "federated-cluster-controller"
+
+TYPE_CONFIG_FINALIZER = _OURS + "type-in-use"
 
 # Pipeline controllers (FederatedTypeConfig.spec.controllers, placements[].controller, overrides[].controller)
 GLOBAL_SCHEDULER = _A + "global-scheduler"
@@ -157,10 +182,15 @@ EVENT_IDENTITY_MISMATCH = "ClusterIdentityMismatch"
 EVENT_RIGHTS_MISSING = "RightsMissing"
 EVENT_TOKEN_RENEWAL_FAILED = "TokenRenewalFailed"  # noqa: S105  # a reason, not a token
 EVENT_TERMINATING_CLUSTER_FAILED = "HandleTerminatingClusterFailed"
+EVENT_REMOVED_BY_FORCE = "RemovedByForce"
 EVENT_TERMINATING_CLUSTER_BLOCKED = "HandleTerminatingClusterBlocked"
 
 # Event reasons of sync; dispatch events are "<Operation>InCluster" and "<Operation>InClusterFailed"
 EVENT_ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
+EVENT_TYPE_CONFIG_IN_USE = "TypeConfigInUse"
+EVENT_LEFT_BEHIND = "LeftBehind"
+EVENT_SWEPT = "Swept"
+EVENT_LEFTOVER_FAILED = "LeftoverFailed"
 EVENT_DRY_RUN_WORKED = "DryRunWorked"
 EVENT_DRY_RUN_SKIPPED = "DryRunSkipped"
 EVENT_WAIT_FOR_CASCADING_DELETE = "WaitForCascadingDelete"
@@ -173,6 +203,8 @@ EVENT_OPERATION_IN_CLUSTER_FAILED = "{operation}InClusterFailed"
 REASON_CHECK_CLUSTERS = "CheckClusters"
 REASON_ENSURE_DELETION_FAILED = "EnsureDeletionFailed"
 REASON_NO_SOURCE = "NoSource"
+REASON_NO_POLICY = "NoPolicy"
+REASON_NOT_PLACED = "NotPlaced"
 
 # Reasons of the Admitted condition; the first two are event reasons as well
 REASON_ADMISSION_REFUSED = "AdmissionRefused"
@@ -219,6 +251,10 @@ EVENT_WEBHOOK_REGISTERED = "WebhookRegistered"
 
 # Event reasons of the automigration controller
 EVENT_AUTO_MIGRATION_INFO_UPDATED = "AutoMigrationInfoUpdated"
+
+# Condition of source objects whose clusters do not all answer
+STATUS_STALE = "StatusStale"
+REASON_CLUSTERS_DO_NOT_ANSWER = "ClustersDoNotAnswer"
 
 # Reasons of the Scheduled condition; those of unsuccessful decisions are their outcomes (scheduling/engine.py)
 REASON_SCHEDULED = "Scheduled"

@@ -24,4 +24,5 @@ SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS = _ours(
 COLLECTED_STATUSES = _ours("CollectedStatus", "collectedstatuses")
 CLUSTER_COLLECTED_STATUSES = _ours("ClusterCollectedStatus", "clustercollectedstatuses", namespaced=False)
 PROPAGATED_VERSIONS = _ours("PropagatedVersion", "propagatedversions")
+LEFTOVERS = _ours("Leftover", "leftovers", namespaced=False)
 CLUSTER_PROPAGATED_VERSIONS = _ours("ClusterPropagatedVersion", "clusterpropagatedversions", namespaced=False)

@@ -60,11 +60,13 @@ async def update_credentials(
         print(f"the previous token expires: {replaced.previous_expires}; to revoke it now, add --kubeconfig FILE")
 
 
-async def unjoin(context: KubeconfigContext, name: str, *, timeout_s: float) -> None:
-    """Remove a member and print the result."""
+async def unjoin(context: KubeconfigContext, name: str, *, reason: str, timeout_s: float) -> None:
+    """Remove a member, by force with a `reason`, and print the result."""
     async with context.client() as host:
-        await joining.unjoin(host, name, SystemClock(), timeout_s)
+        await joining.unjoin(host, name, SystemClock(), timeout_s, reason=reason)
     print(f'cluster "{name}" left the federation')
+    if reason:
+        print(f"what it holds stays there; see: fedctl leftovers --cluster {name}")
 
 
 async def show(context: KubeconfigContext, output: str) -> None:

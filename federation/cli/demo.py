@@ -1,7 +1,8 @@
 """`fedctl demo`: a federation with simulated members, for a first try.
 
-Starts `fedctl up` as a separate process, applies the quickstart's manifests with server-side apply, and shows progress
-until the replicas run in the members and the merged status is on the user's Deployment. It uses only the APIs that
+Starts `fedctl up` as a separate process, applies the manifests of `examples/quickstart` and `examples/workloads` with
+server-side apply, and shows progress until the replicas run in the members and the merged status is on the user's
+Deployment; `demoworkloads.py` shows the other workloads. It uses only the APIs that
 users have: the kubeconfigs of the host and the members.
 """
 
@@ -27,6 +28,7 @@ from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.conditions import is_true
 from federation.apimachinery.errors import ClusterError, ConfigurationError, FederationError, NotFound
 from federation.apimachinery.resources import DEPLOYMENTS, Object, Resource
+from federation.cli.demoworkloads import wait_for_workloads
 from federation.cli.terminal.printing import make_console
 from federation.client.client import PatchType
 from federation.client.http import HTTPClient
@@ -37,13 +39,13 @@ _DEPLOYMENT = "nginx"
 _NAMESPACE = "default"
 
 
-def quickstart_directory() -> Path:
-    """Return the directory of the quickstart's manifests, in a checkout or in an installed package."""
+def examples_directory(name: str) -> Path:
+    """Return a directory of example manifests, in a checkout or in an installed package."""
     root = Path(__file__).resolve().parents[2]
-    for folder in (root / "examples" / "quickstart", root / "federation" / "_examples" / "quickstart"):
+    for folder in (root / "examples" / name, root / "federation" / "_examples" / name):
         if folder.is_dir():
             return folder
-    raise ConfigurationError("the quickstart's manifests are not installed; run the demo from a checkout")
+    raise ConfigurationError(f"the manifests of examples/{name} are not installed; run the demo from a checkout")
 
 
 @dataclass(slots=True)
@@ -81,9 +83,12 @@ async def demo(directory: Path, *, port: int, once: bool, timeout_s: float) -> i
             for path in sorted((directory / "members").glob("*.kubeconfig"))
         }
         try:
-            await _apply_quickstart(host, console)
+            await _apply(host, console, "quickstart")
+            await _apply(host, console, "workloads")
             observed = await _wait_for_convergence(host, members, console, timeout_s)
             console.print(_summary(observed))
+            for line in await wait_for_workloads(host, members, SystemClock(), timeout_s):
+                console.print(line, soft_wrap=True)
         finally:
             for client in (host, *members.values()):
                 await client.close()
@@ -130,8 +135,9 @@ async def _running_federation(
             await process.wait()
 
 
-async def _apply_quickstart(host: HTTPClient, console: Console) -> None:
-    for file in sorted(quickstart_directory().glob("*.yaml")):
+async def _apply(host: HTTPClient, console: Console, folder: str) -> None:
+    for file in sorted(examples_directory(folder).glob("*.yaml")):
+        applied = []
         for manifest in yaml.safe_load_all(file.read_text()):
             resource = await _discover_resource(host, manifest)
             name = manifest["metadata"]["name"]
@@ -144,7 +150,9 @@ async def _apply_quickstart(host: HTTPClient, console: Console) -> None:
                 field_manager="fedctl-demo",
                 force=True,
             )
-            console.print(f"[green]✓[/green] applied {manifest['kind']} [bold]{name}[/bold]  [dim]{file.name}[/dim]")
+            applied.append(f"{manifest['kind']} [bold]{name}[/bold]")
+        line = f"[green]✓[/green] applied {', '.join(applied)}  [dim]{folder}/{file.name}[/dim]"
+        console.print(line, soft_wrap=True)
 
 
 async def _discover_resource(host: HTTPClient, manifest: Object) -> Resource:

@@ -244,8 +244,8 @@ async def _check_member(host: Client, request: JoinRequest) -> None:
         if code != 200:
             raise ConfigurationError(f"{server} returns {code} for GET /version; is it a Kubernetes API server?")
         async with asyncio.timeout(_PROBE_TIMEOUT_S):
-            found = await cluster_uid(member.transport)
-            if found and found == await cluster_uid(host.transport):
+            found, host_uid = await cluster_uid(member.transport), await cluster_uid(host.transport)
+            if found and found == host_uid:
                 raise ConfigurationError(f"{server} is the host of this federation; a federation cannot join itself")
             namespace = await member.get(NAMESPACES, names.SYSTEM_NAMESPACE)
     except NotFound:
@@ -262,13 +262,16 @@ async def _check_member(host: Client, request: JoinRequest) -> None:
         await member.close()
     if namespace["metadata"].get("deletionTimestamp"):
         return  # The previous membership is being cleaned up; the cluster controller waits for that.
-    uid = (namespace["metadata"].get("annotations") or {}).get(names.FEDERATED_CLUSTER_UID)
+    annotations = namespace["metadata"].get("annotations") or {}
+    uid = annotations.get(names.FEDERATED_CLUSTER_UID)
     if uid is None:
         return
     owner = next((c for c in (await host.list(FEDERATED_CLUSTERS)).items if c["metadata"]["uid"] == uid), None)
     if owner is not None:
         name = owner["metadata"]["name"]
         raise ConfigurationError(f'{server} is already joined as "{name}"; run `fedctl unjoin {name}` first')
+    if host_uid and str(annotations.get(names.HOST_CLUSTER_UIDS, "")).split(",")[0] == host_uid:
+        return  # It left this federation by force; the control plane takes its own claim over.
     raise ConfigurationError(
         f"{server} belongs to another federation (its namespace {names.SYSTEM_NAMESPACE} has the annotation"
         f" {names.FEDERATED_CLUSTER_UID}: {uid});"
@@ -350,10 +353,16 @@ async def wait_ready(host: Client, cluster: str, clock: Clock, timeout_s: float)
         await clock.sleep(0.1)
 
 
-async def unjoin(host: Client, cluster: str, clock: Clock, timeout_s: float) -> None:
-    """Delete the FederatedCluster, wait until the member is cleaned up, and delete its Secret."""
+async def unjoin(host: Client, cluster: str, clock: Clock, timeout_s: float, *, reason: str = "") -> None:
+    """Delete the FederatedCluster, wait until the member is cleaned up, and delete its Secret.
+
+    With a `reason` the member is given up: the control plane cleans up what answers, and records the rest.
+    """
     try:
         uid = (await host.get(FEDERATED_CLUSTERS, cluster))["metadata"]["uid"]
+        if reason:
+            forced = {"metadata": {"uid": uid, "annotations": {names.FORCED_REMOVAL: reason}}}
+            await host.patch(FEDERATED_CLUSTERS, cluster, forced, field_manager="fedctl")
         await host.delete(FEDERATED_CLUSTERS, cluster, uid=uid)
     except NotFound:
         raise ConfigurationError(f'cluster "{cluster}" is not joined; see `fedctl clusters`') from None
@@ -367,9 +376,10 @@ async def unjoin(host: Client, cluster: str, clock: Clock, timeout_s: float) -> 
             return  # A new cluster of that name has joined meanwhile; the Secret is its own.
         if clock.monotonic() >= deadline:
             finalizers = ", ".join(state["metadata"].get("finalizers", ()))
+            remedy = "" if reason else f"; if it is lost: fedctl unjoin {cluster} --force --reason TEXT"
             raise FederationError(
                 f'cluster "{cluster}" is still leaving after {timeout_s:g} s (finalizers: {finalizers});'
-                " it continues in the background"
+                f" it continues in the background{remedy}"
             )
         await clock.sleep(0.2)
     try:

@@ -20,7 +20,7 @@ from federation import __version__
 from federation.apimachinery import logs, memory
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, FederationError
-from federation.cli import clusters, demo, flags, why
+from federation.cli import clusters, demo, flags, leftovers, why
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.settings import from_environment
 
@@ -195,6 +195,12 @@ def join(
 @app.command()
 def unjoin(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the member.")],
+    force: Annotated[
+        bool, typer.Option("--force", help="Remove it although it does not answer; needs --reason.")
+    ] = False,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why; kept in an event and in the leftovers.")
+    ] = "",
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
     timeout: flags.Timeout = 60,
@@ -202,8 +208,28 @@ def unjoin(
     """Remove a cluster from the federation.
 
     Its workloads keep running, unless the FederatedCluster is annotated for cascading deletion.
+
+    A cluster that is lost can only leave by force: nothing is cleaned up in it. `fedctl leftovers` lists what it holds;
+    if it joins again, that is managed again or removed.
     """
-    _execute(clusters.unjoin(KubeconfigContext(kubeconfig, context), name, timeout_s=timeout))
+    if force is not bool(reason.strip()):
+        raise typer.BadParameter("--force and --reason TEXT belong together")
+    _execute(clusters.unjoin(KubeconfigContext(kubeconfig, context), name, reason=reason.strip(), timeout_s=timeout))
+
+
+@app.command("leftovers")
+def leftovers_command(
+    cluster: Annotated[str, typer.Option("--cluster", metavar="NAME", help="Only those of this cluster.")] = "",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.TableOrJSON = "table",
+) -> None:
+    """List what is left in members.
+
+    Objects that were deleted while their cluster did not answer, objects in clusters that left by force, and managed
+    objects that the federation does not know. To forget one: kubectl delete leftover NAME.
+    """
+    _execute(leftovers.show(KubeconfigContext(kubeconfig, context), cluster, output))
 
 
 @app.command("clusters")

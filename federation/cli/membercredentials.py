@@ -69,7 +69,7 @@ async def create_account(host: Client, member: Client, cluster: Object, clock: C
     host_cluster = await memberjoin.find_host(host)
 
     async def create() -> str:
-        namespace = await memberjoin.claim(member, cluster["metadata"]["uid"], host_cluster)
+        namespace = await memberjoin.claim(member, cluster["metadata"]["uid"], host_cluster, host)
         await memberaccount.ensure_account(member, namespace, types)
         return await memberaccount.obtain_token(member, names.MEMBER_SERVICE_ACCOUNT)
 

@@ -31,7 +31,7 @@ from federation.dispatch.plan import is_management_disabled, is_name_collision
 from federation.dispatch.status import ClusterStatus
 from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.memberobject import Rendered
-from federation.planning.rendering.retention import RetentionError, retain_for_apply, retain_replicas
+from federation.planning.rendering.retention import RetentionError, retain_for_apply, retain_replicas_for_apply
 
 _NO_REVISION = "1"
 """A resourceVersion that no object has: the first write of a store gets a higher one."""
@@ -90,7 +90,7 @@ def to_applied_configuration(write: Write, live: Mapping[str, Any]) -> Object:
         # A malformed answer of one member must not end the reconcile, which serves all members.
         raise RetentionError(f"the object in the cluster is malformed: {error}") from error
     if write.replicas_path:
-        wanted = retain_replicas(wanted, live, write.replicas_path)
+        wanted = retain_replicas_for_apply(wanted, live, write.replicas_path)
     if (live["metadata"].get("annotations") or {}).get(names.ADOPTED) == "true":
         # The annotation records the adoption; an apply without it would remove it.
         wanted = _annotated(wanted, names.ADOPTED, "true")

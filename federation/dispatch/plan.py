@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from federation.api import names
+from federation.apimachinery import conditions
 from federation.dispatch.status import ClusterStatus
 from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.memberobject import Rendered
@@ -52,6 +53,25 @@ class ClusterState:
     terminating: bool = False
     cascading_delete: bool = False
     has_finalizer: bool = True
+    uid: str = ""
+    """The uid of the member's namespace kube-system, "" when it is not known."""
+
+
+def cluster_state_of(cluster: Mapping[str, Any]) -> ClusterState:
+    """Return the state of a FederatedCluster."""
+    metadata = cluster["metadata"]
+    status: dict[str, Any] = cluster.get("status") or {}
+    found = status.get("conditions")
+    is_joined = conditions.is_true(found, names.CLUSTER_JOINED)
+    return ClusterState(
+        name=metadata["name"],
+        ready=is_joined and conditions.is_true(found, names.CLUSTER_READY),
+        joined=is_joined or bool(status.get("joinPerformed")),
+        terminating=bool(metadata.get("deletionTimestamp")),
+        cascading_delete=names.CASCADING_DELETE in (metadata.get("annotations") or {}),
+        has_finalizer=names.CASCADING_DELETE_FINALIZER in (metadata.get("finalizers") or ()),
+        uid=str(status.get("clusterUid") or ""),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +101,18 @@ _NOTHING = Decision(None, None)
 _FINALIZER_RECHECK_S = 10.0
 
 
-def decide(cluster: ClusterState, *, is_selected: bool, is_recorded: bool, observed: ObservedObject) -> Decision:
+def decide(
+    cluster: ClusterState,
+    *,
+    is_selected: bool,
+    is_recorded: bool,
+    observed: ObservedObject,
+    is_kept: bool = False,
+) -> Decision:
     """Return the decision for one cluster.
 
     `is_recorded` means that the status or the departed-clusters annotation names the cluster as a possible holder.
+    `is_kept` is set for kinds whose objects are deleted only with their source (planning/leftovers/strays.py).
     """
     if not cluster.ready:
         return Decision(None, ClusterStatus.CLUSTER_NOT_READY) if is_selected or is_recorded else _NOTHING
@@ -95,7 +123,7 @@ def decide(cluster: ClusterState, *, is_selected: bool, is_recorded: bool, obser
         is_waiting = exists and not observed.terminating
         return Decision(None, ClusterStatus.WAITING_FOR_CASCADING_DELETION) if is_waiting else _NOTHING
     if not is_selected:
-        return _decide_unselected(cluster, exists=exists, terminating=observed.terminating)
+        return _decide_unselected(cluster, exists=exists, terminating=observed.terminating, is_kept=is_kept)
     if cluster.terminating:
         return Decision(None, ClusterStatus.CLUSTER_TERMINATING)
     if not cluster.has_finalizer:
@@ -103,13 +131,15 @@ def decide(cluster: ClusterState, *, is_selected: bool, is_recorded: bool, obser
     return Decision(Operation.UPDATE if exists else Operation.CREATE, ClusterStatus.OK)
 
 
-def _decide_unselected(cluster: ClusterState, *, exists: bool, terminating: bool) -> Decision:
+def _decide_unselected(cluster: ClusterState, *, exists: bool, terminating: bool, is_kept: bool) -> Decision:
     if not exists:
         return _NOTHING
     if terminating:
         return Decision(None, ClusterStatus.WAITING_FOR_REMOVAL)
     if cluster.terminating:
         return _NOTHING
+    if is_kept:
+        return Decision(None, ClusterStatus.KEPT)
     return Decision(Operation.DELETE, ClusterStatus.WAITING_FOR_REMOVAL)
 
 
@@ -118,6 +148,12 @@ class Removal(StrEnum):
 
     DELETE = "delete"
     ORPHAN = "orphan"
+
+
+def is_removal_by_adoption(federated_annotations: Mapping[str, str]) -> bool:
+    """Return True if only the member object shows whether it is deleted or released."""
+    orphan = federated_annotations.get(names.INTERNAL_ORPHAN) or federated_annotations.get(names.ORPHAN)
+    return orphan == "adopted"
 
 
 def decide_removal(federated_annotations: Mapping[str, str], member_annotations: Mapping[str, str]) -> Removal:

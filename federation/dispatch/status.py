@@ -21,6 +21,8 @@ class ClusterStatus(StrEnum):
     """`status.clusters[].status`."""
 
     OK = "OK"
+    KEPT = "Kept"
+    """The object is not placed in the cluster any more and stays: only the deletion of its source removes it."""
     WAITING_FOR_REMOVAL = "WaitingForRemoval"
     WAITING_FOR_CASCADING_DELETION = "WaitingForCascadingDeletion"
     PENDING_CREATE = "PendingCreate"
@@ -48,9 +50,20 @@ class ClusterStatus(StrEnum):
     LABEL_REMOVAL_TIMED_OUT = "LabelRemovalTimedOut"
 
 
+AS_WANTED = frozenset((ClusterStatus.OK, ClusterStatus.KEPT))
+"""The statuses of clusters in which nothing is to be done."""
+
+
 def clusters_of(federated: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return `status.clusters` by cluster name."""
     return {entry["cluster"]: entry for entry in (federated.get("status") or {}).get("clusters") or ()}
+
+
+def stale_clusters(federated: Mapping[str, Any]) -> frozenset[str]:
+    """Return the clusters that do not answer: what is known of the object there is its last known state."""
+    return frozenset(
+        name for name, entry in clusters_of(federated).items() if entry.get("status") == ClusterStatus.CLUSTER_NOT_READY
+    )
 
 
 def is_fully_observed(
@@ -70,8 +83,11 @@ def is_fully_observed(
         return False
     clusters = clusters_of(federated)
     return effective_placement(federated) <= clusters.keys() and all(
-        entry.get("status") == ClusterStatus.OK
-        and _observed_generation(members.get(name)) >= int(entry.get("lastObservedGeneration") or 0)
+        entry.get("status") == ClusterStatus.KEPT
+        or (
+            entry.get("status") == ClusterStatus.OK
+            and _observed_generation(members.get(name)) >= int(entry.get("lastObservedGeneration") or 0)
+        )
         for name, entry in clusters.items()
     )
 
@@ -84,7 +100,7 @@ def reason_of(statuses: Mapping[str, str], reason: str = "") -> str:
     """Return the reason of the Propagated condition: the given one, else CheckClusters unless every cluster is OK."""
     if reason:
         return reason
-    return "" if all(status == ClusterStatus.OK for status in statuses.values()) else names.REASON_CHECK_CLUSTERS
+    return "" if all(status in AS_WANTED for status in statuses.values()) else names.REASON_CHECK_CLUSTERS
 
 
 def plan_status(

@@ -276,7 +276,9 @@ class Informer:
             self._admittance.check_objects(len(seen) + len(page.items))
             for obj in page.items:
                 if self._is_admissible(obj):
-                    seen.add(self._take(obj))
+                    key = cache_key(obj)
+                    self._take(obj, key, self._cache.get(*key))
+                    seen.add(key)
                 else:
                     is_complete = False
         # A malformed item can be any object of the cache, so nothing is known to be deleted.
@@ -373,7 +375,7 @@ class Informer:
                 elif age > 0:
                     if known is None:
                         self._admittance.check_objects(len(self._cache) + 1)
-                    self._take(obj)
+                    self._take(obj, key, known)
             elif (revision := _bookmark(obj)) == "":
                 self._admittance.reject(obj)
                 continue
@@ -388,19 +390,16 @@ class Informer:
         self._admittance.reject(obj)
         return False
 
-    def _take(self, obj: Object) -> CacheKey:
-        """Store a state from the server and call the handlers, unless it is known; return its key."""
-        key = cache_key(obj)
-        known = self._cache.get(*key)
-        if known is None or known["metadata"]["resourceVersion"] != obj["metadata"]["resourceVersion"]:
-            kept = self._admittance.admit(key, obj)
-            if kept is None:
-                return key
-            obj = kept
-            self._cache.put(key, obj)
-            for handler in self._handlers:
-                self._call(handler, known, obj)
-        return key
+    def _take(self, obj: Object, key: CacheKey, known: Object | None) -> None:
+        """Store a state from the server and call the handlers, unless it is the `known` one."""
+        if known is not None and known["metadata"]["resourceVersion"] == obj["metadata"]["resourceVersion"]:
+            return
+        kept = self._admittance.admit(key, obj)
+        if kept is None:
+            return
+        self._cache.put(key, kept)
+        for handler in self._handlers:
+            self._call(handler, known, kept)
 
     def _drop(self, key: CacheKey, last: Object | None) -> None:
         known = self._cache.get(*key)

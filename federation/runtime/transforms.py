@@ -20,8 +20,19 @@ _RESOURCES_MAX = 128
 
 
 def drop_managed_fields(obj: Object) -> Object:
-    """Return the object without metadata.managedFields."""
-    obj["metadata"].pop("managedFields", None)
+    """Return the object without metadata.managedFields, except the managers that scale it, without their fields.
+
+    A manager of the subresource `scale` owns the replicas; `planning/rendering/retention.py` reads that.
+    """
+    managed = obj["metadata"].pop("managedFields", None)
+    if isinstance(managed, list):
+        scalers = [
+            {"manager": entry.get("manager"), "subresource": "scale"}
+            for entry in managed
+            if isinstance(entry, dict) and entry.get("subresource") == "scale"
+        ]
+        if scalers:
+            obj["metadata"]["managedFields"] = scalers
     return obj
 
 

@@ -120,7 +120,7 @@ def compare(old: Cluster | None, new: Cluster) -> ClusterChange:
         change |= ClusterChange.TAINTS
     if old.api_types != new.api_types:
         change |= ClusterChange.API_TYPES
-    if old.is_ready != new.is_ready:
+    if (old.is_ready, old.is_silent) != (new.is_ready, new.is_silent):
         change |= ClusterChange.READINESS
     if old.is_terminating != new.is_terminating:
         change |= ClusterChange.TERMINATION
@@ -153,7 +153,7 @@ def digest_of(cluster: Cluster) -> bytes:
             _annotations(cluster),
             cluster.taints,
             sorted(cluster.api_types),
-            (cluster.is_ready, cluster.is_terminating),
+            (cluster.is_ready, cluster.is_silent, cluster.is_terminating),
             _resources(cluster),
             sorted(cluster.omitted_node_labels),
         )
@@ -180,7 +180,8 @@ def to_cluster(source: Mapping[str, Any]) -> Cluster:
         taints=tuple(to_taint(taint) for taint in (source.get("spec") or {}).get("taints") or ()),
         api_types=frozenset(_to_gvk(entry) for entry in status.get("apiResourceTypes") or ()),
         is_joined=conditions.is_true(stated, names.CLUSTER_JOINED),
-        is_ready=conditions.is_true(stated, names.CLUSTER_READY),
+        is_ready=(is_ready := conditions.is_true(stated, names.CLUSTER_READY)),
+        is_silent=not is_ready and conditions.find(stated, names.CLUSTER_READY) is not None,
         is_terminating=bool(metadata.get("deletionTimestamp")),
         allocatable=_at_least_0(resources.get("allocatable")),
         available=to_resources(resources.get("available")),

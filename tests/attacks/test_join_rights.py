@@ -277,14 +277,18 @@ def test_a_kind_that_is_federated_later_is_held_until_its_rights_are_granted(mem
         host("delete", "deploy", "web", "--wait")
         host.apply(DEPLOYMENT)
         assert_works(member)
-        assert member.kubectl("get", "widgets", "-n", "default", "-o", "name") == ""
+        assert member.kubectl("get", "widgets.example.com", "-n", "default", "-o", "name") == ""
         member.update_credentials(member.kubectl.kubeconfig)
         eventually(
-            lambda: member.kubectl("get", "widgets", "-n", "default", "-o", "name"),
+            lambda: member.kubectl("get", "widgets.example.com", "-n", "default", "-o", "name"),
             lambda seen: "widget.example.com/gear" in seen,
             what="the Widget in the member",
         )
         member.until_authorized("RightsSufficient")
     finally:
-        host("delete", "widget", "gear", "-n", "default", "--ignore-not-found", "--wait=false")
+        host(
+            "delete", "widget", "gear", "-n", "default", "--ignore-not-found"
+        )  # before the type: its controllers release it
         host("delete", "ftc", "widgets.example.com")
+        for kubectl in (host, member.kubectl):  # the member's own definition would stay, and be in the way of the next
+            kubectl("delete", "crd", "widgets.example.com")

@@ -26,6 +26,8 @@ from federation.apimachinery.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
     DEPLOYMENTS,
+    MUTATING_POLICIES,
+    MUTATING_POLICY_BINDINGS,
     MUTATING_WEBHOOKS,
     SERVICES,
     VALIDATING_WEBHOOKS,
@@ -378,12 +380,32 @@ async def test_an_override_that_a_mutating_webhook_takes_back_is_refused(change:
         await world.create(OVERRIDE_POLICIES, an_override("east", HOST_PID, value=True))
         if change != "adds a sidecar":
             message = await until_admitted(world, names.REASON_ADMISSION_REFUSED)
-            assert "a mutating webhook of the host takes the override back of spec.template.spec.hostPID" in message
+            assert "the host's mutating admission takes the override back of spec.template.spec.hostPID" in message
             await world.user.delete(MUTATING_WEBHOOKS, "guard")
         await world.until_equal(lambda: host_pid(world, "east"), True)
         found = await world.members["east"].find(DEPLOYMENTS, "web")
         assert found is not None
         assert [container["name"] for container in found["spec"]["template"]["spec"]["containers"]] == ["web"]
+
+
+async def test_an_override_that_a_mutating_policy_takes_back_is_refused() -> None:
+    async with a_world() as world:
+        await begin(world)
+        await world.until_replicas("web", {"east": 2, "west": 2})
+        patch = f'[JSONPatch{{op: "add", path: "{HOST_PID}", value: false}}]'
+        spec = {
+            "matchConstraints": {"resourceRules": rules()},
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}],
+            "reinvocationPolicy": "Never",
+        }
+        await world.create(MUTATING_POLICIES, {**named(MUTATING_POLICIES.kind, "guard"), "spec": spec})
+        binding = {**named(MUTATING_POLICY_BINDINGS.kind, "guard"), "spec": {"policyName": "guard"}}
+        await world.create(MUTATING_POLICY_BINDINGS, binding)
+        await world.create(OVERRIDE_POLICIES, an_override("east", HOST_PID, value=True))
+        message = await until_admitted(world, names.REASON_ADMISSION_REFUSED)
+        assert "the host's mutating admission takes the override back of spec.template.spec.hostPID" in message
+        await world.user.delete(MUTATING_POLICY_BINDINGS, "guard")
+        await world.until_equal(lambda: host_pid(world, "east"), True)
 
 
 POD = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}}

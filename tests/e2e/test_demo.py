@@ -1,6 +1,7 @@
 """The demo, `fedctl up` twice on the same directory, and the output of the commands."""
 
 import json
+import re
 import signal
 import subprocess
 from contextlib import closing
@@ -31,6 +32,9 @@ def test_the_demo_shows_replicas_in_every_member_and_further_commands(
     rows = {line.split("│")[1].strip(): line.split("│")[2:4] for line in done.stdout.splitlines() if "│" in line}
     numbers = {name: [int(cell) for cell in cells] for name, cells in rows.items()}
     assert numbers == {"member-1": [4, 4], "member-2": [2, 2], "member-3": [2, 2], "host (merged)": [8, 8]}
+    assert "statefulset/db: member-1 (2/2 ready), member-2 (2/2 ready)" in done.stdout
+    assert "job/import: member-3 (3/3 completed)" in done.stdout
+    assert re.search(r"service/db: member-1 \(100\.[0-9.]+\), member-2 \(100\.[0-9.]+\)", done.stdout)
     assert f"export KUBECONFIG={directory / 'kubeconfig'}" in done.stdout
     for command in ("kubectl get deploy", "fedctl why deployment/nginx", "fedctl clusters"):
         assert command in done.stdout

@@ -26,7 +26,8 @@ def test_typed_objects_are_written_and_watched(api: Any) -> None:
     body = client.V1ConfigMap(metadata=client.V1ObjectMeta(name="py"), data={"a": "b"})
     created = core.create_namespaced_config_map("default", body)
     assert created.metadata.uid
-    events = watch.Watch().stream(core.list_namespaced_config_map, "default", timeout_seconds=1)
+    only = {"field_selector": "metadata.name=py", "timeout_seconds": 1}
+    events = watch.Watch().stream(core.list_namespaced_config_map, "default", **only)
     assert [(event["type"], event["object"].metadata.name) for event in events] == [("ADDED", "py")]
     core.patch_namespaced_config_map("py", "default", {"data": {"c": "d"}})
     assert core.read_namespaced_config_map("py", "default").data == {"a": "b", "c": "d"}

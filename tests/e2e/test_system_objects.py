@@ -45,7 +45,9 @@ def test_a_restart_does_not_write_the_system_objects_again(tmp_path: Path) -> No
     config = running.kubectl.json("config", "view", "--raw")["clusters"][0]["cluster"]
     authority = base64.b64decode(config["certificate-authority-data"]).decode()
     assert before["ConfigMap default/kube-root-ca.crt"]["data"] == {"ca.crt": authority}
-    assert before[f"ConfigMap kube-system/{AUTHENTICATION}"]["data"] == {"client-ca-file": authority}
+    authentication = before[f"ConfigMap kube-system/{AUTHENTICATION}"]["data"]
+    assert authentication["client-ca-file"] == authority
+    assert authentication["requestheader-client-ca-file"] not in {"", authority}
     port = {"name": "https", "port": int(arguments[1]), "protocol": "TCP"}
     assert before["Endpoints default/kubernetes"]["subsets"] == [{"addresses": [{"ip": "192.0.2.7"}], "ports": [port]}]
     running.close()

@@ -51,10 +51,10 @@ async def test_a_new_type_is_handled_despite_an_invalid_object(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     async with a_world() as world:
-        await world.create(FEDERATED_OBJECTS, a_federated_object("web"))
-        await world.settle()
         config = await world.user.get(FEDERATED_TYPE_CONFIGS, DEPLOYMENTS.group_resource)
         await world.user.delete(FEDERATED_TYPE_CONFIGS, DEPLOYMENTS.group_resource)
+        await world.until_gone(FEDERATED_TYPE_CONFIGS, DEPLOYMENTS.group_resource)
+        await world.create(FEDERATED_OBJECTS, a_federated_object("web"))
         await world.settle()
         metadata = {"name": config["metadata"]["name"]}
         await world.create(FEDERATED_TYPE_CONFIGS, {**config, "metadata": metadata, "status": {}})

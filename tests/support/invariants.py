@@ -17,6 +17,9 @@ from federation.planning.followers.followerplan import is_following_disabled, st
 from federation.planning.followers.index import FollowerIndex
 from federation.planning.followers.leaderplan import identity_of, plan_leader
 from federation.planning.followers.orphaned import kept_for
+from federation.planning.leftovers.strays import is_written_by_us
+from federation.planning.rendering.retention import is_replicas_retained
+from federation.planning.status.sourceconditions import is_unselected
 from tests.support.world import Member, World
 
 _MANAGED = f"{names.MANAGED_LABEL}=true"
@@ -90,6 +93,8 @@ async def replicas_add_up(world: World) -> AsyncIterator[str]:
     for deployment in (await world.user.list(DEPLOYMENTS)).items:
         name, wanted = deployment["metadata"]["name"], deployment["spec"]["replicas"]
         federated = await world.federated(name)
+        if is_replicas_retained(federated):
+            continue  # autoscalers in the members decide
         divided = [
             patch["value"]
             for controller in federated["spec"].get("overrides") or ()
@@ -105,9 +110,14 @@ async def replicas_add_up(world: World) -> AsyncIterator[str]:
 
 
 async def statuses_add_up(world: World) -> AsyncIterator[str]:
-    """The merged status counts what the members count, and speaks of the newest spec."""
+    """The merged status counts what the members count, and speaks of the newest spec.
+
+    The status of what no policy selects belongs to controllers of the host.
+    """
     for deployment in (await world.user.list(DEPLOYMENTS)).items:
         name, status = deployment["metadata"]["name"], deployment.get("status") or {}
+        if is_unselected(await world.federated(name)):
+            continue
         copies = (await _copies(world, name)).values()
         for field in ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas"):
             counted = sum((copy.get("status") or {}).get(field, 0) for copy in copies)
@@ -171,11 +181,7 @@ async def _federated(world: World) -> dict[tuple[str, str], Object]:
 
 
 async def _managed(member: Member, type_: FederatedType) -> list[Object]:
-    return [
-        obj
-        for obj in await _list(member.admin, type_)
-        if (obj["metadata"].get("labels") or {}).get(names.MANAGED_LABEL) == "true"
-    ]
+    return [obj for obj in await _list(member.admin, type_) if is_written_by_us(obj)]
 
 
 async def _list(client: Any, type_: FederatedType) -> list[Object]:

@@ -27,9 +27,11 @@ from federation.client.client import Client, PatchType, Request, Transport
 from federation.client.local import LocalClient, LocalTransport
 from federation.client.pool import ClusterPool
 from federation.controllers.cluster.controller import ClusterController
+from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.controllers.sync.controller import SyncController
+from federation.dispatch.tombstones import Tombstones
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.runtime.events import EventRecorder
@@ -141,7 +143,16 @@ class ControlPlane:
         self.cluster = ClusterController(
             self.client, self.informers, self.pool, self.members, Collectors(), self.recorder, clock=clock
         )
-        self.sync = SyncController(self.client, self.objects, self.informers, self.members, self.recorder, clock=clock)
+        self.sync = SyncController(
+            self.client,
+            self.objects,
+            self.informers,
+            self.members,
+            Tombstones(self.client, self.informers),
+            self.recorder,
+            PolicySelection(self.informers),
+            clock=clock,
+        )
         self.collect = StatusCollectController(self.client, self.objects, self.members, clock=clock)
         self.aggregate = StatusAggregateController(self.client, self.objects, self.informers, self.members, clock=clock)
 

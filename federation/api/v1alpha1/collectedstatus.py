@@ -15,6 +15,8 @@ class CollectedFields(Model):
     """The fields, nested as in the member object."""
     error: str | None = None
     """The reason why fields could not be collected."""
+    stale: bool | None = None
+    """Whether the cluster does not answer, so that the fields are the last known ones. An extension of this project."""
 
 
 class CollectedStatus(Kind):

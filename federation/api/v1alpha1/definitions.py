@@ -11,6 +11,7 @@ from federation.api.v1alpha1.collectedstatus import ClusterCollectedStatus, Coll
 from federation.api.v1alpha1.federatedcluster import FederatedCluster
 from federation.api.v1alpha1.federatedobject import ClusterFederatedObject, FederatedObject
 from federation.api.v1alpha1.federatedtypeconfig import FederatedTypeConfig
+from federation.api.v1alpha1.leftover import Leftover
 from federation.api.v1alpha1.multicluster import ServiceExport, ServiceImport
 from federation.api.v1alpha1.overridepolicy import ClusterOverridePolicy, OverridePolicy
 from federation.api.v1alpha1.propagatedversion import ClusterPropagatedVersion, PropagatedVersion
@@ -29,6 +30,7 @@ KINDS: tuple[type[Kind], ...] = (
     FederatedCluster,
     FederatedObject,
     FederatedTypeConfig,
+    Leftover,
     OverridePolicy,
     PropagatedVersion,
     PropagationPolicy,

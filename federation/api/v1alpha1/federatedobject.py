@@ -116,7 +116,8 @@ class FederatedObjectStatus(Model):
     """The generation of the federated object that was last dispatched to all clusters."""
 
 
-_COLUMNS = (Column("Propagated", ".status.conditions[?(@.type=='Propagated')].status"), AGE)
+_PROPAGATED = ".status.conditions[?(@.type=='Propagated')]"
+_COLUMNS = (Column("Propagated", f"{_PROPAGATED}.status"), Column("Reason", f"{_PROPAGATED}.reason"), AGE)
 
 
 class FederatedObject(Kind):

@@ -221,10 +221,15 @@ def _is_relevant(old: Object, new: Object) -> bool:
     before, after = old["metadata"], new["metadata"]
     if any(before.get(key) != after.get(key) for key in ("uid", "deletionTimestamp", "finalizers")):
         return True
-    if old.get("spec") != new.get("spec"):
+    if old.get("spec") != new.get("spec") or _forced(before) != _forced(after):
         return True
     held, has = old.get("status") or {}, new.get("status") or {}
     return held.get("joinPerformed") != has.get("joinPerformed") or _joined(held) != _joined(has)
+
+
+def _forced(metadata: Object) -> tuple[str | None, str | None]:
+    annotations = metadata.get("annotations") or {}
+    return annotations.get(names.FORCED_REMOVAL), annotations.get(names.LEFTOVERS_RECORDED)
 
 
 def _joined(status: Object) -> tuple[str, str]:

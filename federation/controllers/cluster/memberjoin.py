@@ -8,9 +8,11 @@ creates the account.
 Reference: docs/reference/clusters.md.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import AlreadyExists, FederationError, NotFound
 from federation.apimachinery.resources import CLUSTER_ROLES, NAMESPACES, Object, Resource
 from federation.client.client import Client, PatchType
@@ -54,10 +56,11 @@ async def identify(member: Client, host: Host) -> str:
     return uid
 
 
-async def claim(member: Client, uid: str, host: Host) -> Object:
+async def claim(member: Client, uid: str, host: Host, host_client: Client) -> Object:
     """Claim the member's system namespace for the FederatedCluster with this uid, and return it.
 
-    UnjoinableError if it has another claim; NotYetError while it is being deleted after an earlier membership.
+    The claim of a FederatedCluster that this host had and removed by force is taken over. UnjoinableError if it has
+    another claim; NotYetError while it is being deleted after an earlier membership.
     """
     ours = {names.FEDERATED_CLUSTER_UID: uid, names.HOST_CLUSTER_UIDS: ",".join((host.uid, *host.hosts))}
     wanted = {
@@ -74,10 +77,12 @@ async def claim(member: Client, uid: str, host: Host) -> Object:
             namespace = await member.get(NAMESPACES, names.SYSTEM_NAMESPACE)
     if namespace["metadata"].get("deletionTimestamp"):
         raise NotYetError(f"the member is still removing its namespace {names.SYSTEM_NAMESPACE}")
-    owner = (namespace["metadata"].get("annotations") or {}).get(names.FEDERATED_CLUSTER_UID)
+    annotations = namespace["metadata"].get("annotations") or {}
+    owner = annotations.get(names.FEDERATED_CLUSTER_UID)
     if owner == uid:
         return namespace
-    if owner is not None:
+    is_former = is_claim_of(annotations, host.uid) and not await _is_in_use(host_client, str(owner))
+    if owner is not None and not is_former:
         raise UnjoinableError(
             f"the cluster belongs to another federation: its namespace {names.SYSTEM_NAMESPACE} carries"
             f" {names.FEDERATED_CLUSTER_UID}={owner}; unjoin it there, or delete that namespace if it no longer exists"
@@ -86,10 +91,22 @@ async def claim(member: Client, uid: str, host: Host) -> Object:
         "metadata": {
             # If two federations claim at the same moment, the second patch is a Conflict.
             "resourceVersion": namespace["metadata"]["resourceVersion"],
-            "annotations": {**ours, names.ADOPTED: "true"},
+            # A claim that is taken over keeps its mark: who created the namespace does not change.
+            "annotations": ours if is_former else {**ours, names.ADOPTED: "true"},
         }
     }
     return await _merge(member, NAMESPACES, names.SYSTEM_NAMESPACE, patch)
+
+
+async def _is_in_use(host: Client, uid: str) -> bool:
+    """Return whether the host has a FederatedCluster with this uid; the server decides, not a cache."""
+    return any(cluster["metadata"]["uid"] == uid for cluster in (await host.list(FEDERATED_CLUSTERS)).items)
+
+
+def is_claim_of(annotations: Mapping[str, str], host_uid: str) -> bool:
+    """Return whether the annotations of a member's system namespace have a claim of the host with this uid."""
+    hosts = str(annotations.get(names.HOST_CLUSTER_UIDS, ""))
+    return bool(host_uid) and names.FEDERATED_CLUSTER_UID in annotations and hosts.split(",", maxsplit=1)[0] == host_uid
 
 
 async def find_claim(member: Client, uid: str) -> Object | None:

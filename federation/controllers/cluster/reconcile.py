@@ -4,6 +4,7 @@ A join is retried until it succeeds, its time is over, or the member has the cla
 are final. Leaving waits until every other finalizer is gone, so that other controllers still reach the member.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -31,6 +32,8 @@ _OURS = (names.FEDERATED_CLUSTER_FINALIZER, names.CASCADING_DELETE_FINALIZER)
 _RETRY_S_MIN = 0.5
 _RETRY_S_MAX = 30.0
 _NOT_YET_RETRY_S = 0.5
+_FORCED_CLEAN_UP_S = 5.0
+"""How long a removal by force tries to clean the member up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +174,7 @@ class Reconciler:
         member = self._pool.client(name)
         host = await memberjoin.find_host(self._client)
         uid = await memberjoin.identify(member, host)
-        namespace = await memberjoin.claim(member, cluster["metadata"]["uid"], host)
+        namespace = await memberjoin.claim(member, cluster["metadata"]["uid"], host, self._client)
         if not _uses_account(cluster) or not self._has_given_credentials(cluster):
             return uid, False
         await memberaccount.ensure_account(member, namespace, self._types())
@@ -212,13 +215,22 @@ class Reconciler:
         if set(finalizers) != {names.FEDERATED_CLUSTER_FINALIZER}:
             # Other controllers still need the member: after a restart it is connected here.
             return await self._follow(name, cluster) if is_joined else DONE
+        annotations = cluster["metadata"].get("annotations") or {}
+        reason = annotations.get(names.FORCED_REMOVAL)
+        if reason is not None and names.LEFTOVERS_RECORDED not in annotations:
+            return DONE  # sync records what the member may hold; its patch requeues the cluster
         try:
-            if is_joined:
+            if not is_joined:
+                await self._undo_join(name, cluster)
+            elif reason is None:
                 await self._clean_up(name, cluster)
             else:
-                await self._undo_join(name, cluster)
-        except (ApiError, ClusterError, ConfigurationError) as error:
-            return self._blocked(name, cluster, error)
+                await self._try_clean_up(name, cluster)
+        except (ApiError, ClusterError, ConfigurationError, TimeoutError) as error:
+            if reason is None:
+                return self._blocked(name, cluster, error)
+            text = f"removed by force ({reason}); the member was not cleaned up: {error}"
+            self._recorder.event(cluster, WARNING, names.EVENT_REMOVED_BY_FORCE, text)
         current = self._publisher.cluster(name) or cluster
         others = [f for f in current["metadata"].get("finalizers") or () if f != names.FEDERATED_CLUSTER_FINALIZER]
         await self._publisher.set_finalizers(current, others)
@@ -247,6 +259,19 @@ class Reconciler:
             await memberjoin.release(member, namespace)
         if _uses_account(cluster):
             await patch_secret(self._client, cluster, {names.SECRET_SERVICE_ACCOUNT_TOKEN: None})
+
+    async def _try_clean_up(self, name: str, cluster: Object) -> None:
+        """Clean the member up if it answers; TimeoutError when that takes too long."""
+        cleaning = asyncio.ensure_future(self._clean_up(name, cluster))
+        patience = asyncio.ensure_future(self._clock.sleep(_FORCED_CLEAN_UP_S))
+        try:
+            await asyncio.wait((cleaning, patience), return_when=asyncio.FIRST_COMPLETED)
+            if not cleaning.done():
+                raise TimeoutError(f"it does not answer within {_FORCED_CLEAN_UP_S:g} s")
+            cleaning.result()
+        finally:
+            patience.cancel()
+            cleaning.cancel()
 
     async def _undo_join(self, name: str, cluster: Object) -> None:
         """Remove what a failed join left in the member, if the member answers."""

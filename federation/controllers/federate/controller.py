@@ -177,7 +177,7 @@ def first_finalizers(
 
     def name_finalizers(resource: Resource, obj: Object) -> tuple[str, ...]:
         type_ = types.for_resource(resource)
-        if type_ is None or eligibility.exclusion(obj) or not selection.expects_placement(type_, obj):
+        if type_ is None or type_.ending or eligibility.exclusion(obj) or not selection.expects_placement(type_, obj):
             return ()
         return (names.FEDERATE_FINALIZER,)
 

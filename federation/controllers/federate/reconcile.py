@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, MutableSet
 from typing import Any, NamedTuple
 
 from federation.api import names
-from federation.api.federatedtype import FederatedType
+from federation.api.federatedtype import Ending, FederatedType
 from federation.apimachinery.errors import Invalid, NotFound
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object, Resource
@@ -73,11 +73,15 @@ class Reconciler:
             return DONE
         self._deleted.discard(key)
         type_, source = found
+        if type_.ending in (Ending.ORPHAN, Ending.REMOVE):
+            return DONE  # the typeconfig controller deletes the federated object and releases the source
         federated_key = self._objects.key_for(type_, key.namespace, key.name)
         if source["metadata"].get("deletionTimestamp"):
             await self._delete_with_source(type_, source, federated_key)
             return DONE
         federated = self._objects.get(federated_key)
+        if federated is None and type_.ending is Ending.WAITS:
+            return DONE
         if eligibility.exclusion(source) or (federated is not None and not self._is_ours(source, federated)):
             return DONE
         if self._expects_placement(type_, source) or (federated is not None and effective_placement(federated)):

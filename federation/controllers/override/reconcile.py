@@ -1,9 +1,10 @@
 """The steps that turn override policies into the overrides of one federated object.
 
-One merge patch when something changed, none otherwise. When the policies cannot be found or do not fit, the stored
-overrides stay and the controller stays in `pending-controllers`, because an object without its overrides must not reach
-a member; a warning event and the condition OverridesApplied=False give the reason. Only a change of the object, of a
-policy or of a cluster can help, and each of them triggers a reconcile, so there is no timed retry.
+One merge patch when something changed, none otherwise. A cluster whose overrides cannot be computed is recorded in the
+same patch: sync holds the object there and delivers it to the others. When a policy is missing, stored overrides stay
+and the controller stays in `pending-controllers`, because an object without its overrides must not reach a member. A
+warning event and the condition OverridesApplied=False give the reason. Only a change of the object, of a policy or of a
+cluster can help, and each of them triggers a reconcile, so there is no timed retry.
 """
 
 from collections.abc import Callable
@@ -53,11 +54,15 @@ class Reconciler:
             return DONE
         try:
             policies = self._bindings.resolve(subject_of_federated(federated))
-            patch = plan_override_patch(federated, type_.controllers, policies, self._cluster)
         except OverrideError as error:
             await self._report_failure(key, federated, error)
             return DONE
-        if patch is None or await self._store(key, federated, patch, policies):
+        plan = plan_override_patch(federated, type_.controllers, policies, self._cluster)
+        if plan.patch is not None and not await self._store(key, federated, plan.patch, policies):
+            return DONE
+        if plan.failures:
+            await self._report_failure(key, federated, OverrideError("; ".join(plan.failures)))
+        else:
             await self._report_success(key, federated)
         return DONE
 

@@ -1,7 +1,8 @@
 """Triggers of status aggregation, and its wiring; the steps are in `reconcile.py`.
 
 Member objects, federated objects and caches that become complete are triggers. A change is written after a short quiet
-time, so that `kubectl` shows the progress of a rollout at once and a burst of status changes costs one write.
+time, so that `kubectl` shows the progress of a rollout at once and a burst of status changes costs one write. A lost
+replica is written at once.
 """
 
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.statusaggregate.reconcile import Reconciler
+from federation.planning.status.completeness import is_degraded
 from federation.planning.status.debounce import Coalescer, Pace
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
@@ -90,9 +92,10 @@ class StatusAggregateController:
         obj = new if new is not None else old
         if type_ is None or not type_.aggregate or obj is None:
             return
-        if old is not None and new is not None and old.get("status") == new.get("status"):
+        before, after = ((each or {}).get("status") or {} for each in (old, new))
+        if old is not None and new is not None and before == after:
             return
-        self._enqueue(self._key_for(type_, obj))
+        self._enqueue(self._key_for(type_, obj), is_urgent=is_degraded(before, after))
 
     def _on_synced(self, cluster: str, resource: Resource) -> None:  # noqa: ARG002  # a listener's signature
         type_ = self._types.for_resource(resource)
@@ -105,5 +108,5 @@ class StatusAggregateController:
         metadata = obj["metadata"]
         return self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"])
 
-    def _enqueue(self, key: Key) -> None:
-        self.controller.enqueue(key, after_s=self._pace.note(key, self._clock.monotonic()))
+    def _enqueue(self, key: Key, *, is_urgent: bool = False) -> None:
+        self.controller.enqueue(key, after_s=self._pace.note(key, self._clock.monotonic(), is_urgent=is_urgent))

@@ -1,9 +1,9 @@
 """The steps of status aggregation for one federated object: read the caches, merge, write what differs.
 
-Member objects in clusters that do not answer count with their last known status: it stays in the cache, and after a
-restart the CollectedStatus replaces the cache. A CollectedStatus is written less often than a source's status, so for
-the first seconds after a start no status is written before all caches are complete. A member object without a status
-counts as zero.
+Only clusters of the placement count. Those that do not answer count with their last known status, marked as stale: it
+stays in the cache, and after a restart the CollectedStatus replaces the cache. A CollectedStatus is written less often
+than a source's status, so for the first seconds after a start no status is written before all caches are complete. A
+member object without a status counts as zero.
 
 The merged status and the feedback annotations go in one patch where the server takes annotations with a status, as
 Kubernetes does for its workloads; where it does not, the annotations follow in a second one.
@@ -21,28 +21,35 @@ from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.dispatch.plan import is_name_collision
-from federation.dispatch.status import clusters_of, is_fully_observed
+from federation.dispatch.status import clusters_of, is_fully_observed, stale_clusters
 from federation.planning.aggregation.aggregators import merge_of, plan_feedback
 from federation.planning.aggregation.context import Context
+from federation.planning.aggregation.deployment import deadline_in_s, is_stuck
 from federation.planning.aggregation.plausibility import with_plausible_status
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_from
-from federation.planning.status.completeness import has_first_status, is_in_progress
+from federation.planning.status.completeness import has_first_status, is_degraded, is_in_progress
 from federation.planning.status.debounce import Coalescer
-from federation.planning.status.schedulingsummary import (
-    is_unscheduled,
-    takes_scheduled_condition,
-    with_scheduled_condition,
+from federation.planning.status.sourceconditions import (
+    is_undelivered,
+    is_unselected,
+    takes_source_conditions,
+    unscheduled_since,
+    with_source_conditions,
 )
+from federation.planning.status.staleness import last_known, with_stale_condition
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.members import Members
+from federation.scheduling.unit import current_clusters
 
 _PROGRESS_S = 4.0
 """How long the status of an unfinished rollout may wait for the status of the finished one."""
-_SYNC_WAIT_S_MAX = 5.0
-"""How long after a start a source's status stays unchanged while the cache of a cluster with the object is missing."""
+_SYNC_WAIT_S_MAX = 15.0
+"""How long after a start a source's status stays unchanged while the cache of a cluster with the object is missing.
+
+A busy machine needs more than 5 s to connect to its members; a status from older reports would show lost replicas."""
 
 
 class Reconciler:
@@ -87,21 +94,33 @@ class Reconciler:
             return DONE
         if (remaining_s := self._pace.remaining_s(key, self._clock.monotonic())) > 0:
             return Result(requeue_after_s=remaining_s)
-        where = (type_.resource, Key(key.namespace, template["metadata"]["name"]))
+        name = template["metadata"]["name"]
+        where = (type_.resource, Key(key.namespace, name))
         source = self._assumed.get(where)
-        if source is None or not is_from(federated, source):
+        # A federated object of another name delivers nothing of this source, so it knows nothing of its status.
+        is_regular = self._objects.key_for(type_, key.namespace, name) == key
+        if source is None or not is_regular or not is_from(federated, source):
             self._pace.take(key)
             return DONE
         if (remaining_s := self._sync_wait_s(source, federated, type_)) > 0:
             return Result(requeue_after_s=remaining_s)
         open_s = self._pace.open_s(key, self._clock.monotonic())
-        status = await self._merge(key, source, federated, type_)
-        if status and 0 < open_s < _PROGRESS_S and is_in_progress(source, status):
+        merged = await self._merge(key, source, federated, type_)
+        if merged is None:
+            self._pace.take(key)
+            return DONE
+        present = source.get("status") or {}
+        status = create_merge_patch(present, merged)
+        can_wait = 0 < open_s < _PROGRESS_S and not is_degraded(present, merged)
+        if status and can_wait and is_in_progress(source, status):
             return Result(requeue_after_s=_PROGRESS_S - open_s)
         self._pace.take(key)
-        if status is not None and await self._write(where, source, federated, status):
+        if await self._write(where, source, federated, status):
             self._pace.wrote(key, self._clock.monotonic())
-        return DONE
+        # A Deployment without clusters gets another status when its progress deadline has passed.
+        now = self._clock.now()
+        after_s = deadline_in_s(source, unscheduled_since(merged, federated, now), now)
+        return Result(requeue_after_s=after_s) if after_s is not None and after_s > 0 else DONE
 
     def _sync_wait_s(self, source: Object, federated: Object, type_: FederatedType) -> float:
         """Return how long to wait for caches that are missing since the start, 0 if they are complete or time is up."""
@@ -115,28 +134,33 @@ class Reconciler:
         return 0.0 if is_synced else remaining_s
 
     async def _merge(self, key: Key, source: Object, federated: Object, type_: FederatedType) -> Object | None:
-        """Return the patch of the status, None when it is too early for a first status."""
+        """Return the source's next status, None when it is too early for a first one."""
+        present = source.get("status") or {}
         merge = merge_of(type_.resource.group, type_.resource.kind)
         if merge is None:
-            return {}
+            return present
         members = await self._member_objects(key, federated, type_)
         context = Context(
             now=self._clock.now(),
             is_observed=is_fully_observed(source, federated, members),
             placed=effective_placement(federated),
+            stale=stale_clusters(federated) & effective_placement(federated),
+            unscheduled_since=unscheduled_since(present, federated, self._clock.now()),
         )
-        present = source.get("status") or {}
         if not present and not has_first_status(federated, members):
             return None
-        status = merge(source, members, context)
-        takes_condition = takes_scheduled_condition(type_.resource.group, type_.resource.kind)
+        is_merged = bool(members or context.placed or is_stuck(source, context) or not is_unselected(federated))
+        # Controllers of the host may run what no policy selects: its status is theirs, but for our conditions.
+        status = merge(source, members, context) if is_merged else None
+        takes_conditions = takes_source_conditions(type_.resource.group, type_.resource.kind)
         if status is None:
-            if not (takes_condition and is_unscheduled(federated)):
-                return {}
+            if not (takes_conditions and is_undelivered(federated)):
+                return present
             status = dict(present)
-        if takes_condition:
-            status = with_scheduled_condition(status, present, federated, context.now)
-        return create_merge_patch(present, status)
+        if takes_conditions:
+            status = with_source_conditions(status, present, federated, context.now)
+            status = with_stale_condition(status, present, context.stale, context.now)
+        return status
 
     async def _member_objects(self, key: Key, federated: Object, type_: FederatedType) -> dict[str, Mapping[str, Any]]:
         """Return the member objects by cluster, from the caches or, without a cache, from the CollectedStatus."""
@@ -144,7 +168,8 @@ class Reconciler:
         annotations = federated["metadata"].get("annotations") or {}
         found: dict[str, Mapping[str, Any]] = {}
         unsynced = []
-        for cluster in sorted({*self._members.clusters, *clusters_of(federated)}):
+        # Only sync's clusters count: a stray in another one, or one that sync has not brought up to date yet, does not.
+        for cluster in sorted(effective_placement(federated) & clusters_of(federated).keys()):
             if not self._members.is_synced(cluster, type_.resource):
                 unsynced.append(cluster)
                 continue
@@ -158,6 +183,11 @@ class Reconciler:
             }
         else:
             self._collected.pop(key, None)
+        if stale := stale_clusters(federated) & found.keys():
+            wanted, default = current_clusters(federated, type_), type_.replicas(federated["spec"]["template"])
+            for cluster in stale:
+                count = wanted.get(cluster)
+                found[cluster] = last_known(found[cluster], default if count is None else count)
         return found
 
     async def _collected_status(self, key: Key) -> dict[str, Object]:

@@ -10,6 +10,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.statuscollect.reconcile import Reconciler
+from federation.dispatch.status import stale_clusters
 from federation.planning.status.debounce import Coalescer, Pace
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
@@ -23,6 +24,9 @@ class StatusCollectOptions:
     workers: int = 4
     """Concurrent reconciles; each waits for the host's group commit."""
     pace: Pace = field(default_factory=lambda: Pace(quiet_s=5.0, wait_s_max=15.0, interval_s_min=15.0))
+
+
+_TRIGGERS = Triggers(added=False, generation=False, deletion=False, labels=True, status=stale_clusters)
 
 
 class StatusCollectController:
@@ -45,7 +49,7 @@ class StatusCollectController:
         self.controller: Controller[Key] = Controller(
             "statuscollect", self._reconciler.reconcile, workers=chosen.workers, clock=clock
         )
-        objects.subscribe(self._on_federated, Triggers(added=False, generation=False, deletion=False, labels=True))
+        objects.subscribe(self._on_federated, _TRIGGERS)
         members.add_handler(self._on_member)
 
     async def run(self) -> None:

@@ -6,6 +6,7 @@ that would cost more writes than the status itself.
 """
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 import orjson
@@ -19,6 +20,7 @@ from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.dispatch.plan import is_name_collision
+from federation.dispatch.status import stale_clusters
 from federation.planning.rendering.memberobject import content_hash
 from federation.planning.status.collection import replicaset_digests, to_entry
 from federation.planning.status.debounce import Coalescer
@@ -63,6 +65,7 @@ class Reconciler:
             return Result(requeue_after_s=remaining_s)
         self._pace.take(key)
         found, is_partial = self._read(federated, type_)
+        found = _marked(found, stale_clusters(federated))
         if key in self._written and not is_partial and self._written[key] == _hash(federated, found):
             return DONE
         await self._write(key, federated, found, is_partial=is_partial)
@@ -99,7 +102,7 @@ class Reconciler:
                 present = await self._client.get(resource, key.name, key.namespace)
             except NotFound:
                 present = None
-            entries = {**self._kept(present, entries), **entries}
+            entries = _marked({**self._kept(present, entries), **entries}, stale_clusters(federated))
             if present is not None and _hash_stored(present) == _hash(federated, entries):
                 self._written[key] = _hash(federated, entries)
                 return
@@ -133,6 +136,15 @@ class Reconciler:
             "lastUpdateTime": body["lastUpdateTime"],
         }
         await self._client.patch(resource, key.name, patch, namespace=key.namespace, field_manager=names.FIELD_MANAGER)
+
+
+def _marked(entries: Mapping[str, Object], stale: AbstractSet[str]) -> dict[str, Object]:
+    """Return the entries with `stale` set for clusters that do not answer, and unset for the others."""
+    marked = {}
+    for cluster, entry in entries.items():
+        fresh = {key: value for key, value in entry.items() if key != "stale"} if "stale" in entry else entry
+        marked[cluster] = {**fresh, "stale": True} if cluster in stale else fresh
+    return marked
 
 
 def _to_object(resource: Resource, key: Key, federated: Object, entries: Mapping[str, Object], now: str) -> Object:

@@ -24,6 +24,8 @@ from federation.dispatch.plan import (
     is_management_disabled,
 )
 from federation.dispatch.status import ClusterStatus
+from federation.dispatch.tombstones import Tombstones
+from federation.planning.leftovers.strays import is_kept
 from federation.planning.rendering.memberobject import RenderError
 from federation.planning.rendering.retention import RetentionError, is_replicas_retained
 from federation.planning.rendering.verdicts import ADMITTED, Outcome
@@ -40,6 +42,7 @@ class Dispatcher:
         member_objects: MemberObjectCache,
         follower_readiness: FollowerReadiness,
         admission: HostAdmission,
+        tombstones: Tombstones,
         recorder: Recorder,
     ) -> None:
         self._operations = operations
@@ -47,6 +50,7 @@ class Dispatcher:
         self._member_objects = member_objects
         self._follower_readiness = follower_readiness
         self._admission = admission
+        self._tombstones = tombstones
         self._recorder = recorder
 
     def dispatch(
@@ -57,10 +61,18 @@ class Dispatcher:
         if cluster.ready:
             key = propagation.member_key(cluster.name)
             observed, live = self._member_objects.observe(key, propagation.annotations)
-        decision = decide(cluster, is_selected=is_selected, is_recorded=is_recorded, observed=observed)
+        decision = decide(
+            cluster,
+            is_selected=is_selected,
+            is_recorded=is_recorded,
+            observed=observed,
+            is_kept=is_kept(propagation.type_.resource),
+        )
         if decision.recheck_after_s is not None:
             propagation.recheck(decision.recheck_after_s)
         if decision.operation in (Operation.CREATE, Operation.UPDATE):
+            if self._waits_for_removal(propagation, cluster):
+                return Decision(None, ClusterStatus.WAITING_FOR_REMOVAL)
             self._ensure(propagation, cluster.name, None if observed.derived_service_mismatch else live)
         elif decision.operation is Operation.DELETE and live is not None:
             self._operations.remove(propagation, cluster.name, live, Removal.DELETE)
@@ -69,6 +81,18 @@ class Dispatcher:
         elif self._operations.await_earlier_write(propagation, cluster.name):
             return Decision(None, ClusterStatus.WAITING_FOR_REMOVAL)
         return decision
+
+    def _waits_for_removal(self, propagation: Propagation, cluster: ClusterState) -> bool:
+        """Return True, and record the wait, while an earlier object of this name is still to be removed.
+
+        Writing over it would turn it into the new object, and the record of its deletion would then delete that.
+        """
+        record = self._tombstones.pending(propagation.member_key(cluster.name), cluster.uid)
+        if record is None:
+            return False
+        message = f"an earlier object of this name is removed first (leftover {record.record_name})"
+        propagation.record(cluster.name, ClusterStatus.WAITING_FOR_REMOVAL, message=message)
+        return True
 
     def _ensure(self, propagation: Propagation, cluster: str, live: Object | None) -> None:
         key = propagation.member_key(cluster)

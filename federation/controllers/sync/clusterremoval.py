@@ -4,8 +4,13 @@ Every joined FederatedCluster has our finalizer. When the cluster is deleted the
 member keeps its objects, unless the annotation cascading-delete asks for their deletion: then every managed object is
 deleted or released first, as its federated object's orphan annotation says. An object without a federated object is
 deleted; KubeAdmiral would wait for it without end.
+
+A cluster that leaves by force (annotation forced-removal) is not waited for. Every object that it may hold is recorded
+in a Leftover first, so that a later join knows what the host knew (docs/decisions/0026).
 """
 
+import asyncio
+import contextlib
 from collections.abc import Callable
 
 from federation.api import names
@@ -14,10 +19,14 @@ from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
-from federation.controllers.sync.clusters import cluster_state_of
+from federation.controllers.sync.clusters import recorded_clusters
+from federation.controllers.sync.propagation import member_key
 from federation.dispatch.expectations import MemberKey
 from federation.dispatch.operations import MemberWriter, Outcome
-from federation.dispatch.plan import Removal, decide_removal
+from federation.dispatch.plan import ClusterState, Removal, cluster_state_of, decide_removal
+from federation.dispatch.tombstones import Tombstones
+from federation.planning.leftovers.record import Action, Reason, Record
+from federation.planning.leftovers.strays import is_kept
 from federation.runtime.controller import DONE, Result
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
@@ -25,6 +34,8 @@ from federation.runtime.members import Members
 
 _RECHECK_S = 5.0
 _PAGE_SIZE = 500
+_RECORDS_AT_ONCE = 64
+"""Records that are written concurrently, and share commits."""
 _MANAGED = f"{names.MANAGED_LABEL}=true"
 
 
@@ -37,12 +48,14 @@ class ClusterRemoval:
         cluster: Callable[[str], Object | None],
         objects: FederatedObjects,
         members: Members,
+        tombstones: Tombstones,
         recorder: Recorder,
     ) -> None:
         self._client = client
         self._cluster = cluster
         self._objects = objects
         self._members = members
+        self._tombstones = tombstones
         self._recorder = recorder
         self._writer = MemberWriter()
 
@@ -56,9 +69,15 @@ class ClusterRemoval:
             if state.joined and not state.has_finalizer:
                 await self._set_finalizer(cluster, is_present=True)
             return DONE
+        if (reason := _unrecorded_reason(cluster)) is not None:
+            await self._record_all(state, reason)
+            recorded = {"metadata": {"annotations": {names.LEFTOVERS_RECORDED: "true"}}}
+            await self._patch(cluster, recorded)
+            return DONE  # the event of the patch brings the finalizer here
         if not state.has_finalizer:
             return DONE
-        if state.cascading_delete and state.joined:
+        is_forced = names.FORCED_REMOVAL in (cluster["metadata"].get("annotations") or {})
+        if state.cascading_delete and state.joined and not is_forced:
             if not state.ready:
                 text = "objects in the cluster cannot be deleted while it is not ready"
                 self._recorder.event(cluster, WARNING, names.EVENT_WAIT_FOR_CASCADING_DELETE, text)
@@ -72,11 +91,34 @@ class ClusterRemoval:
         metadata = cluster["metadata"]
         remaining = [name for name in metadata.get("finalizers") or () if name != names.CASCADING_DELETE_FINALIZER]
         finalizers = [*remaining, names.CASCADING_DELETE_FINALIZER] if is_present else remaining
-        patch = {"metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}}
-        try:
-            await self._client.patch(FEDERATED_CLUSTERS, metadata["name"], patch, field_manager=names.FIELD_MANAGER)
-        except NotFound:
-            return
+        await self._patch(
+            cluster, {"metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}}
+        )
+
+    async def _patch(self, cluster: Object, patch: Object) -> None:
+        name = cluster["metadata"]["name"]
+        with contextlib.suppress(NotFound):
+            await self._client.patch(FEDERATED_CLUSTERS, name, patch, field_manager=names.FIELD_MANAGER)
+
+    async def _record_all(self, state: ClusterState, reason: str) -> None:
+        """Record every object that the cluster may hold, unless its deletion is pending already."""
+        message = f"the cluster was removed by force: {reason}"
+        records = []
+        for federated in self._objects.list():
+            type_ = self._objects.type_of(federated)
+            if type_ is None:
+                continue
+            key = member_key(federated, type_, state.name)
+            # A cluster that is about to leave is not recorded any more; the cache still has its objects.
+            if state.name not in recorded_clusters(federated) and self._members.get_cached(*key) is None:
+                continue
+            if self._tombstones.pending(key, state.uid) is not None:
+                continue
+            live = self._members.get_cached(*key)
+            uid = str((live or {}).get("metadata", {}).get("uid", ""))
+            records.append(Record(*key, Action.KEEP, Reason.CLUSTER_REMOVED, state.uid, uid, message))
+        for start in range(0, len(records), _RECORDS_AT_ONCE):
+            await asyncio.gather(*map(self._tombstones.put, records[start : start + _RECORDS_AT_ONCE]))
 
     async def _empty(self, cluster: Object, name: str) -> bool:
         """Delete or release every managed object of the cluster; True when none is left."""
@@ -122,6 +164,8 @@ class ClusterRemoval:
         federated = self._objects.get(self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"]))
         annotations = (federated["metadata"].get("annotations") or {}) if federated is not None else {}
         removal = decide_removal(annotations, metadata.get("annotations") or {})
+        if is_kept(type_.resource):
+            removal = Removal.ORPHAN  # the sources were not deleted, and data would go with these objects
         key = MemberKey(cluster, type_.resource, metadata.get("namespace", ""), metadata["name"])
         if removal is Removal.ORPHAN:
             return await self._writer.release(member, key, metadata["uid"])
@@ -130,7 +174,15 @@ class ClusterRemoval:
         return await self._writer.remove(member, key, metadata["uid"])
 
 
+def _unrecorded_reason(cluster: Object) -> str | None:
+    """Return why the cluster leaves by force, None if it does not or what it may hold is recorded."""
+    annotations = cluster["metadata"].get("annotations") or {}
+    return None if names.LEFTOVERS_RECORDED in annotations else annotations.get(names.FORCED_REMOVAL)
+
+
 def is_removal_due(cluster: Object) -> bool:
     """Return whether the finalizer must be added, or the cluster is leaving and still has it."""
     has_finalizer = names.CASCADING_DELETE_FINALIZER in (cluster["metadata"].get("finalizers") or ())
+    if cluster["metadata"].get("deletionTimestamp") and _unrecorded_reason(cluster) is not None:
+        return True
     return has_finalizer == bool(cluster["metadata"].get("deletionTimestamp"))

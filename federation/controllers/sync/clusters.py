@@ -7,28 +7,10 @@ do. It lives as long as the controller and does no I/O.
 from collections.abc import Mapping
 from typing import Any
 
-from federation.api import names
-from federation.apimachinery import conditions
 from federation.apimachinery.resources import Object
-from federation.dispatch.plan import ClusterState
+from federation.dispatch.plan import ClusterState, cluster_state_of
 from federation.dispatch.status import clusters_of
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
-
-
-def cluster_state_of(cluster: Object) -> ClusterState:
-    """Return the state of a FederatedCluster."""
-    metadata = cluster["metadata"]
-    status: dict[str, Any] = cluster.get("status") or {}
-    found = status.get("conditions")
-    is_joined = conditions.is_true(found, names.CLUSTER_JOINED)
-    return ClusterState(
-        name=metadata["name"],
-        ready=is_joined and conditions.is_true(found, names.CLUSTER_READY),
-        joined=is_joined or bool(status.get("joinPerformed")),
-        terminating=bool(metadata.get("deletionTimestamp")),
-        cascading_delete=names.CASCADING_DELETE in (metadata.get("annotations") or {}),
-        has_finalizer=names.CASCADING_DELETE_FINALIZER in (metadata.get("finalizers") or ()),
-    )
 
 
 class Clusters:

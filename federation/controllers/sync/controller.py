@@ -8,8 +8,11 @@ make bursts cheap.
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Protocol
 
+from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.clock import Clock
 from federation.client.client import Client
@@ -26,6 +29,7 @@ from federation.controllers.sync.reconcile import WRITER, Reconciler
 from federation.controllers.sync.sources import Sources
 from federation.dispatch.executor import Executor, ExecutorOptions
 from federation.dispatch.expectations import Expectations
+from federation.dispatch.tombstones import Tombstones
 from federation.runtime.controller import Controller, ControllerOptions, Key
 from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects
@@ -50,6 +54,18 @@ class SyncOptions:
     admission: HostAdmissionOptions = field(default_factory=HostAdmissionOptions)
 
 
+class Policies(Protocol):
+    """Tells which sources policies place."""
+
+    def expects_placement(self, type_: FederatedType, source: Mapping[str, Any]) -> bool:
+        """Return whether a policy selects the source, or its type is placed without one."""
+        ...
+
+    async def wait_synced(self) -> None:
+        """Return once every policy is known."""
+        ...
+
+
 class SyncController:
     """Owns the queues and the executor of sync."""
 
@@ -59,7 +75,9 @@ class SyncController:
         objects: FederatedObjects,
         informers: Informers,
         members: Members,
+        tombstones: Tombstones,
         recorder: Recorder,
+        policies: Policies,
         *,
         clock: Clock,
         options: SyncOptions | None = None,
@@ -67,6 +85,8 @@ class SyncController:
         chosen = options or SyncOptions()
         self._objects = objects
         self._members = members
+        self._tombstones = tombstones
+        self._policies = policies
         self._cluster_informer = informers.for_resource(FEDERATED_CLUSTERS)
         expectations = Expectations()
         self.executor = Executor(members, clock=clock, options=chosen.executor)
@@ -80,20 +100,34 @@ class SyncController:
         )
         self.executor.on_recovered = operations.retry
         self._admission = admission = HostAdmission(client, informers, clock, self.enqueue, chosen.admission)
-        dispatcher = Dispatcher(operations, expectations, member_objects, follower_readiness, admission, recorder)
-        deletion = Deletion(objects, clusters, operations, member_objects, follower_readiness, recorder, clock)
+        dispatcher = Dispatcher(
+            operations, expectations, member_objects, follower_readiness, admission, tombstones, recorder
+        )
+        deletion = Deletion(
+            objects, clusters, operations, member_objects, follower_readiness, tombstones, recorder, clock
+        )
         sources = Sources(objects, informers, self.enqueue)
         reconciler = Reconciler(
-            objects, sources, clusters, dispatcher, operations, deletion, admission, recorder, clock
+            objects,
+            sources,
+            clusters,
+            dispatcher,
+            operations,
+            deletion,
+            admission,
+            policies.expects_placement,
+            recorder,
+            clock,
         )
-        removal = ClusterRemoval(client, lambda name: self._cluster_informer.get("", name), objects, members, recorder)
-        limits = ControllerOptions(reconcile_timeout_s=chosen.reconcile_timeout_s)
+        removal = ClusterRemoval(
+            client, lambda name: self._cluster_informer.get("", name), objects, members, tombstones, recorder
+        )
         self.controller: Controller[Key] = Controller(
             "sync",
             reconciler.reconcile,
             workers=chosen.workers,
             clock=clock,
-            options=limits,
+            options=ControllerOptions(reconcile_timeout_s=chosen.reconcile_timeout_s),
             resync=objects.all_keys,
         )
         self.cluster_removal: Controller[str] = Controller(
@@ -130,6 +164,9 @@ class SyncController:
         await self._objects.wait_synced()
         await self._cluster_informer.wait_synced()
         await self._admission.wait_synced()
+        await self._policies.wait_synced()
+        # An unknown record would let a new object be delivered over one that is to be deleted.
+        await self._tombstones.wait_synced()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.executor.run(), name="sync-executor")
@@ -144,5 +181,6 @@ class SyncController:
         self._objects.subscribe(handlers.on_dispatch_due, TRIGGERS, writer=WRITER)
         self._objects.types.add_listener(handlers.on_type_added, handlers.on_type_removed)
         self._cluster_informer.add_handler(handlers.on_cluster)
+        self._tombstones.add_handler(handlers.on_leftover)
         self._members.add_handler(handlers.on_member_object)
         self._members.add_sync_listener(handlers.on_member_synced)

@@ -1,41 +1,45 @@
-"""Deletion: a federated object is removed only when no cluster has its object (docs/reference/sync.md).
+"""Deletion: a federated object is removed when no cluster that answers has its object (docs/reference/sync.md).
 
 Member objects are deleted, or released when the orphan annotation says so. When no cache shows one any more, every
-member is queried; only then is the finalizer removed. A cluster that does not answer blocks the deletion, and the
-condition's message and an event name it, until it answers or leaves the federation.
+member is queried; only then is the finalizer removed. For a cluster that does not answer a Leftover is written first:
+that durable record finishes the deletion when the cluster returns (docs/decisions/0026). A cluster that answers and
+refuses blocks the deletion, and the condition's message and an event name it.
 """
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery.clock import Clock
-from federation.apimachinery.resources import Object
+from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.resources import SECRETS, Object
 from federation.controllers.sync.clusters import Clusters
 from federation.controllers.sync.followerwait import FollowerReadiness
 from federation.controllers.sync.memberobjects import MemberObjectCache
 from federation.controllers.sync.memberoperations import MemberOperations
 from federation.controllers.sync.propagation import BRIEF_S, Propagation, begin_propagation
 from federation.dispatch.operations import Outcome
-from federation.dispatch.plan import ClusterState, decide_removal
+from federation.dispatch.plan import ClusterState, Removal, decide_removal, is_removal_by_adoption
 from federation.dispatch.status import ClusterStatus, plan_status
+from federation.dispatch.tombstones import Tombstones
+from federation.planning.leftovers.record import Action, Reason, Record
 from federation.runtime.controller import DONE, Key, Result
-from federation.runtime.events import WARNING, Recorder
+from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 
 _RECHECK_S = 5.0
-_BLOCKING = frozenset(
+_UNANSWERED_S = 10.0
+"""How long the deletion waits for a cluster that is Ready and does not answer, before it leaves a record behind."""
+_UNANSWERED = frozenset(
     {
-        ClusterStatus.CLUSTER_NOT_READY,
         ClusterStatus.CACHED_RETRIEVAL_FAILED,
-        ClusterStatus.DELETION_FAILED,
         ClusterStatus.DELETION_TIMED_OUT,
-        ClusterStatus.LABEL_REMOVAL_FAILED,
         ClusterStatus.LABEL_REMOVAL_TIMED_OUT,
         ClusterStatus.RETRIEVAL_FAILED,
     }
 )
+_BLOCKING = _UNANSWERED | {ClusterStatus.DELETION_FAILED, ClusterStatus.LABEL_REMOVAL_FAILED}
 
 
 class Deletion:
@@ -48,6 +52,7 @@ class Deletion:
         operations: MemberOperations,
         member_objects: MemberObjectCache,
         follower_readiness: FollowerReadiness,
+        tombstones: Tombstones,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -56,6 +61,7 @@ class Deletion:
         self._operations = operations
         self._member_objects = member_objects
         self._follower_readiness = follower_readiness
+        self._tombstones = tombstones
         self._recorder = recorder
         self._clock = clock
         self._since_s: dict[Key, float] = {}
@@ -72,16 +78,73 @@ class Deletion:
         for cluster in clusters:
             self._remove(propagation, cluster)
         await self._operations.wait(propagation)
-        if not propagation.statuses:
-            await self._confirm(propagation, clusters)
-        if not propagation.statuses:
+        silent = self._silent_clusters(key, propagation)
+        if propagation.statuses.keys() <= silent:
+            await self._confirm(propagation, [cluster for cluster in clusters if cluster.name not in silent])
+            silent = self._silent_clusters(key, propagation)
+        if propagation.statuses.keys() <= silent:
             if (wait_s := self._follower_readiness.wait_before_release(key, federated)) is not None:
                 return Result(requeue_after_s=wait_s)
+            if type_.resource == SECRETS and clusters and decide_removal(propagation.annotations, {}) is Removal.DELETE:
+                await self._revoke(propagation)
+            await self._decide_about_removed_clusters(propagation)
+            if silent:
+                await self._leave_behind(propagation, [cluster for cluster in clusters if cluster.name in silent])
             self._since_s.pop(key, None)
             remaining = [name for name in finalizers if name != names.SYNC_FINALIZER]
             await self._objects.patch(key, federated, {"metadata": {"finalizers": remaining}})
             return DONE
-        return await self._wait(key, federated, propagation)
+        return await self._wait(key, federated, propagation, silent)
+
+    def _silent_clusters(self, key: Key, propagation: Propagation) -> set[str]:
+        """Return the clusters that do not answer: those that are not ready, and after a while those that hang."""
+        now_s = self._clock.monotonic()
+        is_over = now_s - self._since_s.setdefault(key, now_s) >= _UNANSWERED_S
+        return {
+            name
+            for name, status in propagation.statuses.items()
+            if status is ClusterStatus.CLUSTER_NOT_READY or (is_over and status in _UNANSWERED)
+        }
+
+    async def _leave_behind(self, propagation: Propagation, clusters: Iterable[ClusterState]) -> None:
+        """Record the object of each of the clusters durably, before the federated object is let go."""
+        records = [record for cluster in clusters if (record := self._record_of(propagation, cluster)) is not None]
+        await asyncio.gather(*map(self._tombstones.put, records))
+        if records:
+            where = ",".join(record.cluster for record in records)
+            text = f"clusters [{where}] do not answer; what is there is removed when they do, see: fedctl leftovers"
+            self._recorder.event(propagation.federated, NORMAL, names.EVENT_LEFT_BEHIND, text)
+
+    async def _decide_about_removed_clusters(self, propagation: Propagation) -> None:
+        """Say what happens to the copies in clusters that left by force, should they join again."""
+        orphan = decide_removal(propagation.annotations, {}) is Removal.ORPHAN
+        by_adoption = is_removal_by_adoption(propagation.annotations)
+        action = Action.RELEASE_ADOPTED if by_adoption else Action.RELEASE if orphan else Action.DELETE
+        for record in self._tombstones.of_object(propagation.member_key("")):
+            if record.reason is Reason.CLUSTER_REMOVED and not record.is_pending:
+                await self._tombstones.put(replace(record, action=action, reason=Reason.SOURCE_DELETED))
+
+    async def _revoke(self, propagation: Propagation) -> None:
+        """Record that the Secret was deleted: a member that is restored from a backup must not bring it back."""
+        key, message = propagation.member_key(""), f"deleted at {to_rfc3339(self._clock.now())}"
+        await self._tombstones.put(Record(*key, Action.DELETE, Reason.REVOKED, message=message))
+
+    def _record_of(self, propagation: Propagation, cluster: ClusterState) -> Record | None:
+        """Return the record to write; None when an earlier one is pending, over which nothing was written."""
+        key = propagation.member_key(cluster.name)
+        if self._tombstones.pending(key, cluster.uid) is not None:
+            return None
+        observed, live = self._member_objects.observe(key, propagation.annotations)
+        if observed.derived_service_mismatch:
+            return None
+        if live is None and is_removal_by_adoption(propagation.annotations):
+            action = Action.RELEASE_ADOPTED
+        else:
+            known = (live or {}).get("metadata", {}).get("annotations") or {}
+            removal = decide_removal(propagation.annotations, known)
+            action = Action.DELETE if removal is Removal.DELETE else Action.RELEASE
+        uid = str((live or {}).get("metadata", {}).get("uid", ""))
+        return Record(*key, action, Reason.SOURCE_DELETED, cluster_uid=cluster.uid, uid=uid)
 
     def _remove(self, propagation: Propagation, cluster: ClusterState) -> None:
         if not cluster.ready:
@@ -109,14 +172,15 @@ class Deletion:
                 status = ClusterStatus.RETRIEVAL_FAILED if outcome.is_unanswered else outcome.status
                 propagation.record(name, status, outcome.object, outcome.message)
 
-    async def _wait(self, key: Key, federated: Object, propagation: Propagation) -> Result:
+    async def _wait(self, key: Key, federated: Object, propagation: Propagation, silent: set[str]) -> Result:
         """Publish the clusters that the deletion waits for, once it takes long or is blocked."""
         since_s = self._since_s.setdefault(key, self._clock.monotonic())
         waited_s = self._clock.monotonic() - since_s
-        blocking = sorted(name for name, status in propagation.statuses.items() if status in _BLOCKING)
+        awaited = {name: status for name, status in propagation.statuses.items() if name not in silent}
+        blocking = sorted(name for name, status in awaited.items() if status in _BLOCKING)
         if not blocking and waited_s < BRIEF_S:
             return Result(requeue_after_s=BRIEF_S - waited_s)
-        waiting = blocking or sorted(propagation.statuses)
+        waiting = blocking or sorted(awaited)
         message = f"deletion waits for clusters [{','.join(waiting)}]"
         if blocking:
             details = propagation.describe(blocking)

@@ -4,9 +4,11 @@ An object's own change comes before changes of a cluster, which affect all of it
 listed in `controller.py`.
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
+from federation.api import names
 from federation.api.federatedtype import FederatedType
+from federation.apimachinery import conditions
 from federation.apimachinery.resources import Object, Resource
 from federation.controllers.sync.clusterremoval import is_removal_due
 from federation.controllers.sync.clusters import Clusters, clusters_of_interest
@@ -15,6 +17,7 @@ from federation.controllers.sync.memberoperations import MemberOperations
 from federation.controllers.sync.reconcile import WRITER
 from federation.dispatch.executor import Executor
 from federation.dispatch.expectations import Expectations, MemberKey
+from federation.dispatch.tombstones import parse
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.rendering.drift import may_have_drifted
 from federation.runtime.controller import Controller, Key, key_of
@@ -25,7 +28,21 @@ from federation.runtime.members import Members
 _BY_CLUSTER = "sync-cluster"
 _SINGLE, _BULK = 0, 1
 """Queue priorities: changes of single objects, then changes that affect all objects of a cluster."""
-TRIGGERS = Triggers(annotations=True, labels=True, finalizers=True, is_due=pendingcontrollers.is_ready_for_dispatch)
+
+
+def _scheduling_failure(federated: Object) -> Any:
+    """Return why the object could not be scheduled; an object that is in no cluster publishes that."""
+    condition = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED)
+    return None if condition is None or condition.get("status") == "True" else condition.get("message")
+
+
+TRIGGERS = Triggers(
+    annotations=True,
+    labels=True,
+    finalizers=True,
+    status=_scheduling_failure,
+    is_due=pendingcontrollers.is_ready_for_dispatch,
+)
 
 
 class Enqueue(Protocol):
@@ -117,6 +134,16 @@ class EventHandlers:
                 self._enqueue(key_of(federated), priority=_BULK)
             else:
                 self._objects.defer(key_of(federated), writer=WRITER)
+
+    def on_leftover(self, old: Object | None, new: Object | None) -> None:
+        """Handle a record that is gone or no longer pending: a new object of its name may be delivered now."""
+        before = parse(old) if old is not None else None
+        after = parse(new) if new is not None else None
+        if before is None or not before.is_pending or (after is not None and after.is_pending):
+            return
+        type_ = self._types.for_resource(before.resource)
+        if type_ is not None:
+            self._enqueue(self._objects.key_for(type_, before.namespace, before.name), priority=_SINGLE)
 
     def on_member_synced(self, cluster: str, resource: Resource) -> None:
         """Handle a member's cache that became complete."""

@@ -17,6 +17,8 @@ from federation.apimachinery.errors import ApiError, ClusterError, RequestTimeou
 from federation.apimachinery.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
+    MUTATING_POLICIES,
+    MUTATING_POLICY_BINDINGS,
     MUTATING_WEBHOOKS,
     VALIDATING_WEBHOOKS,
     Object,
@@ -81,7 +83,14 @@ class HostAdmission:
         self._asking: dict[Question, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(self._options.questions_in_flight_max)
         self._held: dict[Key, Mapping[str, Verdict]] = {}
-        kinds = (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS, ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS)
+        kinds = (
+            VALIDATING_WEBHOOKS,
+            ADMISSION_POLICIES,
+            ADMISSION_POLICY_BINDINGS,
+            MUTATING_WEBHOOKS,
+            MUTATING_POLICIES,
+            MUTATING_POLICY_BINDINGS,
+        )
         self._informers = [informers.for_resource(kind) for kind in kinds]
         for informer in self._informers:
             informer.add_handler(self._on_configuration)
@@ -203,9 +212,9 @@ class HostAdmission:
     def _on_configuration(self, old: Object | None, new: Object | None) -> None:
         if old is not None and new is not None and _version(old) == _version(new):
             return
-        validating, mutating, policies, bindings = (informer.list() for informer in self._informers)
-        self._concerns = compile_concerns([*validating, *mutating], policies, bindings)
-        self._mutated = compile_concerns(mutating, (), ())
+        configured = [informer.list() for informer in self._informers]
+        self._mutated = compile_concerns(*configured[3:])
+        self._concerns = compile_concerns(*configured[:3]) | self._mutated
         self.is_active = bool(self._concerns)
         self._verdicts.configuration += 1
         for key in self._held:

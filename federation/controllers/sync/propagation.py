@@ -66,9 +66,7 @@ class Propagation:
 
     def member_key(self, cluster: str) -> MemberKey:
         """Return the key of the member object in a cluster."""
-        name = str(self.federated["spec"]["template"]["metadata"]["name"])
-        namespace = self.key.namespace if self.type_.resource.namespaced else ""
-        return MemberKey(cluster, self.type_.resource, namespace, name)
+        return member_key(self.federated, self.type_, cluster)
 
     def describe(self, clusters: Iterable[str]) -> str:
         """Return one line with the status of each cluster and its message."""
@@ -77,6 +75,13 @@ class Propagation:
             + (f" ({message})" if (message := self.messages.get(cluster)) else "")
             for cluster in sorted(clusters)
         )
+
+
+def member_key(federated: Object, type_: FederatedType, cluster: str) -> MemberKey:
+    """Return the key of a federated object's member object in a cluster."""
+    name = str(federated["spec"]["template"]["metadata"]["name"])
+    namespace = federated["metadata"].get("namespace", "") if type_.resource.namespaced else ""
+    return MemberKey(cluster, type_.resource, namespace, name)
 
 
 def begin_propagation(key: Key, federated: Object, type_: FederatedType) -> Propagation:

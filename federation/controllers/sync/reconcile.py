@@ -5,7 +5,7 @@ status names, or that it departed from; then it patches the status once, and onl
 about a single cluster are in `clusterdispatch.py`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -24,16 +24,19 @@ from federation.controllers.sync.memberoperations import MemberOperations
 from federation.controllers.sync.propagation import Propagation, begin_propagation
 from federation.controllers.sync.sources import Refusal, Sources
 from federation.dispatch.plan import ClusterState
-from federation.dispatch.status import ClusterStatus, clusters_of, plan_status
+from federation.dispatch.status import AS_WANTED, ClusterStatus, clusters_of, plan_status
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.overrides.policies import stored_policies
 from federation.planning.rendering.verdicts import plan_report
+from federation.planning.status.sourceconditions import describe_missing_policy, takes_source_conditions
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 
 WRITER = "sync"
+ExpectsPlacement = Callable[[FederatedType, Mapping[str, Any]], bool]
+"""Returns whether policies, or its type, place a source."""
 _RECHECK_SOURCE_S = 1.0
 _REJUDGE_S = 0.1
 _NAMESPACES_NEVER_SYNCED = frozenset(
@@ -53,6 +56,7 @@ class Reconciler:
         operations: MemberOperations,
         deletion: Deletion,
         admission: HostAdmission,
+        expects_placement: ExpectsPlacement,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -63,6 +67,7 @@ class Reconciler:
         self._operations = operations
         self._deletion = deletion
         self._admission = admission
+        self._expects_placement = expects_placement
         self._recorder = recorder
         self._clock = clock
 
@@ -152,7 +157,7 @@ class Reconciler:
         is_uncached = self._keep_uncached_clusters(propagation)
         await self._operations.wait(propagation)
         if propagation.started or not (is_uncached or propagation.has_brief_wait):
-            await self._write(key, federated, propagation, settled | selected, is_uncached=is_uncached)
+            await self._write(propagation, settled | selected, is_uncached=is_uncached)
         await self._report_admission(key, federated, propagation)
         return DONE if propagation.recheck_after_s is None else Result(requeue_after_s=propagation.recheck_after_s)
 
@@ -215,19 +220,19 @@ class Reconciler:
                 propagation.generations[cluster] = int(before.get(cluster, {}).get("lastObservedGeneration", 0))
         return is_uncached
 
-    async def _write(
-        self, key: Key, federated: Object, propagation: Propagation, settled: Iterable[str], *, is_uncached: bool
-    ) -> None:
+    async def _write(self, propagation: Propagation, settled: Iterable[str], *, is_uncached: bool) -> None:
+        key, federated = propagation.key, propagation.federated
         before = federated.get("status") or {}
         # Statuses kept for clusters without a cache describe an earlier generation.
         generation = before.get("syncedGeneration") if is_uncached else federated["metadata"].get("generation")
-        failing = [cluster for cluster, status in propagation.statuses.items() if status is not ClusterStatus.OK]
+        reason, message = self._undelivered(propagation)
         status = plan_status(
             before,
             generation=int(generation or 0),
             statuses=propagation.statuses,
             generations=propagation.generations,
-            message=propagation.describe(failing),
+            reason=reason,
+            message=message,
             resources_updated=propagation.resources_updated,
             now=self._clock.now(),
         )
@@ -236,12 +241,48 @@ class Reconciler:
             if patched is None:
                 return
             federated = patched
+            if reason == names.REASON_NO_POLICY:
+                self._report_missing_policy(before, federated, propagation.type_, message)
         departed = departed_clusters(federated)
         remaining = departed.difference(settled)
         if remaining != departed:
             value = orjson.dumps(sorted(remaining)).decode() if remaining else None
             body = {"metadata": {"annotations": {names.DEPARTED_CLUSTERS: value}}}
             await self._objects.patch(key, federated, body, writer=WRITER)
+
+    def _undelivered(self, propagation: Propagation) -> tuple[str, str]:
+        """Return the reason and message of Propagated=False, "" for the reason if the clusters' statuses decide it."""
+        federated, statuses = propagation.federated, propagation.statuses
+        placed = effective_placement(federated)
+        if not placed and not statuses:
+            return self._unplaced(propagation)
+        missing = sorted(placed - statuses.keys())
+        failing = [cluster for cluster, status in statuses.items() if status not in AS_WANTED]
+        parts = [f"{cluster}: the cluster is not joined" for cluster in missing]
+        message = "; ".join(filter(None, (*parts, propagation.describe(failing))))
+        return names.REASON_CHECK_CLUSTERS if missing else "", message
+
+    def _unplaced(self, propagation: Propagation) -> tuple[str, str]:
+        federated = propagation.federated
+        scheduled = conditions.find((federated.get("status") or {}).get("conditions"), names.SCHEDULED)
+        if scheduled is not None and scheduled.get("status") != "True":
+            return names.REASON_NOT_PLACED, str(scheduled.get("message", ""))
+        metadata, template = federated["metadata"], federated["spec"]["template"]["metadata"]
+        labels = {**(template.get("labels") or {}), **(metadata.get("labels") or {})}
+        namespace = metadata.get("namespace", "")
+        source = {"metadata": {"namespace": namespace, "name": template["name"], "labels": labels}}
+        if self._expects_placement(propagation.type_, source):
+            return names.REASON_NOT_PLACED, "it is placed in no cluster"
+        return names.REASON_NO_POLICY, describe_missing_policy(namespace)
+
+    def _report_missing_policy(
+        self, before: Mapping[str, Any], federated: Object, type_: FederatedType, message: str
+    ) -> None:
+        """Emit an event when a workload turns out to be selected by no policy; most other objects never are."""
+        known = conditions.find(before.get("conditions"), names.PROPAGATED) or {}
+        resource = type_.resource
+        if known.get("reason") != names.REASON_NO_POLICY and takes_source_conditions(resource.group, resource.kind):
+            self._recorder.event(federated, NORMAL, names.REASON_NO_POLICY, message)
 
 
 def _is_visited(state: ClusterState, *, is_selected: bool, is_recorded: bool) -> bool:

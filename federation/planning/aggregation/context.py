@@ -17,12 +17,16 @@ class Context:
     """The dispatch state of one object.
 
     `is_observed`: all clusters have the source's current generation, and their controllers have observed it. `placed`:
-    the clusters of the placement; member objects elsewhere are being deleted and still count in sums.
+    the clusters of the placement; only their member objects count. `unscheduled_since`: since when no cluster is found
+    for the object, None for one that has clusters.
     """
 
     now: datetime
     is_observed: bool = False
     placed: frozenset[str] = field(default_factory=frozenset)
+    stale: frozenset[str] = field(default_factory=frozenset)
+    """The clusters that do not answer; their member objects have the last known status."""
+    unscheduled_since: datetime | None = None
 
 
 Merge = Callable[[Mapping[str, Any], Members, Context], Object | None]

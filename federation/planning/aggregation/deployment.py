@@ -1,11 +1,13 @@
 """The aggregated status of a Deployment: sums, and the conditions for `kubectl rollout status` and `kubectl wait`.
 
-Available is True when it is True in every cluster of the placement. Progressing is the worst of the members': deadline
-exceeded, else updating, else complete. `observedGeneration` follows the source when all members have observed its
-current spec. The conditions differ from KubeAdmiral's on purpose (docs/reference/status.md).
+Available is True when it is True in every cluster of the placement that answers. Progressing is the worst of the
+members': deadline exceeded, else updating, else complete. `observedGeneration` follows the source when all members have
+observed its current spec. A Deployment for which no cluster is found exceeds its progress deadline, too, so that
+`kubectl rollout status` ends. The conditions differ from KubeAdmiral's on purpose (docs/reference/status.md).
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from federation.api import names
@@ -38,10 +40,44 @@ def merge(source: Mapping[str, Any], members: Members, context: Context) -> Obje
     if (generation := observed_generation(source, context)) is not None:
         status["observedGeneration"] = generation
     previous = status_of(source).get("conditions") or []
-    wanted = [_available(members, context), *_progressing(members, context), *_replica_failure(members)]
+    progressing = _progressing(members, context)
+    if _is_unplaced(members, context):
+        status["observedGeneration"] = source["metadata"].get("generation", 0)
+        progressing = _stuck(source, context)
+    wanted = [_available(members, context), *progressing, *_replica_failure(members)]
     kept = [c for c in previous if c.get("type") not in _OWNED]
     status["conditions"] = [*keep_condition_times(previous, wanted, context.now, update_field="lastUpdateTime"), *kept]
     return status
+
+
+def deadline_in_s(source: Mapping[str, Any], unscheduled_since: datetime | None, now: datetime) -> float | None:
+    """Return the seconds until a Deployment without clusters exceeds its progress deadline, None for other objects."""
+    seconds = (source.get("spec") or {}).get("progressDeadlineSeconds")
+    if unscheduled_since is None or not isinstance(seconds, int):
+        return None
+    return seconds - (now - unscheduled_since).total_seconds()
+
+
+def is_stuck(source: Mapping[str, Any], context: Context) -> bool:
+    """Return True if a Deployment that nobody runs has exceeded its progress deadline."""
+    return _is_late(source, context) and "observedGeneration" not in status_of(source)
+
+
+def _is_late(source: Mapping[str, Any], context: Context) -> bool:
+    remaining_s = deadline_in_s(source, context.unscheduled_since, context.now)
+    return remaining_s is not None and remaining_s <= 0
+
+
+def _is_unplaced(members: Members, context: Context) -> bool:
+    return not members and not context.placed and context.unscheduled_since is not None
+
+
+def _stuck(source: Mapping[str, Any], context: Context) -> list[dict[str, Any]]:
+    if not _is_late(source, context):
+        return []
+    return [
+        _condition(names.DEPLOYMENT_PROGRESSING, "False", _DEADLINE_EXCEEDED, "Deployment is placed in no cluster.")
+    ]
 
 
 _OWNED = frozenset({names.DEPLOYMENT_AVAILABLE, names.DEPLOYMENT_PROGRESSING, names.DEPLOYMENT_REPLICA_FAILURE})
@@ -58,7 +94,11 @@ def _condition_in(members: Members, cluster: str, type_: str) -> Mapping[str, An
 
 
 def _available(members: Members, context: Context) -> dict[str, Any]:
-    expected = _expected(members, context)
+    everywhere = _expected(members, context)
+    expected = [cluster for cluster in everywhere if cluster not in context.stale]
+    if everywhere and not expected:
+        text = f"None of the clusters [{','.join(everywhere)}] answers."
+        return _condition(names.DEPLOYMENT_AVAILABLE, "Unknown", names.REASON_CLUSTERS_DO_NOT_ANSWER, text)
     missing = [
         cluster
         for cluster in expected

@@ -11,7 +11,11 @@ from federation.planning.federatedobject.federatedtemplate import FEDERATED_ANNO
 
 SOURCE_ANNOTATIONS = FEDERATED_ANNOTATIONS | {names.OBSERVED_ANNOTATIONS, names.OBSERVED_LABELS}
 """The annotations of a federated object that its source decides."""
-_METADATA_IRRELEVANT = frozenset(("resourceVersion", "managedFields", "finalizers", "ownerReferences", "generation"))
+_IRRELEVANT = frozenset(("metadata", "status"))
+# Annotations are compared apart.
+_METADATA_IRRELEVANT = frozenset(
+    ("resourceVersion", "managedFields", "finalizers", "ownerReferences", "generation", "annotations")
+)
 
 
 def is_relevant_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -30,13 +34,17 @@ def is_relevant_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     generation = after.get("generation")
     if generation is not None:
         return bool(generation != before.get("generation"))
-    return any(
-        old.get(key) != new.get(key) for key in old.keys() | new.keys() if key not in ("metadata", "status")
-    ) or any(
-        before.get(key) != after.get(key)
-        for key in before.keys() | after.keys()
-        if key not in _METADATA_IRRELEVANT and key != "annotations"
-    )
+    return _differs(old, new, _IRRELEVANT) or _differs(before, after, _METADATA_IRRELEVANT)
+
+
+def _differs(old: Mapping[str, Any], new: Mapping[str, Any], irrelevant: frozenset[str]) -> bool:
+    """Return whether a field differs; a null is an absent field."""
+    for key, value in new.items():
+        if key not in irrelevant and value != old.get(key):
+            return True
+    if old.keys() <= new.keys():
+        return False
+    return any(value is not None for key, value in old.items() if key not in new and key not in irrelevant)
 
 
 def _is_held(metadata: Mapping[str, Any]) -> bool:

@@ -6,17 +6,22 @@ Reference: docs/reference/overrides.md.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import orjson
 
 from federation.api import names
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import (
     Part,
     effective_placement,
+    overrides_of,
     to_merge_patch,
     with_annotations,
     with_overrides,
 )
+from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.patches import Patches
 from federation.planning.overrides.policies import (
     Cluster,
@@ -26,16 +31,31 @@ from federation.planning.overrides.policies import (
     compute_overrides,
 )
 
+_FAILURE_CHARACTERS_MAX = 512
+"""Of one cluster's error: all of them are in one annotation, and the condition has the whole text."""
+
+
+@dataclass(frozen=True, slots=True)
+class OverridePlan:
+    """The merge patch of the override controller, None when nothing changes, and the clusters whose overrides failed.
+
+    `failures` has one line per distinct error, with the clusters that it holds.
+    """
+
+    patch: Part | None
+    failures: tuple[str, ...] = ()
+
 
 def plan_override_patch(
     federated: Mapping[str, Any],
     stages: Sequence[Sequence[str]],
     policies: Sequence[Policy],
     find_cluster: Callable[[str], Mapping[str, Any] | None],
-) -> Part | None:
-    """Return the merge patch of the override controller, None when nothing changes.
+) -> OverridePlan:
+    """Return the plan for one object; `find_cluster` returns the FederatedCluster of a name.
 
-    `find_cluster` returns the FederatedCluster of a name; OverrideError when the policies do not fit the object.
+    A cluster whose overrides cannot be computed keeps its stored ones and is recorded in the annotation
+    `failed-overrides`: sync writes nothing there, and delivers to the others.
     """
     found = (find_cluster(name) for name in sorted(effective_placement(federated)))
     clusters = [
@@ -43,9 +63,22 @@ def plan_override_patch(
         for cluster in found
         if cluster is not None
     ]
-    overrides = compute_overrides(federated["spec"]["template"], policies, clusters)
+    failures: dict[str, OverrideError] = {}
+    overrides = compute_overrides(federated["spec"]["template"], policies, clusters, failures)
     applied = applied_policies(policies, [cluster for cluster in clusters if cluster.name in overrides])
-    return plan_overrides(federated, names.OVERRIDE_CONTROLLER, overrides, stages, applied)
+    if failures:
+        stored = overrides_of(federated, names.OVERRIDE_CONTROLLER)
+        kept = {cluster: [dict(patch) for patch in stored[cluster]] for cluster in failures if cluster in stored}
+        overrides = {**overrides, **kept}
+    patch = plan_overrides(federated, names.OVERRIDE_CONTROLLER, overrides, stages, applied, failures)
+    return OverridePlan(patch, _describe(failures))
+
+
+def _describe(failures: Mapping[str, OverrideError]) -> tuple[str, ...]:
+    clusters: dict[str, list[str]] = {}
+    for cluster, error in failures.items():
+        clusters.setdefault(str(error), []).append(cluster)
+    return tuple(f"{message} in clusters [{','.join(sorted(found))}]" for message, found in clusters.items())
 
 
 def plan_overrides(
@@ -54,13 +87,19 @@ def plan_overrides(
     overrides: Mapping[str, Patches],
     stages: Sequence[Sequence[str]],
     policies: Iterable[PolicyReference] = (),
+    failures: Mapping[str, OverrideError] | None = None,
 ) -> Part | None:
     """Return the merge patch that stores the overrides and advances the pipeline, None when nothing changes.
 
-    `stages` is the pipeline of the object's type. `policies` are recorded as the origin of the overrides.
+    `stages` is the pipeline of the object's type. `policies` are recorded as the origin of the overrides, `failures`
+    as the clusters that get nothing.
     """
     stored = with_overrides(federated, controller, overrides)
-    annotations: dict[str, str | None] = {names.OVERRIDE_POLICIES: ",".join(map(str, policies)) or None}
+    failed = {cluster: str(error)[:_FAILURE_CHARACTERS_MAX] for cluster, error in sorted((failures or {}).items())}
+    annotations: dict[str, str | None] = {
+        names.OVERRIDE_POLICIES: ",".join(map(str, policies)) or None,
+        names.FAILED_OVERRIDES: orjson.dumps(failed).decode() if failed else None,
+    }
     if stored:
         # A policy applies now, so the whole pipeline of the type is in force again.
         annotations[names.IDLE_CONTROLLERS] = None

@@ -81,18 +81,44 @@ def compile_rules(rules: Iterable[Mapping[str, Any]] | None) -> tuple[Rule, ...]
 
 
 def compute_overrides(
-    template: dict[str, Any], policies: Sequence[Policy], clusters: Iterable[Cluster]
+    template: dict[str, Any],
+    policies: Sequence[Policy],
+    clusters: Iterable[Cluster],
+    failures: dict[str, OverrideError] | None = None,
 ) -> ClusterPatches:
-    """Return the patches of every cluster; OverrideError naming policy, rule and field when one cannot be computed."""
-    computed: dict[tuple[tuple[int, int], ...], Patches] = {}
+    """Return the patches of every cluster.
+
+    An OverrideError names policy, rule and field. It is put into `failures` under the name of its cluster, which has
+    no patches then, and the other clusters are computed; without `failures` the first error is raised.
+    """
+    computed: dict[tuple[tuple[int, int], ...], Patches | OverrideError] = {}
     result: ClusterPatches = {}
     for cluster in clusters:
-        matching = tuple(_matching(policies, cluster))
-        if matching not in computed:
-            computed[matching] = _compute(template, policies, matching)
-        if patches := computed[matching]:
+        try:
+            matching = tuple(_matching(policies, cluster))
+            if matching not in computed:
+                computed[matching] = _try_compute(template, policies, matching)
+            patches = computed[matching]
+            if isinstance(patches, OverrideError):
+                raise patches
+        except OverrideError as error:
+            if failures is None:
+                raise
+            failures[cluster.name] = error
+            continue
+        if patches:
             result[cluster.name] = patches
     return result
+
+
+def _try_compute(
+    template: dict[str, Any], policies: Sequence[Policy], matching: Sequence[tuple[int, int]]
+) -> Patches | OverrideError:
+    """Return the patches or the error, which clusters with the same matching rules share."""
+    try:
+        return _compute(template, policies, matching)
+    except OverrideError as error:
+        return error
 
 
 def _matching(policies: Sequence[Policy], cluster: Cluster) -> Iterable[tuple[int, int]]:

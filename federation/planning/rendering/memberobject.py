@@ -56,12 +56,15 @@ class Renderer:
         self._controllers = type_.controllers
         self._base = _clean(spec.get("template") or {}, type_.resource.kind, type_.resource.group)
         self._patches = patches_by_cluster(spec.get("overrides") or (), type_.controllers)
+        self._failed = failed_overrides(federated)
         self._by_users: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
         self._subjects: dict[bytes, Rendered] = {}
         self._source: Rendered | None = None
 
     def render(self, cluster: str) -> Rendered:
-        """Return the cluster's member object; RenderError when its overrides are forbidden or do not apply."""
+        """Return the cluster's member object; RenderError when its overrides failed, are forbidden or do not apply."""
+        if (failure := self._failed.get(cluster)) is not None:
+            raise RenderError(failure)
         patches = self._patches.get(cluster)
         obj = _override(self._base, patches) if patches else self._base
         return _finish(obj)
@@ -98,6 +101,18 @@ class Renderer:
             is_by_hand = is_hand_written(self._federated)
             self._source = Rendered({}, "") if is_by_hand else _to_subject(self._base, self._base)
         return self._source
+
+
+def failed_overrides(federated: Mapping[str, Any]) -> dict[str, str]:
+    """Return the errors by cluster that the override controller recorded; none if the record is malformed."""
+    text = ((federated.get("metadata") or {}).get("annotations") or {}).get(names.FAILED_OVERRIDES)
+    if not text:
+        return {}
+    try:
+        failures = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return {}
+    return {str(cluster): str(error) for cluster, error in failures.items()} if isinstance(failures, dict) else {}
 
 
 def _to_subject(base: Object, obj: Object) -> Rendered:

@@ -58,6 +58,18 @@ def retain_replicas(desired: Object, live: Mapping[str, Any], path: dotpaths.Pat
     return desired if value is None else _set(desired, path, value)
 
 
+def retain_replicas_for_apply(desired: Object, live: Mapping[str, Any], path: dotpaths.Path) -> Object:
+    """Return the applied configuration with the member's replicas, or without any once a scaler owns them.
+
+    A field that leaves the configuration of its only owner gets its default. So the live value is sent until a manager
+    of the subresource `scale` owns the field; from then on it is left out and the scaler is its only owner.
+    """
+    managed = (live.get("metadata") or {}).get("managedFields") or ()
+    if path and any(entry.get("subresource") == "scale" for entry in managed):
+        return _without(desired, path)
+    return retain_replicas(desired, live, path)
+
+
 def retain_for_apply(desired: Object, live: Mapping[str, Any]) -> Object:
     """Return the applied configuration for an existing object; fields that the member allocates keep its values."""
     by_kind = _KEPT_FOR_APPLY.get(desired.get("kind", ""))
@@ -69,6 +81,15 @@ def _set(obj: Object, path: dotpaths.Path, value: Any) -> Object:
     head, rest = path[0], path[1:]
     inner = obj.get(head)
     return {**obj, head: _set(inner if isinstance(inner, dict) else {}, rest, value) if rest else value}
+
+
+def _without(obj: Object, path: dotpaths.Path) -> Object:
+    """Return a copy without the value at the path, sharing everything else."""
+    head, rest = path[0], path[1:]
+    inner = obj.get(head)
+    if not rest:
+        return {key: value for key, value in obj.items() if key != head}
+    return {**obj, head: _without(inner, rest)} if isinstance(inner, dict) else obj
 
 
 def _spec(obj: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -69,7 +69,7 @@ def to_mutation_verdict(paths: Sequence[str]) -> Verdict:
     if not paths:
         return ADMITTED
     shown = ", ".join(paths[:_PATHS_SHOWN_MAX]) + (" and others" if len(paths) > _PATHS_SHOWN_MAX else "")
-    message = f"a mutating webhook of the host takes the override back of {shown}"
+    message = f"the host's mutating admission takes the override back of {shown}"
     return Verdict(Outcome.REFUSED, message[:_MESSAGE_LENGTH_MAX])
 
 
@@ -85,6 +85,10 @@ class Concerns:
     def __bool__(self) -> bool:
         return bool(self.pairs)
 
+    def __or__(self, other: "Concerns") -> "Concerns":
+        """Return the resources of both."""
+        return Concerns(self.pairs | other.pairs)
+
     def include(self, resource: Resource) -> bool:
         """Return whether the host may refuse an object of the resource. Selectors and conditions are the host's."""
         groups, plurals = (resource.group, _ANY), (resource.plural, _ANY)
@@ -96,7 +100,7 @@ def compile_concerns(
     policies: Iterable[Mapping[str, Any]],
     bindings: Iterable[Mapping[str, Any]],
 ) -> Concerns:
-    """Return the concerns of webhook configurations, and of the ValidatingAdmissionPolicies that have a binding.
+    """Return the concerns of webhook configurations, and of the policies of one kind that have a binding.
 
     Versions are ignored, because a rule for one version also matches objects in others.
     """

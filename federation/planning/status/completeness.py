@@ -8,15 +8,23 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery import conditions
-from federation.planning.status.schedulingsummary import is_unscheduled
+from federation.planning.status.sourceconditions import is_undelivered
 
 
 def has_first_status(federated: Mapping[str, Any], members: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Return True if a member object has a status, or the object could not be scheduled.
+    """Return True if a member object has a status, or the object was not scheduled or not delivered.
 
     Zeros before that would be one host write more for every object.
     """
-    return any(member.get("status") for member in members.values()) or is_unscheduled(federated)
+    return any(member.get("status") for member in members.values()) or is_undelivered(federated)
+
+
+_READY = ("readyReplicas", "availableReplicas", "numberReady", "numberAvailable", "ready")
+
+
+def is_degraded(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Return True if a workload's new status has fewer ready or available replicas than the old one."""
+    return any((new.get(field) or 0) < (old.get(field) or 0) for field in _READY)
 
 
 def is_in_progress(source: Mapping[str, Any], status: Mapping[str, Any]) -> bool:

@@ -1,7 +1,8 @@
 """Debounce writes per key: wait until changes pause, up to a limit, and keep a minimum interval. Pure.
 
 A change is due after `quiet_s` without another one, at the latest `wait_s_max` after the first, and at the earliest
-`interval_s_min` after the previous write. The caller brings the monotonic time and owns the timer.
+`interval_s_min` after the previous write. An urgent change does not wait for a pause. The caller brings the monotonic
+time and owns the timer.
 """
 
 from collections.abc import Hashable
@@ -24,6 +25,7 @@ class Pace:
 class _Changes:
     first_s: float
     last_s: float
+    is_urgent: bool
 
 
 class Coalescer(Generic[K]):
@@ -34,13 +36,14 @@ class Coalescer(Generic[K]):
         self._open: dict[K, _Changes] = {}
         self._written_s: dict[K, float] = {}
 
-    def note(self, key: K, now_s: float) -> float:
+    def note(self, key: K, now_s: float, *, is_urgent: bool = False) -> float:
         """Record a change; return the seconds until the key is due."""
         changes = self._open.get(key)
         if changes is None:
-            self._open[key] = _Changes(now_s, now_s)
+            self._open[key] = _Changes(now_s, now_s, is_urgent)
         else:
             changes.last_s = now_s
+            changes.is_urgent = changes.is_urgent or is_urgent
         return self.remaining_s(key, now_s)
 
     def remaining_s(self, key: K, now_s: float) -> float:
@@ -48,7 +51,9 @@ class Coalescer(Generic[K]):
         changes = self._open.get(key)
         if changes is None:
             return 0.0
-        due_s = min(changes.last_s + self._pace.quiet_s, changes.first_s + self._pace.wait_s_max)
+        due_s = now_s
+        if not changes.is_urgent:
+            due_s = min(changes.last_s + self._pace.quiet_s, changes.first_s + self._pace.wait_s_max)
         if (written_s := self._written_s.get(key)) is not None:
             due_s = max(due_s, written_s + self._pace.interval_s_min)
         return max(due_s - now_s, 0.0)

@@ -1,35 +1,17 @@
 """The Scheduled condition of a source object: one line about the outcome of scheduling. Pure.
 
-It goes into the status of kinds whose condition list is open. The federated object's own condition is more detailed.
+`sourceconditions.py` puts it into the source's status.
 """
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 import orjson
 
 from federation.api import names
 from federation.apimachinery import conditions
-from federation.apimachinery.resources import Object
-from federation.planning.aggregation.context import keep_condition_times
 
 _CLUSTERS_NAMED_MAX = 20
-_KINDS = frozenset(
-    {
-        ("apps", "Deployment"),
-        ("apps", "StatefulSet"),
-        ("apps", "DaemonSet"),
-        ("apps", "ReplicaSet"),
-        ("batch", "Job"),
-        ("", "Pod"),
-    }
-)
-
-
-def takes_scheduled_condition(group: str, kind: str) -> bool:
-    """Return True if the kind's condition list accepts types that Kubernetes does not define."""
-    return (group, kind) in _KINDS
 
 
 def scheduled_condition(federated: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -57,23 +39,6 @@ def scheduled_condition(federated: Mapping[str, Any]) -> dict[str, Any] | None:
         "reason": names.REASON_SCHEDULED,
         "message": "; ".join(filter(None, (summary, describe_placement(placement)))),
     }
-
-
-def is_unscheduled(federated: Mapping[str, Any]) -> bool:
-    """Return True if the last scheduling attempt failed."""
-    condition = scheduled_condition(federated)
-    return condition is not None and condition["status"] != "True"
-
-
-def with_scheduled_condition(
-    status: Object, present: Mapping[str, Any], federated: Mapping[str, Any], now: datetime
-) -> Object:
-    """Return the status with the Scheduled condition; it keeps its times from the `present` status."""
-    kept = [c for c in status.get("conditions") or () if c.get("type") != names.SCHEDULED]
-    wanted = scheduled_condition(federated)
-    if wanted is not None:
-        kept += keep_condition_times(present.get("conditions"), [wanted], now)
-    return {**status, "conditions": kept} if kept else status
 
 
 def describe_placement(placement: Mapping[str, int | None]) -> str:

@@ -19,7 +19,7 @@ from federation.scheduling.framework.types import Cluster, ClusterChange, Divisi
 
 NODES = "Nodes"
 SUMS = "Sums"
-_NAME, _TAINTS, _EFFECT = attrgetter("name"), attrgetter("taints"), attrgetter("effect")
+_NAME, _EFFECT = attrgetter("name"), attrgetter("effect")
 _NOT_CAPACITY = ClusterChange.ANY & ~(ClusterChange.RESOURCES | ClusterChange.ANNOTATIONS)
 """Replicas beyond capacity are placed nevertheless, so more capacity does not help unplaced ones."""
 
@@ -56,9 +56,8 @@ def demand_of(unit: SchedulingUnit, clusters: Sequence[Cluster], weights: Mappin
 
 @lru_cache(maxsize=16)
 def _outline(clusters: tuple[Cluster, ...]) -> tuple[tuple[str, ...], tuple[Cluster, ...]]:
-    """Return the clusters' names, and the clusters with NoSchedule taints; cached across units."""
-    tainted = compress(clusters, map(_TAINTS, clusters))
-    closing = [cluster for cluster in tainted if Effect.NO_SCHEDULE in map(_EFFECT, cluster.taints)]
+    """Return the clusters' names, and those that are silent or have NoSchedule taints; cached across units."""
+    closing = [c for c in clusters if c.is_silent or (c.taints and Effect.NO_SCHEDULE in map(_EFFECT, c.taints))]
     return tuple(map(_NAME, clusters)), tuple(closing)
 
 
@@ -147,18 +146,21 @@ def current_replicas(unit: SchedulingUnit) -> dict[str, int]:
 def maximums(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> dict[str, int]:
     """Return the upper bound per cluster that has one.
 
-    A cluster with a NoSchedule taint that the unit does not tolerate keeps its replicas and gets no more.
+    A cluster that does not answer, or has a NoSchedule taint that the unit does not tolerate, keeps its replicas and
+    gets no more.
     """
     bounds = dict(unit.max_replicas)
     held: dict[str, int] | None = None
     for cluster in _outline(tuple(clusters))[1]:
-        for taint in cluster.taints:
-            if taint.effect == Effect.NO_SCHEDULE and not unit.tolerates(taint):
-                held = current_replicas(unit) if held is None else held
-                present = held.get(cluster.name, 0)
-                bounds[cluster.name] = min(bounds.get(cluster.name, present), present)
-                break
+        if cluster.is_silent or _is_kept_out(unit, cluster):
+            held = current_replicas(unit) if held is None else held
+            present = held.get(cluster.name, 0)
+            bounds[cluster.name] = min(bounds.get(cluster.name, present), present)
     return bounds
+
+
+def _is_kept_out(unit: SchedulingUnit, cluster: Cluster) -> bool:
+    return any(taint.effect == Effect.NO_SCHEDULE and not unit.tolerates(taint) for taint in cluster.taints)
 
 
 def caps_of(unit: SchedulingUnit) -> tuple[Mapping[str, int], Mapping[str, int]]:

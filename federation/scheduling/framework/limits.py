@@ -165,7 +165,7 @@ def _excluded_clusters(
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Return the clusters limited to 0 by policy, taints or the user's migration, and these with those of weight 0.
 
-    `tainted` contains at least all clusters with NoSchedule or NoExecute taints.
+    `tainted` contains at least all clusters that are silent or have NoSchedule or NoExecute taints.
     """
     ceilings = _ceilings(unit, clusters if _is_bounded(unit) else tainted)
     full = idle = frozenset([name for name, bound in ceilings.items() if not bound.most])
@@ -200,15 +200,18 @@ def _wanted_most(unit: SchedulingUnit, name: str, ceilings: Mapping[str, Bound],
 
 
 def _ceilings(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, Bound]:
-    """Return the upper bounds by policy, taints and the user's migration, regardless of running replicas."""
+    """Return the upper bounds by policy, readiness, taints and the user's migration."""
     limited = _limited(unit)
     ceilings: dict[str, Bound] = {}
     is_bounded = _is_bounded(unit)
     current: Mapping[str, int] | None = None
     for cluster in clusters:
-        if not is_bounded and not cluster.taints:
+        if not is_bounded and not cluster.taints and not cluster.is_silent:
             continue
         name, bounds = cluster.name, []
+        if cluster.is_silent:
+            current = current_replicas(unit) if current is None else current
+            bounds.append(Bound(current.get(name, 0), "it does not answer"))
         if name in unit.max_replicas:
             bounds.append(Bound(unit.max_replicas[name], "maxReplicas"))
         if name in limited:
@@ -223,7 +226,7 @@ def _ceilings(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, Bo
 
 
 def _is_bounded(unit: SchedulingUnit) -> bool:
-    """Return whether policy or user set bounds; if not, only taints do."""
+    """Return whether policy or user set bounds; if not, only readiness and taints do."""
     return bool(unit.max_replicas or _limited(unit))
 
 

@@ -58,7 +58,7 @@ class ClusterBuilder:
 
     def unready(self) -> Self:
         """Make it unready."""
-        return self._with(is_ready=False)
+        return self._with(is_ready=False, is_silent=True)
 
     def terminating(self) -> Self:
         """Mark it as being deleted."""

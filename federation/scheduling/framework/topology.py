@@ -52,7 +52,7 @@ def domains_of(constraints: tuple[SpreadConstraint, ...], clusters: tuple[Cluste
             groups[path] = [cluster.name]
     return Domains(
         build_domain_tree(groups, constraints),
-        tuple([c for c in clusters if not c.is_ready or _has_blocking(c.taints)]),
+        tuple([c for c in clusters if c.is_silent or _has_blocking(c.taints)]),
     )
 
 
@@ -74,7 +74,7 @@ def _keys(labels: tuple[str, ...]) -> _Keys:
 
 def closed_for(unit: SchedulingUnit, clusters: Sequence[Cluster]) -> frozenset[str]:
     """Return the clusters that keep their replicas of the unit and cannot be expected to take more."""
-    return frozenset([c.name for c in clusters if not c.is_ready or (c.taints and _is_kept_out(unit, c))])
+    return frozenset([c.name for c in clusters if c.is_silent or (c.taints and _is_kept_out(unit, c))])
 
 
 def _has_blocking(taints: Sequence[Taint]) -> bool:

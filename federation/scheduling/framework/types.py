@@ -300,7 +300,8 @@ class Cluster:
 
     `allocatable` and `available` are sums over its nodes (`available` may be negative); empty without a report.
     `node_classes` has the free resources node by node (see `capacity.py`), None when the member does not report them;
-    labels with an omitted key are unknown. `waiting` is requested by pods without a node. `source` is the read-only
+    labels with an omitted key are unknown. `is_silent` says that a cluster has stopped to answer: a new one, whose
+    readiness is unknown yet, has not. `waiting` is requested by pods without a node. `source` is the read-only
     FederatedCluster. `memo` caches values computed from the cluster; `memoize` adds to it.
     """
 
@@ -310,6 +311,7 @@ class Cluster:
     api_types: frozenset[GroupVersionKind] = frozenset()
     is_joined: bool = True
     is_ready: bool = True
+    is_silent: bool = False
     is_terminating: bool = False
     allocatable: Resources = field(default_factory=dict)
     available: Resources = field(default_factory=dict)

@@ -140,13 +140,16 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
 
 
 def _override(run: PipelineRun, state: CompiledState) -> Object | None:
-    """Return the override controller's patch; None when policies do not apply: the object then stays pending."""
+    """Return the override controller's patch; None when a policy is missing: the object then stays pending."""
     try:
         policies = state.bindings.resolve(subject_of_federated(run.federated))
-        return plan_override_patch(run.federated, run.type_.controllers, policies, state.cluster_objects.get)
     except OverrideError as error:
         run.add_problem(f"its overrides cannot be computed: {error}")
         return None
+    plan = plan_override_patch(run.federated, run.type_.controllers, policies, state.cluster_objects.get)
+    for failure in plan.failures:
+        run.add_problem(f"its overrides cannot be computed: {failure}")
+    return plan.patch
 
 
 def _skip_unknown(run: PipelineRun, controller: str) -> Object | None:

@@ -247,7 +247,20 @@ def test_scores_shared_by_all_clusters_are_printed_once(server: Parts) -> None:
     assert rows["mode"] == "  mode      Duplicate; the policy says Divide, but nothing is divided"
 
 
-COMMANDS = ("demo", "up", "serve", "join", "unjoin", "clusters", "why", "plan", "apply-plan", "kubeconfig", "version")
+COMMANDS = (
+    "demo",
+    "up",
+    "serve",
+    "join",
+    "unjoin",
+    "clusters",
+    "leftovers",
+    "why",
+    "plan",
+    "apply-plan",
+    "kubeconfig",
+    "version",
+)
 
 
 @pytest.mark.parametrize("command", ["", *COMMANDS])

@@ -11,6 +11,17 @@ def test_managed_fields_are_dropped() -> None:
     assert drop_managed_fields(obj) == {"metadata": {"name": "x"}, "spec": {}}
 
 
+def test_managers_that_scale_an_object_are_kept_without_their_fields() -> None:
+    entries = [
+        {"manager": "federation", "operation": "Apply", "fieldsV1": {"f:spec": {}}},
+        {"manager": "autoscaler", "subresource": "scale", "fieldsV1": {"f:spec": {"f:replicas": {}}}},
+        "nonsense",
+    ]
+    obj = {"metadata": {"name": "x", "managedFields": entries}}
+    kept = [{"manager": "autoscaler", "subresource": "scale"}]
+    assert drop_managed_fields(obj) == {"metadata": {"name": "x", "managedFields": kept}}
+
+
 def test_a_pod_keeps_its_requests_node_and_phase() -> None:
     pod = {
         "metadata": {"name": "p", "namespace": "n", "resourceVersion": "3", "labels": {"a": "b"}},

@@ -172,7 +172,7 @@ async def test_a_missing_policy_blocks_the_object_and_is_reported(
     assert images(federated) == {"m1": "nginx:2", "m2": "nginx:2"}
 
 
-async def test_an_inapplicable_policy_keeps_the_previous_overrides(
+async def test_an_inapplicable_policy_keeps_the_previous_overrides_and_holds_its_clusters(
     host: Host, running: controller.OverrideController
 ) -> None:
     await host.user.create(OVERRIDE_POLICIES, a_policy())
@@ -184,10 +184,32 @@ async def test_an_inapplicable_policy_keeps_the_previous_overrides(
     assert images(federated) == {"m1": "nginx:2", "m2": "nginx:2"}
     assert condition(federated)["message"] == (
         'OverridePolicy "default/p": spec.overrideRules[0].overriders.image[0].operations[0]: '
-        "'not a tag' is not a valid tag"
+        "'not a tag' is not a valid tag in clusters [m1,m2]"
     )
+    assert is_done(federated)
+    failed = orjson.loads(federated["metadata"]["annotations"][names.FAILED_OVERRIDES])
+    assert failed.keys() == {"m1", "m2"}
     status_writes = host.client.writes["patch FederatedObject/status"]
     assert status_writes == 1
+
+
+async def test_a_policy_that_fails_in_one_cluster_overrides_the_other(
+    host: Host, running: controller.OverrideController
+) -> None:
+    policy = a_policy(clusters=["m1"])
+    bad = {"targetClusters": {"clusters": ["m2"]}, "overriders": {"jsonpatch": [{"path": "/x/y/z", "value": 1}]}}
+    policy["spec"]["overrideRules"].append(bad)
+    await host.user.create(OVERRIDE_POLICIES, policy)
+    await host.user.create(FEDERATED_OBJECTS, a_federated(**LABEL))
+    federated = await host.find(FEDERATED_OBJECTS, FED, "default", where=condition)
+    assert images(federated) == {"m1": "nginx:2"}
+    assert is_done(federated)
+    assert condition(federated)["message"].endswith("in clusters [m2]")
+
+    await host.merge(OVERRIDE_POLICIES, "p", {"spec": a_policy()["spec"]}, "default")
+    federated = await host.find(FEDERATED_OBJECTS, FED, "default", where=lambda obj: condition(obj)["status"] == "True")
+    assert images(federated) == {"m1": "nginx:2", "m2": "nginx:2"}
+    assert names.FAILED_OVERRIDES not in federated["metadata"]["annotations"]
 
 
 async def test_objects_of_unknown_types_and_deleted_objects_are_ignored(

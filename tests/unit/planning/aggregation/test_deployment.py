@@ -1,6 +1,6 @@
 """The aggregated status of Deployments and of kinds without vectors."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from federation.planning.aggregation import daemonset, deployment, replicaset, service, statefulset
@@ -52,6 +52,20 @@ def test_a_deadline_anywhere_is_a_deadline() -> None:
     members = {"a": copy(2), "b": copy(1, progressing="ProgressDeadlineExceeded")}
     found = condition(deployment.merge(source(), members, context("a", "b")), "Progressing")
     assert (found["status"], found["reason"]) == ("False", "ProgressDeadlineExceeded")
+
+
+def test_a_deployment_without_clusters_exceeds_its_deadline() -> None:
+    unscheduled = source() | {"spec": {"progressDeadlineSeconds": 60}}
+    early = Context(NOW, unscheduled_since=NOW - timedelta(seconds=59))
+    status = deployment.merge(unscheduled, {}, early)
+    assert status is not None
+    assert condition(status, "Progressing") is None
+    assert status["observedGeneration"] == 3  # or `kubectl rollout status` waits for it for ever
+    assert deployment.deadline_in_s(unscheduled, early.unscheduled_since, NOW) == 1
+    late = Context(NOW, unscheduled_since=NOW - timedelta(seconds=60))
+    found = condition(deployment.merge(unscheduled, {}, late), "Progressing")
+    assert (found["status"], found["reason"]) == ("False", "ProgressDeadlineExceeded")
+    assert deployment.deadline_in_s(unscheduled, None, NOW) is None
 
 
 def test_a_failure_to_make_pods_is_passed_on() -> None:

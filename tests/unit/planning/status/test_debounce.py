@@ -27,6 +27,16 @@ def test_writes_keep_a_minimum_interval() -> None:
     assert pace.note("a", 10.5) == 0.1 or pace.remaining_s("a", 10.6) < 0.1
 
 
+def test_an_urgent_change_does_not_wait_for_quiet_but_keeps_the_interval() -> None:
+    pace: Coalescer[str] = Coalescer(Pace(quiet_s=0.5, wait_s_max=2.0, interval_s_min=1.0))
+    assert pace.note("a", 0.0) == 0.5
+    assert pace.note("a", 0.1, is_urgent=True) == 0.0
+    assert pace.note("a", 0.2) == 0.0
+    pace.take("a")
+    pace.wrote("a", 0.2)
+    assert pace.note("a", 0.7, is_urgent=True) == 0.5
+
+
 def test_missing_fields_are_named_and_the_others_kept() -> None:
     obj = {"metadata": {"generation": 2}, "spec": {"replicas": 3}}
     fields = (("metadata", "generation"), ("status",), ("spec", "replicas", "deep"))

@@ -153,7 +153,7 @@ def test_an_override_changes_the_content_of_one_cluster() -> None:
     assert names.TEMPLATE_HASH not in after.manifest["metadata"].get("annotations", {})
 
 
-def test_an_override_that_cannot_be_computed_keeps_the_members_as_they_are() -> None:
+def test_an_override_that_cannot_be_computed_holds_its_cluster_only() -> None:
     world = a_usual_world()
     override = an_override("west", "/spec/x", 1)
     override["spec"]["overrideRules"][0]["overriders"] = {"image": [{"operations": [{"operator": "boil"}]}]}
@@ -163,8 +163,10 @@ def test_an_override_that_cannot_be_computed_keeps_the_members_as_they_are() -> 
     assert "its overrides cannot be computed" in obj.problems[0]
     new = ObjectChange(DEPLOYMENTS, "default", "new", None, a_source("new", 2))
     obj = next(obj for obj in plan(world, made, new).objects if obj.name == "new")
-    assert obj.action is Action.NONE
-    assert obj.problems[1] == f"its member objects stay unchanged: it waits for {names.OVERRIDE_CONTROLLER}"
+    assert obj.action is Action.CREATE
+    errors = {row.cluster: row.after.error for row in obj.rows if row.after is not None}
+    assert errors["east"] == ""
+    assert "imageComponent" in errors["west"]
 
 
 def test_members_that_scale_an_object_themselves_keep_their_replicas() -> None:

@@ -1,0 +1,103 @@
+"""Admission of FederatedTypeConfigs: one that cannot work is refused, not ignored.
+
+A pipeline stage without a controller holds every object of the kind for ever, a wrong plural or scope makes requests to
+members fail, and a second configuration of a kind has no effect. `controllers/typeconfig` handles deletions.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from federation.admission.federatedobjects import FindResource
+from federation.api import names
+from federation.api.federatedtype import from_config
+from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.apimachinery.errors import cause, invalid
+from federation.apimachinery.resources import Object
+from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
+from federation.apiserver.semantics.cel.authorizer import Decide
+
+_STAGES = (names.GLOBAL_SCHEDULER, names.OVERRIDE_CONTROLLER, names.NSAUTOPROP_CONTROLLER)
+"""The controllers that advance the pipeline of an object."""
+_SOURCE_TYPE = "spec.sourceType"
+
+
+class TypeConfigAdmission:
+    """An `AdmissionPlugin`. It lives as long as the API server; `list_configs` reads the stored configurations."""
+
+    resources = frozenset({FEDERATED_TYPE_CONFIGS.group_resource})
+
+    def __init__(self, find: FindResource, list_configs: Callable[[], Awaitable[Sequence[Object]]]) -> None:
+        self._find = find
+        self._list_configs = list_configs
+
+    def mutate(self, request: AdmissionRequest) -> Object:
+        """Change nothing."""
+        return request.obj or {}
+
+    async def validate(self, request: AdmissionRequest, access: Decide) -> None:  # noqa: ARG002  # a plugin's signature
+        """Raise Invalid for a configuration that cannot work, naming the field and the remedy."""
+        if request.subresource or request.operation not in (CREATE, UPDATE):
+            return
+        config = request.obj or {}
+        if request.old is not None and request.old.get("spec") == config.get("spec"):
+            return  # metadata only, such as the removal of a finalizer from one that was stored earlier
+        causes = [*self._stage_causes(config), *self._source_causes(config, request.old)]
+        if not causes:
+            causes += await self._duplicate_causes(config)
+        if causes:
+            raise invalid(FEDERATED_TYPE_CONFIGS.kind, FEDERATED_TYPE_CONFIGS.group, request.name, causes)
+
+    def _stage_causes(self, config: Object) -> list[Object]:
+        found = []
+        seen: set[str] = set()
+        for index, stage in enumerate((config.get("spec") or {}).get("controllers") or ()):
+            for position, name in enumerate(stage or ()):
+                field = f"spec.controllers[{index}][{position}]"
+                if name not in _STAGES:
+                    known = ", ".join(f'"{stage}"' for stage in _STAGES)
+                    text = f'Unsupported value: "{name}": no controller would ever pass it; supported values: {known}'
+                    found.append(cause("FieldValueNotSupported", text, field))
+                elif name in seen:
+                    found.append(cause("FieldValueDuplicate", f'Duplicate value: "{name}"', field))
+                seen.add(name)
+        return found
+
+    def _source_causes(self, config: Object, old: Object | None) -> list[Object]:
+        source = (config.get("spec") or {}).get("sourceType") or {}
+        try:
+            type_ = from_config(config)
+        except (ValueError, KeyError, TypeError) as error:
+            return [cause("FieldValueInvalid", str(error), _SOURCE_TYPE)]
+        if old is not None and ((old.get("spec") or {}).get("sourceType") or {}) != source:
+            text = "Invalid value: field is immutable; delete the configuration and create another one"
+            return [cause("FieldValueInvalid", text, _SOURCE_TYPE)]
+        if source.get("scope") not in ("Namespaced", "Cluster"):
+            text = f'Unsupported value: "{source.get("scope")}": supported values: "Namespaced", "Cluster"'
+            return [cause("FieldValueNotSupported", text, f"{_SOURCE_TYPE}.scope")]
+        served = self._find(type_.resource.api_version, type_.resource.kind)
+        if served is None:
+            return []  # a CustomResourceDefinition may follow
+        found = []
+        if served.plural != type_.resource.plural:
+            text = f'Invalid value: "{type_.resource.plural}": the host serves {served.kind} as "{served.plural}"'
+            found.append(cause("FieldValueInvalid", text, f"{_SOURCE_TYPE}.pluralName"))
+        if served.namespaced is not type_.resource.namespaced:
+            scope = "Namespaced" if served.namespaced else "Cluster"
+            text = f'Invalid value: "{source["scope"]}": {served.kind} has the scope "{scope}"'
+            found.append(cause("FieldValueInvalid", text, f"{_SOURCE_TYPE}.scope"))
+        return found
+
+    async def _duplicate_causes(self, config: Object) -> list[Object]:
+        name, key = config["metadata"].get("name"), _key(config)
+        for other in await self._list_configs():
+            if other["metadata"]["name"] != name and _key(other) == key:
+                text = (
+                    f'Duplicate value: {key[2]} is federated by "{other["metadata"]["name"]}" already; change that one'
+                )
+                return [cause("FieldValueDuplicate", text, _SOURCE_TYPE)]
+        return []
+
+
+def _key(config: Mapping[str, Any]) -> tuple[str, str, str]:
+    source = (config.get("spec") or {}).get("sourceType") or {}
+    return str(source.get("group") or ""), str(source.get("version")), str(source.get("kind"))

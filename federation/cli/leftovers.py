@@ -1,0 +1,74 @@
+"""The command `fedctl leftovers`: objects of the federation that are still in members, and what happens to them."""
+
+from datetime import datetime
+
+from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import SystemClock, from_rfc3339
+from federation.apimachinery.resources import Object
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.cli.terminal.printing import make_console, make_table, print_document, print_table, to_age
+
+_WHEN = {
+    "Delete": "is deleted",
+    "Release": "is released, it stays without our label",
+    "ReleaseAdopted": "is deleted, or released if it was there before",
+    "Keep": 'stays; to delete it: kubectl patch leftover {name} --type merge -p \'{{"spec":{{"action":"Delete"}}}}\'',
+}
+
+
+async def show(context: KubeconfigContext, cluster: str, output: str) -> None:
+    """Print the leftovers of one cluster, or of all for ""."""
+    async with context.client() as host:
+        found = (await host.list(LEFTOVERS)).items
+        members = {item["metadata"]["name"]: item for item in (await host.list(FEDERATED_CLUSTERS)).items}
+    items = [item for item in found if _is_left(item["spec"], cluster)]
+    if output == "json":
+        print_document(items, output)
+        return
+    if not items:
+        print("nothing is left behind" + (f' in cluster "{cluster}"' if cluster else ""))
+        return
+    console, table = make_console(), make_table()
+    for heading in ("CLUSTER", "KIND", "OBJECT", "REASON", "AGE"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("WHAT HAPPENS", overflow="fold")
+    now = SystemClock().now()
+    for item in sorted(items, key=_order):
+        table.add_row(*_row(item, members.get(str(item["spec"].get("cluster"))), now))
+    print_table(console, table)
+
+
+def _is_left(spec: Object, cluster: str) -> bool:
+    """Return whether the record is about an object in this cluster, or in any for ""; a deleted Secret's is not."""
+    return spec.get("reason") != "Revoked" and cluster in ("", spec.get("cluster"))
+
+
+def _order(leftover: Object) -> tuple[str, ...]:
+    spec = leftover["spec"]
+    return (*(str(spec.get(field) or "") for field in ("cluster", "namespace", "name")), _kind(spec))
+
+
+def _kind(spec: Object) -> str:
+    return str((spec.get("resource") or {}).get("kind", ""))
+
+
+def _row(leftover: Object, member: Object | None, now: datetime) -> list[str]:
+    spec = leftover["spec"]
+    what = _WHEN.get(str(spec.get("action")), str(spec.get("action"))).format(name=leftover["metadata"]["name"])
+    return [
+        str(spec.get("cluster")),
+        _kind(spec),
+        "/".join(filter(None, (spec.get("namespace"), spec.get("name")))),
+        str(spec.get("reason")),
+        to_age(now, from_rfc3339(leftover["metadata"]["creationTimestamp"])),
+        what if spec.get("action") == "Keep" else f"{what} {_when(member)}",
+    ]
+
+
+def _when(member: Object | None) -> str:
+    """Return when the action is taken."""
+    if member is None:
+        return "when the cluster joins again"
+    is_ready = conditions.is_true((member.get("status") or {}).get("conditions"), "Ready")
+    return "now" if is_ready else "when the cluster answers"

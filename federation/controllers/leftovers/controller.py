@@ -1,0 +1,127 @@
+"""Triggers of the leftovers controller, and its wiring; the steps are in `reconcile.py` and `sweep.py`.
+
+A record is reconciled when it is written or changed, and when its cluster becomes ready. A member is swept soon after
+it becomes ready, soon after an object appears in it that no federated object names, and daily.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object, Resource
+from federation.client.client import Client
+from federation.controllers.leftovers.reconcile import Reconciler
+from federation.controllers.leftovers.sweep import Sweep
+from federation.dispatch.plan import cluster_state_of
+from federation.dispatch.tombstones import Tombstones
+from federation.planning.leftovers.strays import Verdict, is_written_by_us, judge_federated, policy_of
+from federation.runtime.controller import Controller, ControllerOptions
+from federation.runtime.events import Recorder
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.informers import Informers
+from federation.runtime.members import Members
+
+_SWEEP_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class LeftoverOptions:
+    """Limits of the leftovers controller."""
+
+    workers: int = 16
+    """Concurrent reconciles; each waits for a member most of its time."""
+    sweep_workers: int = 4
+    """Members that are swept concurrently."""
+    sweep_period_s: float = 24 * 3600.0
+    """Interval of the sweeps of a member."""
+    sweep_delay_s: float = 5.0
+    """How long a sweep waits after an object appeared that nothing delivers: schedule and sync may be about to."""
+    join_delay_s: float = 30.0
+    """The same after a member became ready: policies may place many objects in it, which are then managed again."""
+
+
+class LeftoverController:
+    """Owns the queue of records. `run` runs until cancelled."""
+
+    def __init__(
+        self,
+        client: Client,
+        objects: FederatedObjects,
+        informers: Informers,
+        members: Members,
+        tombstones: Tombstones,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        options: LeftoverOptions | None = None,
+    ) -> None:
+        chosen = options or LeftoverOptions()
+        self._objects = objects
+        self._tombstones = tombstones
+        self._delay_s = chosen.sweep_delay_s
+        self._join_delay_s = chosen.join_delay_s
+        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        reconciler = Reconciler(
+            tombstones, objects, members, recorder, cluster=lambda name: self._clusters.get("", name)
+        )
+        self.controller: Controller[str] = Controller(
+            "leftovers",
+            reconciler.reconcile,
+            workers=chosen.workers,
+            clock=clock,
+            resync=lambda: [record.record_name for record in tombstones.all()],
+        )
+        sweep = Sweep(
+            client,
+            tombstones,
+            objects,
+            members,
+            recorder,
+            cluster=lambda name: self._clusters.get("", name),
+            period_s=chosen.sweep_period_s,
+        )
+        self.sweeps: Controller[str] = Controller(
+            "sweep",
+            sweep.reconcile,
+            workers=chosen.sweep_workers,
+            clock=clock,
+            options=ControllerOptions(reconcile_timeout_s=_SWEEP_TIMEOUT_S),
+        )
+        tombstones.add_handler(self._on_leftover)
+        self._clusters.add_handler(self._on_cluster)
+        members.add_handler(self._on_member_object)
+
+    async def run(self) -> None:
+        """Run until cancelled. The workers start once records, clusters and federated objects are cached."""
+        await asyncio.gather(self._tombstones.wait_synced(), self._clusters.wait_synced(), self._objects.wait_synced())
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.controller.run(), name="leftovers")
+            group.create_task(self.sweeps.run(), name="sweep")
+
+    def _on_leftover(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+        if new is not None:
+            self.controller.enqueue(new["metadata"]["name"])
+
+    def _on_cluster(self, old: Object | None, new: Object | None) -> None:
+        if new is None or not cluster_state_of(new).ready:
+            return
+        name = new["metadata"]["name"]
+        if old is None or not cluster_state_of(old).ready:
+            for record in self._tombstones.in_cluster(name):
+                self.controller.enqueue(record.record_name)
+            self.sweeps.enqueue(name, after_s=self._join_delay_s)
+        elif policy_of(old) is not policy_of(new):
+            self.sweeps.enqueue(name)
+
+    def _on_member_object(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:
+        """Sweep a member in which an object appears that no federated object names, as after a restore."""
+        if new is None or old is not None or new["metadata"].get("deletionTimestamp") or not is_written_by_us(new):
+            return
+        type_ = self._objects.types.for_resource(resource)
+        if type_ is None:
+            return
+        metadata = new["metadata"]
+        federated = self._objects.get(self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"]))
+        if federated is None or judge_federated(federated, cluster, None) is not Verdict.DELIVERED:
+            self.sweeps.enqueue(cluster, after_s=self._delay_s)

@@ -1,0 +1,120 @@
+"""The steps for one Leftover: once its member answers, remove or release the object, then delete the record.
+
+The member is queried for every decision; no cache decides about a deletion. The object is deleted by its uid. While a
+record is pending, sync writes nothing over the object. So the object that is found is the one that was left, unless its
+uid differs: then nothing is done to it, and the record becomes a report.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from federation.api import names
+from federation.apimachinery.errors import ApiError, ClusterError, NotFound
+from federation.apimachinery.resources import Object
+from federation.client.client import Client
+from federation.dispatch.expectations import MemberKey
+from federation.dispatch.operations import MemberWriter, Outcome
+from federation.dispatch.plan import cluster_state_of
+from federation.dispatch.tombstones import Tombstones
+from federation.planning.federatedobject.placements import departed_clusters, effective_placement
+from federation.planning.leftovers.record import Action, Reason, Record, Step, next_step
+from federation.runtime.controller import DONE, Result
+from federation.runtime.events import WARNING, Recorder
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.members import Members
+
+_CONFIRM_S = 1.0
+_RETRY_S = 10.0
+
+
+class Reconciler:
+    """Acts on the records of members that answer. `cluster` returns a FederatedCluster by name."""
+
+    def __init__(
+        self,
+        tombstones: Tombstones,
+        objects: FederatedObjects,
+        members: Members,
+        recorder: Recorder,
+        *,
+        cluster: Callable[[str], Object | None],
+    ) -> None:
+        self._tombstones = tombstones
+        self._objects = objects
+        self._members = members
+        self._recorder = recorder
+        self._cluster = cluster
+        self._writer = MemberWriter()
+
+    async def reconcile(self, name: str) -> Result:
+        """Do the next step for one record."""
+        record = self._tombstones.get(name)
+        if record is None or not record.is_pending:
+            return DONE
+        cluster = self._cluster(record.cluster)
+        if cluster is None or not record.is_in(str((cluster.get("status") or {}).get("clusterUid") or "")):
+            return DONE
+        if not cluster_state_of(cluster).ready:
+            return DONE  # its next change requeues the record
+        if record.reason is Reason.STRAY and self._is_delivered(record):
+            await self._tombstones.remove(record)
+            return DONE
+        try:
+            member = self._members.client(record.cluster)
+        except NotFound:
+            return DONE
+        try:
+            live = await find_live(member, record)
+        except (ApiError, ClusterError):
+            return Result(requeue_after_s=_RETRY_S)
+        return await self._act(record, cluster, member, live)
+
+    async def _act(self, record: Record, cluster: Object, member: Client, live: Object | None) -> Result:
+        step = next_step(record, live)
+        uid = str((live or {}).get("metadata", {}).get("uid", ""))
+        key = MemberKey(record.cluster, record.resource, record.namespace, record.name)
+        if step is Step.FORGET:
+            await self._tombstones.remove(record)
+        elif step is Step.REPORT:
+            if self._is_delivered(record):
+                await self._tombstones.remove(record)
+            else:
+                await self._tombstones.put(replace(record, action=Action.KEEP, reason=Reason.STRAY, uid=uid))
+        elif step in (Step.DELETE, Step.RELEASE):
+            is_terminating = bool((live or {}).get("metadata", {}).get("deletionTimestamp"))
+            if step is Step.RELEASE:
+                outcome = await self._writer.release(member, key, uid)
+            elif not is_terminating:
+                outcome = await self._writer.remove(member, key, uid)
+            else:
+                return Result(requeue_after_s=_RETRY_S)  # finalizers of the member hold it
+            return self._requeue(record, cluster, outcome)
+        return DONE
+
+    def _requeue(self, record: Record, cluster: Object, outcome: Outcome) -> Result:
+        """Look again soon, to see that the object is gone."""
+        if outcome.is_ok:
+            return Result(requeue_after_s=_CONFIRM_S)
+        if not outcome.is_unanswered:
+            what = f"{record.resource.kind} {record.namespace}/{record.name}".replace(" /", " ")
+            text = f"{record.action.value} of the leftover {what} failed: {outcome.message}"
+            self._recorder.event(cluster, WARNING, names.EVENT_LEFTOVER_FAILED, text)
+        return Result(requeue_after_s=max(_RETRY_S, outcome.retry_after_s))
+
+    def _is_delivered(self, record: Record) -> bool:
+        """Return whether a federated object delivers, or is about to remove, the object in its cluster."""
+        type_ = self._objects.types.for_resource(record.resource)
+        if type_ is None:
+            return False
+        federated = self._objects.get(self._objects.key_for(type_, record.namespace, record.name))
+        if federated is None:
+            return False
+        return record.cluster in effective_placement(federated) | departed_clusters(federated)
+
+
+async def find_live(member: Client, record: Record) -> Object | None:
+    """Return the member's object of a record, None when there is none; ApiError, ClusterError."""
+    try:
+        return await member.get(record.resource, record.name, record.namespace)
+    except NotFound:
+        return None

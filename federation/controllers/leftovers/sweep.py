@@ -1,0 +1,239 @@
+"""The sweep of one member: compare the managed objects in it with what should be there.
+
+It runs when the member becomes ready, when an object appears that nothing delivers, and daily. An object that is found
+is delivered again, removed, released or reported (`planning/leftovers/strays.py`). The caches only say what exists:
+before the host counts as not knowing an object, its API server is queried. Members are not written here: sync removes
+what is placed elsewhere, `reconcile.py` acts on the records.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
+
+import orjson
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery.errors import ApiError, ClusterError, NotFound
+from federation.apimachinery.resources import SECRETS, Object
+from federation.client.client import Client
+from federation.dispatch.plan import cluster_state_of, is_name_collision
+from federation.dispatch.tombstones import Tombstones
+from federation.planning.federatedobject.eligibility import exclusion
+from federation.planning.federatedobject.placements import departed_clusters
+from federation.planning.leftovers.record import Action, Reason, Record
+from federation.planning.leftovers.strays import (
+    Policy,
+    Verdict,
+    is_written_by_us,
+    judge_excluded,
+    judge_federated,
+    judge_unknown,
+    policy_of,
+)
+from federation.runtime.controller import DONE, Key, Result
+from federation.runtime.events import NORMAL, Recorder
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.members import Members
+
+_PAGE_SIZE = 500
+_AGAIN_S = 30.0
+"""First interval of sweeps while a member's kind cannot be listed or an object is not scheduled yet; it doubles."""
+_SLICE = 256
+"""Objects to judge before the event loop runs other tasks."""
+_REVOKED_MAX = 10_000
+"""Records of deleted Secrets; beyond it the oldest are removed."""
+_NAMED_MAX = 10
+"""Objects that an event names per outcome."""
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What one sweep found."""
+
+    outcomes: dict[str, list[str]] = field(default_factory=dict)
+    records: set[str] = field(default_factory=set)
+    """The records of objects that exist."""
+    is_unfinished: bool = False
+
+    def add(self, outcome: str, record: Record) -> None:
+        """Add an object to the event."""
+        where = "/".join(filter(None, (record.namespace, record.name)))
+        self.outcomes.setdefault(outcome, []).append(f"{record.resource.kind} {where}")
+
+    def describe(self) -> str:
+        """Return one line, "" when nothing happened."""
+        parts = []
+        for outcome, found in sorted(self.outcomes.items()):
+            more = f" and {len(found) - _NAMED_MAX} more" if len(found) > _NAMED_MAX else ""
+            parts.append(f"{outcome}: {', '.join(sorted(found)[:_NAMED_MAX])}{more}")
+        return "; ".join(parts)
+
+
+class Sweep:
+    """Sweeps members. `cluster` returns a FederatedCluster by name."""
+
+    def __init__(
+        self,
+        host: Client,
+        tombstones: Tombstones,
+        objects: FederatedObjects,
+        members: Members,
+        recorder: Recorder,
+        *,
+        cluster: Callable[[str], Object | None],
+        period_s: float,
+    ) -> None:
+        self._host = host
+        self._tombstones = tombstones
+        self._objects = objects
+        self._members = members
+        self._recorder = recorder
+        self._cluster = cluster
+        self._period_s = period_s
+        self._unfinished: dict[str, int] = {}
+
+    async def reconcile(self, name: str) -> Result:
+        """Sweep one member that answers."""
+        cluster = self._cluster(name)
+        if cluster is None or not cluster_state_of(cluster).ready or cluster_state_of(cluster).terminating:
+            return DONE  # its next change requeues it
+        try:
+            member = self._members.client(name)
+        except NotFound:
+            return DONE
+        await self._take_over_records(cluster)
+        findings, policy = _Findings(), policy_of(cluster)
+        for type_ in self._objects.types.all():
+            try:
+                async for obj in self._managed(member, name, type_):
+                    if not is_written_by_us(obj):
+                        continue
+                    await self._judge(cluster, type_, obj, policy, findings)
+            except NotFound:
+                pass  # the member does not serve the kind, so it has no objects of it
+            except (ApiError, ClusterError):
+                findings.is_unfinished = True
+                continue
+            await self._forget_absent(name, type_, findings)
+        if text := findings.describe():
+            self._recorder.event(cluster, NORMAL, names.EVENT_SWEPT, text)
+        await self._tombstones.limit("", _REVOKED_MAX)
+        if not findings.is_unfinished:
+            self._unfinished.pop(name, None)
+            return Result(requeue_after_s=self._period_s)
+        count = self._unfinished[name] = self._unfinished.get(name, 0) + 1
+        return Result(requeue_after_s=min(_AGAIN_S * 2 ** min(count - 1, 20), self._period_s))
+
+    async def _take_over_records(self, cluster: Object) -> None:
+        """Give the records of a member that joined under another name before its present name."""
+        name, uid = cluster["metadata"]["name"], str((cluster.get("status") or {}).get("clusterUid") or "")
+        for record in self._tombstones.all():
+            if uid and record.cluster_uid == uid and record.cluster != name and self._cluster(record.cluster) is None:
+                moved = replace(record, cluster=name, revision="")
+                key = self._key(record)
+                federated = self._objects.get(key) if key is not None else None
+                if federated is None or judge_federated(federated, name, None) is not Verdict.DELIVERED:
+                    await self._tombstones.put(moved)
+                await self._tombstones.remove(record)
+
+    async def _managed(self, member: Client, cluster: str, type_: FederatedType) -> AsyncIterator[Object]:
+        """Yield the managed objects of one type, from the cache where there is one."""
+        informer = self._members.informer(cluster, type_.resource)
+        if informer is not None and informer.has_synced:
+            for number, obj in enumerate(informer.list()):
+                if number % _SLICE == _SLICE - 1:
+                    await asyncio.sleep(0)
+                yield obj
+            return
+        token = ""
+        selector = f"{names.MANAGED_LABEL}=true"
+        while True:
+            page = await member.list(type_.resource, label_selector=selector, limit=_PAGE_SIZE, continue_token=token)
+            for obj in page.items:
+                yield obj
+            token = page.continue_token
+            if not token:
+                return
+
+    async def _judge(
+        self, cluster: Object, type_: FederatedType, obj: Object, policy: Policy | None, findings: _Findings
+    ) -> None:
+        metadata = obj["metadata"]
+        uid, name = str(metadata.get("uid", "")), str(metadata["name"])
+        where = (cluster["metadata"]["name"], type_.resource, metadata.get("namespace", ""), name)
+        cluster_uid = str((cluster.get("status") or {}).get("clusterUid") or "")
+        stray = Record(*where, Action.KEEP, Reason.STRAY, cluster_uid, uid, "a sweep found it in the member")
+        record = self._tombstones.find(*where)
+        findings.records.add(stray.record_name)
+        if record is not None and not record.is_in(cluster_uid):
+            record = None  # it is about another cluster that had the name
+        if metadata.get("deletionTimestamp") or (record is not None and record.is_pending):
+            return
+        federated = self._objects.get(self._objects.key_for(type_, stray.namespace, name))
+        if federated is not None and is_name_collision(federated["metadata"].get("annotations") or {}, obj):
+            return
+        if federated is not None:
+            verdict = judge_federated(federated, stray.cluster, policy)
+        elif (source := await self._find_on_host(type_, stray)) is not None:
+            verdict = judge_excluded(policy) if exclusion(source) else Verdict.UNDECIDED
+        else:
+            verdict = judge_unknown(type_.resource, uid, record, policy, is_revoked=self._is_revoked(stray))
+        await self._conclude(verdict, stray, record, federated, findings)
+
+    async def _conclude(
+        self, verdict: Verdict, stray: Record, record: Record | None, federated: Object | None, findings: _Findings
+    ) -> None:
+        if verdict is Verdict.UNDECIDED:
+            findings.is_unfinished = True
+        elif verdict is Verdict.DELIVERED:
+            if record is not None:
+                await self._tombstones.remove(record)
+                findings.add("managed again", stray)
+        elif verdict is Verdict.DEPART:
+            assert federated is not None
+            await self._depart(stray, federated)
+            if record is not None:
+                await self._tombstones.remove(record)
+            findings.add("removed, placed elsewhere", stray)
+        elif verdict is Verdict.DELETE:
+            await self._tombstones.put(replace(stray, action=Action.DELETE))
+            findings.add("removed", stray)
+        elif verdict is Verdict.RELEASE:
+            await self._tombstones.put(replace(stray, action=Action.RELEASE))
+            findings.add("released", stray)
+        elif record is None or (record.uid and record.uid != stray.uid):
+            await self._tombstones.put(stray)
+            findings.add("reported, see fedctl leftovers", stray)
+
+    async def _depart(self, stray: Record, federated: Object) -> None:
+        """Let sync remove the object, as it removes one whose placement has changed."""
+        key = self._key(stray)
+        assert key is not None
+        departed = orjson.dumps(sorted(departed_clusters(federated) | {stray.cluster})).decode()
+        body = {"metadata": {"annotations": {names.DEPARTED_CLUSTERS: departed}}}
+        await self._objects.patch(key, federated, body)
+
+    async def _find_on_host(self, type_: FederatedType, stray: Record) -> Object | None:
+        """Return the source or else the federated object, None without both; the API server decides, not a cache."""
+        key = self._objects.key_for(type_, stray.namespace, stray.name)
+        for resource, name in ((type_.resource, stray.name), (type_.federated_resource, key.name)):
+            with contextlib.suppress(NotFound):
+                return await self._host.get(resource, name, stray.namespace)
+        return None
+
+    def _is_revoked(self, stray: Record) -> bool:
+        """Return whether a Secret of this name was deleted on the host."""
+        return stray.resource == SECRETS and self._tombstones.find("", SECRETS, stray.namespace, stray.name) is not None
+
+    async def _forget_absent(self, cluster: str, type_: FederatedType, findings: _Findings) -> None:
+        """Delete the reports about objects of the type that are gone or no longer ours."""
+        for record in self._tombstones.in_cluster(cluster):
+            is_of_type = (record.resource.group, record.resource.kind) == (type_.resource.group, type_.resource.kind)
+            if is_of_type and not record.is_pending and record.record_name not in findings.records:
+                await self._tombstones.remove(record)
+
+    def _key(self, record: Record) -> Key | None:
+        type_ = self._objects.types.for_resource(record.resource)
+        return self._objects.key_for(type_, record.namespace, record.name) if type_ is not None else None

@@ -1,0 +1,4 @@
+"""The end of a FederatedTypeConfig: `controller.py` watches, `reconcile.py` acts.
+
+Reference: docs/reference/kinds.md.
+"""

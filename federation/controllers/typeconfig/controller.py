@@ -1,0 +1,39 @@
+"""Triggers of the typeconfig controller, and its wiring; the steps are in `reconcile.py`.
+
+A FederatedTypeConfig is reconciled when it is created, deleted or annotated. While objects are federated by one that is
+being deleted, it is looked at again.
+"""
+
+from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.client.client import Client
+from federation.controllers.typeconfig.reconcile import Reconciler
+from federation.runtime.controller import Controller
+from federation.runtime.events import Recorder
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.informers import Informers
+
+_WORKERS = 2
+
+
+class TypeConfigController:
+    """Owns the queue of FederatedTypeConfigs. `run` runs until cancelled."""
+
+    def __init__(
+        self, client: Client, objects: FederatedObjects, informers: Informers, recorder: Recorder, *, clock: Clock
+    ) -> None:
+        self._objects = objects
+        self._configs = informers.for_resource(FEDERATED_TYPE_CONFIGS)
+        reconciler = Reconciler(client, objects, recorder, config=lambda name: self._configs.get("", name))
+        self.controller: Controller[str] = Controller("typeconfig", reconciler.reconcile, workers=_WORKERS, clock=clock)
+        self._configs.add_handler(self._on_config)
+
+    async def run(self) -> None:
+        """Run until cancelled. The workers start once all federated objects are cached."""
+        await self._objects.wait_synced()
+        await self.controller.run()
+
+    def _on_config(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+        if new is not None:
+            self.controller.enqueue(new["metadata"]["name"])

@@ -1,0 +1,108 @@
+"""What a sweep does with a managed object that it finds in a member. Pure.
+
+Nothing is deleted without evidence: the placement of its federated object says so, or the host has a record that its
+source was deleted. Everything else is reported, unless the cluster's annotation `strays` says otherwise.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery.ownerreferences import controller_of
+from federation.apimachinery.resources import Resource
+from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.federatedobject.placements import departed_clusters, effective_placement
+from federation.planning.leftovers.record import Reason, Record, is_managed
+
+_KEPT = frozenset(
+    {
+        ("", "Namespace"),
+        ("", "PersistentVolume"),
+        ("", "PersistentVolumeClaim"),
+        ("apiextensions.k8s.io", "CustomResourceDefinition"),
+    }
+)
+
+
+class Verdict(StrEnum):
+    """What happens to the object."""
+
+    DELIVERED = "delivered"
+    """A federated object delivers it, or sync removes it already."""
+    UNDECIDED = "undecided"
+    """Its federated object is not scheduled yet, or does not exist yet: look again."""
+    DEPART = "depart"
+    """It is not placed in this cluster: sync removes it."""
+    DELETE = "delete"
+    RELEASE = "release"
+    REPORT = "report"
+
+
+class Policy(StrEnum):
+    """Values of a FederatedCluster's annotation `strays`; without it, each case has its own default."""
+
+    REPORT = "report"
+    REMOVE = "remove"
+    RELEASE = "release"
+
+
+def policy_of(cluster: Mapping[str, Any]) -> Policy | None:
+    """Return the cluster's policy, None without a valid one."""
+    text = str((cluster["metadata"].get("annotations") or {}).get(names.STRAYS))
+    return Policy(text) if text in Policy._value2member_map_ else None
+
+
+def is_written_by_us(live: Mapping[str, Any]) -> bool:
+    """Return whether the federation wrote the member object itself.
+
+    Members' controllers copy labels: the EndpointSlices of a managed Service carry our label too.
+    """
+    annotations = live["metadata"].get("annotations") or {}
+    return is_managed(live) and names.TEMPLATE_HASH in annotations and controller_of(live) is None
+
+
+def is_kept(resource: Resource) -> bool:
+    """Return whether objects of the kind are deleted in a member only if their source was deleted.
+
+    Other objects or data would go with them.
+    """
+    return (resource.group, resource.kind) in _KEPT
+
+
+def judge_federated(federated: Mapping[str, Any], cluster: str, policy: Policy | None) -> Verdict:
+    """Return the verdict about an object whose federated object exists."""
+    recorded = {entry["cluster"] for entry in (federated.get("status") or {}).get("clusters") or ()}
+    placed = effective_placement(federated)
+    if cluster in placed | recorded | departed_clusters(federated):
+        return Verdict.DELIVERED
+    if federated["metadata"].get("deletionTimestamp"):
+        return Verdict.DEPART
+    if not pendingcontrollers.is_ready_for_dispatch(federated):
+        return Verdict.UNDECIDED
+    if not placed:
+        # No policy has placed it, or its policy is missing: that is no statement about this cluster.
+        return Verdict.RELEASE if policy is Policy.RELEASE else Verdict.REPORT
+    return {None: Verdict.DEPART, Policy.REMOVE: Verdict.DEPART, Policy.RELEASE: Verdict.RELEASE}.get(
+        policy, Verdict.REPORT
+    )
+
+
+def judge_excluded(policy: Policy | None) -> Verdict:
+    """Return the verdict about an object whose source exists and is excluded from federation."""
+    return Verdict.RELEASE if policy is Policy.RELEASE else Verdict.REPORT
+
+
+def judge_unknown(
+    resource: Resource, uid: str, record: Record | None, policy: Policy | None, *, is_revoked: bool
+) -> Verdict:
+    """Return the verdict about an object that has neither a federated object nor a source.
+
+    `record` is what the host recorded about it; `is_revoked` means that a Secret of its name was deleted on the host.
+    """
+    was_known = record is not None and record.reason is Reason.CLUSTER_REMOVED and record.uid in ("", uid)
+    if was_known or is_revoked:
+        return Verdict.DELETE
+    if policy is Policy.REMOVE and not is_kept(resource):
+        return Verdict.DELETE
+    return Verdict.RELEASE if policy is Policy.RELEASE else Verdict.REPORT

@@ -1,0 +1,44 @@
+"""What is known of an object in clusters that do not answer: its last known status, marked as such. Pure.
+
+Last known values still count, because a lost connection is not a lost workload. They never count for more replicas than
+the placement wants in their cluster now, and the condition StatusStale names the clusters.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery.resources import Object
+from federation.planning.aggregation.context import keep_condition_times
+
+_COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+_CLUSTERS_NAMED_MAX = 20
+
+
+def last_known(member: Mapping[str, Any], wanted: int | None) -> Mapping[str, Any]:
+    """Return the member object of a cluster that does not answer with at most `wanted` replicas in its status."""
+    status = member.get("status")
+    if wanted is None or not status:
+        return member
+    capped = {field: min(int(status[field] or 0), wanted) for field in _COUNTS if field in status}
+    return {**member, "status": {**status, **capped}}
+
+
+def with_stale_condition(status: Object, present: Mapping[str, Any], stale: Iterable[str], now: datetime) -> Object:
+    """Return the status with the condition StatusStale, or without it when every cluster answers."""
+    conditions = [c for c in status.get("conditions") or () if c.get("type") != names.STATUS_STALE]
+    clusters = sorted(stale)
+    if clusters:
+        named = ",".join(clusters[:_CLUSTERS_NAMED_MAX])
+        more = f" and {len(clusters) - _CLUSTERS_NAMED_MAX} more" if len(clusters) > _CLUSTERS_NAMED_MAX else ""
+        wanted = {
+            "type": names.STATUS_STALE,
+            "status": "True",
+            "reason": names.REASON_CLUSTERS_DO_NOT_ANSWER,
+            "message": f"clusters [{named}]{more} do not answer; what they reported last counts",
+        }
+        conditions += keep_condition_times(present.get("conditions"), [wanted], now)
+    elif "conditions" not in status:
+        return status
+    return {**status, "conditions": conditions}

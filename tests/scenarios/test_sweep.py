@@ -1,0 +1,227 @@
+"""A member is swept for managed objects that nothing delivers: each is delivered again, removed, released or reported."""
+
+import base64
+from typing import Any
+
+import pytest
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import World, a_world
+
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS, PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS, SECRETS, Object, Resource
+
+EVERYWHERE = {"east": 1, "north": 1, "west": 1}
+CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+
+
+async def _running(world: World, **policy: Any) -> None:
+    await world.create(PROPAGATION_POLICIES, a_policy(EVERYWHERE, **policy))
+    await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+    await world.until_replicas("web", EVERYWHERE)
+    await world.until_available("web", 3)
+    await world.settle()
+
+
+async def _leftovers(world: World) -> list[tuple[str, str, str]]:
+    found = [leftover["spec"] for leftover in (await world.user.list(LEFTOVERS)).items]
+    return sorted((spec["cluster"], spec["name"], spec["action"]) for spec in found if spec["reason"] != "Revoked")
+
+
+def _managed(obj: Object) -> Object:
+    labels = {**(obj["metadata"].get("labels") or {}), names.MANAGED_LABEL: "true"}
+    metadata = {**obj["metadata"], "labels": labels, "annotations": {names.TEMPLATE_HASH: "0"}}
+    return {**obj, "metadata": metadata}
+
+
+async def _restore(world: World, member: str, resource: Resource, backup: Object) -> None:
+    """Create an object in a member as it was: what a restore of a backup does."""
+    dropped = ("uid", "resourceVersion", "creationTimestamp", "managedFields", "generation")
+    metadata = {key: value for key, value in backup["metadata"].items() if key not in dropped}
+    await world.members[member].admin.create(resource, {**backup, "metadata": metadata})
+
+
+def _a_secret(name: str = "password") -> Object:
+    data = {"key": base64.b64encode(b"old").decode()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name, "namespace": "default"},
+        "type": "Opaque",
+        "data": data,
+    }
+
+
+def _a_claim() -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
+
+
+def _selecting(kind: str, *clusters: str, api_version: str = "v1") -> Object:
+    policy = a_policy(dict.fromkeys(clusters, 1), name=f"some-{kind.lower()}")
+    policy["spec"]["resourceSelectors"] = [{"apiVersion": api_version, "kind": kind}]
+    policy["spec"]["schedulingMode"] = "Duplicate"
+    return policy
+
+
+async def test_an_object_that_the_host_never_had_is_reported_and_never_counted() -> None:
+    async with a_world() as world:
+        await _running(world)
+        await world.members["east"].admin.create(DEPLOYMENTS, _managed(a_deployment("stray", replicas=2)))
+        await world.until_equal(lambda: _leftovers(world), [("east", "stray", "Keep")])
+        await world.restart()
+        await world.pass_time(60)
+        assert await world.members["east"].replicas("stray") == 2
+
+        (leftover,) = (await world.user.list(LEFTOVERS)).items
+        patch = {"spec": {"action": "Delete"}}  # as `fedctl leftovers` suggests
+        await world.merge(LEFTOVERS, leftover["metadata"]["name"], patch, "")
+        await world.until_equal(lambda: _leftovers(world), [])
+        assert await world.members["east"].replicas("stray") is None
+
+
+async def test_an_object_that_only_carries_the_label_is_not_ours() -> None:
+    """The members' EndpointSlice controllers copy the labels of a Service, ours among them."""
+    async with a_world() as world:
+        await _running(world)
+        await world.merge(FEDERATED_CLUSTERS, "east", {"metadata": {"annotations": {names.STRAYS: "remove"}}})
+        east = world.members["east"]
+        copied = _managed(a_deployment("copied", replicas=1))
+        del copied["metadata"]["annotations"]
+        await east.admin.create(DEPLOYMENTS, copied)
+        await world.restart()
+        await world.pass_time(60)
+        assert await east.replicas("copied") == 1
+        assert await _leftovers(world) == []
+
+
+@pytest.mark.parametrize(("strays", "is_left"), [("remove", False), ("release", True)])
+async def test_the_annotation_of_the_cluster_decides_about_strays(strays: str, is_left: bool) -> None:
+    async with a_world() as world:
+        await _running(world)
+        annotated = {"metadata": {"annotations": {names.STRAYS: strays}}}
+        await world.merge(FEDERATED_CLUSTERS, "east", annotated)
+        east = world.members["east"]
+        await east.admin.create(DEPLOYMENTS, _managed(a_deployment("stray", replicas=2)))
+
+        async def is_handled() -> bool:
+            found = await east.find(DEPLOYMENTS, "stray")
+            is_managed = found is not None and names.MANAGED_LABEL in found["metadata"]["labels"]
+            return (found is not None) is is_left and not is_managed
+
+        await world.until(is_handled)
+        await world.until_equal(lambda: _leftovers(world), [])
+
+
+async def test_a_copy_that_is_placed_elsewhere_is_removed_and_not_counted() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.until_available("web", 3)
+        await world.settle()
+        backup = await world.members["east"].admin.get(DEPLOYMENTS, "web", "default")
+        await _restore(world, "north", DEPLOYMENTS, backup)
+        seen = []
+        for _ in range(100):
+            await world.pass_time(0.2)
+            seen.append((await world.status("web")).get("readyReplicas", 0))
+        assert max(seen) == 3
+        await world.until_replicas("web", {"east": 3})
+
+
+async def test_a_copy_of_an_object_that_no_policy_places_is_reported() -> None:
+    async with a_world() as world:
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.settle()
+        east = world.members["east"]
+        await east.admin.create(DEPLOYMENTS, _managed(a_deployment("web", replicas=2)))
+        await world.until_equal(lambda: _leftovers(world), [("east", "web", "Keep")])
+        await world.pass_time(60)
+        assert await east.replicas("web") == 2
+
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        await world.until_replicas("web", {"east": 3})
+        await world.restart()  # its sweep finds the copy delivered
+        await world.until_equal(lambda: _leftovers(world), [])
+
+
+async def test_a_revoked_secret_does_not_come_back_with_a_restored_member() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, _selecting("Secret", "east", "north"))
+        await world.create(SECRETS, _a_secret())
+        east = world.members["east"]
+
+        async def in_east() -> bool:
+            return await east.find(SECRETS, "password") is not None
+
+        await world.until_equal(in_east, True)
+        backup = await east.admin.get(SECRETS, "password", "default")
+        await world.user.delete(SECRETS, "password", "default")
+        await world.until_equal(in_east, False)
+        await world.settle()
+        await _restore(world, "east", SECRETS, backup)
+        await world.until_equal(in_east, False)
+
+        await world.stop()
+        await _restore(world, "east", SECRETS, backup)
+        await world.restart()  # nothing watches Secrets any more: the sweep after a start lists them
+        await world.until_equal(in_east, False)
+        await world.until_equal(lambda: _leftovers(world), [])
+
+        await world.create(SECRETS, _a_secret())  # a new Secret of the name is delivered
+        await world.until_equal(in_east, True)
+        await world.pass_time(60)
+        assert await in_east()
+
+
+async def test_a_claim_stays_where_a_policy_or_a_taint_takes_it_from_until_its_source_is_deleted() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, _selecting("PersistentVolumeClaim", "east", "north"))
+        await world.create(CLAIMS, _a_claim())
+        east = world.members["east"]
+
+        async def in_clusters() -> list[str]:
+            return [name for name, member in world.members.items() if await member.find(CLAIMS, "data") is not None]
+
+        await world.until_equal(in_clusters, ["east", "north"])
+        taint = {"spec": {"taints": [{"key": "drain", "effect": "NoExecute"}]}}
+        await world.merge(FEDERATED_CLUSTERS, "east", taint)
+        await world.pass_time(30)
+        placement = [{"cluster": "north"}]
+        await world.merge(PROPAGATION_POLICIES, "some-persistentvolumeclaim", {"spec": {"placement": placement}})
+        await world.pass_time(60)
+        assert await in_clusters() == ["east", "north"]
+        await world.restart()
+        await world.pass_time(30)
+        assert await in_clusters() == ["east", "north"]
+
+        await world.user.delete(CLAIMS, "data", "default")
+        await world.until_equal(in_clusters, [])
+        await world.until_gone(CLAIMS, "data")
+        assert await east.find(CLAIMS, "data") is None
+
+
+async def test_a_member_that_joins_again_under_another_name_is_cleaned_up_by_its_uid() -> None:
+    async with a_world() as world:
+        await _running(world)
+        east = world.members["east"]
+        east.line.mode = "down"
+        await world.until_ready("east", status="Unknown")
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.until_gone(DEPLOYMENTS, "web")
+        assert await _leftovers(world) == [("east", "web", "Delete")]
+        forced = {"metadata": {"annotations": {names.FORCED_REMOVAL: "moved"}}}
+        await world.merge(FEDERATED_CLUSTERS, "east", forced)
+        await world.user.delete(FEDERATED_CLUSTERS, "east")
+        await world.until_gone(FEDERATED_CLUSTERS, "east")
+
+        east.line.mend()
+        world.members["berlin"] = world.members.pop("east")
+        await world.join("berlin")
+        await world.until_ready("berlin")
+        await world.until_replicas("web", {})
+        await world.until_equal(lambda: _leftovers(world), [])

@@ -1,0 +1,103 @@
+"""Users see delivery on their own object: no policy, a lost replica, a restart, a policy that comes later."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import World, a_world
+
+from federation.api.resources import PROPAGATION_POLICIES
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, PODS
+
+DIVIDED = {"east": 2, "north": 1, "west": 1}
+
+
+async def _conditions(world: World) -> Mapping[str, tuple[str, str]]:
+    status = await world.status("web")
+    return {c["type"]: (c["status"], c["reason"]) for c in status.get("conditions") or ()}
+
+
+async def _until_condition(world: World, type_: str, expected: tuple[str, str]) -> None:
+    async def look() -> Any:
+        return (await _conditions(world)).get(type_)
+
+    await world.until_equal(look, expected)
+
+
+async def test_an_object_that_no_policy_selects_says_so_until_one_does() -> None:
+    async with a_world() as world:
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=4))
+        await _until_condition(world, "Scheduled", ("False", "NoPolicy"))
+        assert (await _conditions(world))["Propagated"] == ("False", "NoPolicy")
+        assert [reason for reason, _ in await world.events()].count("NoPolicy") == 1
+        assert (await world.condition("web", "Propagated"))["reason"] == "NoPolicy"
+
+        before = await world.revisions()
+        await world.restart()
+        await world.settle()
+        assert await world.revisions() == before
+
+        await world.create(PROPAGATION_POLICIES, a_policy(DIVIDED))
+        await world.until_available("web", 4)
+        await _until_condition(world, "Propagated", ("True", "Propagated"))
+        assert (await _conditions(world))["Scheduled"] == ("True", "Scheduled")
+
+
+async def test_a_deployment_without_policy_exceeds_its_progress_deadline() -> None:
+    async with a_world() as world:
+        deployment = a_deployment("web", replicas=1)
+        deployment["spec"]["progressDeadlineSeconds"] = 30
+        await world.create(DEPLOYMENTS, deployment)
+        await _until_condition(world, "Scheduled", ("False", "NoPolicy"))
+        assert set(await _conditions(world)) == {"Scheduled", "Propagated"}
+        await _until_condition(world, "Progressing", ("False", "ProgressDeadlineExceeded"))
+        status = await world.status("web")
+        assert status["observedGeneration"] == 1
+
+
+async def test_an_unplaced_object_without_status_is_told_on_its_federated_object_only() -> None:
+    async with a_world() as world:
+        await world.create(
+            CONFIGMAPS,
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web", "namespace": "default"}},
+        )
+        await world.settle()
+        assert "NoPolicy" not in [reason for reason, _ in await world.events()]
+
+
+async def test_a_lost_replica_shows_at_once() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy(DIVIDED))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=4))
+        await world.until_available("web", 4)
+        await world.settle()
+        await world.pass_time(10)
+        lost_s = world.clock.monotonic()
+        east = world.members["east"].admin
+        pod = (await east.list(PODS, "default")).items[0]
+        await east.delete(PODS, pod["metadata"]["name"], "default", grace_period_s=0)
+
+        async def has_fewer() -> bool:
+            return int((await world.status("web")).get("availableReplicas") or 0) < 4
+
+        await world.until(has_fewer)
+        assert world.clock.monotonic() - lost_s < 1.0
+
+
+async def test_controllers_of_the_host_keep_the_status_of_what_no_policy_selects() -> None:
+    async with a_world() as world:
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=1))
+        await _until_condition(world, "Scheduled", ("False", "NoPolicy"))
+        conditions = [*(await world.status("web"))["conditions"], {"type": "Available", "status": "True"}]
+        status = {"observedGeneration": 1, "replicas": 1, "readyReplicas": 1, "conditions": conditions}
+        await world.user.patch(DEPLOYMENTS, "web", {"status": status}, namespace="default", subresource="status")
+        await world.pass_time(700)
+        await world.restart()
+        await world.settle()
+        found = await world.status("web")
+        assert (found["replicas"], found["readyReplicas"]) == (1, 1)
+        assert {c["type"]: c["status"] for c in found["conditions"]} == {
+            "Scheduled": "False",
+            "Propagated": "False",
+            "Available": "True",
+        }
