@@ -7,6 +7,7 @@ about 12 CPU minutes and 4 GB with Go's own caches. Needs Go and a Go module pro
     python tests/kubernetes/build.py v1.34       also the servers of another version, from the folder v1.34
 
 FEDERATION_KUBERNETES_CACHE: the cache folder, default ~/.cache/federation/kubernetes.
+Exit code 3 when the machine cannot build anything: Go is missing or too old, or the module proxy does not answer.
 """
 
 import fcntl
@@ -31,8 +32,20 @@ E2E: Final = "e2e.test"
 _VERSION: Final = re.compile(r"k8s\.io/kubernetes (v1\.(\d+)\.\d+)")
 
 
+_UNREACHABLE: Final = re.compile(
+    r"dial tcp|i/o timeout|proxyconnect|TLS handshake timeout|no such host|connection refused|module lookup disabled"
+    r"|reading https?://\S+: 5\d\d"
+)
+"""What `go` prints when it cannot download a module."""
+_TOO_OLD: Final = re.compile(r"requires go >= (\S+) \(running go ([^;)]+)")
+
+
 class BuildError(Exception):
     """Kubernetes cannot be built; the text says what to do."""
+
+
+class CannotBuild(BuildError):
+    """This machine lacks what every build needs; nothing is wrong with the sources."""
 
 
 def module_of(minor: str = "") -> Path:
@@ -63,7 +76,7 @@ def build(minor: str = "") -> Path:
     if not missing_binaries(minor):
         return folder
     if shutil.which("go") is None:
-        raise BuildError("Go is missing: install Go 1.26 or newer (https://go.dev/dl) and run `make kubernetes` again")
+        raise CannotBuild("Go is missing: install Go 1.26 or newer (https://go.dev/dl) and run `make kubernetes` again")
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another process may build the same
@@ -92,9 +105,18 @@ def _build(folder: Path, missing: list[str], module: Path) -> None:
         )
         if done.returncode:
             print(" failed", file=sys.stderr)
-            raise BuildError(f"go {' '.join(verb)} {target} failed:\n{done.stderr.strip()}")
+            raise _failure(f"go {' '.join(verb)} {target}", done.stderr.strip())
         part.replace(folder / name)
         print(f" {time.monotonic() - began:.0f} s", file=sys.stderr, flush=True)
+
+
+def _failure(command: str, text: str) -> BuildError:
+    if too_old := _TOO_OLD.search(text):
+        return CannotBuild(f"Go {too_old[2]} is too old: install Go {too_old[1]} or newer (https://go.dev/dl)")
+    if _UNREACHABLE.search(text):
+        last = text.splitlines()[-1].strip()
+        return CannotBuild(f"the Go module proxy cannot be reached, set GOPROXY to one that can: {last}")
+    return BuildError(f"{command} failed:\n{text}")
 
 
 def _version_of(module: Path) -> tuple[str, str]:
@@ -119,7 +141,8 @@ def main() -> None:
         for minor in ("", *sys.argv[1:]):
             print(build(minor))
     except BuildError as error:
-        raise SystemExit(f"kubernetes: {error}") from error
+        print(f"kubernetes: {error}", file=sys.stderr)
+        raise SystemExit(3 if isinstance(error, CannotBuild) else 1) from error
 
 
 if __name__ == "__main__":

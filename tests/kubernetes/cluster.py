@@ -23,7 +23,7 @@ from tests.support.federation import Kubectl, eventually
 from tests.support.rest import Api
 
 from federation.apiserver.auth.kubeconfigfile import write_kubeconfig
-from federation.apiserver.auth.pki import PKI, ensure_pki, write_private
+from federation.apiserver.auth.pki import FRONT_PROXY_USER, PKI, ensure_pki, write_private
 from federation.client.kubeconfig import load_kubeconfig
 
 START_S = 60.0
@@ -171,7 +171,17 @@ def _kube_apiserver(
         *("--tls-cert-file", pki.serving.certificate, "--tls-private-key-file", pki.serving.key),
         *("--client-ca-file", pki.ca_certificate, "--authorization-mode=RBAC", "--allow-privileged"),
         *("--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file", key),
-        *("--service-account-signing-key-file", key, "--endpoint-reconciler-type=none", *arguments),
+        *("--service-account-signing-key-file", key, "--endpoint-reconciler-type=none", *_front_proxy(pki), *arguments),
+    ]
+
+
+def _front_proxy(pki: PKI) -> list[str | Path]:
+    """Return the options of requests to aggregated API servers."""
+    return [
+        *("--proxy-client-cert-file", pki.front_proxy.certificate, "--proxy-client-key-file", pki.front_proxy.key),
+        *("--requestheader-client-ca-file", pki.front_proxy.ca_certificate),
+        *(f"--requestheader-allowed-names={FRONT_PROXY_USER}", "--requestheader-username-headers=X-Remote-User"),
+        *("--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-"),
     ]
 
 

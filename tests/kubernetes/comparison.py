@@ -12,8 +12,11 @@ import httpx
 import orjson
 
 Object = dict[str, Any]
+_CREDENTIAL: Final = "authentication.kubernetes.io/credential-id"
+"""Names the administrator's certificate, of which each server has its own."""
 _TIMES: Final = frozenset({"creationTimestamp", "lastTransitionTime", "lastUpdateTime", "time"})
 OUR_FINALIZERS: Final = "kubeadmiral.io/"
+OUR_CONDITIONS: Final = frozenset(("Scheduled", "Propagated"))
 PANIC: Final = 599
 """The code of a server that closed the connection: a panic of the real one."""
 _MISSING: Final = "(absent)"
@@ -92,12 +95,22 @@ def normal(obj: Any) -> Any:
         if not metadata["finalizers"]:
             del metadata["finalizers"]
     uid = obj["metadata"].get("uid") or ""
-    normalized: Object = _normal({**obj, "metadata": metadata}, uid)
+    normalized: Object = _normal({**_without_our_conditions(obj), "metadata": metadata}, uid)
     if normalized.get("kind") == "Pod" and isinstance(normalized.get("spec"), dict):
         normalized["spec"] = _without_token(normalized["spec"])
     if normalized.get("kind") == "Service" and isinstance(normalized.get("spec"), dict):
         normalized["spec"] = _without_addresses(normalized["spec"])
     return normalized
+
+
+def _without_our_conditions(obj: Object) -> Object:
+    """Return a workload without the conditions that only a federation writes."""
+    status = obj.get("status")
+    if not isinstance(status, dict) or not isinstance(status.get("conditions"), list):
+        return obj
+    kept = [each for each in status["conditions"] if each.get("type") not in OUR_CONDITIONS]
+    status = {name: value for name, value in status.items() if name != "conditions"}
+    return {**obj, "status": {**status, "conditions": kept} if kept else status}
 
 
 def _without_addresses(spec: Object) -> Object:
@@ -134,6 +147,7 @@ def _normal(value: Any, uid: str) -> Any:
         return {
             _normal(key, uid): "TIME" if key in _TIMES and inner else _normal(inner, uid)
             for key, inner in value.items()
+            if key != _CREDENTIAL
         }
     if isinstance(value, list):
         return [_normal(inner, uid) for inner in value]

@@ -26,7 +26,7 @@ def prepare(api: Api) -> None:
 
 def send_all(api: Api, listed: Sequence[Manifest]) -> dict[str, Answer]:
     """Create every manifest as a dry run and return the answers by origin; kinds that are not served have none."""
-    served = _served(api)
+    served = served_kinds(api)
 
     def send(manifest: Manifest) -> tuple[str, Answer | None]:
         obj = dict(manifest.obj)
@@ -48,7 +48,7 @@ def send_all(api: Api, listed: Sequence[Manifest]) -> dict[str, Answer]:
         return {origin: answer for origin, answer in pool.map(send, listed) if answer is not None}
 
 
-def _served(api: Api) -> dict[tuple[str, str], tuple[str, bool]]:
+def served_kinds(api: Api) -> dict[tuple[str, str], tuple[str, bool]]:
     """Return plural and scope of every kind that can be created, by group version and kind."""
     found: dict[tuple[str, str], tuple[str, bool]] = {}
     groups: list[Any] = api.send("GET", "/apis").json()["groups"]

@@ -13,7 +13,7 @@ WAIT_S = 90.0
 
 @pytest.fixture
 def api(server: Server, request: pytest.FixtureRequest) -> Iterator[Api]:
-    """The administrator in a new namespace, which is empty and gone after the test."""
+    """The administrator in a new namespace, which is deleted after the test without waiting until it is gone."""
     name = request.node.originalname.removeprefix("test_").replace("_", "-")[:60].strip("-")
     api = server.api()
     api.namespace = name
@@ -21,7 +21,6 @@ def api(server: Server, request: pytest.FixtureRequest) -> Iterator[Api]:
     eventually(lambda: api.exists("serviceaccounts", "default"), WAIT_S)
     yield api
     api.delete("namespaces", name)
-    eventually(lambda: not api.exists("namespaces", name), WAIT_S)
     api.close()
 
 
@@ -153,8 +152,18 @@ def test_a_quota_counts_and_refuses(api: Api) -> None:
     used = int(status(api, "resourcequotas", "few", "used")["count/configmaps"])
     for number in range(3 - used):
         api.create("configmaps", {"metadata": {"name": f"c{number}"}})
-    with pytest.raises(Refused, match="exceeded quota: few"):
-        api.create("configmaps", {"metadata": {"name": "one-more"}})
+
+    def is_refused() -> bool:
+        try:
+            api.create("configmaps", {"metadata": {"name": "one-more"}})
+        except Refused as refusal:
+            return "exceeded quota: few" in str(refusal)
+        api.delete("configmaps", "one-more")
+        return False
+
+    # The first count of the controller manager may miss objects that its other caches do not have yet, and be written
+    # after our own.
+    eventually(is_refused, WAIT_S)
     api.delete("configmaps", "c0")
     eventually(lambda: status(api, "resourcequotas", "few", "used") == {"count/configmaps": "2"}, WAIT_S)
 

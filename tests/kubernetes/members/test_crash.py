@@ -107,6 +107,12 @@ def test_nothing_is_lost_or_doubled_by_a_kill_and_a_restart_writes_nothing(fed: 
             lambda seen: seen == dict.fromkeys(all_names, 3),
             what=f"no pod too many (seed {seed})",
         )
+        eventually(
+            lambda: collected(second) == member_statuses(second),
+            bool,
+            timeout_s=60,
+            what=f"the last status of every member on the host (seed {seed})",
+        )
         before = versions(second, KINDS)
         host_before = host_versions(second)
         assert second.stop() == 0
@@ -130,6 +136,28 @@ def test_nothing_is_lost_or_doubled_by_a_kill_and_a_restart_writes_nothing(fed: 
         assert after == before, f"a restart wrote to a member (seed {seed})"
         changed = {key: version for key, version in host_versions(third).items() if host_before.get(key) != version}
         assert set(changed) <= {"ConfigMap probe", "FederatedObject probe-configmaps"}, changed
+
+
+def collected(fed: RealFederation) -> dict[str, dict[str, Any]]:
+    """Return the statuses of the Deployments that the host has collected, by member and name."""
+    found: dict[str, dict[str, Any]] = {name: {} for name in fed.members}
+    for item in fed.kubectl.json("get", "collectedstatuses")["items"]:
+        for each in item["clusters"]:
+            found[each["cluster"]][item["metadata"]["name"].split("-deployments")[0]] = each["collectedFields"][
+                "status"
+            ]
+    return found
+
+
+def member_statuses(fed: RealFederation) -> dict[str, dict[str, Any]]:
+    """Return the statuses of the Deployments in the members, by member and name."""
+    return {
+        member: {
+            item["metadata"]["name"]: item["status"]
+            for item in fed.member(member).json("get", "deploy", "-n", "default")["items"]
+        }
+        for member in fed.members
+    }
 
 
 def host_versions(fed: RealFederation) -> dict[str, str]:
