@@ -69,7 +69,8 @@ from federation.runtime.transforms import drop_managed_fields
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.settings import Settings
-from federation.web import decisions
+from federation.web import application
+from federation.web.delivery import DeliveryView
 from federation.web.podlocations import PodLocations
 
 Run = Callable[[], Awaitable[None]]
@@ -259,10 +260,11 @@ class ControlPlane:
             clock=clock,
         )
         protect_federated_objects(self._server.registry)
-        self._server.mount("federation", decisions.mount(self._journal, self._server.registry.kinds))
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
         self._pool = ClusterPool(clock=clock, options=_pool_options(settings))
         self._wiring = Wiring(self.client, self._pool, self._journal, settings, clock)
+        view = DeliveryView(self._wiring.objects, self._wiring.members)
+        self._server.mount("federation", application.mount(self._journal, self._server.registry.kinds, view))
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)

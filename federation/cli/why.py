@@ -1,8 +1,9 @@
-"""`fedctl why KIND/NAME`: explain an object's placement from the journal of scheduling decisions.
+"""`fedctl why KIND/NAME`: explain an object's placement from the journal of scheduling decisions, and its delivery.
 
 Prints the newest decision, or with `--at` the newest of that time. If it was deferred (the policy ignores the change)
 or impossible, the decision that is still in force is printed after it. `--diff` compares two decisions (`whydiff.py`);
-`-o json` and `-o yaml` print the journal's record unchanged. For objects that follow others, see `whyfollowers.py`.
+`-o json` and `-o yaml` print the journal's record, with the delivery. For objects that follow others, see
+`whyfollowers.py`; for delivery, `whydelivery.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,6 +22,7 @@ from federation.cli.terminal.decisionview import print_inputs, print_scores, pri
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_json
 from federation.cli.terminal.printing import make_console, print_document, print_field, to_age, to_count
 from federation.cli.terminal.timearguments import parse_time
+from federation.cli.whydelivery import Delivery, print_delivery, read_delivery
 from federation.cli.whydiff import print_difference
 from federation.cli.whyfollowers import FederationState, FollowerPlacement, print_following, read_federation_state
 from federation.client.http import HTTPClient
@@ -51,6 +53,7 @@ class _Target:
     name: str
     source: Object | None
     state: FederationState
+    delivery: Delivery
 
     def __str__(self) -> str:
         return f"{self.resource.kind.lower()}/{self.name}"
@@ -81,19 +84,23 @@ async def _read_target(host: HTTPClient, resource: Resource, namespace: str, nam
         source = None
     except Forbidden:
         pass
-    return _Target(resource, namespace, name, source, await read_federation_state(host, resource, namespace, name))
+    delivery = await read_delivery(host, resource, namespace, name)
+    state = await read_federation_state(host, resource, namespace, name)
+    return _Target(resource, namespace, name, source, state, delivery)
 
 
 def _print_answer(records: Sequence[Mapping[str, Any]], target: _Target, query: Query) -> None:
     following = None if query.at else target.state.following()
     if not records and following is None:
+        if not query.at and target.delivery["clusters"] and query.output == "table":
+            print_delivery(make_console(), target.delivery)
         raise ConfigurationError(_no_decision_message(target, query))
     if not records and following is not None:
         _print_follower(target, following, query.output)
     elif query.is_difference:
         _print_comparison(records, target, query.output)
     elif query.output != "table":
-        print_document(records[0], query.output)
+        print_document(records[0] if query.at else {**records[0], "delivery": target.delivery}, query.output)
     else:
         _print(records, target, following, is_now=not query.at)
 
@@ -134,13 +141,14 @@ def _no_decision_message(target: _Target, query: Query) -> str:
 def _print_follower(target: _Target, following: FollowerPlacement, output: str) -> None:
     """Print the leaders of an object that no policy applies to."""
     if output != "table":
-        print_document(following.to_json(), output)
+        print_document({**following.to_json(), "delivery": target.delivery}, output)
         return
     console = make_console()
     print_title(console, str(target), target.namespace, "Following")
     print_following(console, following)
     if held := target.state.held():
         print_field(console, "held", f"from {held}")
+    print_delivery(console, target.delivery)
 
 
 def _print(
@@ -163,8 +171,14 @@ def _print(
         print_field(console, "held", f"from {held}")
     _print_decision_time(console, record)
     print_scores(console, explanation)
-    if is_decided(explanation):
-        return
+    if not is_decided(explanation):
+        _print_in_force(console, records)
+    if is_now:
+        print_delivery(console, target.delivery)
+
+
+def _print_in_force(console: Console, records: Sequence[Mapping[str, Any]]) -> None:
+    """Print the earlier decision that is in force after one that changed nothing."""
     in_force = next((other for other in records[1:] if is_in_force(other["explanation"])), None)
     if in_force is not None:
         console.print("\n[bold]in force is this earlier decision:[/bold]")

@@ -50,6 +50,8 @@ class ClusterStatus(StrEnum):
     LABEL_REMOVAL_TIMED_OUT = "LabelRemovalTimedOut"
 
 
+_MESSAGE_LENGTH_MAX = 1024
+"""Of the message of one cluster; a member writes it."""
 AS_WANTED = frozenset((ClusterStatus.OK, ClusterStatus.KEPT))
 """The statuses of clusters in which nothing is to be done."""
 
@@ -113,14 +115,15 @@ def plan_status(
     reason: str = "",
     message: str = "",
     resources_updated: bool = False,
+    messages: Mapping[str, str] | None = None,
 ) -> dict[str, Any] | None:
     """Return the fields of the next status, None when the current status is equal.
 
-    `statuses` and `generations` (of the member objects, 0 when unknown) are by cluster. The result contains
-    syncedGeneration, clusters and all conditions, because a merge patch replaces lists.
+    `statuses`, `generations` (of the member objects, 0 when unknown) and `messages` (why a status is not OK) are by
+    cluster. The result contains syncedGeneration, clusters and all conditions, because a merge patch replaces lists.
     """
     clusters = [
-        {"cluster": name, "status": str(statuses[name]), "lastObservedGeneration": generations.get(name, 0)}
+        _entry(name, str(statuses[name]), generations.get(name, 0), (messages or {}).get(name))
         for name in sorted(statuses)
     ]
     clusters_changed = clusters != _normalised(status.get("clusters") or ())
@@ -143,14 +146,18 @@ def plan_status(
 
 def _normalised(clusters: Any) -> list[dict[str, Any]]:
     found = (
-        {
-            "cluster": entry["cluster"],
-            "status": entry.get("status", ""),
-            "lastObservedGeneration": entry.get("lastObservedGeneration", 0),
-        }
+        _entry(entry["cluster"], entry.get("status", ""), entry.get("lastObservedGeneration", 0), entry.get("message"))
         for entry in clusters
     )
     return sorted(found, key=lambda entry: str(entry["cluster"]))
+
+
+def _entry(cluster: str, status: str, generation: int, message: str | None) -> dict[str, Any]:
+    """Return an entry of `status.clusters`; only one that is not as wanted has a message."""
+    entry = {"cluster": cluster, "status": status, "lastObservedGeneration": generation}
+    if message and status not in AS_WANTED:
+        entry["message"] = message[:_MESSAGE_LENGTH_MAX]
+    return entry
 
 
 def _next_condition(

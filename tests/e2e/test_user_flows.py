@@ -267,7 +267,8 @@ def test_followers_are_placed_with_their_leader_and_why_shows_it(user: User) -> 
     user.until_replicas(2, 2)
     assert user.look("configmap/settings", "{.data.colour}") == {"member-1": "blue", "member-2": "blue"}
     output = [line.split() for line in user.why("configmap/settings").splitlines()]
-    assert output[1:] == [["follows", "deployment/web"], ["goes", "to", "member-1,", "member-2"]]
+    assert output[1:3] == [["follows", "deployment/web"], ["goes", "to", "member-1,", "member-2"]]
+    assert ["member-1", "yes", "yes", "-", "OK"] in output, "delivery"
     user.apply(a_policy(placement=weighted(0, 0, 1), resourceSelectors=deployments))
     wanted = {"member-3": "blue"}
     eventually(lambda: user.look("configmap/settings", "{.data.colour}"), lambda seen: seen == wanted, what="the move")
@@ -284,6 +285,33 @@ def test_changing_a_policy_moves_replicas(user: User) -> None:
     assert f"-member-1, member-2 3 → 4, +member-3 2 (PropagationPolicy {user.namespace}/spread)" in events
     output = user.why("deployment/web")
     assert "rejected by PlacementFilter" in next(row for row in output.splitlines() if row.startswith("member-1"))
+
+
+def test_why_shows_what_each_cluster_got_and_refused(user: User) -> None:
+    rules = [
+        {
+            "targetClusters": {"clusters": ["member-2"]},
+            "overriders": {"jsonpatch": [{"path": "/spec/nothing/here", "operator": "replace", "value": 1}]},
+        }
+    ]
+    override = {
+        "apiVersion": "core.kubeadmiral.io/v1alpha1",
+        "kind": "OverridePolicy",
+        "metadata": {"name": "broken"},
+        "spec": {"resourceSelectors": [{"apiVersion": "apps/v1", "kind": "Deployment"}], "overrideRules": rules},
+    }
+    user.apply(a_policy(placement=weighted(1, 1)), override, a_deployment())
+    rows = eventually(
+        lambda: [line.split(maxsplit=5) for line in user.why("deploy/web").partition("\ndelivery\n")[2].splitlines()],
+        lambda seen: ["member-1", "2", "yes", "2", "OK"] in seen,
+        what="the delivery to member-1",
+    )
+    assert rows[1] == ["CLUSTER", "WANTED", "APPLIED", "READY", "STATUS"]
+    (refused,) = [row for row in rows if row[0] == "member-2"]
+    assert refused[1:5] == ["yes", "no", "-", "ApplyOverridesFailed"]
+    assert "nothing" in refused[5]
+    columns = user.kubectl("get", "fo", "-o", "wide").splitlines()
+    assert next(row for row in columns if row.startswith("web-")).split()[1:3] == ["False", "CheckClusters"]
 
 
 def test_a_policy_label_takes_precedence_over_resource_selectors(user: User) -> None:

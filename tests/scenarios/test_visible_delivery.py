@@ -6,8 +6,9 @@ from typing import Any
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
-from federation.api.resources import PROPAGATION_POLICIES
-from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, PODS
+from federation.api.resources import FEDERATED_OBJECTS, PROPAGATION_POLICIES
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, PERSISTENT_VOLUME_CLAIMS, PODS
+from federation.planning.federatedobject.naming import federated_object_name
 
 DIVIDED = {"east": 2, "north": 1, "west": 1}
 
@@ -101,3 +102,32 @@ async def test_controllers_of_the_host_keep_the_status_of_what_no_policy_selects
             "Propagated": "False",
             "Available": "True",
         }
+
+
+async def test_what_is_only_kept_in_a_cluster_is_not_propagated() -> None:
+    """A claim stays in its cluster when the workload that it followed is gone, and is placed nowhere then."""
+    async with a_world() as world:
+        claim = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data", "namespace": "default"},
+            "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+        }
+        web = a_deployment("web", replicas=1)
+        web["spec"]["template"]["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
+        await world.create(PERSISTENT_VOLUME_CLAIMS, claim)
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        await world.create(DEPLOYMENTS, web)
+        await world.settle()
+
+        async def propagated() -> Any:
+            name = federated_object_name("data", "persistentvolumeclaims")
+            status = (await world.user.get(FEDERATED_OBJECTS, name, "default")).get("status") or {}
+            (found,) = [each for each in status["conditions"] if each["type"] == "Propagated"]
+            clusters = {entry["cluster"]: entry["status"] for entry in status.get("clusters") or ()}
+            return found["status"], found["reason"], clusters
+
+        assert await propagated() == ("True", "", {"east": "OK"})
+        await world.user.delete(DEPLOYMENTS, "web", "default")
+        await world.until_equal(propagated, ("False", "NoPolicy", {"east": "Kept"}))
+        await world.user.delete(PERSISTENT_VOLUME_CLAIMS, "data", "default")

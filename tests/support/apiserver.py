@@ -34,7 +34,8 @@ from federation.apiserver.store.interface import Store
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.assembly import protect_federated_objects
-from federation.web import decisions
+from federation.web import application
+from federation.web.delivery import DeliveryView
 from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")
@@ -70,8 +71,12 @@ def build(
     options: AppOptions | None = None,
     registry_options: RegistryOptions | None = None,
     registry: Registry | None = None,
+    view: DeliveryView | None = None,
 ) -> Parts:
-    """Build a server without starting it, over a given registry or its own. Call it in a running event loop."""
+    """Build a server without starting it, over a given registry or its own. Call it in a running event loop.
+
+    With a `view` it also serves the delivery of objects.
+    """
     clock = SystemClock()
     pki = ensure_pki(directory / "pki", now=datetime.now(UTC))
     registry = registry or Registry(store, clock=clock, options=registry_options or RegistryOptions())
@@ -81,7 +86,7 @@ def build(
     authenticator = Authenticator(registry, clock=clock, service_account_tokens=tokens, token_file=token_file)
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
     journal = MemoryJournal()
-    mounts = {"federation": decisions.mount(journal, registry.kinds)}
+    mounts = {"federation": application.mount(journal, registry.kinds, view)}
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
     trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)
     publisher = CAPublisher(registry, ca=pki.ca_certificate.read_bytes, clock=clock, front_proxy=trust)

@@ -84,6 +84,8 @@ class ClusterPropagationStatus(Model):
     """The name of the cluster."""
     last_observed_generation: Int64 | None = None
     """The last observed generation of the member object."""
+    message: str | None = None
+    """Why the member object is not as desired. An extension of this project."""
     status: str
     """OK, or the reason why the member object is not as desired."""
 

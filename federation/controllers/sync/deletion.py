@@ -190,6 +190,7 @@ class Deletion:
             generation=int((federated.get("status") or {}).get("syncedGeneration") or 0),
             statuses=propagation.statuses,
             generations=propagation.generations,
+            messages=propagation.messages,
             reason=names.REASON_ENSURE_DELETION_FAILED if blocking else names.REASON_CHECK_CLUSTERS,
             message=message,
             now=self._clock.now(),

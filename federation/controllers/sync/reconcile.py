@@ -218,6 +218,7 @@ class Reconciler:
                 is_known = known in ClusterStatus._value2member_map_
                 propagation.statuses[cluster] = ClusterStatus(known) if is_known else ClusterStatus.PENDING_CREATE
                 propagation.generations[cluster] = int(before.get(cluster, {}).get("lastObservedGeneration", 0))
+                propagation.messages[cluster] = str(before.get(cluster, {}).get("message", ""))
         return is_uncached
 
     async def _write(self, propagation: Propagation, settled: Iterable[str], *, is_uncached: bool) -> None:
@@ -231,6 +232,7 @@ class Reconciler:
             generation=int(generation or 0),
             statuses=propagation.statuses,
             generations=propagation.generations,
+            messages=propagation.messages,
             reason=reason,
             message=message,
             resources_updated=propagation.resources_updated,
@@ -254,7 +256,8 @@ class Reconciler:
         """Return the reason and message of Propagated=False, "" for the reason if the clusters' statuses decide it."""
         federated, statuses = propagation.federated, propagation.statuses
         placed = effective_placement(federated)
-        if not placed and not statuses:
+        if not placed and AS_WANTED.issuperset(statuses.values()):
+            # Nothing is placed: also where an object that only its source's deletion removes is kept.
             return self._unplaced(propagation)
         missing = sorted(placed - statuses.keys())
         failing = [cluster for cluster, status in statuses.items() if status not in AS_WANTED]

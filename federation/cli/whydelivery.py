@@ -1,0 +1,62 @@
+"""The part of `fedctl why` about delivery: what each cluster should have, has and runs, and what it refuses."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from federation.api import names
+from federation.apimachinery import conditions
+from federation.apimachinery.errors import ConfigurationError, Forbidden
+from federation.apimachinery.resources import Resource
+from federation.cli.terminal.kubeconfigcontext import get_json
+from federation.cli.terminal.printing import make_table, print_field, print_table
+from federation.client.http import HTTPClient
+
+Delivery = Mapping[str, Any]
+"""The answer of `/federation/v1/delivery`."""
+_PLACED = {True: "yes", False: "no"}
+_PATH = "/federation/v1/delivery"
+
+
+async def read_delivery(host: HTTPClient, resource: Resource, namespace: str, name: str) -> Delivery:
+    """Return where the object is; without clusters when it is not federated, or when the server does not tell."""
+    parameters = {"group": resource.group, "kind": resource.kind, "name": name}
+    if resource.namespaced:
+        parameters["namespace"] = namespace
+    try:
+        answer = await get_json(host, _PATH, parameters)
+    except (ConfigurationError, Forbidden):
+        # An earlier version has no such path, and a user may be allowed to read the journal only.
+        return {"conditions": [], "clusters": []}
+    assert isinstance(answer, dict)
+    return answer
+
+
+def print_delivery(console: Console, delivery: Delivery) -> None:
+    """Print the condition Propagated when it is False, and the table of clusters; nothing before the first delivery."""
+    propagated = conditions.find(delivery["conditions"], names.PROPAGATED)
+    clusters = delivery["clusters"]
+    if clusters or propagated is not None:
+        console.print("\n[bold]delivery[/bold]")
+    if propagated is not None and propagated.get("status") != "True":
+        # With clusters, their rows have the message.
+        message = "" if clusters else propagated.get("message")
+        text = ": ".join(filter(None, (str(propagated.get("reason") or "Unknown"), message)))
+        print_field(console, "not yet" if clusters else "nowhere", text)
+    if not clusters:
+        return
+    table = make_table()
+    table.add_column("CLUSTER", no_wrap=True)
+    table.add_column("WANTED", justify="right", no_wrap=True)
+    table.add_column("APPLIED", no_wrap=True)
+    table.add_column("READY", justify="right", no_wrap=True)
+    table.add_column("STATUS", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for row in clusters:
+        wanted = row["wanted"] if row["wanted"] is not None else _PLACED[row["placed"]]
+        ready = "-" if row["ready"] is None else str(row["ready"])
+        status, message = row["status"] or "Pending", row["message"]
+        table.add_row(row["cluster"], str(wanted), row["applied"], ready, status, escape(message))
+    print_table(console, table)

@@ -1,0 +1,60 @@
+"""The federation's own HTTP API below `/federation/v1`, on FastAPI: the journal, and the delivery of objects.
+
+The API server mounts it and authenticates its requests. Requests for decisions and deliveries are authorized here: what
+is told about an object needs the right to read the object. Other paths are authorized as non-resource URLs.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from federation.apimachinery.errors import ApiError, BadRequest, not_served
+from federation.apiserver.http.nonresource import Mount
+from federation.apiserver.semantics.kinds.kinds import Kinds
+from federation.journal.decisions import Journal
+from federation.web import decisions, delivery
+from federation.web.delivery import DeliveryView
+from federation.web.requests import json_response
+
+
+def mount(journal: Journal, kinds: Kinds, view: DeliveryView | None = None) -> Mount:
+    """Return the app as the API server mounts it below `/federation/`; without a view it serves the journal only."""
+    web = FastAPI(title="federation", docs_url=None, redoc_url=None, openapi_url="/federation/v1/openapi.json")
+    decisions.add_routes(web, journal, kinds)
+    paths = {decisions.DECISIONS_PATH}
+    if view is not None:
+        delivery.add_routes(web, view, kinds)
+        paths |= delivery.PATHS
+    _add_error_handlers(web)
+    return Mount(web, ("/federation/v1",), frozenset(paths))
+
+
+def _add_error_handlers(web: FastAPI) -> None:
+    @web.exception_handler(ApiError)
+    async def on_api_error(request: Request, error: ApiError) -> Response:
+        del request
+        return json_response(error.code, error.to_status())
+
+    @web.exception_handler(RequestValidationError)
+    async def on_bad_parameters(request: Request, error: RequestValidationError) -> Response:
+        del request
+        parts = [f"{'.'.join(map(str, problem['loc'][1:]))}: {_to_message(problem)}" for problem in error.errors()]
+        return json_response(400, BadRequest("; ".join(parts)).to_status())
+
+    @web.exception_handler(HTTPException)
+    async def on_http_error(request: Request, error: HTTPException) -> Response:
+        del request
+        status = not_served().to_status()
+        if error.status_code != 404:
+            status |= {"message": str(error.detail), "reason": "MethodNotAllowed", "code": error.status_code}
+        return json_response(error.status_code, status)
+
+
+def _to_message(problem: Mapping[str, Any]) -> str:
+    """Return the problem with a parameter. For times, replace pydantic's parser message by the expected format."""
+    if str(problem["type"]).startswith("datetime"):
+        return "not a time; write one with its zone, for example 2026-01-01T00:00:00Z"
+    return str(problem["msg"])

@@ -1,0 +1,48 @@
+"""What all handlers below `/federation/v1` share: parameters, permissions and JSON responses."""
+
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import orjson
+from fastapi import Request, Response
+
+from federation.apimachinery.errors import BadRequest
+from federation.apiserver.auth.identity import Attributes
+from federation.apiserver.semantics.kinds.kinds import Kinds
+
+
+def check_parameters(request: Request, known: AbstractSet[str]) -> None:
+    """Raise BadRequest for a query parameter that is not among the known ones."""
+    if unknown := sorted(set(request.query_params) - known):
+        raise BadRequest(f"{unknown[0]}: no such parameter; there are {', '.join(sorted(known))}")
+
+
+def required_permissions(
+    kinds: Kinds, kind: str | None, group: str | None, namespace: str | None, name: str | None
+) -> list[Attributes]:
+    """Return what a user must be able to read for what is derived from these objects.
+
+    That is `get` with a name, and `list` without one, on every served kind of that name, None for any group. The list
+    is empty when no such kind is served or named.
+    """
+    if not kind:
+        return []
+    served = [info.resource for info in kinds.stored() if info.resource.kind == kind]
+    verb, one = ("get", name) if name else ("list", "")
+    return [
+        Attributes(
+            verb,
+            resource.group,
+            resource.version,
+            resource.plural,
+            namespace=(namespace or "") if resource.namespaced else "",
+            name=one,
+        )
+        for resource in served
+        if group in (None, resource.group)
+    ]
+
+
+def json_response(status: int, value: Any) -> Response:
+    """Return a response with this value."""
+    return Response(orjson.dumps(value), status_code=status, media_type="application/json")

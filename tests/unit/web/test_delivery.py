@@ -1,0 +1,111 @@
+"""The delivery of objects over HTTP: from a running federation, for users who may read the object."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+from tests.support.apiserver import Parts, build
+from tests.support.manifests import a_deployment, a_policy, an_override
+from tests.support.world import World, a_world
+from tests.unit.apiserver.conftest import connect
+from tests.unit.apiserver.rbacobjects import BOB, RBAC, binding, role, rule, user, wait_allowed
+
+from federation.admission.roles import HOST_RBAC
+from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS
+from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
+from federation.apiserver.auth.identity import Attributes, User
+from federation.web.delivery import DeliveryView
+
+URL = "/federation/v1/delivery?group=apps&kind=Deployment&namespace=default&name=web"
+
+
+@asynccontextmanager
+async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, httpx.AsyncClient]]:
+    """Serve the world's host, with the view of its control plane."""
+    view = DeliveryView(world.plane.objects, world.plane.members)
+    parts = build(directory, world.store, registry=world.registry, view=view)
+    await ensure_default_rbac(parts.registry, HOST_RBAC)
+    authorizing = asyncio.create_task(parts.authorizer.run())
+    await parts.authorizer.wait_synced()
+    try:
+        async with connect(parts.app) as admin:
+            yield parts, admin
+    finally:
+        authorizing.cancel()
+        await asyncio.gather(authorizing, return_exceptions=True)
+
+
+async def test_the_answer_has_every_cluster_and_the_reason_of_the_failing_one(tmp_path: Path) -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 2, "west": 1}))
+        await world.create(OVERRIDE_POLICIES, an_override("west", "/spec/nothing/here", 1))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.settle()
+        async with served(world, tmp_path) as (_, admin):
+            answer = (await admin.get(URL)).json()
+            rows = {row["cluster"]: row for row in answer["clusters"]}
+            assert rows["east"] == {
+                "cluster": "east",
+                "placed": True,
+                "wanted": 2,
+                "applied": "yes",
+                "ready": 2,
+                "status": "OK",
+                "message": "",
+            }
+            assert (rows["west"]["applied"], rows["west"]["status"]) == ("no", "ApplyOverridesFailed")
+            assert "nothing" in rows["west"]["message"]
+            nobody = (await admin.get(URL.replace("name=web", "name=other"))).json()
+            assert nobody == {"kind": "Delivery", "conditions": [], "clusters": []}
+            assert (await admin.get(f"{URL}&cluster=a")).status_code == 400
+            assert (await admin.get("/federation/v1/delivery?kind=Deployment")).status_code == 400
+        await world.user.delete(OVERRIDE_POLICIES, "special", "default")
+
+
+async def test_an_object_without_policy_is_not_propagated(tmp_path: Path) -> None:
+    async with a_world() as world:
+        await world.create(DEPLOYMENTS, a_deployment("web"))
+        await world.settle()
+        async with served(world, tmp_path) as (_, admin):
+            answer = (await admin.get(URL)).json()
+            (propagated,) = [each for each in answer["conditions"] if each["type"] == "Propagated"]
+            assert (propagated["status"], propagated["reason"], answer["clusters"]) == ("False", "NoPolicy", [])
+
+
+async def test_only_users_who_may_read_the_object_see_its_delivery(tmp_path: Path) -> None:
+    async with a_world() as world:
+        await world.create(DEPLOYMENTS, a_deployment("web"))
+        await world.settle()
+        async with served(world, tmp_path) as (parts, admin):
+            web = role("web", rule("get", "deployments", group="apps", resourceNames=["web"]))
+            await admin.post(f"{RBAC}/namespaces/default/roles", json=web)
+            bound = binding("web", "Role", "web", user("bob"))
+            await admin.post(f"{RBAC}/namespaces/default/rolebindings", json=bound)
+            await wait_allowed(parts, User("bob"), Attributes("get", "apps", "v1", "deployments", "", "default", "web"))
+            async with connect(parts.app, BOB) as bob:
+                assert (await bob.get(URL)).status_code == 200
+                for other in ("name=other", "namespace=kube-system", "group=&", "kind=Secret", "kind=Nothing"):
+                    key = other.partition("=")[0]
+                    query = dict(part.split("=") for part in URL.partition("?")[2].split("&"))
+                    query[key] = other.partition("=")[2].rstrip("&")
+                    refused = await bob.get("/federation/v1/delivery", params=query)
+                    assert refused.status_code == 403, other
+
+
+async def test_an_object_that_was_written_by_hand_needs_permission_to_read_federated_objects(tmp_path: Path) -> None:
+    async with a_world() as world, served(world, tmp_path) as (parts, admin):
+        template = {**a_deployment("web"), "metadata": {"name": "web", "namespace": "default"}}
+        body = {"metadata": {"name": "web-deployments.apps"}, "spec": {"template": template}}
+        url = "/apis/core.kubeadmiral.io/v1alpha1/namespaces/default/federatedobjects"
+        assert (await admin.post(url, json=body)).status_code == 201
+        await admin.post(f"{RBAC}/namespaces/default/roles", json=role("web", rule("get", "deployments", group="apps")))
+        await admin.post(f"{RBAC}/namespaces/default/rolebindings", json=binding("web", "Role", "web", user("bob")))
+        await wait_allowed(parts, User("bob"), Attributes("get", "apps", "v1", "deployments", "", "default", "web"))
+        await world.settle()
+        async with connect(parts.app, BOB) as bob:
+            refused = await bob.get(URL)
+            assert (refused.status_code, "federatedobjects" in refused.json()["message"]) == (403, True)
+        assert (await admin.get(URL)).json()["kind"] == "Delivery"
