@@ -96,6 +96,8 @@ OVERRIDE_POLICIES = _OURS + "override-policies"
 """On a federated object: comma list of the override policies behind its overrides, `namespace/name` or `name`."""
 FAILED_OVERRIDES = _OURS + "failed-overrides"
 """On a federated object: JSON {cluster: error} of clusters whose overrides cannot be computed; they get nothing."""
+WRITTEN_ALLOCATIONS = _OURS + "written-allocations"
+"""On the federated object of a Service: comma list of the addresses and ports that a user wrote; only they travel."""
 HAND_WRITTEN = _OURS + "hand-written"
 """On a federated object: "true" if a user with permission wrote it, so that it need not follow from a source object.
 Only admission can set it (federation/admission)."""

@@ -85,7 +85,8 @@ class _RefusedError(FederationError):
 def to_applied_configuration(write: Write, live: Mapping[str, Any]) -> Object:
     """Return the configuration to apply over an existing object, without retained fields; RetentionError."""
     try:
-        wanted = retain_for_apply(write.desired.object, live)
+        has_written_ports = names.WRITTEN_ALLOCATIONS in write.federated
+        wanted = retain_for_apply(write.desired.object, live, has_written_ports=has_written_ports)
     except (AttributeError, KeyError, TypeError) as error:
         # A malformed answer of one member must not end the reconcile, which serves all members.
         raise RetentionError(f"the object in the cluster is malformed: {error}") from error

@@ -17,23 +17,39 @@ _NAME_MAX = 317
 _LABELS_MAX = 512
 _TAINTS_MAX = 128
 _RESOURCES_MAX = 128
+_ALLOCATED = ("f:clusterIP", "f:clusterIPs", "f:healthCheckNodePort")
 
 
 def drop_managed_fields(obj: Object) -> Object:
-    """Return the object without metadata.managedFields, except the managers that scale it, without their fields.
+    """Return the object without metadata.managedFields, except what decisions read of them.
 
-    A manager of the subresource `scale` owns the replicas; `planning/rendering/retention.py` reads that.
+    A manager of the subresource `scale` owns the replicas; `planning/rendering/retention.py` reads that. Who wrote an
+    address or port that API servers also allocate is read by `planning/federatedobject/allocations.py`.
     """
     managed = obj["metadata"].pop("managedFields", None)
     if isinstance(managed, list):
-        scalers = [
-            {"manager": entry.get("manager"), "subresource": "scale"}
-            for entry in managed
-            if isinstance(entry, dict) and entry.get("subresource") == "scale"
-        ]
-        if scalers:
-            obj["metadata"]["managedFields"] = scalers
+        kept = [read for entry in managed if isinstance(entry, dict) and (read := _read_part(entry))]
+        if kept:
+            obj["metadata"]["managedFields"] = kept
     return obj
+
+
+def _read_part(entry: Object) -> Object | None:
+    """Return the part of an entry that decisions read, None without one; the order of keys is always the same."""
+    if subresource := entry.get("subresource"):
+        return {"manager": entry.get("manager"), "subresource": "scale"} if subresource == "scale" else None
+    fields = entry.get("fieldsV1")
+    spec = fields.get("f:spec") if isinstance(fields, dict) else None
+    if not isinstance(spec, dict):
+        return None
+    kept: Object = {field: {} for field in _ALLOCATED if field in spec}
+    ports = spec.get("f:ports")
+    if isinstance(ports, dict):
+        with_node_port = {
+            key: {"f:nodePort": {}} for key, port in ports.items() if isinstance(port, dict) and "f:nodePort" in port
+        }
+        kept |= {"f:ports": with_node_port} if with_node_port else {}
+    return {"fieldsV1": {"f:spec": kept}} if kept else None
 
 
 def slim_node(node: Object) -> Object:

@@ -134,8 +134,14 @@ def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: d
 
 
 def track_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: datetime) -> Object:
-    """Return the object with the creator's fields recorded, if the request names a field manager."""
-    return _track(info, obj, None, manager=options.field_manager, now=now) if options.field_manager else obj
+    """Return the object with its creator's fields recorded, if the request names a field manager or the kind needs it."""
+    if not options.field_manager and not info.strategy.records_every_creator:
+        return obj
+    return _track(info, obj, None, manager=_manager_of(options), now=now)
+
+
+def _manager_of(options: WriteOptions) -> str:
+    return options.field_manager or options.user_agent.partition("/")[0] or "unknown"
 
 
 def with_finalizers(info: KindInfo, obj: Object, finalizers: Sequence[str], *, manager: str, now: datetime) -> Object:
@@ -194,8 +200,7 @@ def prepare_update(
         raise _invalid(info, new["metadata"].get("name", ""), causes)
     if is_apply or not (options.field_manager or "managedFields" in new["metadata"]):
         return new
-    manager = options.field_manager or options.user_agent.partition("/")[0] or "unknown"
-    return _track(info, new, old, manager=manager, now=now, subresource=subresource)
+    return _track(info, new, old, manager=_manager_of(options), now=now, subresource=subresource)
 
 
 def must_be_removed(info: KindInfo, obj: Object) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from federation.api import names
+from federation.planning.federatedobject.allocations import written_allocations
 from federation.planning.federatedobject.federatedtemplate import FEDERATED_ANNOTATIONS, IGNORED_ANNOTATIONS
 
 SOURCE_ANNOTATIONS = FEDERATED_ANNOTATIONS | {names.OBSERVED_ANNOTATIONS, names.OBSERVED_LABELS}
@@ -30,6 +31,8 @@ def is_relevant_change(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     if before.get("labels") != after.get("labels"):
         return True
     if _without_feedback(before.get("annotations")) != _without_feedback(after.get("annotations")):
+        return True
+    if ("managedFields" in before or "managedFields" in after) and written_allocations(old) != written_allocations(new):
         return True
     generation = after.get("generation")
     if generation is not None:

@@ -11,6 +11,7 @@ from typing import Any
 from federation.api import names
 from federation.apimachinery.mergepatch import without_nulls
 from federation.apimachinery.resources import Object
+from federation.planning.federatedobject import allocations
 
 FEDERATED_ANNOTATIONS = frozenset(
     (
@@ -32,6 +33,7 @@ FEDERATED_ANNOTATIONS = frozenset(
         names.DISABLE_FOLLOWING,
         names.MIGRATION_CONFIGURATION,
         names.DRY_RUN,
+        names.WRITTEN_ALLOCATIONS,
     )
 )
 """Annotations for the federation; they move to the federated object."""
@@ -105,16 +107,28 @@ class Parts:
 def divide(source: Mapping[str, Any]) -> Parts:
     """Return template, annotations and labels of a source; the template shares structure with it."""
     metadata = source["metadata"]
-    annotations = partition(metadata.get("annotations"), FEDERATED_ANNOTATIONS, IGNORED_ANNOTATIONS)
+    is_allocating = allocations.is_allocating(source)
+    written = allocations.written_allocations(source) if is_allocating else frozenset()
+    annotations = partition(_marked(metadata.get("annotations"), written), FEDERATED_ANNOTATIONS, IGNORED_ANNOTATIONS)
     labels = partition(metadata.get("labels"), FEDERATED_LABELS)
     template: Object = {
         key: without_nulls(value)
         for key, value in source.items()
         if key not in ("metadata", "status") and value is not None
     }
+    if is_allocating and isinstance(spec := template.get("spec"), Mapping):
+        template["spec"] = allocations.without_unwritten(spec, written)
     template["metadata"] = {
         **{key: value for key, value in metadata.items() if key not in _METADATA_DROPPED and value is not None},
         "annotations": annotations.template,
         "labels": labels.template,
     }
     return Parts(template, annotations, labels)
+
+
+def _marked(annotations: Mapping[str, str] | None, written: frozenset[str]) -> Mapping[str, str] | None:
+    """Return the annotations with the mark of written allocations, which users cannot set."""
+    if not written and names.WRITTEN_ALLOCATIONS not in (annotations or ()):
+        return annotations
+    kept = {key: value for key, value in (annotations or {}).items() if key != names.WRITTEN_ALLOCATIONS}
+    return {**kept, names.WRITTEN_ALLOCATIONS: ",".join(sorted(written))} if written else kept

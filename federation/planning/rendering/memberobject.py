@@ -54,7 +54,12 @@ class Renderer:
         spec = federated.get("spec") or {}
         self._federated = federated
         self._controllers = type_.controllers
-        self._base = _clean(spec.get("template") or {}, type_.resource.kind, type_.resource.group)
+        self._base = _clean(
+            spec.get("template") or {},
+            type_.resource.kind,
+            type_.resource.group,
+            keeps_allocations=is_hand_written(federated) or has_written_allocations(federated),
+        )
         self._patches = patches_by_cluster(spec.get("overrides") or (), type_.controllers)
         self._failed = failed_overrides(federated)
         self._by_users: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
@@ -115,6 +120,11 @@ def failed_overrides(federated: Mapping[str, Any]) -> dict[str, str]:
     return {str(cluster): str(error) for cluster, error in failures.items()} if isinstance(failures, dict) else {}
 
 
+def has_written_allocations(federated: Mapping[str, Any]) -> bool:
+    """Return whether a user wrote the addresses and ports of the Service's template, and not the host's API server."""
+    return names.WRITTEN_ALLOCATIONS in ((federated.get("metadata") or {}).get("annotations") or {})
+
+
 def _to_subject(base: Object, obj: Object) -> Rendered:
     """Return the object as a user would create it on the host beside its source."""
     metadata = {key: value for key, value in obj["metadata"].items() if key in _METADATA_KEPT and value}
@@ -123,12 +133,15 @@ def _to_subject(base: Object, obj: Object) -> Rendered:
         metadata["annotations"] = _without(metadata["annotations"], (names.SOURCE_GENERATION,))
     result = {**obj, "metadata": metadata}
     if result.get("kind") == "Service" and isinstance(result.get("spec"), dict):
-        result["spec"] = _without_node_ports(base.get("spec") or {}, result["spec"])
+        result["spec"] = _without_held(base.get("spec") or {}, result["spec"])
     return Rendered(result, content_hash(result))
 
 
-def _without_node_ports(base: Mapping[str, Any], spec: Object) -> Object:
-    """Return a Service's spec without the node ports that its source holds on the host."""
+def _without_held(base: Mapping[str, Any], spec: Object) -> Object:
+    """Return a Service's spec without the address and node ports that its source holds on the host."""
+    address = spec.get("clusterIP")
+    if address and address != "None" and address == base.get("clusterIP"):
+        spec = _without(spec, ("clusterIP", "clusterIPs"))
     ports = spec.get("ports")
     held = {port.get("nodePort") for port in base.get("ports") or ()}
     if not held or not isinstance(ports, list):
@@ -176,7 +189,7 @@ def content_hash(obj: Mapping[str, Any]) -> str:
     return blake2b(orjson.dumps(obj, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
 
 
-def _clean(template: Mapping[str, Any], kind: str, group: str) -> Object:
+def _clean(template: Mapping[str, Any], kind: str, group: str, *, keeps_allocations: bool) -> Object:
     """Return the template without fields of the host, and with the source's generation as an annotation."""
     metadata = template.get("metadata") or {}
     kept: Object = {key: value for key, value in metadata.items() if key in _METADATA_KEPT}
@@ -189,7 +202,9 @@ def _clean(template: Mapping[str, Any], kind: str, group: str) -> Object:
     result: Object = {key: value for key, value in template.items() if key != "status"}
     result["metadata"] = kept
     cleaner = _CLEANERS.get((group, kind))
-    return cleaner(result) if cleaner else result
+    if cleaner is None or (keeps_allocations and cleaner is _clean_service):
+        return result
+    return cleaner(result)
 
 
 def _without(mapping: Mapping[str, Any], keys: Iterable[str]) -> Object:
@@ -197,6 +212,7 @@ def _without(mapping: Mapping[str, Any], keys: Iterable[str]) -> Object:
 
 
 def _clean_service(obj: Object) -> Object:
+    """Drop the address; templates that were made by an earlier version or by KubeAdmiral have the host's."""
     spec = obj.get("spec")
     if not spec or spec.get("clusterIP") in (None, "None"):
         return obj

@@ -70,8 +70,13 @@ def retain_replicas_for_apply(desired: Object, live: Mapping[str, Any], path: do
     return retain_replicas(desired, live, path)
 
 
-def retain_for_apply(desired: Object, live: Mapping[str, Any]) -> Object:
-    """Return the applied configuration for an existing object; fields that the member allocates keep its values."""
+def retain_for_apply(desired: Object, live: Mapping[str, Any], *, has_written_ports: bool = False) -> Object:
+    """Return the applied configuration for an existing object; fields that the member allocates keep its values.
+
+    With `has_written_ports` the node ports of a Service are those that a user wrote, and win.
+    """
+    if desired.get("kind") == "Service":
+        return _keep_service(desired, live, has_written_ports=has_written_ports)
     by_kind = _KEPT_FOR_APPLY.get(desired.get("kind", ""))
     return by_kind(desired, live) if by_kind else desired
 
@@ -227,14 +232,14 @@ _RETAINED: Mapping[str, Callable[[Object, Mapping[str, Any]], Object]] = {
 }
 
 
-def _keep_service(desired: Object, live: Mapping[str, Any]) -> Object:
+def _keep_service(desired: Object, live: Mapping[str, Any], *, has_written_ports: bool) -> Object:
     spec = dict(_spec(desired))
     present = service_fields(live)
     if spec.get("clusterIP") != "None":
         spec.update({key: present[key] for key in ("clusterIP", "clusterIPs") if key in present and key in spec})
     if "healthCheckNodePort" in spec and "healthCheckNodePort" in present:
         spec["healthCheckNodePort"] = present["healthCheckNodePort"]
-    if any(port.get("nodePort") for port in spec.get("ports") or ()):
+    if not has_written_ports and any(port.get("nodePort") for port in spec.get("ports") or ()):
         spec = _with_node_ports(spec, live)
     return {**desired, "spec": spec}
 
@@ -281,7 +286,6 @@ def _with_live_resources(container: Mapping[str, Any], by_name: Mapping[Any, Map
 
 
 _KEPT_FOR_APPLY: Mapping[str, Callable[[Object, Mapping[str, Any]], Object]] = {
-    "Service": _keep_service,
     "ServiceAccount": _keep_service_account,
     "Job": _keep_job,
     "PersistentVolume": _keep_spec_field("claimRef"),

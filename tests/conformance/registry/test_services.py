@@ -113,3 +113,15 @@ async def test_a_failed_create_releases_its_address(api: Api) -> None:
 async def test_a_dry_run_allocates_no_address(api: Api) -> None:
     await api.create("services", a_service("a", clusterIP="10.96.0.1"), dry_run=True)
     assert await api.create("services", a_service("b", clusterIP="10.96.0.1"))
+
+
+async def test_managed_fields_name_what_was_written_and_not_what_was_allocated(api: Api) -> None:
+    chosen = {"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}, {"port": 443, "name": "tls"}]}
+    chosen["ports"][0]["name"] = "http"
+    made = await api.create("services", a_service(**chosen))
+    (entry,) = made["metadata"]["managedFields"]
+    spec = entry["fieldsV1"]["f:spec"]
+    assert "f:clusterIP" not in spec
+    assert "f:nodePort" in spec["f:ports"]['k:{"port":80,"protocol":"TCP"}']
+    assert "f:nodePort" not in spec["f:ports"]['k:{"port":443,"protocol":"TCP"}']
+    assert made["spec"]["ports"][1]["nodePort"]

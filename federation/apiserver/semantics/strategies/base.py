@@ -42,6 +42,9 @@ class Strategy:
     initial_finalizers: ClassVar[tuple[str, ...]] = ()
     records_requester: ClassVar[bool] = False
     """True if new objects name the user who created them."""
+    records_every_creator: ClassVar[bool] = False
+    """True if managed fields are also recorded for a creator that names no field manager, as Kubernetes does for every
+    kind: they tell what a user wrote from what the server allocated."""
     immutable_fields: ClassVar[Sequence[str]] = ()
     """Dotted paths of immutable fields."""
 

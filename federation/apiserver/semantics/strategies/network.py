@@ -21,6 +21,7 @@ class ServiceStrategy(Strategy):
     """v1 Service; `registry/serviceaddresses.py` allocates addresses and node ports."""
 
     allow_create_on_update = True
+    records_every_creator = True
     status_always: ClassVar[StatusFields] = {"loadBalancer": {}}
     returns_deleted_object = True
 

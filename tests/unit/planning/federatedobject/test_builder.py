@@ -170,6 +170,8 @@ def test_an_orphaned_federated_object_gets_its_owner_back() -> None:
         (a_source("Namespace", name="shop"), False),
         (a_source("ClusterRole", name="system:node", labels={names.BOOTSTRAPPING_LABEL: "rbac-defaults"}), True),
         (a_source("ClusterRole", name="mine"), False),
+        (a_source("PriorityClass", name="system-node-critical"), True),
+        (a_source("PriorityClass", name="batch"), False),
         (a_source("ConfigMap", name="kube-root-ca.crt"), True),
         (a_source("ConfigMap", name="settings"), False),
         (a_source("ServiceAccount", name="default"), True),
