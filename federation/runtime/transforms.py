@@ -45,10 +45,9 @@ def _read_part(entry: Object) -> Object | None:
     kept: Object = {field: {} for field in _ALLOCATED if field in spec}
     ports = spec.get("f:ports")
     if isinstance(ports, dict):
-        with_node_port = {
-            key: {"f:nodePort": {}} for key, port in ports.items() if isinstance(port, dict) and "f:nodePort" in port
-        }
-        kept |= {"f:ports": with_node_port} if with_node_port else {}
+        numbered = [key for key, port in ports.items() if isinstance(port, dict) and "f:nodePort" in port]
+        if numbered:
+            kept["f:ports"] = {key: {"f:nodePort": {}} for key in numbered}
     return {"fieldsV1": {"f:spec": kept}} if kept else None
 
 

@@ -134,7 +134,7 @@ def prepare_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: d
 
 
 def track_create(info: KindInfo, obj: Object, options: WriteOptions, *, now: datetime) -> Object:
-    """Return the object with its creator's fields recorded, if the request names a field manager or the kind needs it."""
+    """Return the object with its creator's fields recorded, if the request names a manager or the kind needs it."""
     if not options.field_manager and not info.strategy.records_every_creator:
         return obj
     return _track(info, obj, None, manager=_manager_of(options), now=now)

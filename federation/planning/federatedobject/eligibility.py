@@ -40,5 +40,7 @@ def _is_made_by_kubernetes(source: Mapping[str, Any], kind: str, namespace: str,
             return (namespace, name) == ("default", "kubernetes")
         case "CustomResourceDefinition":
             return (source.get("spec") or {}).get("group") == CORE_GROUP
+        case "PriorityClass":
+            return name.startswith("system-")
         case _:
             return False
