@@ -98,6 +98,8 @@ FAILED_OVERRIDES = _OURS + "failed-overrides"
 """On a federated object: JSON {cluster: error} of clusters whose overrides cannot be computed; they get nothing."""
 WRITTEN_ALLOCATIONS = _OURS + "written-allocations"
 """On the federated object of a Service: comma list of the addresses and ports that a user wrote; only they travel."""
+WRITTEN_AGAIN = _OURS + "written-again"
+"""On a federated object that was deleted while its source lives: "true", it is about to be written again."""
 HAND_WRITTEN = _OURS + "hand-written"
 """On a federated object: "true" if a user with permission wrote it, so that it need not follow from a source object.
 Only admission can set it (federation/admission)."""
@@ -221,6 +223,7 @@ DEPLOYMENT_REPLICA_FAILURE = "ReplicaFailure"
 # Event reasons of federate, override and namespace propagation
 EVENT_CREATE_FEDERATED_OBJECT = "CreateFederatedObject"
 EVENT_UPDATE_FEDERATED_OBJECT = "UpdateFederatedObject"
+EVENT_FEDERATED_OBJECT_WRITTEN_AGAIN = "FederatedObjectWrittenAgain"
 EVENT_MATCH_OVERRIDE_POLICY_FAILED = "MatchOverridePolicyFailed"
 EVENT_PARSE_OVERRIDE_POLICY_FAILED = "ParseOverridePolicyFailed"
 

@@ -5,6 +5,9 @@ A source that is or will be placed gets our finalizer, unless the API server has
 which `planning/federatedobject/builder.py` builds. A source without the finalizer disappears at once when it is
 deleted; its federated object goes next, by us or by the garbage collector, and has a finalizer of its own: whatever was
 placed in between is removed from the members.
+
+A federated object that somebody deletes while its source lives is written again with its placement; sync waits for that
+and touches no member object. Only a crash between the two writes loses the placement: then the scheduler decides anew.
 """
 
 import contextlib
@@ -15,13 +18,13 @@ from federation.api import names
 from federation.api.federatedtype import Ending, FederatedType
 from federation.apimachinery.errors import Invalid, NotFound
 from federation.apimachinery.ownerreferences import controller_of
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client
 from federation.planning.federatedobject import builder, eligibility
 from federation.planning.federatedobject.placements import effective_placement
-from federation.planning.federatedobject.provenance import is_from, is_hand_written
+from federation.planning.federatedobject.provenance import is_from, is_hand_written, is_wanted
 from federation.runtime.controller import DONE, Key, Result, key_of
-from federation.runtime.events import Recorder
+from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 
 
@@ -39,6 +42,8 @@ class SourceKey(NamedTuple):
 
 WRITER = "federate"
 _ORPHANED = {names.INTERNAL_ORPHAN: "all"}
+_RECHECK_S = 1.0
+"""When to look again at a deleted federated object that cannot be written again yet."""
 
 
 class Reconciler:
@@ -62,11 +67,14 @@ class Reconciler:
         self._deleted = deleted
         self._expects_placement = expects_placement
         self._idle = idle
+        self._replaced: dict[SourceKey, Object] = {}
+        """Deleted federated objects whose replacement is not written yet."""
 
     async def reconcile(self, key: SourceKey) -> Result:
         """Create or update the federated object, or delete it with its source."""
         found = self._source(key)
         if found is None:
+            self._replaced.pop(key, None)
             if key in self._deleted:
                 await self._delete_without_source(key)
                 self._deleted.discard(key)
@@ -80,7 +88,9 @@ class Reconciler:
             await self._delete_with_source(type_, source, federated_key)
             return DONE
         federated = self._objects.get(federated_key)
-        if federated is None and type_.ending is Ending.WAITS:
+        if federated is not None and _is_deleted_alone(federated, type_, source):
+            return await self._write_again(key, type_, source, federated)
+        if federated is None and type_.ending is Ending.WAITS and key not in self._replaced:
             return DONE
         if eligibility.exclusion(source) or (federated is not None and not self._is_ours(source, federated)):
             return DONE
@@ -90,10 +100,38 @@ class Reconciler:
             except NotFound:
                 return DONE  # The source is deleted; its event deletes the federated object.
         if federated is None:
-            await self._create(type_, source)
+            await self._create(key, type_, source)
         else:
             await self._update(type_, source, federated)
         return DONE
+
+    async def _write_again(self, key: SourceKey, type_: FederatedType, source: Object, federated: Object) -> Result:
+        """Replace a federated object that was deleted while its source lives; the member objects stay as they are."""
+        federated_key, finalizers = key_of(federated), federated["metadata"].get("finalizers") or []
+        self._replaced[key] = federated
+        if finalizers != [names.SYNC_FINALIZER] or not await self._is_kept_on_host(key, type_, federated):
+            return Result(requeue_after_s=_RECHECK_S)
+        if names.WRITTEN_AGAIN not in (federated["metadata"].get("annotations") or {}):
+            # Its followers stay where they are until the replacement is there.
+            mark: Object = {"metadata": {"annotations": {names.WRITTEN_AGAIN: "true"}}}
+            marked = await self._objects.patch(federated_key, federated, mark)
+            if marked is None:
+                return DONE
+            federated = self._replaced[key] = marked
+        await self._objects.patch(federated_key, federated, {"metadata": {"finalizers": []}})
+        await self._create(key, type_, source)
+        text = "its FederatedObject was deleted and is written again; delete the object itself to remove it"
+        self._recorder.event(source, WARNING, names.EVENT_FEDERATED_OBJECT_WRITTEN_AGAIN, text)
+        return DONE
+
+    async def _is_kept_on_host(self, key: SourceKey, type_: FederatedType, federated: Object) -> bool:
+        """Return whether the API server still has the source, and its namespace is not being deleted."""
+        try:
+            source = await self._client.get(key.resource, key.name, key.namespace)
+            namespace = await self._client.get(NAMESPACES, key.namespace) if key.namespace else {"metadata": {}}
+        except NotFound:
+            return False
+        return is_wanted(federated, type_, source) and not namespace["metadata"].get("deletionTimestamp")
 
     def _is_ours(self, source: Object, federated: Object) -> bool:
         """Return whether the federated object may be written for this source; a name collision emits a warning.
@@ -129,12 +167,18 @@ class Reconciler:
             field_manager=names.FIELD_MANAGER,
         )
 
-    async def _create(self, type_: FederatedType, source: Object) -> None:
-        federated = builder.build(source, type_, idle=self._idle(source, None))
+    async def _create(self, key: SourceKey, type_: FederatedType, source: Object) -> None:
+        idle, replaced = self._idle(source, None), self._replaced.get(key)
+        if replaced is not None and is_from(replaced, source):
+            federated = builder.rebuild(source, replaced, type_, idle=idle)
+        else:
+            federated = builder.build(source, type_, idle=idle)
         try:
             await self._client.create(type_.federated_resource, federated, field_manager=names.FIELD_MANAGER)
         except Invalid as error:
             self._warn(source, names.EVENT_CREATE_FEDERATED_OBJECT, "create", error)
+            return
+        self._replaced.pop(key, None)
 
     async def _update(self, type_: FederatedType, source: Object, federated: Object) -> None:
         patch = builder.plan_update(source, federated, type_, idle=self._idle(source, federated))
@@ -205,6 +249,11 @@ class Reconciler:
 
     def _warn(self, source: Object, reason: str, verb: str, error: Exception) -> None:
         self._recorder.event(source, "Warning", reason, f"failed to {verb} the federated object: {error}")
+
+
+def _is_deleted_alone(federated: Object, type_: FederatedType, source: Object) -> bool:
+    """Return whether the federated object is being deleted while its source lives."""
+    return bool(federated["metadata"].get("deletionTimestamp")) and is_wanted(federated, type_, source)
 
 
 def _is_orphaning(source: Object, federated: Object) -> bool:

@@ -106,7 +106,7 @@ class SyncController:
         deletion = Deletion(
             objects, clusters, operations, member_objects, follower_readiness, tombstones, recorder, clock
         )
-        sources = Sources(objects, informers, self.enqueue)
+        sources = Sources(client, objects, informers, self.enqueue)
         reconciler = Reconciler(
             objects,
             sources,

@@ -85,6 +85,9 @@ class Reconciler:
             return DONE
         if federated["metadata"].get("deletionTimestamp"):
             self._forget(key)
+            if await self._sources.wants(key, federated, type_):
+                # Only the federated object was deleted: federate writes it again, and the member objects stay.
+                return Result(requeue_after_s=_RECHECK_SOURCE_S)
             recorded = self._clusters_to_clean(key, federated, type_)
             return await self._deletion.reconcile(key, federated, type_, recorded=recorded)
         if _is_never_synced(template):

@@ -1,15 +1,18 @@
 """The source objects of the host, for the check that a federated object follows from one (planning's `provenance`).
 
-It shares the informers of sources with the other controllers, so the check reads a cache and sends no request. A source
-that appears requeues a federated object that was refused for lack of it. It lives as long as the controller.
+It also decides whether a source still wants a federated object that somebody deletes. It shares the informers of
+sources with the other controllers, so a check reads a cache and sends no request. A source that appears requeues a
+federated object that was refused for lack of it. It lives as long as the controller.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from federation.api.federatedtype import FederatedType
+from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object
-from federation.planning.federatedobject.provenance import is_hand_written, scope_problem, source_problem
+from federation.client.client import Client
+from federation.planning.federatedobject.provenance import is_hand_written, is_wanted, scope_problem, source_problem
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
@@ -27,7 +30,10 @@ class Refusal:
 class Sources:
     """Follows the sources of every federated type. `enqueue` requeues a federated object."""
 
-    def __init__(self, objects: FederatedObjects, informers: Informers, enqueue: Callable[[Key], None]) -> None:
+    def __init__(
+        self, client: Client, objects: FederatedObjects, informers: Informers, enqueue: Callable[[Key], None]
+    ) -> None:
+        self._client = client
         self._objects = objects
         self._enqueue = enqueue
         self._informers = SourceInformers(informers, self._on_source)
@@ -53,6 +59,22 @@ class Sources:
             return Refusal(problem, is_final=informer is not None and informer.has_synced)
         # The garbage collector removes the owner reference of a source that is deleted with --cascade=orphan.
         return Refusal(problem, is_final=not source["metadata"].get("deletionTimestamp"))
+
+    async def wants(self, key: Key, federated: Object, type_: FederatedType) -> bool:
+        """Return whether a source still asks for a federated object that is being deleted.
+
+        A cache without the source may be incomplete after a restart; then the API server decides.
+        """
+        name = str(federated["spec"]["template"]["metadata"]["name"])
+        informer = self._informers.informer(type_.resource)
+        if informer is not None and informer.has_synced:
+            source = informer.get(key.namespace, name)
+        else:
+            try:
+                source = await self._client.get(type_.resource, name, key.namespace)
+            except NotFound:
+                source = None
+        return source is not None and is_wanted(federated, type_, source)
 
     def forget(self, key: Key) -> None:
         """Forget a federated object that is gone or being deleted."""

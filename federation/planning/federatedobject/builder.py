@@ -16,6 +16,10 @@ from federation.apimachinery.ownerreferences import controller_reference, owner_
 from federation.apimachinery.resources import Object
 from federation.planning.federatedobject import naming, pendingcontrollers
 from federation.planning.federatedobject.federatedtemplate import IGNORED_ANNOTATIONS, Parts, divide
+from federation.planning.federatedobject.placements import departed_clusters, effective_placement
+
+_OF_ONE_DELETION = frozenset((names.HAND_WRITTEN, names.INTERNAL_ORPHAN, names.WRITTEN_AGAIN))
+"""Annotations that the replacement of a deleted federated object does not inherit."""
 
 
 def _federated_labels(source: Mapping[str, Any], parts: Parts) -> dict[str, str]:
@@ -49,6 +53,30 @@ def build(source: Mapping[str, Any], type_: FederatedType, *, idle: Collection[s
         "metadata": metadata,
         "spec": {"template": parts.template},
     }
+
+
+def rebuild(
+    source: Mapping[str, Any], deleted: Mapping[str, Any], type_: FederatedType, *, idle: Collection[str] = ()
+) -> Object:
+    """Return the replacement of a federated object that was deleted although its source lives.
+
+    It keeps the placement, the overrides and the scheduling triggers, so nothing moves. The clusters that only the
+    deleted object's status named become departed clusters: they may hold member objects that are to be removed.
+    """
+    built = build(source, type_, idle=idle)
+    held: Mapping[str, str] = deleted["metadata"].get("annotations") or {}
+    dropped = _OF_ONE_DELETION.union(_observed(held.get(names.OBSERVED_ANNOTATIONS, ""))[0])
+    annotations = {key: value for key, value in held.items() if key not in dropped} | built["metadata"]["annotations"]
+    reported = {entry["cluster"] for entry in (deleted.get("status") or {}).get("clusters") or ()}
+    departed = (departed_clusters(deleted) | reported) - effective_placement(deleted)
+    if departed:
+        annotations[names.DEPARTED_CLUSTERS] = orjson.dumps(sorted(departed)).decode()
+    metadata = {
+        **built["metadata"],
+        "labels": {**(deleted["metadata"].get("labels") or {}), **built["metadata"]["labels"]},
+        "annotations": annotations,
+    }
+    return {**built, "metadata": metadata, "spec": {**(deleted.get("spec") or {}), **built["spec"]}}
 
 
 def _bookkeeping(source: Mapping[str, Any], parts: Parts) -> dict[str, str]:

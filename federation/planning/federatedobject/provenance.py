@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from federation.api import names
-from federation.api.federatedtype import FederatedType
+from federation.api.federatedtype import Ending, FederatedType
 from federation.apimachinery.ownerreferences import controller_of
+from federation.planning.federatedobject.eligibility import exclusion
 from federation.planning.federatedobject.naming import federated_object_name
 
 
@@ -37,6 +38,19 @@ def is_from(federated: Mapping[str, Any], source: Mapping[str, Any]) -> bool:
     """
     owner = controller_of(federated)
     return owner is None or owner.get("uid") == source["metadata"].get("uid")
+
+
+def is_wanted(federated: Mapping[str, Any], type_: FederatedType, source: Mapping[str, Any]) -> bool:
+    """Return whether the source still asks for the federated object, so that a deletion of it alone is undone.
+
+    To end the delivery on purpose, delete the source, exclude it from federation, or delete the FederatedTypeConfig.
+    """
+    if type_.ending in (Ending.ORPHAN, Ending.REMOVE) or source["metadata"].get("deletionTimestamp"):
+        return False
+    owner, name = controller_of(federated), source["metadata"]["name"]
+    is_owner = owner is not None and owner.get("uid") == source["metadata"].get("uid")
+    is_regular = federated["metadata"]["name"] == federated_object_name(name, type_.name)
+    return is_owner and is_regular and not exclusion({"kind": type_.resource.kind, **source})
 
 
 def source_problem(federated: Mapping[str, Any], type_: FederatedType, source: Mapping[str, Any] | None) -> str:

@@ -28,7 +28,8 @@ def is_orphaning(federated: Mapping[str, Any]) -> bool:
     metadata = federated["metadata"]
     annotations = metadata.get("annotations") or {}
     orphan = annotations.get(names.INTERNAL_ORPHAN) or annotations.get(names.ORPHAN)
-    return bool(metadata.get("deletionTimestamp")) and orphan in _ORPHAN
+    is_replaced = names.WRITTEN_AGAIN in annotations
+    return bool(metadata.get("deletionTimestamp")) and (is_replaced or orphan in _ORPHAN)
 
 
 def kept_for(federated: Mapping[str, Any]) -> dict[Identity, frozenset[str]]:

@@ -6,7 +6,7 @@ import orjson
 from tests.support.member_world import World, a_deployment, member_world, placed
 
 from federation.api import names
-from federation.api.resources import LEFTOVERS
+from federation.api.resources import FEDERATED_OBJECTS, LEFTOVERS
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.client.client import PatchType
@@ -281,8 +281,7 @@ async def test_a_dry_run_propagates_nothing() -> None:
 
 
 async def _delete(world: World, name: str = "web") -> None:
-    from federation.api.resources import FEDERATED_OBJECTS
-
+    await world.host.delete(DEPLOYMENTS, name, "default")
     await world.host.delete(FEDERATED_OBJECTS, f"{name}-deployments.apps", "default")
 
 
@@ -346,3 +345,13 @@ async def test_an_object_without_placement_deletes_nothing_in_unrecorded_cluster
         await world.patch({"spec": placed({})})
         await world.until_statuses({})
         assert await world.members["m1"].deployment() is None, "status named the cluster, so it was visited"
+
+
+async def test_a_federated_object_that_is_deleted_without_its_source_keeps_its_member_objects() -> None:
+    async with member_world(2) as world:
+        await _converged(world, {"m1": 2, "m2": 1})
+        await world.host.delete(FEDERATED_OBJECTS, "web-deployments.apps", "default")
+        await world.clock.advance(60)
+        assert not await _is_gone(world), "sync leaves it to the federate controller, which does not run here"
+        assert await world.members["m1"].deployment() is not None
+        assert not [call for member in world.members.values() for call in member.line.calls if call[0] == "delete"]

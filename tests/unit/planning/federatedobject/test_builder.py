@@ -229,3 +229,36 @@ def test_kinds_without_generation_are_compared_by_content() -> None:
         del obj["metadata"]["generation"]
     assert not changes.is_relevant_change(old, same)
     assert changes.is_relevant_change(old, other)
+
+
+def _deleted() -> dict[str, Any]:
+    source = a_source(annotations={names.STICKY_CLUSTER: "true"})
+    deleted = stored(source)
+    deleted["metadata"]["annotations"] |= {
+        names.SCHEDULING_TRIGGERS: "{}",
+        names.HAND_WRITTEN: "true",
+        names.WRITTEN_AGAIN: "true",
+        names.DEPARTED_CLUSTERS: '["north"]',
+    }
+    placement = [{"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": "east"}]}]
+    deleted["spec"] |= {"placements": placement, "overrides": []}
+    deleted["status"] = {"clusters": [{"cluster": "east", "status": "OK"}, {"cluster": "west", "status": "OK"}]}
+    return deleted
+
+
+def test_the_replacement_of_a_deleted_federated_object_keeps_its_placement_and_triggers() -> None:
+    deleted = _deleted()
+    built = builder.rebuild(a_source(annotations={names.STICKY_CLUSTER: "true"}), deleted, DEPLOYMENT)
+    assert built["spec"]["placements"] == deleted["spec"]["placements"]
+    annotations = built["metadata"]["annotations"]
+    assert annotations[names.SCHEDULING_TRIGGERS] == "{}"
+    assert annotations[names.STICKY_CLUSTER] == "true"
+    assert orjson.loads(annotations[names.DEPARTED_CLUSTERS]) == ["north", "west"]
+    assert not annotations.keys() & {names.HAND_WRITTEN, names.WRITTEN_AGAIN}
+    assert built["metadata"]["finalizers"] == [names.SYNC_FINALIZER]
+    assert "resourceVersion" not in built["metadata"]
+
+
+def test_the_replacement_lacks_annotations_that_the_source_has_lost() -> None:
+    built = builder.rebuild(a_source(), _deleted(), DEPLOYMENT)
+    assert names.STICKY_CLUSTER not in built["metadata"]["annotations"]
