@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -87,13 +88,13 @@ def protect_federated_objects(registry: Registry) -> None:
         return info.resource if info is not None else None
 
     registry.add_admission_plugin(FederatedObjectAdmission(find))
-    registry.add_admission_plugin(PolicyAdmission(find))
     client = LocalClient(registry, user_agent="admission")
 
-    async def list_configs() -> list[Object]:
-        return (await client.list(FEDERATED_TYPE_CONFIGS)).items
+    async def list_objects(resource: Resource, namespace: str = "") -> list[Object]:
+        return (await client.list(resource, namespace)).items
 
-    registry.add_admission_plugin(TypeConfigAdmission(find, list_configs))
+    registry.add_admission_plugin(PolicyAdmission(find, list_objects))
+    registry.add_admission_plugin(TypeConfigAdmission(find, partial(list_objects, FEDERATED_TYPE_CONFIGS)))
 
 
 class _Controller(Protocol):

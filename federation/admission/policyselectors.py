@@ -1,39 +1,81 @@
-"""Admission of the policies that namespace users write: which kinds they may steer.
+"""Admission of policies: which kinds namespace users may steer, and warnings about what does not exist.
 
 Override and propagation policies change objects in members with the federation's rights. `resourceSelectors` reach
 every object of a kind in the namespace, so their author needs the verb `update` or `patch` on that kind. An object that
 names the policy in a label needs no such check: whoever wrote the label may update the object.
+
+Warnings name nothing that the requester may not read: policies that compete are named to users who may get them. Names
+of clusters are no secret from authors of policies, because decisions about their objects list all clusters.
 """
 
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from federation.admission.federatedobjects import FindResource, forbidden
-from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES
-from federation.apimachinery.resources import Object
+from federation.api.federatedtype import parse_configs
+from federation.api.resources import (
+    CLUSTER_OVERRIDE_POLICIES,
+    CLUSTER_PROPAGATION_POLICIES,
+    FEDERATED_CLUSTERS,
+    FEDERATED_TYPE_CONFIGS,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+)
+from federation.apimachinery.errors import ApiError
+from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
+from federation.scheduling.policyreferences import named_clusters, reference_warnings
 
 _VERBS = ("update", "patch")
+_NAMESPACED = (OVERRIDE_POLICIES, PROPAGATION_POLICIES)
+_CLUSTER_WIDE = (CLUSTER_OVERRIDE_POLICIES, CLUSTER_PROPAGATION_POLICIES)
+ListObjects = Callable[[Resource, str], Awaitable[Sequence[Object]]]
+"""Returns the stored objects of a resource in a namespace ("" for all)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What exists on the host, as far as the requester may know of it."""
+
+    clusters: frozenset[str]
+    kinds: frozenset[tuple[str, str]]
+    policies: Sequence[Object]
 
 
 class PolicyAdmission:
-    """An `AdmissionPlugin`. It lives as long as the API server and keeps no state."""
+    """An `AdmissionPlugin`. It lives as long as the API server and keeps no state; `list_objects` reads the store."""
 
-    resources = frozenset(resource.group_resource for resource in (OVERRIDE_POLICIES, PROPAGATION_POLICIES))
+    resources = frozenset(resource.group_resource for resource in (*_NAMESPACED, *_CLUSTER_WIDE))
 
-    def __init__(self, find: FindResource) -> None:
+    def __init__(self, find: FindResource, list_objects: ListObjects) -> None:
         self._find = find
+        self._list = list_objects
 
     def mutate(self, request: AdmissionRequest) -> Object:
         """Change nothing."""
         return request.obj or {}
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
-        """Raise Forbidden unless the requester may update every kind that the policy selects."""
-        spec = (request.obj or {}).get("spec") or {}
-        if request.old is not None and request.old.get("spec") == spec:
+        """Raise Forbidden unless the requester may update every kind that a policy of a namespace selects.
+
+        Adds warnings to the response.
+        """
+        policy = request.obj or {}
+        if request.subresource or (request.old is not None and request.old.get("spec") == policy.get("spec")):
             return
-        for index, entry in enumerate(spec.get("resourceSelectors") or ()):
+        if request.resource in _NAMESPACED:
+            self._check_rights(request, policy, access)
+        try:
+            known = await self._read(request, policy, access)
+        except ApiError:
+            return  # A policy is not refused because a warning could not be computed.
+        found = reference_warnings(policy, known.clusters, known.kinds, known.policies)
+        request.warnings.extend(text for text in found if text not in request.warnings)
+
+    def _check_rights(self, request: AdmissionRequest, policy: Object, access: Decide) -> None:
+        for index, entry in enumerate((policy.get("spec") or {}).get("resourceSelectors") or ()):
             resource = self._check(entry, request.namespace)
             if resource is None or any(access(resource._replace(verb=verb)).is_allowed for verb in _VERBS):
                 continue
@@ -53,3 +95,25 @@ class PolicyAdmission:
         # A kind may be served later, under any plural.
         group, plural = (resource.group, resource.plural) if resource else (api_version.rpartition("/")[0], "*")
         return AccessCheck("", group, plural, namespace=namespace, name=str(selector.get("name") or ""))
+
+    async def _read(self, request: AdmissionRequest, policy: Object, access: Decide) -> _Known:
+        clusters, configs, policies = [], [], []
+        has_selectors = bool((policy.get("spec") or {}).get("resourceSelectors"))
+        if named_clusters(policy):
+            clusters = [item["metadata"]["name"] for item in await self._list(FEDERATED_CLUSTERS, "")]
+        if has_selectors:
+            configs = parse_configs(await self._list(FEDERATED_TYPE_CONFIGS, ""))
+        if has_selectors and request.resource in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES):
+            # A cluster-wide policy is not compared with those of all namespaces, which are to take precedence.
+            scopes = [(CLUSTER_PROPAGATION_POLICIES, "")]
+            if request.namespace:
+                scopes.append((PROPAGATION_POLICIES, request.namespace))
+            for resource, namespace in scopes:
+                check = AccessCheck("get", resource.group, resource.plural, namespace=namespace)
+                policies += [
+                    item
+                    for item in await self._list(resource, namespace)
+                    if access(check._replace(name=item["metadata"]["name"])).is_allowed
+                ]
+        kinds = frozenset((type_.resource.api_version, type_.resource.kind) for type_ in configs)
+        return _Known(frozenset(clusters), kinds, policies)

@@ -88,6 +88,10 @@ class ClusterCache:
         self._forget(ClusterChange.MEMBERSHIP)
         return ClusterChange.MEMBERSHIP if cluster.is_joined else ClusterChange.NOTHING
 
+    def names(self) -> frozenset[str]:
+        """Return the names of all clusters, joined or not."""
+        return frozenset(self._clusters)
+
     def is_ready(self, name: str) -> bool:
         """Return whether the cluster exists, has joined and is ready."""
         cluster = self._clusters.get(name)

@@ -9,6 +9,8 @@ from tests.support.tenants import MERGE, OURS, Tenants, rule, tenants
 
 from federation.apimachinery.resources import Object
 from federation.apiserver.auth.bootstrappolicy import RBACOptions, default_objects
+from federation.assembly import ensure_types
+from federation.client.local import LocalClient
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.policies import Cluster, compile_policy, compute_overrides
 
@@ -135,3 +137,30 @@ def test_edit_writes_no_endpoints() -> None:
         for entry in roles[f"system:aggregate-to-{name}"]["rules"]:
             if {"endpoints", "endpointslices"} & set(entry.get("resources") or ()):
                 assert set(entry["verbs"]) == {"get", "list", "watch"}
+
+
+async def test_warnings_name_what_does_not_exist_and_no_policy_that_the_author_may_not_read(host: Tenants) -> None:
+    root, editor = await host.root(), await host.client("editor")
+    await ensure_types(LocalClient(host.parts.registry))
+    everywhere = {**a_policy("ClusterPropagationPolicy", DEPLOYMENT), "metadata": {"name": "hidden-from-tenants"}}
+    assert (await root.post(f"{OURS}/clusterpropagationpolicies", json=everywhere)).status_code == 201
+    path = f"{OURS}/namespaces/default/propagationpolicies"
+    policy = a_policy("PropagationPolicy", DEPLOYMENT, ("batch/v1", "Deployment"), placement=[{"cluster": "nowhere"}])
+    warnings = {}
+    for name, client in (("editor", editor), ("root", root)):
+        answer = await client.post(f"{path}?dryRun=All", json=policy)
+        if name == "editor":  # it may not update a kind that nobody knows
+            assert answer.status_code == 403
+            policy["spec"]["resourceSelectors"].pop()
+            answer = await client.post(f"{path}?dryRun=All", json=policy)
+        assert answer.status_code == 201, answer.text
+        warnings[name] = " ".join(answer.headers.get_list("warning"))
+        assert "spec.placement[0].cluster: there is no FederatedCluster 'nowhere'" in warnings[name]
+    assert "hidden-from-tenants" not in warnings["editor"]
+    assert 'ClusterPropagationPolicy \\"hidden-from-tenants\\" may select the same objects' in warnings["root"]
+    assert (await editor.post(path, json=policy)).status_code == 201
+    second = {**policy, "metadata": {"name": "other"}}
+    told = " ".join((await editor.post(path, json=second)).headers.get_list("warning"))
+    assert 'PropagationPolicy \\"mine\\" may select the same objects of kind Deployment; that one applies' in told
+    unchanged = await editor.patch(f"{path}/other", json={"metadata": {"labels": {"a": "b"}}}, headers=MERGE)
+    assert "warning" not in unchanged.headers

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.support.manifests import a_deployment, a_policy
+from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import World, a_world
 
-from federation.api.resources import FEDERATED_OBJECTS, PROPAGATION_POLICIES
+from federation.api.resources import FEDERATED_OBJECTS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, PERSISTENT_VOLUME_CLAIMS, PODS
 from federation.planning.federatedobject.naming import federated_object_name
 
@@ -131,3 +131,30 @@ async def test_what_is_only_kept_in_a_cluster_is_not_propagated() -> None:
         await world.user.delete(DEPLOYMENTS, "web", "default")
         await world.until_equal(propagated, ("False", "NoPolicy", {"east": "Kept"}))
         await world.user.delete(PERSISTENT_VOLUME_CLAIMS, "data", "default")
+
+
+async def test_policies_that_name_what_does_not_exist_get_events() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "nowhere": 1}))
+        override = an_override("nowhere", "/spec/replicas", 1)
+        override["spec"]["resourceSelectors"].append({"apiVersion": "example.com/v1", "kind": "Gadget"})
+        await world.create(OVERRIDE_POLICIES, override)
+        await world.create(PROPAGATION_POLICIES, a_policy({"west": 1}, name="second"))
+        await world.settle()
+        events = await world.events()
+        told = {reason: [text for seen, text in events if seen == reason] for reason, _ in events}
+        assert any(
+            "spec.placement[1].cluster: there is no FederatedCluster 'nowhere'" in text
+            for text in told["InvalidPropagationPolicy"]
+        )
+        assert any(
+            'PropagationPolicy "divide" may select the same objects' in text
+            for text in told["InvalidPropagationPolicy"]
+        )
+        assert sorted(told["InvalidOverridePolicy"]) == [
+            "spec.overrideRules[0].targetClusters.clusters[0]: there is no FederatedCluster 'nowhere'",
+            (
+                "spec.resourceSelectors[1]: Gadget in example.com/v1 is not federated, so nothing is selected;"
+                " no FederatedTypeConfig covers it"
+            ),
+        ]

@@ -226,6 +226,7 @@ class Admission:
             namespace_labels=_namespace_labels(metadata if is_namespace else None, stored),
             namespace_object=stored,
             kind=_SCALE if is_scale else None,
+            warnings=options.warnings,
             convert=next(
                 (found.convert for one in same if isinstance(found := one.conversion, AutoscalerConverter)), None
             ),

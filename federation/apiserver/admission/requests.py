@@ -5,7 +5,7 @@ An `AdmissionRequest` is built once per write, only while admission is configure
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from federation.apimachinery.resources import Object, Resource
@@ -35,6 +35,8 @@ class AdmissionRequest:
     """The stored bytes of the object's namespace; empty for cluster-scoped objects."""
     kind: tuple[str, str, str] | None = None
     """Group, version and kind of an object of another kind than the resource, for example a Scale or an Eviction."""
+    warnings: list[str] = field(default_factory=list, compare=False)
+    """The Warning headers of the response; a plugin may add some."""
     convert: Callable[[Object, str], Object] | None = None
     """Converts an object to a version of its kind; None if versions differ only in apiVersion."""
 

@@ -25,6 +25,7 @@ from federation.runtime.controller import Controller, ControllerOptions, Key, ke
 from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
 from federation.runtime.informers import Informers
+from federation.scheduling.policyreferences import reference_warnings
 
 _BY_POLICY = "override/policy"
 _TRIGGERS = Triggers(
@@ -60,6 +61,7 @@ class OverrideController:
         self._objects = objects
         self._recorder = recorder
         self._bindings = Bindings()
+        self._is_started = False
         self._policies = [informers.for_resource(OVERRIDE_POLICIES), informers.for_resource(CLUSTER_OVERRIDE_POLICIES)]
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         objects.add_index(_BY_POLICY, _named_policies)
@@ -82,6 +84,7 @@ class OverrideController:
         await asyncio.gather(*(informer.wait_synced() for informer in [*self._policies, self._clusters]))
         self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
         await self._objects.wait_synced()
+        self._is_started = True
         await self.controller.run()
 
     # -- events
@@ -113,11 +116,21 @@ class OverrideController:
         if new is not None:
             if problem := self._bindings.put(new):
                 self._recorder.event(new, "Warning", names.EVENT_MATCH_OVERRIDE_POLICY_FAILED, problem)
+            for warning in self._reference_warnings(new):
+                self._recorder.event(new, "Warning", names.EVENT_INVALID_OVERRIDE_POLICY, warning)
         elif old is not None:
             self._bindings.drop(old)
         policy = new if new is not None else old or {}
         for federated in self._selected(policy, selected_types((old, new))):
             self.controller.enqueue(key_of(federated))
+
+    def _reference_warnings(self, policy: Object) -> list[str]:
+        """Return warnings about what the policy refers to; none while the caches may lack what exists."""
+        if not self._is_started:
+            return []
+        clusters = {cluster["metadata"]["name"] for cluster in self._clusters.list()}
+        kinds = {(type_.resource.api_version, type_.resource.kind) for type_ in self._objects.types.all()}
+        return reference_warnings(policy, clusters, kinds)
 
     def _selected(self, policy: Object, types: set[tuple[str, str]]) -> Iterable[Object]:
         """Yield the objects that name the policy, and those of the kinds that it selects or selected."""

@@ -118,12 +118,17 @@ class ScheduleController:
             priority_of=lambda key: queue_priority(cache.priority_of(key), SINGLE),
         )
         objects.add_index(BY_POLICY, _named_policies)
+        policies = {
+            True: informers.for_resource(PROPAGATION_POLICIES),
+            False: informers.for_resource(CLUSTER_PROPAGATION_POLICIES),
+        }
         self._handlers = handlers = EventHandlers(
             cache,
             objects,
             self.controller.enqueue,
             recorder,
             engine.registry,
+            lambda namespace: policies[bool(namespace)].list(namespace),
             reports_wait_s=chosen.reports_wait_s,
         )
         watched: dict[Resource, Handler] = {
@@ -143,6 +148,7 @@ class ScheduleController:
         self._objects.subscribe(self._handlers.on_federated, _TRIGGERS, writer=WRITER)
         # Before that, a cluster or policy that exists could look as if it did not.
         await asyncio.gather(self._objects.wait_synced(), *(informer.wait_synced() for informer, _ in self._watches))
+        self._handlers.is_started = True
         self._objects.types.add_listener(self._handlers.on_type, lambda _: None)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._outages.run())

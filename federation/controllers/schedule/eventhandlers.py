@@ -5,7 +5,7 @@ changes that affect many (a cluster's labels, a policy). An unschedulable object
 its queueing hint (`unschedulable.py`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from federation.api import names
@@ -20,6 +20,7 @@ from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.annotationswitch import problem_of
 from federation.scheduling.framework.registry import PluginRegistry
 from federation.scheduling.framework.types import ClusterChange, ReplicasStrategy, Resources
+from federation.scheduling.policyreferences import reference_warnings
 from federation.scheduling.policyspec import Policy, PolicyRef, compile_policy
 from federation.scheduling.policywarnings import policy_warnings, profile_warnings
 from federation.scheduling.snapshot import to_resources
@@ -51,15 +52,19 @@ class EventHandlers:
         enqueue: Enqueue,
         recorder: Recorder,
         installed: PluginRegistry,
+        list_policies: Callable[[str], Iterable[Object]],
         *,
         reports_wait_s: float,
     ) -> None:
+        self._list_policies = list_policies
         self._cache = cache
         self._objects = objects
         self._enqueue = enqueue
         self._recorder = recorder
         self._installed = installed
         self._reports_wait_s = reports_wait_s
+        self.is_started = False
+        """Whether all caches are complete."""
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
         """Handle an event of a federated object."""
@@ -115,12 +120,21 @@ class EventHandlers:
                 # The previous version stays in force: a typing error must not leave its objects without a policy.
                 self._recorder.event(new, WARNING, names.EVENT_INVALID_PROPAGATION_POLICY, str(error))
                 return
-            for warning in policy_warnings(new):
+            for warning in (*policy_warnings(new), *self._reference_warnings(new)):
                 self._recorder.event(new, WARNING, names.EVENT_INVALID_PROPAGATION_POLICY, warning)
             self._cache.policies.put(after)
         else:
             self._cache.policies.remove(ref)
         self.retry(self._affected_by_policy(ref, before, after))
+
+    def _reference_warnings(self, policy: Object) -> list[str]:
+        """Return warnings about what the policy refers to; none while the caches may lack what exists."""
+        if not self.is_started:
+            return []
+        kinds = {(type_.resource.api_version, type_.resource.kind) for type_ in self._objects.types.all()}
+        # An event of a namespace must not name cluster-wide policies, which its readers may not be allowed to read.
+        same_scope = self._list_policies(policy["metadata"].get("namespace", ""))
+        return reference_warnings(policy, self._cache.clusters.names(), kinds, same_scope)
 
     def _affected_by_policy(self, ref: PolicyRef, *versions: Policy | None) -> Iterable[Key]:
         """Return the objects that had the policy, that name it, and those of the types that it selects."""

@@ -1,0 +1,119 @@
+"""Warnings about what a policy refers to: clusters and kinds that do not exist, and policies that compete with it.
+
+The policy stays in force: what it names may be created later. Works for propagation and override policies. Pure; the
+host's admission puts the warnings into the response, and the schedule controller emits them as events.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+_WARNINGS_MAX = 10
+Kinds = AbstractSet[tuple[str, str]]
+"""The federated kinds: apiVersion and kind."""
+
+
+def named_clusters(policy: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the clusters that the policy names, each with the field."""
+    spec = policy.get("spec") or {}
+    found = [
+        (f"spec.placement[{index}].cluster", str(entry.get("cluster") or ""))
+        for index, entry in enumerate(spec.get("placement") or ())
+    ]
+    for index, rule in enumerate(spec.get("overrideRules") or ()):
+        target = f"spec.overrideRules[{index}].targetClusters"
+        targets = rule.get("targetClusters") or {}
+        found += [
+            (f"{target}.clusters[{place}]", str(name)) for place, name in enumerate(targets.get("clusters") or ())
+        ]
+        found += _of_terms(f"{target}.clusterAffinity", targets.get("clusterAffinity") or ())
+    found += _of_terms("spec.clusterAffinity", spec.get("clusterAffinity") or ())
+    return [(field, name) for field, name in found if name]
+
+
+def _of_terms(at: str, terms: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Yield the clusters that terms select by name; those that they exclude may be gone."""
+    for index, term in enumerate(terms):
+        for place, expression in enumerate(term.get("matchFields") or ()):
+            if expression.get("key") == "metadata.name" and expression.get("operator") == "In":
+                for name in expression.get("values") or ():
+                    yield f"{at}[{index}].matchFields[{place}]", str(name)
+
+
+def reference_warnings(
+    policy: Mapping[str, Any], clusters: AbstractSet[str], kinds: Kinds, others: Iterable[Mapping[str, Any]] = ()
+) -> list[str]:
+    """Return the warnings, at most ten and a count of the rest.
+
+    `clusters` are the names of all FederatedClusters, `others` the propagation policies that a propagation policy is
+    compared with; it may be among them.
+    """
+    found = [
+        f"{field}: there is no FederatedCluster {name!r}"
+        for field, name in named_clusters(policy)
+        if name not in clusters
+    ]
+    for index, selector in enumerate((policy.get("spec") or {}).get("resourceSelectors") or ()):
+        api_version, kind = str(selector.get("apiVersion")), str(selector.get("kind"))
+        if (api_version, kind) not in kinds:
+            found.append(
+                f"spec.resourceSelectors[{index}]: {kind} in {api_version} is not federated, so nothing is selected;"
+                " no FederatedTypeConfig covers it"
+            )
+    found += _about_competitors(policy, others)
+    if len(found) <= _WARNINGS_MAX:
+        return found
+    return [*found[:_WARNINGS_MAX], f"and {len(found) - _WARNINGS_MAX} more warnings of this kind"]
+
+
+def _competitors(policy: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return the policies that may select the same objects, each with the index of the policy's selector."""
+    own = _selectors(policy)
+    found = []
+    for other in sorted(others, key=_precedence):
+        if _precedence(other) == _precedence(policy):
+            continue
+        index = next(
+            (place for place, mine in enumerate(own) if any(_may_overlap(mine, its) for its in _selectors(other))), None
+        )
+        if index is not None:
+            found.append((index, other))
+    return found
+
+
+def _about_competitors(policy: Mapping[str, Any], others: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for index, other in _competitors(policy, others):
+        kind = _selectors(policy)[index].get("kind")
+        first = min(policy, other, key=_precedence)
+        wins = "this one" if first is policy else "that one"
+        yield (
+            f"spec.resourceSelectors[{index}]: {_describe(other)} may select the same objects of kind {kind};"
+            f" {wins} applies to them, unless their label names a policy"
+        )
+
+
+def _selectors(policy: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return (policy.get("spec") or {}).get("resourceSelectors") or ()
+
+
+def _precedence(policy: Mapping[str, Any]) -> tuple[bool, str, str]:
+    """Return the key by which policies are tried: those of a namespace first, each by name."""
+    metadata = policy["metadata"]
+    namespace = str(metadata.get("namespace") or "")
+    return not namespace, str(metadata.get("name") or ""), namespace
+
+
+def _describe(policy: Mapping[str, Any]) -> str:
+    namespace = policy["metadata"].get("namespace")
+    kind = "PropagationPolicy" if namespace else "ClusterPropagationPolicy"
+    return f'{kind} "{policy["metadata"].get("name")}"'
+
+
+def _may_overlap(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether both selectors can match an object; False only when they certainly cannot."""
+    if (one.get("apiVersion"), one.get("kind")) != (other.get("apiVersion"), other.get("kind")):
+        return False
+    if one.get("name") and other.get("name") and one["name"] != other["name"]:
+        return False
+    mine, its = ((entry.get("labelSelector") or {}).get("matchLabels") or {} for entry in (one, other))
+    return all(mine[key] == its[key] for key in mine.keys() & its.keys())

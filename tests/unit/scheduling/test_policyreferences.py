@@ -1,0 +1,79 @@
+"""Warnings about clusters, kinds and other policies that a policy refers to."""
+
+from typing import Any
+
+import pytest
+
+from federation.scheduling.policyreferences import reference_warnings
+
+KINDS = frozenset({("apps/v1", "Deployment")})
+DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment"}
+
+
+def _policy(name: str = "mine", namespace: str = "default", **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, **({"namespace": namespace} if namespace else {})}, "spec": spec}
+
+
+def _warnings(policy: dict[str, Any], *others: dict[str, Any]) -> list[str]:
+    return reference_warnings(policy, {"east"}, KINDS, others)
+
+
+def test_clusters_that_do_not_exist_are_named_with_their_field() -> None:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["east", "wset"]}]}
+    gone = {"matchFields": [{"key": "metadata.name", "operator": "NotIn", "values": ["gone"]}]}
+    policy = _policy(
+        placement=[{"cluster": "east"}, {"cluster": "esat"}],
+        clusterAffinity=[term, gone],
+        overrideRules=[{"targetClusters": {"clusters": ["nroth"], "clusterAffinity": [term]}}, {}],
+    )
+    assert _warnings(policy) == [
+        "spec.placement[1].cluster: there is no FederatedCluster 'esat'",
+        "spec.overrideRules[0].targetClusters.clusters[0]: there is no FederatedCluster 'nroth'",
+        "spec.overrideRules[0].targetClusters.clusterAffinity[0].matchFields[0]: there is no FederatedCluster 'wset'",
+        "spec.clusterAffinity[0].matchFields[0]: there is no FederatedCluster 'wset'",
+    ]
+
+
+def test_a_kind_that_is_not_federated_is_named() -> None:
+    (warning,) = _warnings(_policy(resourceSelectors=[DEPLOYMENT, {**DEPLOYMENT, "kind": "Deploymnet"}]))
+    assert warning.startswith("spec.resourceSelectors[1]: Deploymnet in apps/v1 is not federated")
+
+
+@pytest.mark.parametrize(
+    ("other", "is_competing"),
+    [
+        (DEPLOYMENT, True),
+        ({**DEPLOYMENT, "name": "web"}, True),
+        ({**DEPLOYMENT, "name": "api"}, False),
+        ({**DEPLOYMENT, "labelSelector": {"matchLabels": {"tier": "a"}}}, True),
+        ({**DEPLOYMENT, "labelSelector": {"matchLabels": {"tier": "b"}}}, False),
+        ({**DEPLOYMENT, "labelSelector": {"matchLabels": {"app": "b"}}}, True),
+        ({"apiVersion": "apps/v1", "kind": "StatefulSet"}, False),
+    ],
+)
+def test_policies_that_may_select_the_same_objects_compete(other: dict[str, Any], is_competing: bool) -> None:
+    mine = {**DEPLOYMENT, "name": "web", "labelSelector": {"matchLabels": {"tier": "a"}}}
+    found = _warnings(_policy(resourceSelectors=[mine]), _policy("other", resourceSelectors=[other]))
+    assert bool(found) is is_competing
+
+
+def test_the_warning_names_the_policy_that_applies() -> None:
+    mine = _policy(resourceSelectors=[DEPLOYMENT])
+    others = [
+        _policy("zeta", resourceSelectors=[DEPLOYMENT]),
+        _policy("alpha", resourceSelectors=[DEPLOYMENT]),
+        _policy("all", "", resourceSelectors=[DEPLOYMENT]),
+    ]
+    found = _warnings(mine, mine, *others)
+    assert [("this one" in text, text.split('"')[1]) for text in found] == [
+        (False, "alpha"),
+        (True, "zeta"),
+        (True, "all"),
+    ]
+    assert 'ClusterPropagationPolicy "all"' in found[2]
+
+
+def test_many_warnings_are_counted() -> None:
+    found = _warnings(_policy(placement=[{"cluster": f"c{number}"} for number in range(300)]))
+    assert len(found) == 11
+    assert found[-1] == "and 290 more warnings of this kind"
