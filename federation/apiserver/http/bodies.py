@@ -43,20 +43,25 @@ async def to_object(
     return decode()
 
 
-async def read_patch(request: Request, media_type: str, limits: BodyLimits) -> tuple[bytes, list[str]]:
-    """Return the patch in a request's body as JSON, and its decoding problems; an apply may be YAML.
+async def read_patch(request: Request, media_type: str, limits: BodyLimits) -> tuple[bytes, Any, list[str]]:
+    """Return the patch in a request's body as JSON text and as its value, and its decoding problems.
 
-    Raises as `check_patch_size` does, and BadRequest for an apply that is not YAML.
+    An apply may be YAML. The value of text that is not JSON is None. Raises as `check_patch_size` does, and BadRequest
+    for an apply that is not YAML.
     """
-    patch = await request.body(limits.bytes_max)
-    decoding.check_values(patch, 2 * limits.values_max)
-    decoding.check_patch_size(patch, limits.values_max)
-    if "yaml" in media_type and not decoding.is_json(patch):
-        is_slow = decoding.is_slow(patch, media_type)
+    text = await request.body(limits.bytes_max)
+    decoding.check_values(text, 2 * limits.values_max)
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        if "yaml" not in media_type:
+            return text, None, []
+        is_slow = decoding.is_slow(text, media_type)
         decode = decoding.decode_yaml
-        value, duplicates = await asyncio.to_thread(decode, patch) if is_slow else decode(patch)
-        return orjson.dumps(value), decoding.yaml_problems(duplicates)
-    return patch, decoding.find_patch_problems(patch, media_type)
+        value, duplicates = await asyncio.to_thread(decode, text) if is_slow else decode(text)
+        return orjson.dumps(value), value, decoding.yaml_problems(duplicates)
+    decoding.check_patch_size(text, value, limits.values_max)
+    return text, value, decoding.find_patch_problems(text, value, media_type)
 
 
 def mapping_field(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:

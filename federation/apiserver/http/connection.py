@@ -203,7 +203,10 @@ class Connection(HttpToolsProtocol):
         all_headers = [*cycle.default_headers, *headers]
         if not cycle.keep_alive:
             all_headers.append(_CLOSE)
-        head = STATUS_LINE[status] + b"".join([b"%b: %b\r\n" % header for header in all_headers])
+        parts = [STATUS_LINE[status]]
+        for name, value in all_headers:
+            parts += (name, b": ", value, b"\r\n")
+        head = b"".join(parts)
         if not head.count(b"\n") == head.count(b"\r") == len(all_headers) + 1:
             return False  # a header with a line break: `cycle.send` refuses it
         cycle.response_started = cycle.response_complete = True

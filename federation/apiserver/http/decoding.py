@@ -106,9 +106,12 @@ def decode_json(body: bytes) -> Any:
 def find_duplicates(body: bytes, value: Any, schema: Schema = ANYTHING) -> list[str]:
     r"""Return the problems of the JSON `body`, whose parsed value is `value`, if fields occur twice in it.
 
-    Without white space before colons every key ends in `":`, which reads `\":` inside strings. If the number of such
-    endings equals the number of parsed keys, there are no duplicates; otherwise Python's slower parser decides.
+    A body without white space that equals the encoded value has none. Without white space before colons every key ends
+    in `":`, which reads `\":` inside strings. If the number of such endings equals the number of parsed keys, there are
+    no duplicates; otherwise Python's slower parser decides.
     """
+    if orjson.dumps(value) == body:
+        return []
     has_gaps = b'" :' in body or b'"\t:' in body or b'"\n:' in body or b'"\r:' in body
     if not has_gaps and body.count(b'":') - body.count(b'\\":') == _count_keys(value):
         return []
@@ -125,15 +128,11 @@ def yaml_problems(duplicates: list[str]) -> list[str]:
     return ["yaml: unmarshal errors:" + "".join(f"\n  {text}" for text in duplicates)] if duplicates else []
 
 
-def find_patch_problems(body: bytes, media_type: str) -> list[str]:
-    """Return the strict decoder's problems of a patch's JSON body: duplicate fields, and unknown ones of a JSON patch.
+def find_patch_problems(body: bytes, value: Any, media_type: str) -> list[str]:
+    """Return the strict decoder's problems of a patch's JSON body, whose parsed value is `value`.
 
-    The YAML decoder reads an apply. Returns nothing for a malformed patch.
+    They are duplicate fields, and unknown ones of a JSON patch. The YAML decoder reads an apply.
     """
-    try:
-        value = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return []
     if media_type == patching.APPLY:
         if not find_duplicates(body, value):
             return []
@@ -177,26 +176,11 @@ def is_slow(body: bytes, content_type: str) -> bool:
     return "yaml" in media_type or "protobuf" in media_type
 
 
-def is_json(body: bytes) -> bool:
-    """Return whether a body that may be JSON or YAML is JSON."""
-    try:
-        orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return False
-    return True
-
-
-def check_patch_size(body: bytes, values_max: int) -> None:
-    """Raise when a JSON patch body is nested too deeply (BadRequest) or holds too much (RequestEntityTooLarge).
-
-    Bodies that are not JSON are checked later.
-    """
+def check_patch_size(body: bytes, value: Any, values_max: int) -> None:
+    """Raise when a JSON patch is nested too deeply (BadRequest) or holds too much (RequestEntityTooLarge)."""
     is_large = _needs_size_check(body, values_max)
-    if is_large or body.count(b"{") + body.count(b"[") > DEPTH_MAX:
-        try:
-            value = orjson.loads(body)
-        except orjson.JSONDecodeError:
-            return
+    # The number of brackets is an upper bound of the depth. Shorter bodies cannot hold so many.
+    if is_large or (len(body) > DEPTH_MAX and body.count(b"{") + body.count(b"[") > DEPTH_MAX):
         _check_depth(value)
         if is_large:
             check_size(value if isinstance(value, dict) else {"patch": value}, values_max)

@@ -148,11 +148,18 @@ class RESTHandlers:
         path, request = call.path, call.request
         options = self._write_options(call, "patch")
         patch_type = request.header(b"content-type").partition(";")[0].strip().lower()
-        patch, problems = await bodies.read_patch(request, patch_type, self._limits)
+        patch, parsed, problems = await bodies.read_patch(request, patch_type, self._limits)
         if problems:
             options = replace(options, body_problems=tuple(problems))
         value, is_created = await self._registry.patch(
-            call.info, path.namespace, path.name, patch_type, patch, options, subresource=path.subresource
+            call.info,
+            path.namespace,
+            path.name,
+            patch_type,
+            patch,
+            options,
+            subresource=path.subresource,
+            parsed=parsed,
         )
         await self._respond(call, 201 if is_created else 200, value)
 

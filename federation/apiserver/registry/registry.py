@@ -7,6 +7,7 @@ APIServices, Event expiry. Read `verbs/` for the verbs, `semantics/strategies/` 
 """
 
 from collections.abc import AsyncGenerator, Sequence
+from typing import Any
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.entropy import Entropy, SystemEntropy
@@ -188,13 +189,17 @@ class Registry:
         options: WriteOptions,
         *,
         subresource: str = "",
+        parsed: Any = None,
     ) -> tuple[bytes, bool]:
-        """Patch an object or a subresource; return its bytes and whether an apply created it."""
+        """Patch an object or a subresource; return its bytes and whether an apply created it.
+
+        `parsed` is the value of `patch`, if the caller knows it.
+        """
         _check_verb(info, "patch", subresource)
-        parsed = parse_patch(info, patch_type, patch, options, subresource=subresource)
+        change = parse_patch(info, patch_type, patch, options, subresource=subresource, parsed=parsed)
         if subresource in WHOLE_OBJECTS:
-            return await self._writer.patch(info, namespace, name, parsed, options, subresource=subresource)
-        return await self._subresources.patch(info, namespace, name, subresource, parsed, options), False
+            return await self._writer.patch(info, namespace, name, change, options, subresource=subresource)
+        return await self._subresources.patch(info, namespace, name, subresource, change, options), False
 
     @translated
     async def delete(self, info: KindInfo, namespace: str, name: str, options: DeleteOptions) -> tuple[bytes, bool]:

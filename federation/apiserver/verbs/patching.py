@@ -80,8 +80,10 @@ SCALE: Final = ("autoscaling/v1", "Scale")
 """What is patched at the subresource `scale`."""
 
 
-def parse_patch(info: KindInfo, patch_type: str, body: bytes, options: WriteOptions, *, subresource: str = "") -> Patch:
-    """Parse a PATCH body; UnsupportedMediaType, BadRequest, Invalid."""
+def parse_patch(
+    info: KindInfo, patch_type: str, body: bytes, options: WriteOptions, *, subresource: str = "", parsed: Any = None
+) -> Patch:
+    """Parse a PATCH body, unless `parsed` is its value; UnsupportedMediaType, BadRequest, Invalid."""
     media_type = patch_type.partition(";")[0].strip().lower()
     accepted = (JSON, MERGE, APPLY) if info.is_custom else (JSON, MERGE, STRATEGIC, APPLY)
     if media_type not in accepted:
@@ -90,19 +92,19 @@ def parse_patch(info: KindInfo, patch_type: str, body: bytes, options: WriteOpti
         )
     if media_type == APPLY:
         type_ = SCALE if subresource == "scale" else (info.resource.api_version, info.resource.kind)
-        return _parse_apply(type_, body, options)
+        return _parse_apply(type_, body, options, parsed)
     if options.force:
         raise _invalid_options(forbidden("force", "may not be specified for non-apply patch"))
-    parsed = _parse_json(body)
+    parsed = _parse_json(body) if parsed is None else parsed
     if not isinstance(parsed, list if media_type == JSON else dict):
         raise BadRequest(f"error decoding patch: expected {'a list' if media_type == JSON else 'an object'}")
     return Patch(media_type, parsed, body, _pins_revision(media_type, parsed))
 
 
-def _parse_apply(type_: tuple[str, str], body: bytes, options: WriteOptions) -> Patch:
+def _parse_apply(type_: tuple[str, str], body: bytes, options: WriteOptions, parsed: Any) -> Patch:
     if not options.field_manager:
         raise _invalid_options(required("fieldManager", "is required for apply patch"))
-    parsed = _parse_json(body)
+    parsed = _parse_json(body) if parsed is None else parsed
     if not isinstance(parsed, dict):
         raise BadRequest("error decoding YAML: the applied configuration must be an object")
     api_version, kind = parsed.get("apiVersion") or "", parsed.get("kind") or ""
