@@ -36,6 +36,7 @@ _DESCRIPTION_TEXT = (
 )
 _NAMESPACES: Final = "/core/namespaces/"
 _CONFIGMAPS: Final = "/core/configmaps/"
+_PUBLISHED: Final = (f"/{ROOT_CA}", f"/{AUTHENTICATION_NAMESPACE}/{AUTHENTICATION}")
 _OPTIONS = WriteOptions(field_manager="federation-apiserver")
 _HEADERS: Final = {
     "requestheader-username-headers": "X-Remote-User",
@@ -94,6 +95,8 @@ class CAPublisher:
         self._is_changed.set()
         async for batch in self._registry.store.watch(_CONFIGMAPS, revision):
             for event in batch:
+                if not event.key.endswith(_PUBLISHED):
+                    continue
                 namespace, _, name = event.key.removeprefix(_CONFIGMAPS).partition("/")
                 if name == ROOT_CA and event.type is not EventType.CREATED:
                     await self._publish_root_ca(namespace)

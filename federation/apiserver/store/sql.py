@@ -90,7 +90,9 @@ class SQLStore:
         return await self._writer.write(EventType.DELETED, key, body, expected_revision, frees_space=True)
 
     async def get(self, key: str) -> Entry | None:
-        await self._sync()
+        # The most frequent call, which on SQLite needs no second coroutine.
+        if self.database.is_shared or not self._is_open:
+            await self._sync()
         return self._watch_cache.get(key)
 
     async def list(self, prefix: str, *, limit: int = 0, from_key: str = "", revision: int = 0) -> Page:

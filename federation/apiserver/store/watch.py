@@ -1,12 +1,13 @@
 """Watchers, each with its own bounded buffer, and the broadcaster that feeds them.
 
-The broadcaster finds the watchers of a change by the directories of its key ("/apps/", "/apps/deployments/", …), so
-its cost is proportional to the number of matching watchers. A watcher that reads too slowly is canceled
-(WatchCanceled); others are not affected. Everything runs on the event loop.
+The broadcaster finds the watchers of a change by the directories of its key ("/apps/", "/apps/deployments/", …) and
+remembers them, so its cost is proportional to the number of matching watchers. A watcher that reads too slowly is
+canceled (WatchCanceled); others are not affected. Everything runs on the event loop.
 """
 
 import asyncio
 from collections.abc import Iterable
+from typing import Final, NamedTuple
 
 from prometheus_client import Counter, Gauge
 
@@ -17,6 +18,9 @@ from federation.apiserver.store.writes import Change
 _watchers = Gauge("federation_store_watchers", "Open watches")
 _events = Counter("federation_store_events_total", "Changes handed to watchers")
 _overflows = Counter("federation_store_watcher_overflows_total", "Watches ended because they read too slowly")
+
+_DIRECTORIES_MAX: Final = 4096
+"""Directories whose watchers are remembered; a namespace has one for each kind."""
 
 
 class Watcher:
@@ -91,6 +95,8 @@ class Broadcaster:
         self.revision = 0
         self.progress = 0
         self._directories: dict[str, list[Watcher]] = {}
+        self._by_directory: dict[str, _Watchers] = {}
+        """For the directories of recent changes; empty after every change of the watchers."""
 
     def subscribe(
         self, prefix: str, revision: int, events: list[Event], wake_signal: WakeSignal | None = None
@@ -98,6 +104,7 @@ class Broadcaster:
         """Add a watcher that has received all changes up to `revision`; `events` are the matching ones since."""
         watcher = Watcher(self, prefix, revision, events, wake_signal)
         self._directories.setdefault(watcher.directory, []).append(watcher)
+        self._by_directory.clear()
         _watchers.inc()
         return watcher
 
@@ -105,6 +112,7 @@ class Broadcaster:
         """Remove a watcher."""
         watchers = self._directories[watcher.directory]
         watchers.remove(watcher)
+        self._by_directory.clear()
         if not watchers:
             del self._directories[watcher.directory]
         _watchers.dec()
@@ -116,7 +124,7 @@ class Broadcaster:
         for change in changes:
             event = change.event
             self.revision = event.revision
-            for watcher in self._matching_watchers(event.key):
+            for watcher in self._watchers_of(event.key):
                 watcher.push(event)
                 touched[watcher] = None
                 delivered += 1
@@ -139,14 +147,28 @@ class Broadcaster:
     def _all(self) -> list[Watcher]:
         return [watcher for watchers in self._directories.values() for watcher in watchers]
 
-    def _matching_watchers(self, key: str) -> list[Watcher]:
-        directories = self._directories
-        matching: list[Watcher] = []
-        end = 0
-        while True:
-            watchers = directories.get(key[:end])
-            if watchers is not None:
-                matching += [watcher for watcher in watchers if key.startswith(watcher.prefix)]
-            end = key.find("/", end) + 1
-            if not end:
-                return matching
+    def _watchers_of(self, key: str) -> list[Watcher]:
+        directory = key[: key.rfind("/") + 1]
+        found = self._by_directory.get(directory)
+        if found is None:
+            if len(self._by_directory) >= _DIRECTORIES_MAX:
+                self._by_directory.clear()
+            found = self._by_directory[directory] = self._find(directory)
+        if found.partial:
+            return found.whole + [watcher for watcher in found.partial if key.startswith(watcher.prefix)]
+        return found.whole
+
+    def _find(self, directory: str) -> "_Watchers":
+        above = [directory[: end + 1] for end, character in enumerate(directory) if character == "/"]
+        watchers = [watcher for each in ("", *above) for watcher in self._directories.get(each, ())]
+        whole = [watcher for watcher in watchers if watcher.prefix == watcher.directory]
+        return _Watchers(whole, [watcher for watcher in watchers if watcher.prefix != watcher.directory])
+
+
+class _Watchers(NamedTuple):
+    """The watchers that may have to hear of a change in a directory."""
+
+    whole: list[Watcher]
+    """Those of everything in the directory."""
+    partial: list[Watcher]
+    """Those of the names that begin with a prefix."""

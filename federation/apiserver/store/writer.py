@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from prometheus_client import Counter, Gauge, Histogram
 from sqlalchemy import ClauseElement, Connection, CursorResult, Dialect, bindparam, insert, literal_column, update
@@ -41,6 +42,9 @@ _commit_seconds = Histogram(
     "federation_store_commit_seconds", "From the start of a transaction until it was durable", buckets=LATENCY_BUCKETS_S
 )
 _pending = Gauge("federation_store_pending_writes", "Writes that wait for their commit")
+_writers: "WeakSet[GroupCommit]" = WeakSet()
+# Counted when it is scraped, so that writes pay nothing for it.
+_pending.set_function(lambda: sum(writer.pending for writer in _writers))
 
 _TAIL_ROWS = 1 << 30
 
@@ -110,6 +114,12 @@ class GroupCommit:
         self._queue: deque[Write] = deque()
         self._draining: asyncio.Task[None] | None = None
         self._is_open = False
+        _writers.add(self)
+
+    @property
+    def pending(self) -> int:
+        """Writes that wait for their commit."""
+        return len(self._queue)
 
     def open(self) -> None:
         """Accept writes."""
@@ -133,7 +143,6 @@ class GroupCommit:
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Entry] = loop.create_future()
         self._queue.append(Write(kind, key, body, expected_revision, done, frees_space))
-        _pending.inc()
         if self._draining is None:
             self._draining = loop.create_task(self._drain(), name="store-writer")
         return await done
@@ -150,14 +159,13 @@ class GroupCommit:
             if self._queue:
                 # An unexpected error ends this task: no caller may wait for ever.
                 self._answer(self._queue, StoreUnavailable(f"{self._database.name}: the writer has failed"))
-                _pending.dec(len(self._queue))
                 self._queue.clear()
 
     def _take(self) -> list[Write]:
         batch: list[Write] = []
         size = 0
         queue, options = self._queue, self._options
-        waiting, is_full = len(queue), self._quota.is_exceeded
+        is_full = self._quota.is_exceeded
         while queue and len(batch) < options.writes_per_commit_max and size < options.bytes_per_commit_max:
             write = queue.popleft()
             if write.done.done():  # the caller may have been cancelled meanwhile
@@ -167,7 +175,6 @@ class GroupCommit:
             else:
                 batch.append(write)
                 size += len(write.body.head) + len(write.body.tail)
-        _pending.dec(waiting - len(queue))
         return batch
 
     def _fails_anyway(self, write: Write) -> bool:

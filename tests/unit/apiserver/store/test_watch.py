@@ -93,9 +93,22 @@ def test_publishing_visits_only_matching_watchers() -> None:
     broadcaster, cache = Broadcaster(1000), Cache(1000, 100_000)
     for number in range(500):
         broadcaster.subscribe(f"/core/pods/ns{number}/", 0, [])
-    looked_at = list(broadcaster._matching_watchers("/core/pods/ns7/name"))
+    looked_at = broadcaster._watchers_of("/core/pods/ns7/name")
     assert [watcher.prefix for watcher in looked_at] == ["/core/pods/ns7/"]
     published(broadcaster, cache, "/core/pods/ns7/name")
+
+
+def test_the_watchers_of_a_directory_change_with_every_subscription() -> None:
+    broadcaster = Broadcaster(10)
+    everything = broadcaster.subscribe("/", 0, [])
+    assert broadcaster._watchers_of("/core/pods/a/web-1") == [everything]
+    pods = broadcaster.subscribe("/core/pods/", 0, [])
+    named = broadcaster.subscribe("/core/pods/a/web", 0, [])
+    assert broadcaster._watchers_of("/core/pods/a/web-1") == [everything, pods, named]
+    assert broadcaster._watchers_of("/core/pods/a/db-1") == [everything, pods]
+    broadcaster.unsubscribe(pods)
+    assert broadcaster._watchers_of("/core/pods/a/web-1") == [everything, named]
+    assert broadcaster._watchers_of("/core/secrets/a/web-1") == [everything]
 
 
 async def test_a_wake_signal_wakes_only_its_own_watcher() -> None:
