@@ -354,12 +354,12 @@ class Informer:
                 await batches.aclose()
 
     def _apply(self, batch: WatchBatch) -> None:
+        self._events.inc(sum(event.type is not WatchEventType.BOOKMARK for event in batch))
         for type_, obj in ((event.type, event.object) for event in batch):
             if type_ is not WatchEventType.BOOKMARK:
                 if not self._is_admissible(obj):
                     continue
                 revision = obj["metadata"]["resourceVersion"]
-                self._events.inc()
                 self._progress += 1
                 key = cache_key(obj)
                 known = self._cache.get(*key)

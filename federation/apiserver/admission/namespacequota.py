@@ -58,8 +58,11 @@ class NamespaceQuota:
     def is_free(self, namespace: str, growth: int) -> bool:
         if self._quotas.of(namespace):
             return False
-        limit = self._options.namespace_bytes_max
-        return not limit or not self._stored_bytes.is_loaded or self._is_negligible(namespace, growth)
+        limit, stored_bytes = self._options.namespace_bytes_max, self._stored_bytes
+        if not limit or not stored_bytes.is_loaded:
+            return True
+        # A negligible write needs no exact account: all such writes in flight stay below half of the limit.
+        return growth << _NEGLIGIBLE_SHIFT < limit and stored_bytes.usage(namespace) << 1 < limit
 
     async def charge(
         self, info: KindInfo, new: Object | None, old: Object | None, growth: int, options: Options, subresource: str
@@ -86,11 +89,6 @@ class NamespaceQuota:
                 await charge.refund(is_certain=True)
                 raise
         return None if options.dry_run else charge
-
-    def _is_negligible(self, namespace: str, growth: int) -> bool:
-        """Return whether a write needs no exact account: all such writes in flight stay below half of the limit."""
-        limit = self._options.namespace_bytes_max
-        return growth << _NEGLIGIBLE_SHIFT < limit and self._stored_bytes.usage(namespace) << 1 < limit
 
     def _check_bytes(
         self,

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from federation.apimachinery import dotpaths
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import (
     BadRequest,
     Conflict,
@@ -123,7 +124,7 @@ class Subresources:
             entry = await self._context.get_entry(info, namespace, name)
             posted = {"apiVersion": "v1", "kind": "Binding", **obj}
             await self._admit(info, entry, posted, options, "binding")
-        now = self._context.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = to_rfc3339(self._context.clock.now())
 
         def bound(live: Object) -> tuple[Object, bool]:
             if live["metadata"].get("deletionTimestamp"):
@@ -192,7 +193,7 @@ class Subresources:
                 needed, present = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
                 text = f"The disruption budget {name} needs {needed} healthy pods and has {present} currently"
                 raise _budget_violated(text)
-            now = self._context.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+            now = to_rfc3339(self._context.clock.now())
             disrupted = {**(status.get("disruptedPods") or {}), pod["metadata"]["name"]: now}
             live["status"] = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
             return live, False

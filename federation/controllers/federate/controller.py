@@ -114,10 +114,10 @@ class FederateController:
         if new is None:
             self._on_deleted_source(type_, old)
             return
-        if old is not None and not changes.is_relevant_change(old, new):
-            return
         resource, metadata = type_.resource, new["metadata"]
         if not metadata.get("finalizers") and eligibility.exclusion(_typed(resource, new)):
+            return
+        if old is not None and not changes.is_relevant_change(old, new):
             return
         self.controller.enqueue(SourceKey(resource, metadata.get("namespace", ""), metadata["name"]))
 

@@ -7,9 +7,10 @@ Entries keep their wire form (`fieldset.py`). `apply.py` implements server-side 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import Object
 from federation.apiserver.semantics.fieldownership.fielddiff import compare_objects
 from federation.apiserver.semantics.fieldownership.fieldset import (
@@ -55,7 +56,7 @@ class FieldManager:
             "manager": self.manager,
             "operation": self.operation,
             "apiVersion": self.api_version,
-            "time": self.now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "time": to_rfc3339(self.now),
             "fieldsType": "FieldsV1",
             "fieldsV1": fields,
         }
