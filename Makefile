@@ -33,8 +33,8 @@ check: env lint types contracts ## Run everything fast: no servers, no real clus
 kubernetes: env ## Build a real Kubernetes from its Go modules (once; about 12 CPU minutes; ALL=1: older ones, too)
 	@$(BIN)/python tests/kubernetes/build.py $(if $(ALL),v1.34 v1.32)
 
-test-kubernetes: env ## Run what needs a real Kubernetes (ALL=1: the slow and the flaky part, too)
-	@$(BIN)/python -m tests.kubernetes.suites $(if $(ALL),--all)
+test-kubernetes: env ## Run what needs a real Kubernetes (ALL=1: the slow part, too; REPEAT=1: failures once more)
+	@$(BIN)/python -m tests.kubernetes.suites $(if $(ALL),--all) $(if $(REPEAT),--repeat)
 
 lint: env
 	$(BIN)/ruff format --check .
