@@ -65,11 +65,23 @@ class FederatedType:
         return self.resource.group, self.resource.version, self.resource.kind
 
     def replicas(self, template: Mapping[str, Any]) -> int | None:
-        """Return the desired replicas of an object, None when the type or the object has none."""
+        """Return the desired replicas of an object, None when the type or the object has none.
+
+        Those of a Job are the pods that it runs at the same time.
+        """
         if not self.paths.replicas_spec:
             return None
+        if self.resource.group == "batch" and self.paths.replicas_spec[-1] == "parallelism":
+            return _pods_at_once(dotpaths.get(template, self.paths.replicas_spec[:-1]))
         value = dotpaths.get(template, self.paths.replicas_spec)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _pods_at_once(job_spec: Any) -> int:
+    spec = job_spec if isinstance(job_spec, Mapping) else {}
+    parallelism, completions = spec.get("parallelism"), spec.get("completions")
+    count = parallelism if type(parallelism) is int else 1
+    return min(count, completions) if type(completions) is int else count
 
 
 def from_config(config: Mapping[str, Any]) -> FederatedType:
@@ -195,6 +207,8 @@ _SHIPPED: tuple[tuple[str, str, str, str, bool, tuple[str, ...] | None], ...] = 
     ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", True, _NOT_COLLECTED),
 )
 
+_PARALLELISM = {"jobs": "spec.parallelism", "cronjobs": "spec.jobTemplate.spec.parallelism"}
+
 _PIPELINES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "namespaces": ((names.NSAUTOPROP_CONTROLLER,), (names.OVERRIDE_CONTROLLER,)),
     "endpointslices": (),
@@ -229,6 +243,7 @@ def _config(row: tuple[str, str, str, str, bool, tuple[str, ...] | None]) -> Obj
     metadata: Object = {"name": name}
     if plural == "deployments":
         spec["autoMigration"] = {"enabled": True}
+    if plural in ("deployments", "statefulsets"):
         spec["pathDefinition"] = {
             "labelSelector": "spec.selector",
             "replicasSpec": "spec.replicas",
@@ -236,6 +251,8 @@ def _config(row: tuple[str, str, str, str, bool, tuple[str, ...] | None]) -> Obj
             "availableReplicasStatus": "status.availableReplicas",
             "readyReplicasStatus": "status.readyReplicas",
         }
+    if plural in _PARALLELISM:
+        spec["pathDefinition"] = {"replicasSpec": _PARALLELISM[plural]}
     if plural == "horizontalpodautoscalers":
         metadata["annotations"] = {names.SCALE_TARGET_REF_PATH: "spec.scaleTargetRef"}
     return {

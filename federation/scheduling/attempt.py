@@ -17,7 +17,11 @@ from federation.api.federatedtype import FederatedType
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import Part
 from federation.scheduling import decisionpatch
-from federation.scheduling.annotationoverrides import ignored_annotations, without_overriding
+from federation.scheduling.annotationoverrides import (
+    ignored_annotations,
+    overrides_from_annotations,
+    without_overriding,
+)
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Decision, Placements
@@ -97,6 +101,8 @@ class Due:
     comparison: TriggerComparison
     ignored_annotations: Mapping[str, str]
     """Overriding annotations that have no effect, and why."""
+    divides: bool = False
+    """Whether the policy or an annotation asks for Divide, also for a kind that cannot be divided."""
     only_adds: bool = False
     """Whether only unplaced replicas are scheduled: nothing happened for which the policy lets others move."""
 
@@ -199,7 +205,8 @@ def assess(
     )
     if only_adds:
         unit = replace(unit, avoid_disruption=True)
-    return Due(unit, profile, policy, triggers.text, comparison, ignored, only_adds)
+    divides = _divides(policy, federated["metadata"].get("annotations") or {})
+    return Due(unit, profile, policy, triggers.text, comparison, ignored, divides, only_adds)
 
 
 def placement_patch(
@@ -223,12 +230,17 @@ def placement_patch(
     )
 
 
+def _divides(policy: Policy, annotations: Mapping[str, str]) -> bool:
+    mode = overrides_from_annotations(annotations).get("mode", policy.mode)
+    return bool(mode is SchedulingMode.DIVIDE)
+
+
 def duplicate_reason(attempt: SchedulingAttempt, due: Due) -> str:
     """Return why the object is duplicated although its policy divides, "" if it is not.
 
     Reference: docs/reference/scheduling.md.
     """
-    if due.policy.mode is not SchedulingMode.DIVIDE or attempt.federated_type.paths.replicas_spec:
+    if not due.divides or attempt.federated_type.paths.replicas_spec:
         return ""
     type_name = attempt.federated_type.name
     return f"the policy says Divide, but FederatedTypeConfig {type_name} has no pathDefinition.replicasSpec"

@@ -11,8 +11,8 @@ import orjson
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery.jsonpatch import to_pointer
 from federation.planning.automigration.migrationinfo import failback_to_text
+from federation.planning.division.plan import is_planned_from_template, plan_division
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import (
     Part,
@@ -24,6 +24,7 @@ from federation.planning.federatedobject.placements import (
 from federation.planning.status.schedulingsummary import describe_placement
 from federation.scheduling.engine import Placements
 from federation.scheduling.policyspec import Policy
+from federation.scheduling.unit import current_clusters
 
 _UNITS_S = {"h": 3600, "m": 60, "s": 1}
 
@@ -31,9 +32,13 @@ _UNITS_S = {"h": 3600, "m": 60, "s": 1}
 def keep(
     federated: Mapping[str, Any], federated_type: FederatedType, annotations: Mapping[str, str | None]
 ) -> Part | None:
-    """Return the patch that updates annotations and pending controllers only; None when nothing changes."""
-    pending = _pending_annotation(federated, federated_type, is_changed=False)
-    return to_merge_patch(federated, with_annotations(federated, {**annotations, **pending}))
+    """Return the patch for the same placement: annotations, pending controllers, overrides that follow the template.
+
+    None when nothing changes.
+    """
+    refreshed = _refreshed_overrides(federated, federated_type)
+    pending = _pending_annotation(federated, federated_type, is_changed=bool(refreshed))
+    return to_merge_patch(federated, refreshed, with_annotations(federated, {**annotations, **pending}))
 
 
 def place(
@@ -45,10 +50,11 @@ def place(
 ) -> tuple[Part | None, bool]:
     """Return the patch that writes a decision, and whether clusters or replicas change."""
     placement = with_placement(federated, names.GLOBAL_SCHEDULER, placements)
-    overrides = with_overrides(federated, names.GLOBAL_SCHEDULER, _replica_patches(federated_type, placements))
+    plan = plan_division(federated, federated_type, placements)
+    overrides = with_overrides(federated, names.GLOBAL_SCHEDULER, plan.patches)
     following = with_annotations(federated, follower_annotations(policy))
     is_moved = bool(placement or overrides)
-    written: dict[str, str | None] = dict(annotations)
+    written: dict[str, str | None] = {**annotations, **plan.annotations}
     written |= migration_annotations(federated, federated_type, policy)
     if is_moved:
         written[names.SCHEDULING] = _feedback(federated, placements)
@@ -120,15 +126,13 @@ def _pending_annotation(
     return {} if after == pending else {names.PENDING_CONTROLLERS: pendingcontrollers.to_annotation(after)}
 
 
-def _replica_patches(federated_type: FederatedType, placements: Placements) -> dict[str, list[dict[str, Any]]]:
-    if not federated_type.paths.replicas_spec:
+def _refreshed_overrides(federated: Mapping[str, Any], federated_type: FederatedType) -> Part:
+    """Return the overrides of the current division for a changed template; {} when they are unchanged."""
+    current = current_clusters(federated, federated_type) if is_planned_from_template(federated_type) else {}
+    if not current or None in current.values():
         return {}
-    pointer = to_pointer(federated_type.paths.replicas_spec)
-    return {
-        cluster: [{"op": "replace", "path": pointer, "value": replicas}]
-        for cluster, replicas in placements.items()
-        if replicas is not None
-    }
+    plan = plan_division(federated, federated_type, current)
+    return {} if plan.problem else with_overrides(federated, names.GLOBAL_SCHEDULER, plan.patches)
 
 
 def _feedback(federated: Mapping[str, Any], placements: Placements) -> str:

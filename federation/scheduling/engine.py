@@ -55,6 +55,7 @@ class Outcome(StrEnum):
     STICKY = "Sticky"
     NO_FEASIBLE_CLUSTER = "NoFeasibleCluster"
     NO_REPLICAS_PLACED = "NoReplicasPlaced"
+    CANNOT_DIVIDE = "CannotDivide"
     PLUGIN_FAILED = "PluginFailed"
 
 

@@ -24,6 +24,7 @@ from federation.scheduling.attempt import (
     start_attempt,
 )
 from federation.scheduling.decisioninputs import inputs_of, object_hash
+from federation.scheduling.divisibility import with_divided_kind
 from federation.scheduling.engine import Decision, Engine
 from federation.scheduling.explain import to_explanation
 from federation.scheduling.pendingreplicas import with_added_only
@@ -121,6 +122,7 @@ class Decider:
         decision, has_called_plugins = await drive(run, self._caller)
         if due.only_adds:
             decision = with_added_only(decision)
+        decision = with_divided_kind(decision, context.attempt, due)
         inputs = inputs_of(
             context.federated,
             snapshot,

@@ -17,7 +17,7 @@ _BY_KIND: Mapping[tuple[str, str], Merge] = {
     ("networking.k8s.io", "Ingress"): service.merge,
 }
 
-FEEDBACK_ANNOTATIONS = (names.SCHEDULING, names.APPLIED_MIGRATION_CONFIGURATION)
+FEEDBACK_ANNOTATIONS = (names.SCHEDULING, names.APPLIED_MIGRATION_CONFIGURATION, names.ORDINAL_STARTS)
 """Annotations that are copied from the federated object to its source."""
 
 

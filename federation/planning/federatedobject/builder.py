@@ -41,6 +41,7 @@ def build(source: Mapping[str, Any], type_: FederatedType, *, idle: Collection[s
             **parts.annotations.federated,
             **_bookkeeping(source, parts),
             **_pending(type_, idle),
+            **_remembered(source),
         },
         "finalizers": [names.SYNC_FINALIZER],
         "ownerReferences": [controller_reference(source, source["apiVersion"], source["kind"])],
@@ -85,6 +86,12 @@ def _bookkeeping(source: Mapping[str, Any], parts: Parts) -> dict[str, str]:
         names.OBSERVED_LABELS: parts.labels.observed,
         names.TEMPLATE_GENERATOR_MERGE_PATCH: orjson.dumps(create_merge_patch(source, parts.template)).decode(),
     }
+
+
+def _remembered(source: Mapping[str, Any]) -> dict[str, str]:
+    """Return what the source remembers for a federated object that is made anew: the ordinals of its pods."""
+    text = (source["metadata"].get("annotations") or {}).get(names.ORDINAL_STARTS)
+    return {} if text is None else {names.ORDINAL_STARTS: text}
 
 
 def _pending(type_: FederatedType, idle: Collection[str]) -> dict[str, str]:

@@ -42,6 +42,7 @@ IGNORED_ANNOTATIONS = frozenset(
         names.LATEST_REPLICASET_DIGESTS,
         names.APPLIED_MIGRATION_CONFIGURATION,
         names.SCHEDULING,
+        names.ORDINAL_STARTS,
         # In a member it marks a Service derived for discovery; a user's mark would disown the member object.
         names.DERIVED_SERVICE,
     )

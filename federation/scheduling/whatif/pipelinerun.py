@@ -30,6 +30,7 @@ from federation.scheduling.attempt import (
     start_attempt,
     unchanged_patch,
 )
+from federation.scheduling.divisibility import with_divided_kind
 from federation.scheduling.engine import Decision
 from federation.scheduling.framework.types import Exchange
 from federation.scheduling.pendingreplicas import with_added_only
@@ -129,7 +130,8 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
     if not isinstance(assessment, Due):
         return unchanged_patch(attempt, assessment)
     decision = yield from state.engine.run(assessment.unit, snapshot, assessment.profile, now=now)
-    run.decision = decision = with_added_only(decision) if assessment.only_adds else decision
+    decision = with_added_only(decision) if assessment.only_adds else decision
+    run.decision = decision = with_divided_kind(decision, attempt, assessment)
     if not decision.is_success:
         return unchanged_patch(attempt, Unschedulable(decision.outcome, decision.reason))
     run.is_unschedulable = False

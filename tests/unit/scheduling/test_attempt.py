@@ -87,8 +87,8 @@ def test_no_attempt_starts_while_another_controller_is_pending_or_the_pipeline_i
 def test_duplicate_mode_of_a_kind_without_replicas_has_a_reason() -> None:
     for type_, mode, said in (
         (TYPE, "Divide", ""),
-        (TYPES["statefulsets.apps"], "Duplicate", ""),
-        (TYPES["statefulsets.apps"], "Divide", "but FederatedTypeConfig statefulsets.apps has no pathDefinition"),
+        (TYPES["daemonsets.apps"], "Duplicate", ""),
+        (TYPES["daemonsets.apps"], "Divide", "but FederatedTypeConfig daemonsets.apps has no pathDefinition"),
     ):
         attempt, assessment = Inputs(a_policy(schedulingMode=mode)).assess(a_federated(), type_=type_)
         assert isinstance(assessment, Due)

@@ -1,0 +1,77 @@
+"""The ordinals of a StatefulSet that is divided over clusters. Pure.
+
+A StatefulSet numbers its pods from `spec.ordinals.start`. Each cluster gets a range of its own, so that no two pods
+have the same name. A range is recorded when a cluster is used for the first time and never moves: to scale one cluster
+renumbers no pod anywhere (docs/decisions/0027). `plan_ranges` chooses the ranges, `divide_partition` divides the
+number of pods that a rolling update leaves on the old revision.
+"""
+
+from collections.abc import Collection, Mapping
+from itertools import pairwise
+from typing import Any
+
+import orjson
+
+_ROOM = 1000
+"""Ordinals between the starts of two ranges, so that every cluster can grow. More if the StatefulSet is larger."""
+_ORDINAL_MAX = 2**31 - 1
+_RECORDED_MAX = 10_000
+
+
+class OrdinalError(ValueError):
+    """The ranges leave no room; the message is for the user."""
+
+
+def parse_record(text: str | None) -> dict[str, int]:
+    """Return the recorded start of each cluster's range, relative to the template's start; {} if it is malformed."""
+    try:
+        found: Any = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        return {}
+    if not isinstance(found, dict) or len(found) > _RECORDED_MAX:
+        return {}
+    is_valid = all(type(start) is int and 0 <= start <= _ORDINAL_MAX for start in found.values())
+    return found if is_valid and len(set(found.values())) == len(found) else {}
+
+
+def plan_ranges(
+    replicas: Mapping[str, int], recorded: Mapping[str, int], *, base: int, first: Collection[str] = ()
+) -> dict[str, int]:
+    """Return the start of each range, relative to `base`, with the recorded ones; OrdinalError if there is no room.
+
+    `replicas` are those of the placed clusters. New clusters come after all recorded ones, those in `first` before
+    others. A recorded cluster that is not placed keeps its range, unless another cluster has grown into it.
+    """
+    room = _rounded_up(max(_ROOM, 2 * sum(replicas.values())))
+    starts = dict(recorded)
+    for cluster in sorted(replicas.keys() - starts.keys(), key=lambda name: (name not in first, name)):
+        ends = (start + max(room, _rounded_up(replicas.get(name, 0))) for name, start in starts.items())
+        starts[cluster] = max(ends, default=0)
+    placed = sorted(replicas, key=lambda name: starts[name])
+    for cluster, following in pairwise(placed):
+        if starts[cluster] + replicas[cluster] > starts[following]:
+            raise OrdinalError(
+                f"cluster {cluster} has the ordinals from {base + starts[cluster]} and cluster {following} those from"
+                f" {base + starts[following]}, which leaves no room for {replicas[cluster]} replicas in {cluster}:"
+                f" limit it with maxReplicas: {starts[following] - starts[cluster]} in the policy"
+            )
+    if placed and base + starts[placed[-1]] + replicas[placed[-1]] > _ORDINAL_MAX:
+        raise OrdinalError(f"the ordinals of cluster {placed[-1]} would exceed {_ORDINAL_MAX}")
+    taken = [range(starts[name], starts[name] + replicas[name]) for name in placed]
+    return {name: start for name, start in starts.items() if name in replicas or not any(start in r for r in taken)}
+
+
+def divide_partition(partition: int, replicas: Mapping[str, int], starts: Mapping[str, int]) -> dict[str, int]:
+    """Return each cluster's partition, so that a rolling update leaves `partition` pods as they are in total.
+
+    Kubernetes counts a partition from the start of the ordinals. The lowest ordinals stay, as in one cluster.
+    """
+    found, remaining = {}, partition
+    for cluster in sorted(replicas, key=lambda name: starts[name]):
+        found[cluster] = min(remaining, replicas[cluster])
+        remaining -= found[cluster]
+    return found
+
+
+def _rounded_up(count: int) -> int:
+    return -(-count // _ROOM) * _ROOM

@@ -1,0 +1,133 @@
+"""The scheduler's division of one object as patches per cluster, and what about it cannot be divided. Pure.
+
+The number of replicas is enough for most kinds. StatefulSets and Jobs need more, see `ordinals.py` and `jobs.py`. A
+division that cannot be done has a problem, which becomes the outcome of the decision: an object is never run several
+times instead.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery import dotpaths
+from federation.apimachinery.jsonpatch import to_pointer
+from federation.planning.division.jobs import divide_job
+from federation.planning.division.ordinals import OrdinalError, divide_partition, parse_record, plan_ranges
+from federation.planning.federatedobject.placements import overrides_of, placement_of
+
+Placements = Mapping[str, int | None]
+_STATEFUL_SET = ("apps", "StatefulSet")
+_JOB = ("batch", "Job")
+_CRON_JOB = ("batch", "CronJob")
+_PARTITION = ("spec", "updateStrategy", "rollingUpdate", "partition")
+_PODS = frozenset(
+    {("", "Pod"), ("apps", "ReplicaSet"), ("apps", "Deployment"), ("", "ReplicationController")}
+    | {_STATEFUL_SET, _JOB, _CRON_JOB}
+)
+"""Kinds whose copies in several clusters would do the same work several times. DaemonSets run on every node anyway."""
+
+
+@dataclass(frozen=True, slots=True)
+class DivisionPlan:
+    """Placements and patches by cluster, and the annotations to record; `problem` says why there is none."""
+
+    placements: Placements
+    patches: Mapping[str, list[dict[str, Any]]] = field(default_factory=dict)
+    annotations: Mapping[str, str | None] = field(default_factory=dict)
+    problem: str = ""
+
+
+def is_planned_from_template(type_: FederatedType) -> bool:
+    """Return whether the patches depend on fields of the template that are no reason to schedule the object again."""
+    return bool(type_.paths.replicas_spec) and (type_.resource.group, type_.resource.kind) in (_STATEFUL_SET, _CRON_JOB)
+
+
+def copies_problem(type_: FederatedType, placements: Placements) -> str:
+    """Return why an object that its policy divides, but whose type has no replicas, must not go there; "" if it may."""
+    if len(placements) < 2 or (type_.resource.group, type_.resource.kind) not in _PODS:
+        return ""
+    remedy = "set schedulingMode to Duplicate to run it in each cluster, or maxClusters to 1"
+    if type_.resource.kind == "Pod":
+        return f"the policy says Divide, and a Pod cannot be divided: {remedy}"
+    missing = f"FederatedTypeConfig {type_.name} has no pathDefinition.replicasSpec"
+    return f"the policy says Divide, but {missing}: add it, or {remedy}"
+
+
+def plan_division(federated: Mapping[str, Any], type_: FederatedType, placements: Placements) -> DivisionPlan:
+    """Return the plan for a decision of the scheduler; clusters without a number get the template as it is."""
+    path = type_.paths.replicas_spec
+    counts = {cluster: count for cluster, count in placements.items() if count is not None}
+    if not path or not counts:
+        return DivisionPlan(placements)
+    kind = (type_.resource.group, type_.resource.kind)
+    if kind == _STATEFUL_SET:
+        return _plan_stateful_set(federated, path, counts)
+    if kind in (_JOB, _CRON_JOB):
+        return _plan_job(federated, path, counts, is_fixed=kind == _JOB)
+    return DivisionPlan(placements, _numbers(path, counts))
+
+
+def _numbers(path: dotpaths.Path, counts: Mapping[str, int]) -> dict[str, list[dict[str, Any]]]:
+    return {cluster: [_patch(path, count)] for cluster, count in counts.items()}
+
+
+def _patch(path: dotpaths.Path, value: Any) -> dict[str, Any]:
+    return {"op": "replace", "path": to_pointer(path), "value": value}
+
+
+def _plan_stateful_set(federated: Mapping[str, Any], path: dotpaths.Path, counts: Mapping[str, int]) -> DivisionPlan:
+    template = federated["spec"]["template"]
+    text = (federated["metadata"].get("annotations") or {}).get(names.ORDINAL_STARTS)
+    if text is None and overrides_of(federated, names.GLOBAL_SCHEDULER):
+        # An earlier version divided it without ranges. To number its pods anew would replace them and their volumes.
+        return DivisionPlan(counts, _numbers(path, counts))
+    base = dotpaths.get(template, ("spec", "ordinals", "start")) or 0
+    current = placement_of(federated, names.GLOBAL_SCHEDULER)
+    try:
+        starts = plan_ranges(counts, parse_record(text), base=base, first=current)
+    except OrdinalError as error:
+        return DivisionPlan(counts, problem=str(error))
+    patches = _numbers(path, counts)
+    for cluster in counts:
+        if starts[cluster]:
+            patches[cluster].append(_patch(("spec", "ordinals"), {"start": base + starts[cluster]}))
+    partition = dotpaths.get(template, _PARTITION)
+    if type(partition) is int and partition > 0 and len(counts) > 1:
+        for cluster, share in divide_partition(partition, counts, starts).items():
+            patches[cluster].append(_patch(_PARTITION, share))
+    record = orjson.dumps(starts, option=orjson.OPT_SORT_KEYS).decode()
+    return DivisionPlan(counts, patches, {names.ORDINAL_STARTS: record})
+
+
+def _plan_job(
+    federated: Mapping[str, Any], path: dotpaths.Path, counts: Mapping[str, int], *, is_fixed: bool
+) -> DivisionPlan:
+    spec_path = path[:-1]
+    completions_path = (*spec_path, "completions")
+    spec = dotpaths.get(federated["spec"]["template"], spec_path) or {}
+    if is_fixed:
+        current = placement_of(federated, names.GLOBAL_SCHEDULER)
+        shares = divide_job(spec, counts, placed=_recorded(federated, completions_path), current=current)
+    else:
+        shares = divide_job(spec, counts)
+    if shares.problem:
+        return DivisionPlan(counts, problem=shares.problem)
+    patches = _numbers(path, shares.parallelism)
+    for cluster, count in shares.completions.items():
+        patches[cluster].append(_patch(completions_path, count))
+    return DivisionPlan(shares.parallelism, patches)
+
+
+def _recorded(federated: Mapping[str, Any], path: dotpaths.Path) -> dict[str, int]:
+    """Return the completions that the scheduler gave each cluster of the placement."""
+    pointer = to_pointer(path)
+    return {
+        cluster: patch["value"]
+        for cluster, patches in overrides_of(federated, names.GLOBAL_SCHEDULER).items()
+        for patch in patches
+        if patch.get("path") == pointer and type(patch.get("value")) is int
+    }

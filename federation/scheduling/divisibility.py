@@ -1,0 +1,29 @@
+"""Whether the scheduler's decision can be carried out for the kind of the object. Pure.
+
+The engine divides a number. What a cluster gets besides it depends on the kind (`planning/division`), and some objects
+cannot be divided. Then the decision is unsuccessful: the object keeps its last placement, and the condition Scheduled
+and an event say why. It is never copied to several clusters instead.
+"""
+
+from dataclasses import replace
+
+from federation.planning.division.plan import copies_problem, plan_division
+from federation.scheduling.attempt import Due, SchedulingAttempt
+from federation.scheduling.engine import Decision, Outcome
+
+
+def with_divided_kind(decision: Decision, attempt: SchedulingAttempt, due: Due) -> Decision:
+    """Return the decision with the placements that its kind allows, or an unsuccessful one that says what to do."""
+    if not decision.is_success or not due.divides:
+        return decision
+    if not attempt.federated_type.paths.replicas_spec:
+        problem = copies_problem(attempt.federated_type, decision.placements)
+        return _cannot_divide(decision, problem) if problem else decision
+    plan = plan_division(attempt.federated, attempt.federated_type, decision.placements)
+    if plan.problem:
+        return _cannot_divide(decision, plan.problem)
+    return decision if plan.placements == decision.placements else replace(decision, placements=plan.placements)
+
+
+def _cannot_divide(decision: Decision, problem: str) -> Decision:
+    return replace(decision, outcome=Outcome.CANNOT_DIVIDE, reason=problem, placements={}, unplaced=0)
