@@ -5,22 +5,21 @@ itself, with exit code 2. The work of each command is in a module of its own. Th
 plan are imported inside their commands: they take about a second, which the other commands need not wait for.
 """
 
-import asyncio
 import os
 import signal
 import sys
-from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 import typer
-import uvloop
 
 from federation import __version__
-from federation.apimachinery import logs, memory
+from federation.apimachinery import logs
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, FederationError
-from federation.cli import clusters, demo, flags, leftovers, why
+from federation.cli import clusters, deliverycommands, demo, flags, leftovers, why
+from federation.cli.execution import execute as _execute
+from federation.cli.execution import fail as _fail
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.settings import from_environment
 
@@ -34,15 +33,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-
-def _execute(command: Coroutine[Any, Any, int | None]) -> None:
-    """Run the command and exit with the code that it returns."""
-    memory.tune_collector()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        code = runner.run(command)
-    if code:
-        raise typer.Exit(code)
 
 
 @app.command("demo")
@@ -269,6 +259,10 @@ def why_command(
     _execute(why.why(KubeconfigContext(kubeconfig, context), why.Query(written, namespace, at, diff, output)))
 
 
+app.command("render")(deliverycommands.render_command)
+app.command("diff")(deliverycommands.diff_command)
+
+
 @app.command("plan")
 def plan_command(
     files: Annotated[
@@ -415,12 +409,6 @@ def _fail_output(error: OSError, code: int = 1) -> NoReturn:
     with open(os.devnull, "w") as nowhere:  # noqa: PTH123  # a descriptor, not a file
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
     _fail(f"{error.filename or 'output'}: {error.strerror or error}", code)
-
-
-def _fail(message: str, code: int = 1) -> NoReturn:
-    line = " ".join(message.split())
-    print(f"fedctl: {line}", file=sys.stderr)
-    sys.exit(code)
 
 
 def _fail_group(group: BaseExceptionGroup[BaseException]) -> None:

@@ -1,13 +1,16 @@
-"""Where an object is, and as what: `/federation/v1/delivery`, from the caches of the control plane.
+"""Where an object is, and as what: `/federation/v1/delivery` and `/manifests`, from the caches of the control plane.
 
-Permission to `get` the object of the host is permission to see its delivery. A federated object that was written by
-hand has no such object, so that needs permission to read the federated object too. No request goes to a member.
+Permission to `get` the object of the host is permission to see its delivery and its manifests. A federated object that
+was written by hand has no such object, so that needs permission to read the federated object too. Values of Secrets are
+hidden. No request goes to a member.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import orjson
 from fastapi import FastAPI, Query, Request, Response
 
 from federation.api.federatedtype import FederatedType
@@ -16,16 +19,24 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.apiserver.semantics.kinds.kinds import Kinds
+from federation.dispatch.expectations import MemberKey
+from federation.dispatch.operations import Write, to_applied_configuration
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_hand_written
-from federation.planning.status.delivery import deliveries_of, delivery_to_json
+from federation.planning.rendering.comparison import owned_part, with_hidden_values
+from federation.planning.rendering.memberobject import Renderer, RenderError
+from federation.planning.rendering.retention import RetentionError, is_replicas_retained
+from federation.planning.status.delivery import ClusterDelivery, deliveries_of, delivery_to_json
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.members import Members
 from federation.web.requests import check_parameters, json_response, required_permissions
 
 DELIVERY_PATH = "/federation/v1/delivery"
-PATHS = frozenset({DELIVERY_PATH})
+MANIFESTS_PATH = "/federation/v1/manifests"
+PATHS = frozenset({DELIVERY_PATH, MANIFESTS_PATH})
 _PARAMETERS = frozenset(("group", "kind", "namespace", "name"))
+_BYTES_MAX = 8 * 1024 * 1024
+"""Bytes of manifests in one response; `metadata.continue` leads to the rest."""
 _Name = Annotated[str, Query(min_length=1)]
 
 
@@ -81,7 +92,8 @@ async def find_authorized(
     request: Request, view: DeliveryView, kinds: Kinds, group: str, kind: str, namespace: str, name: str
 ) -> Found | None:
     """Return what is known of an object, None if it is not federated; Forbidden unless the user may read it."""
-    await request.scope[AUTHORIZE](required_permissions(kinds, kind, group, namespace, name))
+    required = required_permissions(kinds, kind, group, namespace, name)
+    await request.scope[AUTHORIZE](required, is_path_enough=False)
     found = view.find(group, kind, namespace, name)
     if found is not None and is_hand_written(found.federated):
         resource, metadata = found.type_.federated_resource, found.federated["metadata"]
@@ -95,7 +107,8 @@ async def find_authorized(
                     namespace=metadata.get("namespace") or "",
                     name=metadata["name"],
                 )
-            ]
+            ],
+            is_path_enough=False,
         )
     return found
 
@@ -112,3 +125,74 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: Kinds) -> None:
             return json_response(200, {"kind": "Delivery", "conditions": [], "clusters": []})
         rows = deliveries_of(found.federated, found.type_, found.observed)
         return json_response(200, delivery_to_json(found.federated, rows))
+
+    @web.get(MANIFESTS_PATH)
+    async def manifests(
+        request: Request,
+        kind: _Name,
+        name: _Name,
+        group: str = "",
+        namespace: str = "",
+        cluster: str = "",
+        after: Annotated[str, Query(alias="continue")] = "",
+    ) -> Response:
+        """Return per cluster the manifest that is applied, and what the member has of its fields."""
+        check_parameters(request, _PARAMETERS | {"cluster", "continue"})
+        found = await find_authorized(request, view, kinds, group, kind, namespace, name)
+        items: list[Any] = []
+        metadata: dict[str, str] = {}
+        size = 0
+        rows = [] if found is None else deliveries_of(found.federated, found.type_, found.observed)
+        for row in rows:
+            if found is None or cluster not in ("", row.cluster) or row.cluster <= after:
+                continue
+            if size > _BYTES_MAX:
+                metadata["continue"] = items[-1]["cluster"]
+                break
+            items.append(manifests_in(found, row))
+            size += len(orjson.dumps(items[-1]))
+            await asyncio.sleep(0)  # an object in many clusters must not hold up other requests
+        return json_response(200, {"kind": "ManifestList", "metadata": metadata, "items": items})
+
+
+def manifests_in(found: Found, row: ClusterDelivery) -> dict[str, Any]:
+    """Return one cluster's manifest as sync would apply it now, and the part of the live object that it owns."""
+    item = {"cluster": row.cluster, "applied": row.applied, "status": row.status, "message": row.message}
+    live = found.observed.get(row.cluster)
+    try:
+        wanted = _wanted(found, row.cluster, live) if row.is_placed else None
+    except (RenderError, RetentionError) as error:
+        return {**item, "wanted": None, "live": None, "error": str(error)}
+    if wanted is None:
+        return {**item, "wanted": None, "live": _identity(live), "error": ""}
+    held = owned_part(wanted, live) if live is not None else None
+    return {
+        **item,
+        "wanted": with_hidden_values(wanted, held or wanted, "wanted"),
+        "live": with_hidden_values(held, wanted, "live") if held is not None else None,
+        "error": "",
+    }
+
+
+def _wanted(found: Found, cluster: str, live: Object | None) -> Object:
+    desired = Renderer(found.federated, found.type_).render(cluster)
+    if live is None:
+        return desired.object
+    annotations = found.federated["metadata"].get("annotations") or {}
+    paths = found.type_.paths.replicas_spec if is_replicas_retained(found.federated) else ()
+    return to_applied_configuration(Write(member_key(found, cluster), desired, live, annotations, paths), live)
+
+
+def member_key(found: Found, cluster: str) -> MemberKey:
+    """Return the key of the object in the cluster."""
+    resource = found.type_.resource
+    namespace = found.federated["metadata"].get("namespace", "") if resource.namespaced else ""
+    return MemberKey(cluster, resource, namespace, _template_name(found.federated))
+
+
+def _identity(live: Object | None) -> Object | None:
+    """Return only what names an object that is on its way out."""
+    if live is None:
+        return None
+    metadata = {key: value for key, value in live["metadata"].items() if key in ("name", "namespace")}
+    return {"apiVersion": live.get("apiVersion"), "kind": live.get("kind"), "metadata": metadata}

@@ -217,9 +217,11 @@ class App:
     async def _serve_document(self, request: Request, entry: APIEntry, path: str) -> None:
         await self._forward(request, entry, _DISCOVERY_S_MAX, path)
 
-    async def _authorize_mounted(self, request: Request, required: Sequence[Attributes]) -> None:
+    async def _authorize_mounted(
+        self, request: Request, required: Sequence[Attributes], *, is_path_enough: bool = True
+    ) -> None:
         path = Attributes("get", path=request.path)
-        if not required or await is_allowed(self._authorizer, request.user, path):
+        if not required or (is_path_enough and await is_allowed(self._authorizer, request.user, path)):
             required = (path,)
         for attributes in required:
             await authorize(self._authorizer, request.user, attributes, request.audit_annotations)

@@ -22,7 +22,8 @@ PUBLIC = ENDPOINTS | {"version"}
 """First segments of paths that need no credentials."""
 AUTHORIZE = "federation.authorize"
 """Key in the ASGI scope of a mounted app: `await scope[AUTHORIZE](required)` raises Forbidden unless the user may get
-the request's path or may do everything in `required`, a sequence of Attributes."""
+the request's path or may do everything in `required`, a sequence of Attributes. With `is_path_enough=False` the path is
+enough only when nothing is required."""
 _TEXT = b"text/plain; version=0.0.4; charset=utf-8"
 _INDEX = (
     "/api",

@@ -117,6 +117,15 @@ def _identity(item: Mapping[str, Any], keys: tuple[str, ...]) -> tuple[Any, ...]
     return tuple(item.get(key, "TCP" if key == "protocol" else None) for key in keys)
 
 
+def find_item(wanted: Any, live: Sequence[Any], field: str) -> Any:
+    """Return the item of a live list that is `wanted` by the list's keys, None when there is none or no keys."""
+    for keys in _LIST_KEYS.get(field, ()):
+        if isinstance(wanted, Mapping) and keys[0] in wanted:
+            key = _identity(wanted, keys)
+            return next((item for item in live if isinstance(item, Mapping) and _identity(item, keys) == key), None)
+    return None
+
+
 def may_have_drifted(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Return True if an update may have removed or changed an applied field; additions and the status cannot."""
     before, after = old["metadata"], new["metadata"]

@@ -13,8 +13,9 @@ from tests.unit.apiserver.conftest import connect
 from tests.unit.apiserver.rbacobjects import BOB, RBAC, binding, role, rule, user, wait_allowed
 
 from federation.admission.roles import HOST_RBAC
+from federation.api import names
 from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES
-from federation.apimachinery.resources import DEPLOYMENTS
+from federation.apimachinery.resources import DEPLOYMENTS, SECRETS
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.identity import Attributes, User
 from federation.web.delivery import DeliveryView
@@ -109,3 +110,65 @@ async def test_an_object_that_was_written_by_hand_needs_permission_to_read_feder
             refused = await bob.get(URL)
             assert (refused.status_code, "federatedobjects" in refused.json()["message"]) == (403, True)
         assert (await admin.get(URL)).json()["kind"] == "Delivery"
+
+
+MANIFESTS = URL.replace("delivery", "manifests")
+
+
+async def test_manifests_are_what_is_applied_and_what_the_member_has_of_it(tmp_path: Path) -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 2, "west": 1}))
+        await world.create(OVERRIDE_POLICIES, an_override("west", "/spec/template/spec/containers/0/image", "nginx:1"))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=3))
+        await world.settle()
+        async with served(world, tmp_path) as (_, admin):
+            rows = {row["cluster"]: row for row in (await admin.get(MANIFESTS)).json()["items"]}
+            for cluster, image in (("east", "nginx:1.27"), ("west", "nginx:1")):
+                row, stored = rows[cluster], await world.members[cluster].admin.get(DEPLOYMENTS, "web", "default")
+                assert row["wanted"]["spec"]["template"]["spec"]["containers"][0]["image"] == image
+                assert row["wanted"] == row["live"], "only fields that the federation owns"
+                annotations = stored["metadata"]["annotations"]
+                assert row["wanted"]["metadata"]["annotations"][names.TEMPLATE_HASH] == annotations[names.TEMPLATE_HASH]
+            (only,) = (await admin.get(f"{MANIFESTS}&cluster=west")).json()["items"]
+            assert only == rows["west"]
+            assert (await admin.get(f"{MANIFESTS}&cluster=north")).json()["items"] == []
+            assert [row["cluster"] for row in (await admin.get(f"{MANIFESTS}&continue=east")).json()["items"]] == [
+                "west"
+            ]
+
+
+async def test_manifests_of_secrets_hide_their_values(tmp_path: Path) -> None:
+    async with a_world() as world:
+        policy = a_policy({"east": 1})
+        policy["spec"] |= {
+            "schedulingMode": "Duplicate",
+            "resourceSelectors": [{"apiVersion": "v1", "kind": "Secret"}],
+        }
+        await world.create(PROPAGATION_POLICIES, policy)
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": {"name": "key", "namespace": "default"},
+            "stringData": {"password": "correct horse"},
+        }
+        await world.create(SECRETS, secret)
+        await world.settle()
+        async with served(world, tmp_path) as (_, admin):
+            answer = await admin.get("/federation/v1/manifests?kind=Secret&namespace=default&name=key")
+            (row,) = answer.json()["items"]
+            assert row["wanted"]["data"] == row["live"]["data"] == {"password": "***"}
+            assert "Y29ycmVjdCBob3JzZQ" not in answer.text
+            assert "correct horse" not in answer.text
+
+
+async def test_permission_for_the_path_alone_shows_no_object(tmp_path: Path) -> None:
+    async with a_world() as world, served(world, tmp_path) as (parts, admin):
+        path = {"metadata": {"name": "paths"}, "rules": [{"verbs": ["get"], "nonResourceURLs": ["/federation/*"]}]}
+        assert (await admin.post(f"{RBAC}/clusterroles", json=path)).status_code == 201
+        bound = binding("paths", "ClusterRole", "paths", user("bob"))
+        assert (await admin.post(f"{RBAC}/clusterrolebindings", json=bound)).status_code == 201
+        await wait_allowed(parts, User("bob"), Attributes("get", path="/federation/v1/decisions"))
+        async with connect(parts.app, BOB) as bob:
+            assert (await bob.get("/federation/v1/decisions")).status_code == 200
+            for url in (URL, MANIFESTS):
+                assert (await bob.get(url)).status_code == 403
