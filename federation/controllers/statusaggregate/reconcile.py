@@ -136,7 +136,7 @@ class Reconciler:
     async def _merge(self, key: Key, source: Object, federated: Object, type_: FederatedType) -> Object | None:
         """Return the source's next status, None when it is too early for a first one."""
         present = source.get("status") or {}
-        merge = merge_of(type_.resource.group, type_.resource.kind)
+        merge = merge_of(type_)
         if merge is None:
             return present
         members = await self._member_objects(key, federated, type_)
@@ -175,11 +175,13 @@ class Reconciler:
                 continue
             obj = self._members.get_cached(cluster, type_.resource, namespace, name)
             if obj is not None and not is_name_collision(annotations, obj):
-                found[cluster] = with_plausible_status(obj)
+                found[cluster] = with_plausible_status(obj, type_.resource.group, type_.resource.kind)
         if unsynced:
             collected = await self._collected_status(key)
             found |= {
-                cluster: with_plausible_status(collected[cluster]) for cluster in unsynced if cluster in collected
+                cluster: with_plausible_status(collected[cluster], type_.resource.group, type_.resource.kind)
+                for cluster in unsynced
+                if cluster in collected
             }
         else:
             self._collected.pop(key, None)
@@ -213,9 +215,8 @@ class Reconciler:
             if feedback and self._takes_annotations.get(resource, True):
                 body["metadata"] = {"annotations": feedback}
             written = await self._patch(where, body, "status")
-            if written is None:
-                return True
-            if feedback and "metadata" in body:
+            # Without an answer the source is gone, or its kind has no status subresource.
+            if written is not None and feedback and "metadata" in body:
                 held = written["metadata"].get("annotations")
                 feedback = plan_feedback(held, federated["metadata"].get("annotations"))
                 self._takes_annotations[resource] = not feedback

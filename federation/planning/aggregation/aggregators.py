@@ -1,9 +1,23 @@
-"""The merge function per kind; the status of other kinds is not aggregated."""
+"""The merge function per kind."""
 
 from collections.abc import Mapping
 
 from federation.api import names
-from federation.planning.aggregation import daemonset, deployment, job, pod, replicaset, service, statefulset
+from federation.api.federatedtype import FederatedType
+from federation.planning.aggregation import (
+    autoscaler,
+    cronjob,
+    custom,
+    daemonset,
+    deployment,
+    disruptionbudget,
+    job,
+    pod,
+    replicaset,
+    service,
+    statefulset,
+    volumes,
+)
 from federation.planning.aggregation.context import Merge
 
 _BY_KIND: Mapping[tuple[str, str], Merge] = {
@@ -12,6 +26,11 @@ _BY_KIND: Mapping[tuple[str, str], Merge] = {
     ("apps", "DaemonSet"): daemonset.merge,
     ("apps", "ReplicaSet"): replicaset.merge,
     ("batch", "Job"): job.merge,
+    ("batch", "CronJob"): cronjob.merge,
+    ("autoscaling", "HorizontalPodAutoscaler"): autoscaler.merge,
+    ("policy", "PodDisruptionBudget"): disruptionbudget.merge,
+    ("", "PersistentVolume"): volumes.merge_volume,
+    ("", "PersistentVolumeClaim"): volumes.merge_claim,
     ("", "Pod"): pod.merge,
     ("", "Service"): service.merge,
     ("networking.k8s.io", "Ingress"): service.merge,
@@ -21,9 +40,13 @@ FEEDBACK_ANNOTATIONS = (names.SCHEDULING, names.APPLIED_MIGRATION_CONFIGURATION,
 """Annotations that are copied from the federated object to its source."""
 
 
-def merge_of(group: str, kind: str) -> Merge | None:
-    """Return the merge function of a kind, None when its status is not merged."""
-    return _BY_KIND.get((group, kind))
+def merge_of(type_: FederatedType) -> Merge | None:
+    """Return the merge function of a kind, None when its status is not merged.
+
+    Custom kinds have a common one. The status of other built-in kinds, such as CustomResourceDefinition, is the host's.
+    """
+    group, kind = type_.resource.group, type_.resource.kind
+    return custom.merge_of(type_) if custom.is_custom(group) else _BY_KIND.get((group, kind))
 
 
 def plan_feedback(

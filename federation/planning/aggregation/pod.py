@@ -1,15 +1,16 @@
-"""The aggregated status of a Pod: the worst phase, the clusters of each phase, and every container with its cluster."""
+"""The aggregated status of a Pod: the worst phase, the clusters of each phase, conditions, and every container."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from federation.apimachinery.resources import Object
 from federation.planning.aggregation.context import Context, Members, status_of
+from federation.planning.aggregation.mergedconditions import merge_conditions
 
 _PRIORITY = ("Failed", "Pending", "Running", "Succeeded")
 
 
-def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:  # noqa: ARG001  # one silhouette
+def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
     """Return the Pod's status, None without a member object."""
     if not members:
         return None
@@ -22,6 +23,8 @@ def merge(source: Mapping[str, Any], members: Members, context: Context) -> Obje
     starts = [start for member in members.values() if (start := status_of(member).get("startTime"))]
     if starts:
         status["startTime"] = min(starts)
+    if conditions := merge_conditions(source, members, context):
+        status["conditions"] = conditions
     for field in ("initContainerStatuses", "containerStatuses"):
         if containers := _containers(members, field):
             status[field] = containers

@@ -24,7 +24,12 @@ _READY = ("readyReplicas", "availableReplicas", "numberReady", "numberAvailable"
 
 def is_degraded(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Return True if a workload's new status has fewer ready or available replicas than the old one."""
-    return any((new.get(field) or 0) < (old.get(field) or 0) for field in _READY)
+    return any(_count(new.get(field)) < _count(old.get(field)) for field in _READY)
+
+
+def _count(value: Any) -> int:
+    """Return a number of replicas; other kinds have booleans and texts in fields of these names."""
+    return value if type(value) is int else 0
 
 
 def is_in_progress(source: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
@@ -37,4 +42,4 @@ def is_in_progress(source: Mapping[str, Any], status: Mapping[str, Any]) -> bool
         return False
     wanted = (source.get("spec") or {}).get("replicas")
     ready = status.get("readyReplicas", (source.get("status") or {}).get("readyReplicas"))
-    return isinstance(wanted, int) and (ready or 0) < wanted
+    return isinstance(wanted, int) and _count(ready) < wanted

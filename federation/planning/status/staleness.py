@@ -21,7 +21,7 @@ def last_known(member: Mapping[str, Any], wanted: int | None) -> Mapping[str, An
     status = member.get("status")
     if wanted is None or not status:
         return member
-    capped = {field: min(int(status[field] or 0), wanted) for field in _COUNTS if field in status}
+    capped = {field: min(status[field], wanted) for field in _COUNTS if type(status.get(field)) is int}
     return {**member, "status": {**status, **capped}}
 
 

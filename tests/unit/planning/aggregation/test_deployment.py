@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from federation.api.federatedtype import default_type_configs, from_config
 from federation.planning.aggregation import daemonset, deployment, replicaset, service, statefulset
 from federation.planning.aggregation.aggregators import merge_of
 from federation.planning.aggregation.context import Context
@@ -116,5 +117,8 @@ def test_load_balancers_are_listed_once() -> None:
 
 
 def test_a_kind_without_a_merge_has_none() -> None:
-    assert merge_of("", "ConfigMap") is None
-    assert merge_of("apps", "Deployment") is deployment.merge
+    types = {type_.resource.kind: type_ for type_ in map(from_config, default_type_configs())}
+    assert merge_of(types["Deployment"]) is deployment.merge
+    # The host itself writes the status of these.
+    for kind in ("ConfigMap", "CustomResourceDefinition", "Namespace", "ResourceQuota", "ServiceExport"):
+        assert merge_of(types[kind]) is None

@@ -1,0 +1,77 @@
+"""The aggregated status of custom resources, as kstatus reads it: `observedGeneration`, replicas and `conditions`.
+
+The numbers at the paths of the FederatedTypeConfig are summed, the conditions merged. Of all other fields those are
+kept that are equal in every cluster; in one cluster that is the whole status.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.api.federatedtype import FederatedType
+from federation.apimachinery.equality import is_json_equal
+from federation.apimachinery.resources import Object
+from federation.planning.aggregation.context import Context, Members, Merge, observed_generation, status_of
+from federation.planning.aggregation.mergedconditions import merge_conditions
+
+_BUILT_IN_GROUPS = frozenset(
+    {"", "apps", "autoscaling", "batch", "extensions", "policy"}
+    | {
+        f"{group}.k8s.io"
+        for group in (
+            "admissionregistration",
+            "apiextensions",
+            "apiregistration",
+            "certificates",
+            "coordination",
+            "discovery",
+            "events",
+            "flowcontrol.apiserver",
+            "internal.apiserver",
+            "networking",
+            "node",
+            "rbac.authorization",
+            "resource",
+            "scheduling",
+            "storage",
+            "storagemigration",
+        )
+    }
+    | {"core.kubeadmiral.io", "multicluster.x-k8s.io"}
+)
+
+
+def is_custom(group: str) -> bool:
+    """Return whether kinds of the group are neither Kubernetes' own nor ours."""
+    return group not in _BUILT_IN_GROUPS
+
+
+def merge_of(type_: FederatedType) -> Merge:
+    """Return the merge function of a custom kind."""
+    paths = type_.paths
+    counted = {
+        path[1]
+        for path in (paths.replicas_status, paths.ready_replicas_status, paths.available_replicas_status)
+        if len(path) == 2 and path[0] == "status"
+    }
+
+    def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:
+        statuses = [status_of(member) for member in members.values()]
+        if not any(statuses):
+            return None
+        status: Object = {
+            field: value
+            for field, value in statuses[0].items()
+            if field not in ("conditions", "observedGeneration")
+            and field not in counted
+            and all(field in each and is_json_equal(each[field], value) for each in statuses)
+        }
+        for field in sorted(counted):
+            if any(field in each for each in statuses):
+                status[field] = sum(count for each in statuses if type(count := each.get(field)) is int)
+        if (generation := observed_generation(source, context)) is not None:
+            status["observedGeneration"] = generation
+        if conditions := merge_conditions(source, members, context):
+            status["conditions"] = conditions
+        return status
+
+    return merge
