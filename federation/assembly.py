@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from federation.admission.federatedobjects import FederatedObjectAdmission
+from federation.admission.placementholds import PlacementHoldAdmission
 from federation.admission.policyselectors import PolicyAdmission
 from federation.admission.roles import HOST_RBAC
 from federation.admission.typeconfigs import TypeConfigAdmission
@@ -79,7 +80,7 @@ HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYS
 """The host has one namespace more than a cluster: that of the federation's own Secrets and Leases."""
 
 
-def protect_federated_objects(registry: Registry) -> None:
+def protect_federated_objects(registry: Registry, clock: Clock) -> None:
     """Register the admission of the kinds that the control plane writes, and of policies in namespaces."""
 
     def find(api_version: str, kind: str) -> Resource | None:
@@ -88,6 +89,7 @@ def protect_federated_objects(registry: Registry) -> None:
         return info.resource if info is not None else None
 
     registry.add_admission_plugin(FederatedObjectAdmission(find))
+    registry.add_admission_plugin(PlacementHoldAdmission(clock))
     client = LocalClient(registry, user_agent="admission")
 
     async def list_objects(resource: Resource, namespace: str = "") -> list[Object]:
@@ -169,6 +171,7 @@ class Wiring:
             ),
             "federate": FederateController(client, objects, informers, recorder, self.policy_selection, clock=clock),
             "schedule": ScheduleController(
+                client,
                 objects,
                 informers,
                 recorder,
@@ -179,6 +182,7 @@ class Wiring:
                     allows_annotations=settings.allows_scheduling_annotations,
                     writes_kubeadmiral_triggers=settings.writes_kubeadmiral_triggers,
                     units=settings.units,
+                    guard=settings.guard,
                 ),
                 caller=caller,
             ),
@@ -260,7 +264,7 @@ class ControlPlane:
             ),
             clock=clock,
         )
-        protect_federated_objects(self._server.registry)
+        protect_federated_objects(self._server.registry, self._clock)
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
         self._pool = ClusterPool(clock=clock, options=_pool_options(settings))
         self._wiring = Wiring(self.client, self._pool, self._journal, settings, clock)

@@ -17,6 +17,7 @@ from federation.apiserver.audit.auditoptions import AuditOptions, to_mode
 from federation.apiserver.auth.oidcclaims import OIDCOptions, to_required_claims
 from federation.apiserver.store.encryptionkeys import EncryptionOptions
 from federation.journal.decisions import ENCRYPTION_PREFIX
+from federation.planning.guard.ledger import GuardOptions
 from federation.scheduling.annotationswitch import DISABLED, ENABLED
 from federation.scheduling.attempt import UnitOptions
 
@@ -88,6 +89,13 @@ class Settings:
     """Pod requests that count for scheduling: all, or gpus only, as in KubeAdmiral."""
     scheduling_triggers: str = SHORT_TRIGGERS
     """Format of the scheduling triggers on objects: short, or kubeadmiral; both are read."""
+
+    guard_share: float = 0.2
+    """Share of a policy's, type's or cluster's objects that may move at a time without approval; 1 for no guard."""
+    guard_count: int = 10
+    """Objects that may move in any case."""
+    guard_window_s: float = 600.0
+    """Time over which moves are counted together."""
 
     decisions_age_days_max: float = 14.0
     """How long scheduling decisions are kept for `fedctl why`; the newest of an object is kept longer."""
@@ -171,6 +179,15 @@ class Settings:
         return UnitOptions(
             counts_cpu_and_memory=_is_first("scheduling-requests", self.scheduling_requests, ALL_REQUESTS, GPU_REQUESTS)
         )
+
+    @property
+    def guard(self) -> GuardOptions:
+        """The guard's limits; ConfigurationError for one that is out of range."""
+        if not 0 <= self.guard_share <= 1:
+            raise ConfigurationError(f"guard-share: {self.guard_share:g} is not between 0 and 1")
+        if self.guard_count < 0 or self.guard_window_s <= 0:
+            raise ConfigurationError("guard-count must not be negative, and guard-window-s must be above 0")
+        return GuardOptions(self.guard_share, self.guard_count, self.guard_window_s)
 
     @property
     def writes_kubeadmiral_triggers(self) -> bool:

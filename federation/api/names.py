@@ -100,6 +100,10 @@ ORDINAL_STARTS = _OURS + "ordinal-starts"
 """On a divided StatefulSet and its federated object: JSON {cluster: start of its ordinals} from the template's."""
 WRITTEN_ALLOCATIONS = _OURS + "written-allocations"
 """On the federated object of a Service: comma list of the addresses and ports that a user wrote; only they travel."""
+HELD_PLACEMENT = _OURS + "held-placement"
+"""On a federated object whose decision the guard holds: JSON {cause, from, hold, since} (planning/guard/record.py)."""
+PREVIOUS_PLACEMENT = _OURS + "previous-placement"
+"""On a federated object that the scheduler moved: JSON {at, causes, hold, placement}, its placement before that."""
 WRITTEN_AGAIN = _OURS + "written-again"
 """On a federated object that was deleted while its source lives: "true", it is about to be written again."""
 HAND_WRITTEN = _OURS + "hand-written"
@@ -257,6 +261,10 @@ EVENT_INVALID_SCHEDULING_PROFILE = "InvalidSchedulingProfile"
 EVENT_WEBHOOK_CONFIGURATION_ERROR = "WebhookConfigurationError"
 EVENT_WEBHOOK_REGISTERED = "WebhookRegistered"
 
+# Event reasons of the guard, on a PlacementHold and its cause
+EVENT_PLACEMENT_HELD = "PlacementHeld"
+EVENT_HOLD_APPROVED = "HoldApproved"
+
 # Event reasons of the automigration controller
 EVENT_AUTO_MIGRATION_INFO_UPDATED = "AutoMigrationInfoUpdated"
 
@@ -269,6 +277,7 @@ REASON_SCHEDULED = "Scheduled"
 REASON_NO_POLICY = "NoPolicy"
 REASON_POLICY_NOT_FOUND = "PolicyNotFound"
 REASON_PROFILE_NOT_FOUND = "ProfileNotFound"
+REASON_HELD = "Held"
 
 # Names of resources
 KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"

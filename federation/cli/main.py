@@ -17,7 +17,7 @@ from federation import __version__
 from federation.apimachinery import logs
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, FederationError
-from federation.cli import clusters, deliverycommands, demo, flags, leftovers, why
+from federation.cli import clusters, deliverycommands, demo, flags, holdcommands, leftovers, why
 from federation.cli.execution import execute as _execute
 from federation.cli.execution import fail as _fail
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
@@ -220,6 +220,10 @@ def leftovers_command(
     objects that the federation does not know. To forget one: kubectl delete leftover NAME.
     """
     _execute(leftovers.show(KubeconfigContext(kubeconfig, context), cluster, output))
+
+
+app.command("holds")(holdcommands.holds_command)
+app.command("approve")(holdcommands.approve_command)
 
 
 @app.command("clusters")

@@ -210,23 +210,37 @@ def assess(
 
 
 def placement_patch(
-    attempt: SchedulingAttempt, due: Due, placements: Placements, reason: str, without: Sequence[str] = ()
+    attempt: SchedulingAttempt,
+    due: Due,
+    placements: Placements,
+    reason: str,
+    without: Sequence[str] = (),
+    *,
+    guarded: Annotations | None = None,
+    is_held: bool = False,
 ) -> tuple[Part | None, bool]:
     """Return the patch that writes a decision, and whether clusters or replicas change.
 
-    `reason` is the decision's; `without` are the unavailable plugins that were ignored.
+    `reason` is the decision's; `without` are the unavailable plugins that were ignored. `guarded` are annotations of
+    the guard. `is_held`: the guard holds the decision, and `placements` are what is written in its stead.
     """
+    is_partial = due.only_adds or is_held
     decided: Annotations = {
         names.SCHEDULING_DEFERRED_REASONS: due.comparison.deferred_reasons or None,
         names.SCHEDULING_SUMMARY: reason if len(reason) <= _SUMMARY_LENGTH_MAX else f"{reason[:_SUMMARY_LENGTH_MAX]}…",
     }
     # A decision that only adds replicas leaves the stored triggers: changes that the policy defers are still pending.
-    if not due.only_adds:
+    # So does one that is held: the object stays due until it is approved, or until nothing would move any more.
+    if not is_partial:
         decided |= {names.SCHEDULING_TRIGGERS: due.triggers, names.SCHEDULING_DEFERRED_REASONS: None}
-    if without or not due.only_adds:
+    if without or not is_partial:
         decided[names.IGNORED_PLUGINS] = ",".join(sorted(set(without))) or None
     return decisionpatch.place(
-        attempt.federated, attempt.federated_type, due.policy, placements, attempt.annotations | decided
+        attempt.federated,
+        attempt.federated_type,
+        due.policy,
+        placements,
+        attempt.annotations | decided | (guarded or {}),
     )
 
 
@@ -248,9 +262,9 @@ def duplicate_reason(attempt: SchedulingAttempt, due: Due) -> str:
 
 def unchanged_patch(attempt: SchedulingAttempt, assessment: Assessment) -> Part | None:
     """Return the patch that keeps the placement and marks the scheduler as done; None when nothing changes."""
-    more: Annotations = {}
+    more: Annotations = {names.HELD_PLACEMENT: None}  # nothing moves, so nothing is held
     if isinstance(assessment, Deferred) and attempt.policy is not None:
-        more = decisionpatch.migration_annotations(attempt.federated, attempt.federated_type, attempt.policy)
+        more |= decisionpatch.migration_annotations(attempt.federated, attempt.federated_type, attempt.policy)
         more |= decisionpatch.follower_annotations(attempt.policy)
         more[names.SCHEDULING_DEFERRED_REASONS] = assessment.comparison.deferred_reasons or None
         if assessment.comparison.adopted:

@@ -1,12 +1,16 @@
-"""What one mistake can delete or move: a deleted federated object restarts no pod."""
+"""What one mistake can delete or move: a change that moves many objects is held, a deleted federated object restarts no pod."""
 
+import json
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
-from federation.api.resources import FEDERATED_OBJECTS, PROPAGATION_POLICIES
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PLACEMENT_HOLDS, PROPAGATION_POLICIES
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, Object
 from federation.planning.federatedobject.placements import effective_placement
 
@@ -138,3 +142,203 @@ async def test_a_source_that_is_excluded_first_leaves_the_members_with_its_feder
         assert await world.replicas("web") == {}
         await world.user.delete(DEPLOYMENTS, "web", "default")
         await world.until_gone(DEPLOYMENTS, "web")
+
+
+# -- the guard
+
+
+def _copies(*clusters: str, **spec: Any) -> Object:
+    """Return a policy that runs every Deployment of the namespace in each of the clusters."""
+    policy = a_policy({}, name="copies", schedulingMode="Duplicate", **spec)
+    return {**policy, "spec": {**policy["spec"], "placement": [{"cluster": name} for name in clusters]}}
+
+
+async def _fleet(world: World, policy: Object, *, count: int = 60, sticky: int = 0) -> None:
+    """Create Deployments, the first ones of which stay in their clusters whatever the policy says."""
+    await world.create(PROPAGATION_POLICIES, policy)
+    for number in range(count):
+        deployment = a_deployment(f"app-{number:02}", replicas=4)
+        if number < sticky:
+            deployment["metadata"]["annotations"] = {names.STICKY_CLUSTER: "true"}
+        await world.create(DEPLOYMENTS, deployment)
+    await world.settle()
+
+
+async def _count(world: World, member: str) -> int:
+    """Return how many Deployments the member has."""
+    return len((await world.members[member].admin.list(DEPLOYMENTS)).items)
+
+
+async def _held_condition(world: World, name: str) -> tuple[Any, Any]:
+    condition = await world.condition(name, names.SCHEDULED)
+    return condition.get("status"), condition.get("reason")
+
+
+async def _holds(world: World) -> list[Object]:
+    return (await world.user.list(PLACEMENT_HOLDS)).items
+
+
+async def _approve(world: World, hold: Object) -> None:
+    """Approve as `fedctl approve` does; the API server's stamp is added here, as no API server runs."""
+    await world.pass_time(1)
+    approval = {"reason": "planned", "by": "admin", "at": to_rfc3339(world.clock.now())}
+    await world.merge(PLACEMENT_HOLDS, hold["metadata"]["name"], {"spec": {"approval": approval}}, "")
+
+
+async def test_a_policy_that_would_empty_a_cluster_is_held_until_somebody_approves() -> None:
+    async with a_world(members=("east", "west"), has_workloads=False) as world:
+        await _fleet(world, _copies("east", "west"), sticky=10)
+        assert await _count(world, "east") == 60
+        await world.merge(PROPAGATION_POLICIES, "copies", {"spec": {"placement": [{"cluster": "west"}]}})
+        await world.settle()
+
+        assert await _count(world, "east") == 60, "nothing was deleted"
+        (hold,) = await _holds(world)
+        assert hold["spec"]["cause"] == "PropagationPolicy default/copies"
+        assert hold["spec"]["count"] == 50
+        assert await _held_condition(world, "app-30") == ("False", "Held")
+        source = await world.status("app-30")
+        shown = next(entry for entry in source["conditions"] if entry["type"] == "Scheduled")
+        assert shown["reason"] == "Held"
+        assert f"fedctl approve {hold['metadata']['name']}" in shown["message"]
+        assert "PlacementHeld" in [reason for reason, _ in await world.events()]
+
+        # The rest goes on: updates, and scaling.
+        await world.scale("app-30", 7)
+        await world.until_equal(lambda: world.members["east"].replicas("app-30"), 7)
+
+        await _approve(world, hold)
+        await world.until_equal(lambda: _count(world, "east"), 10)
+        await world.settle()
+        assert await _count(world, "west") == 60
+        assert await _held_condition(world, "app-30") == ("True", "Scheduled")
+
+
+async def test_a_policy_that_moves_few_objects_acts_at_once() -> None:
+    async with a_world(members=("east", "west"), has_workloads=False) as world:
+        await _fleet(world, _copies("east", "west"), sticky=52)
+        await world.merge(PROPAGATION_POLICIES, "copies", {"spec": {"placement": [{"cluster": "west"}]}})
+        changed_s = world.clock.monotonic()
+        await world.until_equal(lambda: _count(world, "east"), 52)
+        assert world.clock.monotonic() - changed_s < 5
+        assert not await _holds(world)
+
+
+async def test_moves_before_a_restart_count_after_it() -> None:
+    first, second = ({"key": key, "operator": "Exists"} for key in ("first", "second"))
+    async with a_world(members=("east", "west"), has_workloads=False) as world:
+        await world.create(PROPAGATION_POLICIES, _copies("east", "west"))
+        for number in range(60):
+            tolerated = [second] if number < 8 else [first] if number < 16 else [first, second]
+            deployment = a_deployment(f"app-{number:02}", replicas=4)
+            deployment["metadata"]["annotations"] = {names.TOLERATIONS: json.dumps(tolerated)}
+            await world.create(DEPLOYMENTS, deployment)
+        await world.settle()
+        taints = [{"key": key, "effect": "NoExecute"} for key in ("first", "second")]
+        await world.merge(FEDERATED_CLUSTERS, "east", {"spec": {"taints": taints[:1]}}, "")
+        await world.until_equal(lambda: _count(world, "east"), 52)
+        await world.restart()
+        await world.settle()
+        await world.merge(FEDERATED_CLUSTERS, "east", {"spec": {"taints": taints}}, "")
+        await world.settle()
+        assert await _count(world, "east") == 52, "ten may move, and eight more would make sixteen"
+        (hold,) = await _holds(world)
+        assert (hold["spec"]["cause"], hold["spec"]["count"]) == ("FederatedCluster east", 8)
+        await _approve(world, hold)
+        await world.until_equal(lambda: _count(world, "east"), 44)
+
+
+async def test_a_label_that_takes_a_cluster_out_of_its_policies_is_held_and_ends_when_it_is_taken_back() -> None:
+    labels = {"east": {"tier": "prod"}, "west": {"tier": "prod"}}
+    when = {"rescheduleWhen": {"clusterLabelsChanged": True}}
+    async with a_world(members=("east", "west"), labels=labels, has_workloads=False) as world:
+        await _fleet(world, _copies(clusterSelector={"tier": "prod"}, reschedulePolicy=when), count=30)
+        assert await _count(world, "east") == 30
+        await world.merge(FEDERATED_CLUSTERS, "east", {"metadata": {"labels": {"tier": "test"}}}, "")
+        await world.settle()
+        assert await _count(world, "east") == 30
+        assert len(await _holds(world)) == 1
+
+        await world.merge(FEDERATED_CLUSTERS, "east", {"metadata": {"labels": {"tier": "prod"}}}, "")
+        await world.settle()
+        assert not await _holds(world)
+        assert await _held_condition(world, "app-05") == ("True", "Scheduled")
+
+
+async def test_many_small_policies_do_not_empty_a_cluster_by_one_taint() -> None:
+    async with a_world(members=("east", "west"), has_workloads=False) as world:
+        for number in range(6):
+            policy = _copies("east", "west")
+            policy["metadata"]["name"] = f"small-{number}"
+            policy["spec"]["resourceSelectors"] = [
+                {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"app-{number}{unit}"} for unit in range(5)
+            ]
+            await world.create(PROPAGATION_POLICIES, policy)
+        for number in range(30):
+            await world.create(DEPLOYMENTS, a_deployment(f"app-{number // 5}{number % 5}", replicas=1))
+        await world.settle()
+        assert await _count(world, "east") == 30
+        taint = {"key": "maintenance", "value": "yes", "effect": "NoExecute"}
+        await world.merge(FEDERATED_CLUSTERS, "east", {"spec": {"taints": [taint]}}, "")
+        await world.settle()
+        assert await _count(world, "east") == 30
+        (hold,) = await _holds(world)
+        await _approve(world, hold)
+        await world.until_equal(lambda: _count(world, "east"), 0)
+
+
+async def test_a_hold_survives_a_restart_and_an_approval_while_the_control_plane_is_down_counts() -> None:
+    async with a_world(members=("east", "west"), has_workloads=False) as world:
+        await _fleet(world, _copies("east", "west"), count=30)
+        await world.merge(PROPAGATION_POLICIES, "copies", {"spec": {"placement": [{"cluster": "west"}]}})
+        await world.settle()
+        (before,) = await _holds(world)
+        await world.restart()
+        await world.settle()
+        (hold,) = await _holds(world)
+        assert hold["metadata"]["uid"] == before["metadata"]["uid"]
+        assert await _count(world, "east") == 30
+        await world.stop()
+        await _approve(world, hold)
+        await world.restart()
+        await world.until_equal(lambda: _count(world, "east"), 0)
+
+
+async def test_an_approval_does_not_cover_what_is_held_later() -> None:
+    async with a_world(has_workloads=False) as world:
+        await _fleet(world, _copies("east", "north", "west"), count=30)
+        await world.merge(
+            PROPAGATION_POLICIES, "copies", {"spec": {"placement": [{"cluster": "west"}, {"cluster": "north"}]}}
+        )
+        await world.settle()
+        (first,) = await _holds(world)
+        await _approve(world, first)
+        await world.until_equal(lambda: _count(world, "east"), 0)
+        await world.merge(PROPAGATION_POLICIES, "copies", {"spec": {"placement": [{"cluster": "west"}]}})
+        await world.settle()
+        assert await _count(world, "north") == 30
+        waiting = [hold for hold in await _holds(world) if not hold["spec"].get("approval")]
+        assert [hold["spec"]["count"] for hold in waiting] == [30]
+        await _approve(world, waiting[0])
+        await world.until_equal(lambda: _count(world, "north"), 0)
+
+
+async def test_scaling_and_divided_replicas_go_on_while_a_move_is_held() -> None:
+    async with a_world(members=("east", "west"), has_workloads=False) as world:
+        await _fleet(world, a_policy({"east": 1, "west": 1}), count=20)
+        moved = a_policy({"west": 1})
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": moved["spec"]})
+        await world.settle()
+        assert await world.replicas("app-03") == {"east": 2, "west": 2}
+        await world.scale("app-03", 7)
+        await world.until_replicas("app-03", {"east": 2, "west": 5})
+        await world.scale("app-03", 3)
+        await world.until_equal(lambda: _total(world, "app-03"), 3)
+        (hold,) = await _holds(world)
+        await _approve(world, hold)
+        await world.until_replicas("app-03", {"west": 3})
+        await world.until_equal(lambda: _count(world, "east"), 0)
+
+
+async def _total(world: World, name: str) -> int:
+    return sum((await world.replicas(name)).values())

@@ -80,7 +80,7 @@ def build(
     clock = SystemClock()
     pki = ensure_pki(directory / "pki", now=datetime.now(UTC))
     registry = registry or Registry(store, clock=clock, options=registry_options or RegistryOptions())
-    protect_federated_objects(registry)
+    protect_federated_objects(registry, clock)
     token_file = TokenFile(directory / "tokens.json")
     tokens = ServiceAccountTokens(pki.token_key)
     authenticator = Authenticator(registry, clock=clock, service_account_tokens=tokens, token_file=token_file)

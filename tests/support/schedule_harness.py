@@ -72,6 +72,7 @@ class Harness:
         self.recorder = EventRecorder(self.client)
         self.journal = MemoryJournal()
         self.schedule: ScheduleController = ScheduleController(
+            self.client,
             self.objects(self.controllers_client, clock),
             self.informers,
             self.recorder,

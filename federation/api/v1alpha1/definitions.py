@@ -14,6 +14,7 @@ from federation.api.v1alpha1.federatedtypeconfig import FederatedTypeConfig
 from federation.api.v1alpha1.leftover import Leftover
 from federation.api.v1alpha1.multicluster import ServiceExport, ServiceImport
 from federation.api.v1alpha1.overridepolicy import ClusterOverridePolicy, OverridePolicy
+from federation.api.v1alpha1.placementhold import PlacementHold
 from federation.api.v1alpha1.propagatedversion import ClusterPropagatedVersion, PropagatedVersion
 from federation.api.v1alpha1.propagationpolicy import ClusterPropagationPolicy, PropagationPolicy
 from federation.api.v1alpha1.schedulerpluginwebhookconfiguration import SchedulerPluginWebhookConfiguration
@@ -31,6 +32,7 @@ KINDS: tuple[type[Kind], ...] = (
     FederatedObject,
     FederatedTypeConfig,
     Leftover,
+    PlacementHold,
     OverridePolicy,
     PropagatedVersion,
     PropagationPolicy,

@@ -12,14 +12,18 @@ from federation.api import names
 from federation.api.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
+    PLACEMENT_HOLDS,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
 )
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
+from federation.client.client import Client
 from federation.controllers.schedule.decider import Decider
 from federation.controllers.schedule.eventhandlers import BY_POLICY, SINGLE, EventHandlers, queue_priority
+from federation.controllers.schedule.guard import Guard
+from federation.controllers.schedule.holds import Holds
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.pluginoutages import PluginOutages
 from federation.controllers.schedule.reconcile import Reconciler
@@ -29,6 +33,7 @@ from federation.controllers.schedule.requeueing import Requeueing
 from federation.journal.decisions import Journal
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.objectindex import policies_named
+from federation.planning.guard.ledger import GuardOptions
 from federation.runtime.controller import Controller, ControllerOptions, Key
 from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
@@ -58,6 +63,7 @@ class ScheduleOptions:
     writes_kubeadmiral_triggers: bool = False
     """Whether trigger annotations have KubeAdmiral's form, which is about ten times as long."""
     units: UnitOptions = field(default_factory=UnitOptions)
+    guard: GuardOptions = field(default_factory=GuardOptions)
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
 
@@ -77,6 +83,7 @@ class ScheduleController:
 
     def __init__(
         self,
+        client: Client,
         objects: FederatedObjects,
         informers: Informers,
         recorder: Recorder,
@@ -101,10 +108,12 @@ class ScheduleController:
             clock=clock,
             plugin_retry_s=chosen.plugin_retry_s,
         )
+        self._guard = Guard(objects, informers, cache, clock, chosen.guard)
         reconciler = Reconciler(
             objects,
             cache,
             Decider(cache, objects, engine, caller, clock, chosen.units),
+            self._guard,
             Requeueing(cache, self._outages, clock, reports_wait_s=chosen.reports_wait_s),
             Reporter(objects, recorder, journal, clock),
         )
@@ -131,11 +140,13 @@ class ScheduleController:
             lambda namespace: policies[bool(namespace)].list(namespace),
             reports_wait_s=chosen.reports_wait_s,
         )
+        self._holds = Holds(client, objects, informers, recorder, handlers.retry, clock)
         watched: dict[Resource, Handler] = {
             FEDERATED_CLUSTERS: handlers.on_cluster,
             NAMESPACES: handlers.on_namespace,
             SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS: WebhookPlugins(engine, recorder, self._on_plugin).on_configuration,
             SCHEDULING_PROFILES: handlers.on_profile,
+            PLACEMENT_HOLDS: self._holds.on_hold,
             PROPAGATION_POLICIES: handlers.on_policy,
             CLUSTER_PROPAGATION_POLICIES: handlers.on_policy,
         }
@@ -146,12 +157,16 @@ class ScheduleController:
         for informer, handler in self._watches:
             informer.add_handler(handler)
         self._objects.subscribe(self._handlers.on_federated, _TRIGGERS, writer=WRITER)
+        self._objects.subscribe(self._holds.on_federated, None)
         # Before that, a cluster or policy that exists could look as if it did not.
         await asyncio.gather(self._objects.wait_synced(), *(informer.wait_synced() for informer, _ in self._watches))
         self._handlers.is_started = True
+        # Approvals are known now: what was approved does not count as held.
+        self._objects.subscribe(self._guard.on_federated, None)
         self._objects.types.add_listener(self._handlers.on_type, lambda _: None)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._outages.run())
+            tasks.create_task(self._holds.controller.run())
             tasks.create_task(self.controller.run())
 
     def _on_plugin(self, name: str, decisive_hash: str, fields: frozenset[str]) -> None:

@@ -62,6 +62,10 @@ class InputCache:
         """Return the objects that had the policy at their last decision."""
         return tuple(self._by_policy.get(ref, ()))
 
+    def count_bound_to(self, ref: PolicyRef) -> int:
+        """Return how many objects had the policy at their last decision."""
+        return len(self._by_policy.get(ref, ()))
+
     def priority_of(self, key: Key) -> int:
         """Return the priority of the object's policy at its last decision, 0 for none."""
         ref = self._bound.get(key)

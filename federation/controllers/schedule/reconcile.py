@@ -3,6 +3,7 @@
 Start an attempt, assess whether a decision is due, decide (`decider.py`), write the patch, report (`reporting.py`), and
 requeue what is incomplete (`requeueing.py`). When no decision is possible — no policy, no profile, a failing plugin, no
 feasible cluster — the last placement stays, and the object is still passed on to the next controller of its pipeline.
+A decision that would move too many objects is held by the guard (`guard.py`).
 """
 
 from typing import Any
@@ -11,10 +12,12 @@ from federation.api import names
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.decider import AttemptContext, Decided, Decider
+from federation.controllers.schedule.guard import Guard, Ruling
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.requeueing import Requeueing
 from federation.controllers.schedule.unschedulable import UnschedulableRecord
+from federation.planning.guard.ledger import Verdict
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.attempt import (
@@ -42,12 +45,14 @@ class Reconciler:
         objects: FederatedObjects,
         cache: InputCache,
         decider: Decider,
+        guard: Guard,
         requeueing: Requeueing,
         reporter: Reporter,
     ) -> None:
         self._objects = objects
         self._cache = cache
         self._decider = decider
+        self._guard = guard
         self._requeueing = requeueing
         self._reporter = reporter
 
@@ -57,6 +62,7 @@ class Reconciler:
         federated = self._objects.get(key)
         if federated is None or federated["metadata"].get("deletionTimestamp"):
             self._cache.forget(key)
+            self._guard.withdraw(key)
             return DONE
         context = self._decider.start(key, federated)
         if context is None:
@@ -66,6 +72,8 @@ class Reconciler:
         snapshot = self._cache.clusters.snapshot()
         is_plugin_back = self._requeueing.is_plugin_back(context)
         assessment = self._decider.assess(context, snapshot, is_plugin_back=is_plugin_back)
+        if not isinstance(assessment, Due):
+            self._guard.withdraw(key)
         match assessment:
             case Due() if self._decider.is_retry_pointless(context, assessment):
                 await self._write_unchanged(context, Unschedulable("", ""))
@@ -94,8 +102,15 @@ class Reconciler:
             await self._fail_for_plugin(context, due, decided)
             return self._requeueing.after_plugin_failure(context, decided)
         if decision.is_success:
+            ruling = self._guard.rule(context, due, decision, snapshot)
+            if ruling.verdict is Verdict.WAIT:
+                self._cache.unschedulable.mark_retry((context.key,))
+                return Result(requeue_after_s=ruling.wait_s)
+            if ruling.verdict is Verdict.HOLD:
+                await self._hold(context, due, decided, ruling)
+                return DONE  # an approval, or a change of its inputs, requeues it
             unavailable = self._requeueing.unavailable_among([ignored.plugin for ignored in decision.ignored])
-            await self._place(context, due, decided, unavailable)
+            await self._place(context, due, decided, unavailable, ruling)
             hint = self._decider.hint_for(decision, due) if has_unplaced_replicas(decision) else None
             return self._requeueing.after_placement(context, hint, unavailable, snapshot)
         hint = self._decider.hint_for(decision, due)
@@ -104,11 +119,42 @@ class Reconciler:
         await self._fail(context, failure, decided.explanation, inputs_hash=inputs_hash, hint=hint)
         return self._requeueing.after_unschedulable(context.key, hint, snapshot)
 
-    async def _place(self, context: AttemptContext, due: Due, decided: Decided, unavailable: list[str]) -> None:
+    async def _hold(self, context: AttemptContext, due: Due, decided: Decided, ruling: Ruling) -> None:
+        """Write the placement without the move, and report that the move is held."""
+        patch, _ = placement_patch(
+            context.attempt,
+            due,
+            ruling.placements,
+            decided.decision.reason,
+            guarded=ruling.annotations,
+            is_held=True,
+        )
+        present = context.federated["metadata"].get("annotations") or {}
+        is_news = ruling.annotations.items() - present.items()
+        await self._write(context, patch)
+        self._cache.unschedulable.remove(context.key)
+        if is_news:
+            failure = Unschedulable(names.REASON_HELD, ruling.message)
+            await self._reporter.failed(context.subject, failure, has_placement=True)
+            await self._reporter.journal(
+                context.subject,
+                names.REASON_HELD,
+                context.undecided(failure.reason, failure.message),
+                context.started_s,
+            )
+
+    async def _place(
+        self, context: AttemptContext, due: Due, decided: Decided, unavailable: list[str], ruling: Ruling
+    ) -> None:
         """Write a successful decision and report it."""
         decision = decided.decision
         patch, is_moved = placement_patch(
-            context.attempt, due, decision.placements, decision.reason, without=unavailable
+            context.attempt,
+            due,
+            decision.placements,
+            decision.reason,
+            without=unavailable,
+            guarded=ruling.annotations,
         )
         # Assumed before the write: decisions that are made while it is under way must count these replicas.
         self._decider.assume(context, decision)

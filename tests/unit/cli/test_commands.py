@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from federation import __version__
 from federation.api.crds import crd_manifests
-from federation.api.resources import FEDERATED_CLUSTERS
+from federation.api.resources import FEDERATED_CLUSTERS, PLACEMENT_HOLDS
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import DEPLOYMENTS
@@ -255,6 +255,8 @@ COMMANDS = (
     "unjoin",
     "clusters",
     "leftovers",
+    "holds",
+    "approve",
     "why",
     "plan",
     "apply-plan",
@@ -371,3 +373,24 @@ def test_kubeconfig_prints_the_path_or_an_error(server: Parts) -> None:
 )
 def test_ages_have_one_unit(seconds: int, text: str) -> None:
     assert to_age(NOW + timedelta(seconds=seconds), NOW) == text
+
+
+def test_a_hold_is_listed_and_approved_once(server: Parts) -> None:
+    assert fedctl(server, "holds").stdout == "nothing is held\n"
+    hold = {
+        "apiVersion": PLACEMENT_HOLDS.api_version,
+        "kind": "PlacementHold",
+        "metadata": {"name": "web-1"},
+        "spec": {"cause": "PropagationPolicy default/web", "count": 30, "objects": ["Deployment default/web"]},
+    }
+    server.run(LocalClient(server.registry).create(PLACEMENT_HOLDS, hold))
+    listed = fedctl(server, "holds").stdout
+    for text in ("web-1", "PropagationPolicy default/web", "30", "Deployment default/web and 29 more"):
+        assert text in " ".join(listed.split())
+
+    approved = fedctl(server, "approve", "web-1", "--reason", "planned")
+    assert approved.stdout == "approved: 30 objects of PropagationPolicy default/web move now\n", approved.output
+    assert "approved by" in fedctl(server, "holds").stdout
+    again = fedctl(server, "approve", "web-1", "--reason", "planned")
+    assert isinstance(again.exception, ConfigurationError)
+    assert fedctl(server, "approve", "web-1", "--reason", " ").exit_code == 2

@@ -1,0 +1,37 @@
+"""The commands of `fedctl` about moves that the guard holds: `holds` and `approve`. `main.py` registers them."""
+
+from typing import Annotated
+
+import typer
+
+from federation.cli import flags, holds
+from federation.cli.execution import execute
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+
+
+def holds_command(
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.TableOrJSON = "table",
+) -> None:
+    """List moves that the guard holds.
+
+    A policy, a profile, a type or a cluster would move more objects at a time than the guard allows. Nothing moves
+    until somebody approves it, or until the change is taken back.
+    """
+    execute(holds.show(KubeconfigContext(kubeconfig, context), output))
+
+
+def approve_command(
+    name: Annotated[str, typer.Argument(metavar="HOLD", help="Name of the hold, see `fedctl holds`.")],
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is recorded with your name.")],
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Let the moves of a hold go on.
+
+    Covers the objects that are held now, and no other cluster than those that they would leave now.
+    """
+    if not reason.strip():
+        raise typer.BadParameter("--reason: say why the moves may go on")
+    execute(holds.approve(KubeconfigContext(kubeconfig, context), name, reason.strip()))

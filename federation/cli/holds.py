@@ -1,0 +1,54 @@
+"""The commands `fedctl holds` and `fedctl approve`: moves that the guard holds (docs/reference/guard.md)."""
+
+from federation.api.resources import PLACEMENT_HOLDS
+from federation.apimachinery.clock import SystemClock, from_rfc3339
+from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.resources import Object
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.cli.terminal.printing import make_console, make_table, print_document, print_table, to_age
+
+
+async def show(context: KubeconfigContext, output: str) -> None:
+    """Print all holds, the approved ones too."""
+    async with context.client() as host:
+        items = (await host.list(PLACEMENT_HOLDS)).items
+    if output == "json":
+        print_document(items, output)
+        return
+    if not items:
+        print("nothing is held")
+        return
+    console, table = make_console(), make_table()
+    for heading in ("NAME", "CAUSE", "OBJECTS", "AGE"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("STATE", overflow="fold")
+    now = SystemClock().now()
+    for item in sorted(items, key=lambda item: str(item["metadata"]["name"])):
+        spec, metadata = item["spec"], item["metadata"]
+        age = to_age(now, from_rfc3339(metadata["creationTimestamp"]))
+        table.add_row(metadata["name"], str(spec.get("cause")), str(spec.get("count")), age, _state(item))
+    print_table(console, table)
+
+
+async def approve(context: KubeconfigContext, name: str, reason: str) -> None:
+    """Let the moves of one hold go on; ConfigurationError when it is approved already."""
+    async with context.client() as host:
+        hold = await host.get(PLACEMENT_HOLDS, name)
+        approval = hold["spec"].get("approval")
+        if approval:
+            raise ConfigurationError(f'"{name}" was approved by {approval.get("by")}: {approval.get("reason")}')
+        # For the state that was read: further objects that are held meanwhile make the write fail.
+        version = hold["metadata"]["resourceVersion"]
+        patch = {"metadata": {"resourceVersion": version}, "spec": {"approval": {"reason": reason}}}
+        approved = await host.patch(PLACEMENT_HOLDS, name, patch)
+    spec = approved["spec"]
+    print(f"approved: {spec['count']} objects of {spec['cause']} move now")
+
+
+def _state(hold: Object) -> str:
+    approval = hold["spec"].get("approval")
+    if approval:
+        return f"approved by {approval.get('by')}: {approval.get('reason')}"
+    shown = ", ".join(hold["spec"].get("objects") or ())
+    more = int(hold["spec"].get("count") or 0) - len(hold["spec"].get("objects") or ())
+    return f"waits for approval: {shown}" + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,138 @@
+"""The PlacementHolds: one object per cause whose moves are held, for people to read and approve.
+
+Everything in it but the approval follows from the annotations of federated objects (`guard.py`). A hold for which no
+object waits is deleted: at once when nobody approved it, else an hour after the approval.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from federation.api import names
+from federation.api.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
+    FEDERATED_CLUSTERS,
+    FEDERATED_TYPE_CONFIGS,
+    PLACEMENT_HOLDS,
+    PROPAGATION_POLICIES,
+    SCHEDULING_PROFILES,
+)
+from federation.apimachinery.clock import Clock, from_rfc3339
+from federation.apimachinery.errors import AlreadyExists, NotFound
+from federation.apimachinery.resources import Object
+from federation.client.client import Client
+from federation.controllers.schedule.guard import BY_HOLD
+from federation.planning.guard.ledger import Cause
+from federation.planning.guard.record import held_move
+from federation.runtime.controller import DONE, Controller, Key, Result, key_of
+from federation.runtime.events import NORMAL, WARNING, Recorder
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.informers import Informers
+
+_BATCH_S = 0.5
+"""How long changes of the waiting objects are collected before the hold is written."""
+_APPROVED_S = 3600.0
+"""How long an approved hold stays as a record after its approval."""
+_NAMED_MAX = 20
+_KINDS = {
+    resource.kind: resource
+    for resource in (
+        PROPAGATION_POLICIES,
+        CLUSTER_PROPAGATION_POLICIES,
+        SCHEDULING_PROFILES,
+        FEDERATED_TYPE_CONFIGS,
+        FEDERATED_CLUSTERS,
+    )
+}
+
+
+class Holds:
+    """Keeps the PlacementHolds up to date. `retry` schedules federated objects again."""
+
+    def __init__(
+        self,
+        client: Client,
+        objects: FederatedObjects,
+        informers: Informers,
+        recorder: Recorder,
+        retry: Callable[[Iterable[Key]], None],
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._objects = objects
+        self._recorder = recorder
+        self._retry = retry
+        self._clock = clock
+        self._informer = informers.for_resource(PLACEMENT_HOLDS)
+        self.controller: Controller[str] = Controller("placementhold", self.reconcile, workers=2, clock=clock)
+
+    def on_federated(self, old: Object | None, new: Object | None) -> None:
+        """Update the holds that the object waits for, or waited for."""
+        before, after = (held_move(obj) if obj is not None else None for obj in (old, new))
+        if before != after:
+            for held in (before, after):
+                if held is not None:
+                    self.controller.enqueue(held.hold, after_s=_BATCH_S)
+
+    def on_hold(self, old: Object | None, new: Object | None) -> None:
+        """Let the objects of an approved hold go on."""
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        self.controller.enqueue(name)
+        if new is not None and (approval := new["spec"].get("approval")):
+            self._retry([key_of(federated) for federated in self._objects.by_index(BY_HOLD, name)])
+            if old is not None and not old["spec"].get("approval"):
+                text = f"approved by {approval.get('by') or 'the control plane'}: {approval['reason']}"
+                self._recorder.event({**_TYPE, **new}, NORMAL, names.EVENT_HOLD_APPROVED, text)
+
+    async def reconcile(self, name: str) -> Result:
+        """Create, update or delete one hold."""
+        waiting, stored = self._objects.by_index(BY_HOLD, name), self._informer.get("", name)
+        if not waiting:
+            return DONE if stored is None else await self._expire(name, stored)
+        first = held_move(waiting[0])
+        assert first is not None  # the index has only such objects
+        spec: dict[str, Any] = {"cause": str(first.cause), "count": len(waiting), "objects": _named(waiting)}
+        if stored is None:
+            hold = {**_TYPE, "metadata": {"name": name}, "spec": spec}
+            with contextlib.suppress(AlreadyExists):
+                created = await self._client.create(PLACEMENT_HOLDS, hold, field_manager=names.FIELD_MANAGER)
+                await self._report(created, first.cause, len(waiting))
+        elif any(stored["spec"].get(field) != value for field, value in spec.items()):
+            with contextlib.suppress(NotFound):
+                await self._client.patch(PLACEMENT_HOLDS, name, {"spec": spec}, field_manager=names.FIELD_MANAGER)
+        return DONE
+
+    async def _expire(self, name: str, stored: Object) -> Result:
+        approval = stored["spec"].get("approval")
+        if approval is not None:
+            try:
+                age_s = (self._clock.now() - from_rfc3339(str(approval.get("at")))).total_seconds()
+            except ValueError:
+                age_s = _APPROVED_S
+            if age_s < _APPROVED_S:
+                return Result(requeue_after_s=_APPROVED_S - age_s)
+        with contextlib.suppress(NotFound):
+            await self._client.delete(PLACEMENT_HOLDS, name, uid=stored["metadata"]["uid"])
+        return DONE
+
+    async def _report(self, hold: Object, cause: Cause, count: int) -> None:
+        """Emit an event on the hold and on its cause."""
+        text = f"{count} or more objects would move because of {cause}; they stay until: fedctl approve"
+        text += f" {hold['metadata']['name']} --reason TEXT"
+        self._recorder.event({**_TYPE, **hold}, WARNING, names.EVENT_PLACEMENT_HELD, text)
+        with contextlib.suppress(NotFound, KeyError):
+            found = await self._client.get(_KINDS[cause.kind], cause.name, cause.namespace)
+            self._recorder.event(found, WARNING, names.EVENT_PLACEMENT_HELD, text)
+
+
+_TYPE = {"apiVersion": PLACEMENT_HOLDS.api_version, "kind": PLACEMENT_HOLDS.kind}
+
+
+def _named(waiting: Iterable[Object]) -> list[str]:
+    """Return the first objects as kind, namespace and name."""
+    found = []
+    for federated in waiting:
+        template = federated["spec"]["template"]
+        where = "/".join(filter(None, (federated["metadata"].get("namespace"), template["metadata"]["name"])))
+        found.append(f"{template['kind']} {where}")
+    return sorted(found)[:_NAMED_MAX]
