@@ -1,4 +1,4 @@
-"""The commands of `fedctl` about what is in the members: `render` and `diff`. `main.py` registers them."""
+"""The commands of `fedctl` about what is in the members: render, diff, import and adopt. `main.py` registers them."""
 
 from typing import Annotated, Literal
 
@@ -47,3 +47,63 @@ def diff_command(
         execute(rendered.diff(KubeconfigContext(kubeconfig, context), "/".join(target), namespace, cluster))
     except FederationError as error:
         fail(str(error), code=2)
+
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")]
+AllowRestart = Annotated[
+    bool, typer.Option("--allow-restart", help="Proceed although the pod template changes, so that pods restart.")
+]
+
+
+def import_command(
+    target: Annotated[str, typer.Argument(metavar="KIND[/NAME]", help="For example deployment/nginx.")],
+    cluster: Annotated[str, typer.Option("--from-cluster", metavar="NAME", help="The member that runs it.")],
+    namespace: flags.Namespace = "default",
+    selector: Annotated[
+        str, typer.Option("-l", "--selector", metavar="SELECTOR", help="All objects of the kind with these labels.")
+    ] = "",
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="NAME", help="Policy that places them [a new one: import-CLUSTER].")
+    ] = "",
+    dry_run: DryRun = False,
+    allow_restart: AllowRestart = False,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: flags.Timeout = 60,
+) -> None:
+    """Bring a workload that runs in a member under federation.
+
+    Creates the object on the host from the member's, without what the member filled in, and a policy that places it in
+    this member only; the member's object is adopted and its pods keep running. What changes is shown first.
+
+    \b
+    fedctl import --from-cluster east deployment/web -n shop
+    fedctl import --from-cluster east deployment -l team=shop --dry-run
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    from federation.cli import adopting  # noqa: PLC0415  # computing a plan takes a second to import
+
+    scope = adopting.Scope(namespace, dry_run, allow_restart, timeout)
+    execute(adopting.import_objects(KubeconfigContext(kubeconfig, context), target, cluster, selector, policy, scope))
+
+
+def adopt_command(
+    target: Target,
+    clusters: Annotated[
+        list[str] | None,
+        typer.Option("--cluster", metavar="NAME", help="Only in this member; may be repeated [all that refuse it]."),
+    ] = None,
+    namespace: flags.Namespace = "default",
+    dry_run: DryRun = False,
+    allow_restart: AllowRestart = False,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: flags.Timeout = 60,
+) -> None:
+    """Take over objects that were in members before an object of the host.
+
+    For an object whose status in a cluster is AlreadyExists. What changes in each member is shown first.
+    """
+    from federation.cli import adopting  # noqa: PLC0415  # as above
+
+    scope = adopting.Scope(namespace, dry_run, allow_restart, timeout)
+    execute(adopting.adopt(KubeconfigContext(kubeconfig, context), "/".join(target), clusters or (), scope))

@@ -265,6 +265,8 @@ def why_command(
 
 app.command("render")(deliverycommands.render_command)
 app.command("diff")(deliverycommands.diff_command)
+app.command("import")(deliverycommands.import_command)
+app.command("adopt")(deliverycommands.adopt_command)
 
 
 @app.command("plan")

@@ -19,7 +19,8 @@ from federation.planning.rendering.comparison import without_bookkeeping
 
 SAME, DIFFERENT, UNKNOWN = 0, 1, 2
 _PATH = "/federation/v1/manifests"
-_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+STYLES = {"+": "green", "-": "red", "@": "cyan"}
+"""The colours of lines of a diff, by their first character."""
 Manifests = Mapping[str, Any]
 """One cluster of the answer of `/federation/v1/manifests`."""
 
@@ -105,7 +106,7 @@ def print_differences(items: Sequence[Manifests]) -> None:
     for number, (lines, clusters) in enumerate(clusters_by_text.items()):
         console.print(("\n" if number else "") + ", ".join(clusters), style="bold", markup=False, soft_wrap=True)
         for line in lines:
-            console.print(line, style=_STYLES.get(line[:1]), markup=False, soft_wrap=True)
+            console.print(line, style=STYLES.get(line[:1]), markup=False, soft_wrap=True)
 
 
 def _text(item: Manifests, code: int) -> list[str]:

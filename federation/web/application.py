@@ -15,7 +15,7 @@ from federation.apimachinery.errors import ApiError, BadRequest, not_served
 from federation.apiserver.http.nonresource import Mount
 from federation.apiserver.semantics.kinds.kinds import Kinds
 from federation.journal.decisions import Journal
-from federation.web import decisions, delivery
+from federation.web import decisions, delivery, memberobjects
 from federation.web.delivery import DeliveryView
 from federation.web.requests import json_response
 
@@ -27,7 +27,8 @@ def mount(journal: Journal, kinds: Kinds, view: DeliveryView | None = None) -> M
     paths = {decisions.DECISIONS_PATH}
     if view is not None:
         delivery.add_routes(web, view, kinds)
-        paths |= delivery.PATHS
+        memberobjects.add_routes(web, view, kinds)
+        paths |= {*delivery.PATHS, memberobjects.PATH}
     _add_error_handlers(web)
     return Mount(web, ("/federation/v1",), frozenset(paths))
 

@@ -19,6 +19,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.apiserver.semantics.kinds.kinds import Kinds
+from federation.client.client import Client
 from federation.dispatch.expectations import MemberKey
 from federation.dispatch.operations import Write, to_applied_configuration
 from federation.planning.federatedobject.placements import effective_placement
@@ -55,6 +56,15 @@ class DeliveryView:
     def __init__(self, objects: FederatedObjects, members: Members) -> None:
         self._objects = objects
         self._members = members
+
+    def federated_resource(self, group: str, kind: str) -> Resource | None:
+        """Return the resource of a federated kind, None when it is not federated."""
+        type_ = self._objects.types.for_group_kind(group, kind)
+        return None if type_ is None else type_.resource
+
+    def client(self, cluster: str) -> Client:
+        """Return the client of a member, with the federation's rights; NotFound when it has not joined."""
+        return self._members.client(cluster)
 
     def find(self, group: str, kind: str, namespace: str, name: str) -> Found | None:
         """Return the federated object of a source, None without one; ServiceUnavailable while caches are incomplete."""

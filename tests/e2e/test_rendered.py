@@ -59,3 +59,94 @@ def test_render_and_diff_show_what_is_applied_and_what_a_member_changed(fed: Fed
     run(fed, "diff", "deploy/web", "--cluster", "member-2")
     assert "\033[" not in printed, "colours are for terminals"
     assert "placed nowhere" in run(fed, "diff", "deploy/other", code=2)
+
+
+def pods_of(fed: Federation, member: str, namespace: str) -> set[str]:
+    items = fed.member(member).json("get", "pods", "-n", namespace)["items"]
+    return {item["metadata"]["uid"] for item in items if item["status"].get("phase") == "Running"}
+
+
+def running_in(fed: Federation, member: str, namespace: str, *names: str) -> set[str]:
+    """Create a namespace everywhere and Deployments in one member; return the uids of their two pods each."""
+    fed.kubectl("create", "namespace", namespace)
+    there = fed.member(member)
+    eventually(lambda: there.run("get", "namespace", namespace).returncode, lambda code: code == 0)
+    for name in names:
+        deployment = a_deployment(name, replicas=2, team="shop")
+        deployment["metadata"]["namespace"] = namespace
+        there.apply(deployment)
+    return eventually(lambda: pods_of(fed, member, namespace), lambda seen: len(seen) == 2 * len(names))
+
+
+def test_workloads_of_a_member_are_imported_without_restarting_a_pod(fed: Federation) -> None:
+    before = running_in(fed, "member-2", "imported", "one", "two")
+    shown = run(fed, "import", "--from-cluster", "member-2", "deploy/one", "-n", "imported", "--dry-run")
+    assert "only the federation's label and annotations are added" in shown
+    assert fed.kubectl("get", "deploy,pp", "-n", "imported") == ""
+    printed = run(fed, "import", "--from-cluster", "member-2", "deployment", "-l", "team=shop", "-n", "imported")
+    assert "deployment/one imported from member-2" in printed
+    assert "deployment/two imported from member-2" in printed
+    fed.kubectl("rollout", "status", "deploy/one", "-n", "imported", "--timeout=30s")
+    assert pods_of(fed, "member-2", "imported") == before
+    run(fed, "diff", "deploy/one", "-n", "imported")
+    source = fed.kubectl.json("get", "deploy", "one", "-n", "imported")
+    assert source["metadata"]["labels"]["kubeadmiral.io/propagation-policy-name"] == "import-member-2"
+    for member in ("member-1", "member-3"):
+        assert fed.member(member)("get", "deploy", "-n", "imported") == ""
+    again = run(fed, "import", "--from-cluster", "member-2", "deploy/one", "-n", "imported", code=1)
+    assert "a federation manages it already" in again
+    # What is imported is managed: a change on the host arrives.
+    fed.kubectl("scale", "deploy/one", "-n", "imported", "--replicas=3")
+    fed.kubectl("rollout", "status", "deploy/one", "-n", "imported", "--timeout=30s")
+    eventually(lambda: len(pods_of(fed, "member-2", "imported")), lambda count: count == 5)
+
+
+def test_an_import_that_would_restart_pods_is_refused(fed: Federation) -> None:
+    before = running_in(fed, "member-1", "refused", "web")
+    image = an_override("member-1", "/spec/template/spec/containers/0/image", "nginx:2")
+    image["metadata"]["namespace"] = "refused"
+    fed.kubectl.apply(image)
+    refused = run(fed, "import", "--from-cluster", "member-1", "deploy/web", "-n", "refused", code=1)
+    assert "the pods would restart" in refused
+    assert "spec.template.spec.containers" in refused
+    assert fed.kubectl("get", "deploy,pp", "-n", "refused") == ""
+    assert pods_of(fed, "member-1", "refused") == before
+    run(fed, "import", "--from-cluster", "member-1", "deploy/web", "-n", "refused", "--allow-restart")
+    eventually(lambda: pods_of(fed, "member-1", "refused") & before, lambda seen: not seen)
+
+
+def test_what_stands_in_the_way_of_an_object_is_adopted(fed: Federation) -> None:
+    before = running_in(fed, "member-3", "adopted", "web")
+    manifests = [a_policy({"member-3": 1}), a_deployment("web", replicas=2, team="shop")]
+    for manifest in manifests:
+        manifest["metadata"]["namespace"] = "adopted"
+    fed.kubectl.apply(*manifests)
+    eventually(
+        lambda: fedctl("why", "deploy/web", "-n", "adopted", KUBECONFIG=str(fed.kubectl.kubeconfig)).stdout,
+        lambda seen: "AlreadyExists" in seen,
+        what="the refusal to take it over",
+    )
+    assert "nothing was adopted" in run(fed, "adopt", "deploy/web", "-n", "adopted", "--dry-run")
+    fed.kubectl("set", "image", "deploy/web", "web=nginx:2", "-n", "adopted")
+    eventually(
+        lambda: (
+            fedctl(
+                "adopt", "deploy/web", "-n", "adopted", "--dry-run", check=False, KUBECONFIG=str(fed.kubectl.kubeconfig)
+            ).stderr
+        ),
+        lambda seen: "the pods would restart" in seen,
+        what="the refusal to restart pods",
+    )
+    fed.kubectl("set", "image", "deploy/web", "web=nginx:1.27", "-n", "adopted")
+    eventually(
+        lambda: (
+            fedctl(
+                "adopt", "deploy/web", "-n", "adopted", "--dry-run", check=False, KUBECONFIG=str(fed.kubectl.kubeconfig)
+            ).returncode
+        ),
+        lambda code: code == 0,
+    )
+    assert "deployment/web adopted in member-3" in run(fed, "adopt", "deploy/web", "-n", "adopted")
+    assert pods_of(fed, "member-3", "adopted") == before
+    fed.kubectl("rollout", "status", "deploy/web", "-n", "adopted", "--timeout=30s")
+    assert "nothing is in its way" in run(fed, "adopt", "deploy/web", "-n", "adopted", code=1)

@@ -79,7 +79,7 @@ class Planner:
 
 
 @contextlib.asynccontextmanager
-async def _planner(context: KubeconfigContext) -> AsyncIterator[Planner]:
+async def make_planner(context: KubeconfigContext) -> AsyncIterator[Planner]:
     """Yield a planner with the plugins installed beside fedctl; it also calls webhook plugins from here."""
     webhooks, clock = WebhookClient(), SystemClock()
     try:
@@ -91,7 +91,7 @@ async def _planner(context: KubeconfigContext) -> AsyncIterator[Planner]:
 
 async def plan(context: KubeconfigContext, requested: RequestedChanges, output: OutputOptions) -> int:
     """Compute, print and save a plan; return the exit code."""
-    async with _planner(context) as planner:
+    async with make_planner(context) as planner:
         started_s = time.perf_counter()
         world = await read_inventory(planner.host)
         resolved = await resolve_changes(planner.host, world, requested)
@@ -132,7 +132,7 @@ def _print_table(console: Console, result: Plan, output: OutputOptions, took: st
 async def apply_plan(context: KubeconfigContext, path: Path, *, wait: bool, timeout_s: float) -> int:
     """Check that a saved plan is still valid, apply it, and wait for the members; return the exit code."""
     saved = read_plan_file(path)
-    async with _planner(context) as planner:
+    async with make_planner(context) as planner:
         lines = await check_and_apply(planner, saved)
         if lines:
             print("\n".join(lines))

@@ -1,0 +1,278 @@
+"""`fedctl import` and `fedctl adopt`: bring workloads that run in members under federation without restarting a pod.
+
+Both print first what the first write to the member would change, and refuse when it would change a pod template or
+would place the object elsewhere. `import` computes that with the plan of its own manifests (`fedctl plan`), `adopt`
+takes the manifest that waits to be applied. The member's object is read through the control plane.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from federation.api import names
+from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.errors import ConfigurationError, Forbidden
+from federation.apimachinery.resources import Object, Resource
+from federation.apiserver.semantics.kinds.builtin import builtin_kinds
+from federation.cli.plan.command import Planner, make_planner
+from federation.cli.plan.edits import Edit, Verb, apply_edit, dry_run, get_or_none
+from federation.cli.plan.inventory import read_inventory
+from federation.cli.plan.kinds import ServedKinds, split_target
+from federation.cli.rendered import STYLES, read_manifests, to_lines
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_json
+from federation.cli.terminal.printing import make_console, to_count
+from federation.cli.whydelivery import read_delivery
+from federation.client.client import PatchType
+from federation.client.http import HTTPClient
+from federation.planning.federatedobject.imported import (
+    adoption_annotations,
+    import_problem,
+    to_source,
+    without_defaults,
+)
+from federation.planning.rendering.comparison import owned_part, with_hidden_values
+from federation.planning.rendering.restarts import changed_pod_fields
+from federation.scheduling.whatif.planresult import Action, ObjectPlan
+from federation.scheduling.whatif.state import ObjectChange
+
+_PATH = "/federation/v1/memberobjects"
+_POLL_S = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What both commands take: the namespace, whether to write, whether pods may restart, and how long to wait."""
+
+    namespace: str
+    is_dry_run: bool = False
+    may_restart: bool = False
+    timeout_s: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Takeover:
+    """One object in one cluster: what is applied over what is there."""
+
+    title: str
+    cluster: str
+    wanted: Object
+    live: Object
+
+    def restarts(self) -> list[str]:
+        return changed_pod_fields(self.wanted, self.live)
+
+
+async def import_objects(
+    context: KubeconfigContext, target: str, cluster: str, selector: str, policy: str, scope: Scope
+) -> int:
+    """Create the sources of a member's objects on the host, placed in that member only; return the exit code."""
+    kind, _, name = target.partition("/")
+    if bool(name) == bool(selector):
+        raise ConfigurationError(f"{target!r}: write KIND/NAME, or KIND with --selector")
+    async with make_planner(context) as planner, context.client() as host:
+        resource = await ServedKinds(host).named(kind)
+        found = await _read_member(host, resource, cluster, scope.namespace, name, selector)
+        if not found:
+            raise ConfigurationError(f"no object of kind {resource.kind} in {cluster} matches {selector!r}")
+        await _refuse_problems(host, resource, found)
+        edits = [] if policy else await _policy_edits(host, resource, cluster, scope.namespace)
+        label = _policy_label(resource, policy or _policy_name(cluster))
+        for live in found:
+            source = without_defaults(to_source(live, cluster, label), _defaults_of(resource))
+            metadata = live["metadata"]
+            origin = f"{resource.kind.lower()}/{metadata['name']}"
+            edits.append(Edit(origin, Verb.APPLY, resource, metadata.get("namespace", ""), metadata["name"], source))
+        changes = [await dry_run(host, edit) for edit in edits]
+        takeovers = await _plan_takeovers(planner, changes, resource, cluster, found)
+        _print_takeovers(takeovers)
+        _refuse_restarts(takeovers, scope)
+        if scope.is_dry_run:
+            print(f"nothing was imported: --dry-run; {to_count(len(found), 'object')} can be")
+            return 0
+        for edit, change in zip(edits, changes, strict=True):
+            await apply_edit(host, edit, change.before)
+        return await _wait(host, resource, [(each, cluster) for each in found], scope, "imported from")
+
+
+async def adopt(context: KubeconfigContext, target: str, clusters: Sequence[str], scope: Scope) -> int:
+    """Let the federation take over the objects that stand in the way of an object of the host; return the exit code."""
+    kind, name = split_target(target, repr(target))
+    async with context.client() as host:
+        resource = await ServedKinds(host).named(kind)
+        namespace = scope.namespace if resource.namespaced else ""
+        source = await host.get(resource, name, namespace)
+        items = {item["cluster"]: item for item in await read_manifests(host, resource, namespace, name)}
+        waiting = [each for each, item in items.items() if item["status"] == "AlreadyExists"]
+        if unknown := sorted(set(clusters).difference(waiting)):
+            raise ConfigurationError(f"{target}: nothing is in its way in {', '.join(unknown)}; see `fedctl why`")
+        if not waiting:
+            raise ConfigurationError(f"{target}: nothing is in its way in any cluster, so there is nothing to adopt")
+        takeovers = []
+        for cluster in clusters or waiting:
+            if items[cluster]["error"]:
+                raise ConfigurationError(f"{target} cannot be rendered for {cluster}: {items[cluster]['error']}")
+            (live,) = await _read_member(host, resource, cluster, namespace, name, "")
+            takeovers.append(_Takeover(target, cluster, items[cluster]["wanted"], live))
+        _print_takeovers(takeovers)
+        _refuse_restarts(takeovers, scope)
+        if scope.is_dry_run:
+            print("nothing was adopted: --dry-run")
+            return 0
+        metadata = source["metadata"]
+        wanted = adoption_annotations(metadata.get("annotations") or {}, [each.cluster for each in takeovers])
+        body: Object = {"metadata": {"resourceVersion": metadata["resourceVersion"], "annotations": wanted}}
+        await host.patch(resource, name, body, patch_type=PatchType.MERGE, namespace=namespace)
+        return await _wait(host, resource, [(source, each.cluster) for each in takeovers], scope, "adopted in")
+
+
+async def _read_member(
+    host: HTTPClient, resource: Resource, cluster: str, namespace: str, name: str, selector: str
+) -> list[Object]:
+    query = {"cluster": cluster, "group": resource.group, "kind": resource.kind, "name": name}
+    query |= {"labelSelector": selector, "namespace": namespace if resource.namespaced else ""}
+    try:
+        answer = await get_json(host, _PATH, {key: value for key, value in query.items() if value})
+    except Forbidden as error:
+        raise ConfigurationError(
+            f"objects of members are read with the right to `get` federatedclusters/proxy: {error.message}"
+        ) from error
+    assert isinstance(answer, dict)
+    items: list[Object] = answer["items"]
+    return items
+
+
+async def _refuse_problems(host: HTTPClient, resource: Resource, found: Sequence[Object]) -> None:
+    problems = []
+    for live in found:
+        metadata = live["metadata"]
+        problem = import_problem(live)
+        if not problem and await get_or_none(host, resource, metadata.get("namespace", ""), metadata["name"]):
+            problem = f"the host has one already; use: fedctl adopt {resource.kind.lower()}/{metadata['name']}"
+        if problem:
+            problems.append(f"{resource.kind.lower()}/{metadata['name']}: {problem}")
+    if problems:
+        raise ConfigurationError("; ".join(problems))
+
+
+def _policy_name(cluster: str) -> str:
+    return f"import-{cluster}"
+
+
+def _policy_label(resource: Resource, policy: str) -> tuple[str, str]:
+    key = names.PROPAGATION_POLICY_LABEL if resource.namespaced else names.CLUSTER_PROPAGATION_POLICY_LABEL
+    return key, policy
+
+
+async def _policy_edits(host: HTTPClient, resource: Resource, cluster: str, namespace: str) -> list[Edit]:
+    """Return the creation of a policy that places in the cluster only; none when it exists as it should be."""
+    policy = PROPAGATION_POLICIES if resource.namespaced else CLUSTER_PROPAGATION_POLICIES
+    where, name = (namespace if resource.namespaced else ""), _policy_name(cluster)
+    spec: Object = {"schedulingMode": "Duplicate", "placement": [{"cluster": cluster}]}
+    present = await get_or_none(host, policy, where, name)
+    if present is not None:
+        if any(present["spec"].get(key) != value for key, value in spec.items()):
+            raise ConfigurationError(f"{policy.kind} {name} was changed; name the policy to use with --policy")
+        return []
+    metadata = {"name": name, **({"namespace": where} if where else {})}
+    body = {"apiVersion": policy.api_version, "kind": policy.kind, "metadata": metadata, "spec": spec}
+    return [Edit(f"the policy {name}", Verb.APPLY, policy, where, name, body)]
+
+
+def _defaults_of(resource: Resource) -> Callable[[Object], None]:
+    """Return the function that fills the defaults of a built-in kind; those of custom resources are not known here."""
+    for info in builtin_kinds():
+        if info.resource == resource:
+            return info.strategy.default
+    return lambda _: None
+
+
+async def _plan_takeovers(
+    planner: Planner, changes: Sequence[ObjectChange], resource: Resource, cluster: str, found: Sequence[Object]
+) -> list[_Takeover]:
+    """Return what the objects would apply; ConfigurationError unless each goes to the cluster, and only there."""
+    plan = await planner.plan(await read_inventory(planner.host), changes)
+    planned = {(obj.resource, obj.namespace, obj.name): obj for obj in plan.objects}
+    takeovers = []
+    for live in found:
+        metadata = live["metadata"]
+        obj = planned.pop((resource, metadata.get("namespace", ""), metadata["name"]), None)
+        if obj is None:
+            raise ConfigurationError(f"{resource.kind.lower()}/{metadata['name']}: {'; '.join(plan.problems)}")
+        takeovers.append(_Takeover(obj.target, cluster, _manifest_in(obj, cluster), live))
+    if others := sorted(obj.target for obj in planned.values() if obj.action is not Action.NONE):
+        print(f"also changes in members: {', '.join(others)}")
+    return takeovers
+
+
+def _manifest_in(obj: ObjectPlan, cluster: str) -> Object:
+    rows = {row.cluster: row.after for row in obj.rows if row.after is not None}
+    after = rows.pop(cluster, None)
+    if after is None:
+        reason = "; ".join(filter(None, (obj.reason, *obj.problems)))
+        raise ConfigurationError(f"{obj.target}: the policy does not place it in {cluster}: {reason}")
+    if rows:
+        raise ConfigurationError(
+            f"{obj.target}: the policy places it in {', '.join(sorted(rows))} too; name another one"
+        )
+    if after.error:
+        raise ConfigurationError(f"{obj.target}: {after.error}")
+    return after.manifest
+
+
+def _print_takeovers(takeovers: Sequence[_Takeover]) -> None:
+    """Print what the first write to each member changes; - is what the member has."""
+    console = make_console()
+    for each in takeovers:
+        wanted = _without_managed_label(each.wanted)
+        held = owned_part(wanted, each.live)
+        lines = to_lines(with_hidden_values(held, wanted, "member"), with_hidden_values(wanted, each.live, "wanted"))
+        what = "changes:" if lines else "only the federation's label and annotations are added"
+        console.print(f"{each.title} in {each.cluster}: {what}", style="bold", markup=False, soft_wrap=True)
+        for line in lines:
+            console.print(line, style=STYLES.get(line[:1]), markup=False, soft_wrap=True)
+
+
+def _without_managed_label(manifest: Object) -> Object:
+    metadata = manifest["metadata"]
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key != names.MANAGED_LABEL}
+    kept = {key: value for key, value in metadata.items() if key != "labels"}
+    return {**manifest, "metadata": {**kept, **({"labels": labels} if labels else {})}}
+
+
+def _refuse_restarts(takeovers: Sequence[_Takeover], scope: Scope) -> None:
+    changed = {f"{each.title} in {each.cluster}": fields for each in takeovers if (fields := each.restarts())}
+    if not changed:
+        return
+    listed = "; ".join(f"{title}: {', '.join(fields)}" for title, fields in changed.items())
+    if not scope.may_restart:
+        raise ConfigurationError(
+            f"the pods would restart, because their template changes ({listed}); change the object or its overrides so"
+            " that nothing differs, or give --allow-restart"
+        )
+    print(f"pods restart: {listed}")
+
+
+async def _wait(
+    host: HTTPClient, resource: Resource, objects: Sequence[tuple[Object, str]], scope: Scope, done: str
+) -> int:
+    """Wait until the members' objects are managed; return the exit code."""
+    clock = SystemClock()
+    deadline_s = clock.monotonic() + scope.timeout_s
+    pending = list(objects)
+    while pending:
+        obj, cluster = pending[0]
+        metadata = obj["metadata"]
+        title = f"{resource.kind.lower()}/{metadata['name']}"
+        delivery = await read_delivery(host, resource, metadata.get("namespace", ""), metadata["name"])
+        row = next((each for each in delivery["clusters"] if each["cluster"] == cluster), None)
+        if row is not None and (row["status"], row["applied"]) == ("OK", "yes"):
+            print(f"{title} {done} {cluster}")
+            pending.pop(0)
+        elif clock.monotonic() > deadline_s:
+            state = ": ".join(filter(None, (row["status"], row["message"]))) if row is not None else "not placed yet"
+            print(f"{title} is not managed in {cluster} after {scope.timeout_s:g} s: {state}")
+            return 1
+        else:
+            await asyncio.sleep(_POLL_S)
+    return 0

@@ -1,0 +1,73 @@
+"""Objects of a member that the federation may not manage yet: `/federation/v1/memberobjects`, for `fedctl import`.
+
+The control plane reads them with its own credentials, so the path needs two permissions: `get` on
+`federatedclusters/proxy` of the cluster, as `nodes/proxy` in Kubernetes, and the right to read the kind in that
+namespace of the host. Permission for the path alone is not enough. Only federated kinds are read.
+"""
+
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, Response
+
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery import nameformats
+from federation.apimachinery.errors import BadRequest, ClusterError, ServiceUnavailable
+from federation.apimachinery.resources import Object, Resource
+from federation.apiserver.auth.identity import Attributes
+from federation.apiserver.http.nonresource import AUTHORIZE
+from federation.apiserver.semantics.kinds.kinds import Kinds
+from federation.web.delivery import DeliveryView
+from federation.web.requests import check_parameters, json_response, required_permissions
+
+PATH = "/federation/v1/memberobjects"
+_PARAMETERS = frozenset(("cluster", "group", "kind", "namespace", "name", "labelSelector"))
+_OBJECTS_MAX = 200
+_Text = Annotated[str, Query(min_length=1)]
+
+
+def add_routes(web: FastAPI, view: DeliveryView, kinds: Kinds) -> None:
+    """Serve objects of members."""
+
+    @web.get(PATH)
+    async def member_objects(
+        request: Request,
+        cluster: _Text,
+        kind: _Text,
+        group: str = "",
+        namespace: str = "",
+        name: str = "",
+        selector: Annotated[str, Query(alias="labelSelector")] = "",
+    ) -> Response:
+        """Return one object of a member, or those that a label selector matches."""
+        check_parameters(request, _PARAMETERS)
+        clusters = FEDERATED_CLUSTERS
+        proxy = Attributes("get", clusters.group, clusters.version, clusters.plural, "proxy", name=cluster)
+        readable = required_permissions(kinds, kind, group, namespace, name)
+        await request.scope[AUTHORIZE]([proxy, *readable], is_path_enough=False)
+        resource = view.federated_resource(group, kind)
+        if resource is None or not readable:
+            raise BadRequest(f"kind: {kind} is not federated, so nothing of it is read from members")
+        for field, value in (("namespace", namespace), ("name", name)):
+            if value and (problems := nameformats.path_segment(value)):
+                raise BadRequest(f"{field}: {problems[0]}")
+        if resource.namespaced and not namespace:
+            raise BadRequest("namespace: name the namespace of the objects")
+        where = namespace if resource.namespaced else ""
+        try:
+            items = await _read(view, cluster, resource, where, name, selector)
+        except ClusterError as error:
+            raise ServiceUnavailable(f"cluster {cluster} does not answer: {error}") from error
+        return json_response(200, {"kind": "MemberObjectList", "items": items})
+
+
+async def _read(
+    view: DeliveryView, cluster: str, resource: Resource, namespace: str, name: str, selector: str
+) -> list[Object]:
+    client = view.client(cluster)
+    type_meta: dict[str, Any] = {"apiVersion": resource.api_version, "kind": resource.kind}
+    if name:
+        return [{**await client.get(resource, name, namespace), **type_meta}]
+    page = await client.list(resource, namespace, label_selector=selector, limit=_OBJECTS_MAX)
+    if page.continue_token:
+        raise BadRequest(f"labelSelector: it matches more than {_OBJECTS_MAX} objects; write a narrower one")
+    return [{**item, **type_meta} for item in page.items]
