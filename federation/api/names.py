@@ -104,6 +104,8 @@ HELD_PLACEMENT = _OURS + "held-placement"
 """On a federated object whose decision the guard holds: JSON {cause, from, hold, since} (planning/guard/record.py)."""
 PREVIOUS_PLACEMENT = _OURS + "previous-placement"
 """On a federated object that the scheduler moved: JSON {at, causes, hold, placement}, its placement before that."""
+UNDO = _OURS + "undo"
+"""On an object: the time (`at`) of its last move, which is to be undone (docs/reference/guard.md)."""
 WRITTEN_AGAIN = _OURS + "written-again"
 """On a federated object that was deleted while its source lives: "true", it is about to be written again."""
 HAND_WRITTEN = _OURS + "hand-written"
@@ -264,6 +266,8 @@ EVENT_WEBHOOK_REGISTERED = "WebhookRegistered"
 # Event reasons of the guard, on a PlacementHold and its cause
 EVENT_PLACEMENT_HELD = "PlacementHeld"
 EVENT_HOLD_APPROVED = "HoldApproved"
+EVENT_MOVE_UNDONE = "MoveUndone"
+EVENT_UNDO_REFUSED = "UndoRefused"
 
 # Event reasons of the automigration controller
 EVENT_AUTO_MIGRATION_INFO_UPDATED = "AutoMigrationInfoUpdated"

@@ -1,10 +1,10 @@
-"""The commands of `fedctl` about moves that the guard holds: `holds` and `approve`. `main.py` registers them."""
+"""The commands of `fedctl` about moves that the guard holds or let pass: `holds`, `approve`, `undo`."""
 
 from typing import Annotated
 
 import typer
 
-from federation.cli import flags, holds
+from federation.cli import flags, holds, undo
 from federation.cli.execution import execute
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
@@ -35,3 +35,22 @@ def approve_command(
     if not reason.strip():
         raise typer.BadParameter("--reason: say why the moves may go on")
     execute(holds.approve(KubeconfigContext(kubeconfig, context), name, reason.strip()))
+
+
+def undo_command(
+    target: Annotated[str, typer.Argument(metavar="KIND/NAME", help="An object, or what moved many.")],
+    namespace: flags.Namespace = "default",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    timeout: flags.Timeout = 60,
+) -> None:
+    """Restore the placement before the last move.
+
+    Within an hour, of one object, or of all that a policy, a profile, a type or a cluster moved. The placement stays
+    until something changes again, so take the change back as well.
+
+    \b
+    fedctl undo deployment/web
+    fedctl undo propagationpolicy/web
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    execute(undo.undo(KubeconfigContext(kubeconfig, context), target, namespace, timeout_s=timeout))

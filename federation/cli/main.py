@@ -224,6 +224,7 @@ def leftovers_command(
 
 app.command("holds")(holdcommands.holds_command)
 app.command("approve")(holdcommands.approve_command)
+app.command("undo")(holdcommands.undo_command)
 
 
 @app.command("clusters")

@@ -249,6 +249,19 @@ def _divides(policy: Policy, annotations: Mapping[str, str]) -> bool:
     return bool(mode is SchedulingMode.DIVIDE)
 
 
+def restoring_patch(attempt: SchedulingAttempt, assessment: Assessment, placements: Placements) -> Part | None:
+    """Return the patch that restores an earlier placement; the scheduler keeps it until an input changes again."""
+    assert attempt.policy is not None  # the caller has checked
+    written: Annotations = {names.HELD_PLACEMENT: None, names.PREVIOUS_PLACEMENT: None, names.IGNORED_PLUGINS: None}
+    written |= {names.SCHEDULING_DEFERRED_REASONS: None, names.SCHEDULING_SUMMARY: "the last move was undone"}
+    if isinstance(assessment, Due):
+        written[names.SCHEDULING_TRIGGERS] = assessment.triggers
+    patch, _ = decisionpatch.place(
+        attempt.federated, attempt.federated_type, attempt.policy, placements, attempt.annotations | written
+    )
+    return patch
+
+
 def duplicate_reason(attempt: SchedulingAttempt, due: Due) -> str:
     """Return why the object is duplicated although its policy divides, "" if it is not.
 

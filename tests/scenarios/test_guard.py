@@ -13,6 +13,7 @@ from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PLAC
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, NAMESPACES, Object
 from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.guard.record import past_move
 
 EVERYWHERE = {"east": 1, "north": 1, "west": 1}
 FEDERATED = "web-deployments.apps"
@@ -342,3 +343,55 @@ async def test_scaling_and_divided_replicas_go_on_while_a_move_is_held() -> None
 
 async def _total(world: World, name: str) -> int:
     return sum((await world.replicas(name)).values())
+
+
+# -- undo
+
+
+async def _undo(world: World, name: str) -> None:
+    """Ask for the undoing of the last move, as `fedctl undo` does."""
+    move = past_move(await world.federated(name))
+    assert move is not None
+    await world.merge(DEPLOYMENTS, name, {"metadata": {"annotations": {names.UNDO: move.at}}})
+
+
+async def test_undo_restores_the_previous_copies_and_they_stay() -> None:
+    async with a_world(members=("east", "west"), has_workloads=False) as world:
+        await _fleet(world, _copies("east", "west"), count=3)
+        await world.merge(PROPAGATION_POLICIES, "copies", {"spec": {"placement": [{"cluster": "west"}]}})
+        await world.until_equal(lambda: _count(world, "east"), 0)
+        await _undo(world, "app-00")
+        await world.until_replicas("app-00", {"east": 4, "west": 4})
+        await world.restart()
+        await world.settle()
+        assert await world.replicas("app-00") == {"east": 4, "west": 4}
+        assert await world.replicas("app-01") == {"west": 4}
+        assert "MoveUndone" in [reason for reason, _ in await world.events()]
+
+
+async def test_undo_restores_divided_replicas_and_keeps_a_scaling_since() -> None:
+    async with a_world(members=("east", "west"), has_workloads=False) as world:
+        await _fleet(world, a_policy({"east": 1, "west": 1}), count=2)
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": a_policy({"west": 1})["spec"]})
+        await world.until_replicas("app-00", {"west": 4})
+        await world.settle()
+        await _undo(world, "app-01")
+        await world.until_replicas("app-01", {"east": 2, "west": 2})
+        await world.scale("app-00", 6)
+        await world.until_replicas("app-00", {"west": 6})
+        await _undo(world, "app-00")
+        await world.until_replicas("app-00", {"east": 2, "west": 4})
+
+
+async def test_undo_is_refused_after_its_window() -> None:
+    async with a_world(members=("east", "west"), has_workloads=False) as world:
+        await _fleet(world, _copies("east", "west"), count=1)
+        await world.merge(PROPAGATION_POLICIES, "copies", {"spec": {"placement": [{"cluster": "west"}]}})
+        await world.until_equal(lambda: _count(world, "east"), 0)
+        await world.settle()
+        for _ in range(61):
+            await world.clock.advance(60)
+        await _undo(world, "app-00")
+        await world.settle()
+        assert await world.replicas("app-00") == {"west": 4}
+        assert any(reason == "UndoRefused" and "1 h" in text for reason, text in await world.events())

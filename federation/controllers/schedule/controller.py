@@ -108,7 +108,7 @@ class ScheduleController:
             clock=clock,
             plugin_retry_s=chosen.plugin_retry_s,
         )
-        self._guard = Guard(objects, informers, cache, clock, chosen.guard)
+        self._guard = Guard(objects, informers, cache, recorder, clock, chosen.guard)
         reconciler = Reconciler(
             objects,
             cache,

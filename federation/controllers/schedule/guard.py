@@ -21,7 +21,9 @@ from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.guard.ledger import Cause, GuardOptions, Ledger, Verdict
 from federation.planning.guard.losses import Blame, blame, held_placement, lost_clusters
 from federation.planning.guard.record import HeldMove, PastMove, held_move, held_text, past_move, past_text
+from federation.planning.guard.undo import requested_undo, undo_problem, undone_placement
 from federation.runtime.controller import Key, key_of
+from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
 from federation.scheduling.attempt import Annotations, Due
@@ -49,9 +51,16 @@ class Guard:
     """Rules about the decisions of all federated objects. It lives as long as the schedule controller."""
 
     def __init__(
-        self, objects: FederatedObjects, informers: Informers, cache: InputCache, clock: Clock, options: GuardOptions
+        self,
+        objects: FederatedObjects,
+        informers: Informers,
+        cache: InputCache,
+        recorder: Recorder,
+        clock: Clock,
+        options: GuardOptions,
     ) -> None:
         self._objects = objects
+        self._recorder = recorder
         self._cache = cache
         self._clock = clock
         self._options = options
@@ -105,6 +114,22 @@ class Guard:
         )
         placements = held_placement(before, decision.placements, decision.unit.desired_replicas)
         return Ruling(Verdict.HOLD, placements, {names.HELD_PLACEMENT: held_text(move)}, message=message)
+
+    def undo(self, context: AttemptContext, snapshot: Snapshot) -> Placements | None:
+        """Return the placement to restore because the user asks to undo the last move, None otherwise."""
+        past, attempt = requested_undo(context.federated), context.attempt
+        if past is None or attempt.policy is None:
+            return None
+        existing = [cluster.name for cluster in snapshot.clusters if not cluster.is_terminating]
+        problem = undo_problem(past, existing, self._clock.now())
+        if not problem and not self._cache.annotation_policy.allows(context.key.namespace):
+            problem = "annotations may not override policies in this namespace"
+        if problem:
+            self._recorder.event(context.federated, WARNING, names.EVENT_UNDO_REFUSED, problem)
+            return None
+        self._ledger.withdraw(context.key)
+        wanted = attempt.federated_type.replicas(context.federated["spec"]["template"])
+        return undone_placement(past, attempt.current(), wanted)
 
     def _sizes(
         self, context: AttemptContext, due: Due, lost: frozenset[str], blamed: frozenset[Blame]

@@ -27,9 +27,10 @@ from federation.scheduling.attempt import (
     Skipped,
     Unschedulable,
     placement_patch,
+    restoring_patch,
     unchanged_patch,
 )
-from federation.scheduling.engine import Outcome
+from federation.scheduling.engine import Outcome, Placements
 from federation.scheduling.explain import digest_of_failure
 from federation.scheduling.pendingreplicas import has_unplaced_replicas
 from federation.scheduling.queueinghints import ANY_CLUSTER_CHANGE, NO_CLUSTER_CHANGE, QueueingHint
@@ -74,6 +75,10 @@ class Reconciler:
         assessment = self._decider.assess(context, snapshot, is_plugin_back=is_plugin_back)
         if not isinstance(assessment, Due):
             self._guard.withdraw(key)
+        undone = self._guard.undo(context, snapshot)
+        if undone is not None:
+            await self._restore(context, assessment, undone)
+            return DONE
         match assessment:
             case Due() if self._decider.is_retry_pointless(context, assessment):
                 await self._write_unchanged(context, Unschedulable("", ""))
@@ -118,6 +123,18 @@ class Reconciler:
         inputs_hash = self._decider.inputs_hash(context, due)
         await self._fail(context, failure, decided.explanation, inputs_hash=inputs_hash, hint=hint)
         return self._requeueing.after_unschedulable(context.key, hint, snapshot)
+
+    async def _restore(self, context: AttemptContext, assessment: Assessment, placements: Placements) -> None:
+        """Write the placement before the last move, as the user asked."""
+        federated = await self._write(context, restoring_patch(context.attempt, assessment, placements))
+        self._cache.unschedulable.remove(context.key)
+        self._cache.unplaced.remove(context.key)
+        await self._reporter.recovered(context.subject, federated)
+        explanation = context.undecided(names.EVENT_MOVE_UNDONE, "the last move was undone, as asked")
+        self._reporter.undone(context.subject, placements)
+        await self._reporter.journal(
+            context.subject, names.EVENT_MOVE_UNDONE, {**explanation, "placements": placements}, context.started_s
+        )
 
     async def _hold(self, context: AttemptContext, due: Due, decided: Decided, ruling: Ruling) -> None:
         """Write the placement without the move, and report that the move is held."""

@@ -24,8 +24,9 @@ from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.scheduling.attempt import Unschedulable
 from federation.scheduling.decisionpatch import describe_move
-from federation.scheduling.engine import Decision
+from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.policyspec import PolicyRef
+from federation.scheduling.unit import current_clusters
 
 WRITER = "schedule"
 """Names this controller's writes, so that their watch events do not requeue the object."""
@@ -72,6 +73,11 @@ class Reporter:
         move = describe_move(decision.unit.current, decision.placements) or "it stays as it was"
         message = "; ".join(filter(None, (f"{move} ({ref})", decision.shortage)))
         self._event(subject, WARNING if decision.shortage else NORMAL, names.EVENT_SCHEDULED, message)
+
+    def undone(self, subject: Subject, placements: Placements) -> None:
+        """Emit an event for a move that was undone."""
+        before = current_clusters(subject.federated, subject.federated_type)
+        self._event(subject, NORMAL, names.EVENT_MOVE_UNDONE, describe_move(before, placements))
 
     def _event(self, subject: Subject, type_: str, reason: str, message: str) -> None:
         self._recorder.event(subject.federated, type_, reason, message)

@@ -33,6 +33,7 @@ FEDERATED_ANNOTATIONS = frozenset(
         names.DISABLE_FOLLOWING,
         names.MIGRATION_CONFIGURATION,
         names.DRY_RUN,
+        names.UNDO,
         names.WRITTEN_ALLOCATIONS,
     )
 )

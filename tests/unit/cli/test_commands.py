@@ -13,8 +13,9 @@ from tests.support.manifests import a_deployment
 from typer.testing import CliRunner
 
 from federation import __version__
+from federation.api import names
 from federation.api.crds import crd_manifests
-from federation.api.resources import FEDERATED_CLUSTERS, PLACEMENT_HOLDS
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PLACEMENT_HOLDS
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import DEPLOYMENTS
@@ -24,6 +25,8 @@ from federation.cli.terminal.printing import to_age
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
 from federation.journal.decisions import DecisionRecord
+from federation.planning.guard.ledger import Cause
+from federation.planning.guard.record import PastMove, past_text
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
@@ -257,6 +260,7 @@ COMMANDS = (
     "leftovers",
     "holds",
     "approve",
+    "undo",
     "why",
     "plan",
     "apply-plan",
@@ -272,7 +276,7 @@ def test_help_fits_80_columns_and_names_the_values(command: str, monkeypatch: py
     assert [line for line in text.splitlines() if len(line) > 80] == []
     assert "\\b" not in text
     examples = [line for line in text.splitlines() if line.startswith(f"  fedctl {command} ")]
-    assert len(examples) == {"join": 3, "why": 3, "plan": 4}.get(command, 0)
+    assert len(examples) == {"join": 3, "undo": 2, "why": 3, "plan": 4}.get(command, 0)
     options = [line for line in text.splitlines() if line.lstrip().startswith("-")]
     assert [line for line in options if "<" in line.partition("--")[2].partition("  ")[0]] == []
 
@@ -394,3 +398,41 @@ def test_a_hold_is_listed_and_approved_once(server: Parts) -> None:
     again = fedctl(server, "approve", "web-1", "--reason", "planned")
     assert isinstance(again.exception, ConfigurationError)
     assert fedctl(server, "approve", "web-1", "--reason", " ").exit_code == 2
+
+
+async def _moved(server: Parts, name: str, at: datetime) -> None:
+    """Create a Deployment and its federated object, which was moved by a policy."""
+    client = LocalClient(server.registry)
+    await client.create(DEPLOYMENTS, a_deployment(name))
+    move = PastMove(to_rfc3339(at), (Cause("PropagationPolicy", "default", "web"),), {"east": None})
+    federated = {
+        "apiVersion": FEDERATED_OBJECTS.api_version,
+        "kind": "FederatedObject",
+        "metadata": {
+            "name": f"{name}-deployments.apps",
+            "namespace": "default",
+            "annotations": {names.PREVIOUS_PLACEMENT: past_text(move)},
+        },
+        "spec": {"template": a_deployment(name)},
+    }
+    await client.create(FEDERATED_OBJECTS, federated)
+
+
+def test_undo_asks_for_the_last_move_and_says_when_it_cannot(server: Parts) -> None:
+    now = datetime.now(UTC)
+    server.run(_moved(server, "recent", now - timedelta(minutes=5)))
+    server.run(_moved(server, "old", now - timedelta(hours=2)))
+    late = fedctl(server, "undo", "deploy/old")
+    assert isinstance(late.exception, ConfigurationError)
+    assert "more than 1 h ago" in str(late.exception)
+    never = fedctl(server, "undo", "deployment/nothing")
+    assert "no move is recorded" in str(never.exception)
+
+    # No control plane runs here, so nothing is restored; the request is made for the recent one only.
+    asked = fedctl(server, "undo", "deployment/recent", "--timeout", "1")
+    assert asked.exit_code == 1
+    assert asked.stdout == "Deployment default/recent: not restored within 1 s; its events say why\n"
+    client = LocalClient(server.registry)
+    for name, is_asked in (("recent", True), ("old", False)):
+        deployment = server.run(client.get(DEPLOYMENTS, name, "default"))
+        assert (names.UNDO in (deployment["metadata"].get("annotations") or {})) is is_asked

@@ -1,0 +1,109 @@
+"""The command `fedctl undo`: restore the placement before the last move, of one object or of all that a cause moved.
+
+It annotates the users' objects with the time of the move; the control plane restores the placement.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType, from_config
+from federation.api.resources import (
+    CLUSTER_FEDERATED_OBJECTS,
+    CLUSTER_PROPAGATION_POLICIES,
+    FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
+    FEDERATED_TYPE_CONFIGS,
+    PROPAGATION_POLICIES,
+    SCHEDULING_PROFILES,
+)
+from federation.apimachinery.clock import SystemClock, from_rfc3339
+from federation.apimachinery.errors import ConfigurationError, NotFound
+from federation.apimachinery.resources import Object, Resource
+from federation.cli.plan.kinds import ServedKinds, split_target
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.client.http import HTTPClient
+from federation.planning.guard.ledger import Cause
+from federation.planning.guard.record import PastMove, past_move
+from federation.planning.guard.undo import UNDO_WINDOW
+from federation.scheduling.decisionpatch import describe_move
+from federation.scheduling.unit import current_clusters
+
+_CAUSES = (
+    PROPAGATION_POLICIES,
+    CLUSTER_PROPAGATION_POLICIES,
+    SCHEDULING_PROFILES,
+    FEDERATED_TYPE_CONFIGS,
+    FEDERATED_CLUSTERS,
+)
+_POLL_S = 0.2
+Found = tuple[Object, FederatedType, PastMove]
+"""A federated object, its type, and its last move."""
+
+
+async def undo(context: KubeconfigContext, target: str, namespace: str, *, timeout_s: float) -> int:
+    """Restore the earlier placements and print them; return 1 if some are not restored within the timeout."""
+    kind, name = split_target(target, repr(target))
+    async with context.client() as host:
+        resource = await ServedKinds(host).named(kind)
+        moves = await _moves(host, resource, namespace if resource.namespaced else "", name)
+        for federated, type_, move in moves:
+            metadata = federated["spec"]["template"]["metadata"]
+            patch = {"metadata": {"annotations": {names.UNDO: move.at}}}
+            await host.patch(type_.resource, metadata["name"], patch, namespace=metadata.get("namespace", ""))
+        late = [found for found in moves if not await _is_restored(host, found, timeout_s)]
+    for federated, _, _ in late:
+        print(f"{_shown(federated)}: not restored within {timeout_s:g} s; its events say why")
+    return 1 if late else 0
+
+
+async def _moves(host: HTTPClient, resource: Resource, namespace: str, name: str) -> Sequence[Found]:
+    """Return the moves to undo; ConfigurationError when there are none, or the only one is too long ago."""
+    configs = (await host.list(FEDERATED_TYPE_CONFIGS)).items
+    types = {(type_.resource.api_version, type_.resource.kind): type_ for type_ in map(from_config, configs)}
+    scope = FEDERATED_OBJECTS if resource.namespaced else CLUSTER_FEDERATED_OBJECTS
+    scopes = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS) if resource in _CAUSES else (scope,)
+    found: list[Found] = []
+    for kind in scopes:
+        for federated in (await host.list(kind, namespace=namespace if kind.namespaced else "")).items:
+            template, move = federated["spec"]["template"], past_move(federated)
+            type_ = types.get((template["apiVersion"], template["kind"]))
+            if move is None or type_ is None:
+                continue
+            is_meant = type_.resource.kind == resource.kind and template["metadata"]["name"] == name
+            if is_meant or Cause(resource.kind, namespace, name) in move.causes:
+                found.append((federated, type_, move))
+    now = SystemClock().now()
+    recent = [each for each in found if now - from_rfc3339(each[2].at) <= UNDO_WINDOW]
+    what = f"{resource.kind} {namespace}/{name}" if namespace else f"{resource.kind} {name}"
+    if not found:
+        raise ConfigurationError(f"{what}: no move is recorded that a policy, a type or a cluster caused")
+    if not recent:
+        hours = UNDO_WINDOW.total_seconds() / 3600
+        raise ConfigurationError(f"{what}: the last move was at {found[0][2].at}, more than {hours:g} h ago")
+    return recent
+
+
+async def _is_restored(host: HTTPClient, found: Found, timeout_s: float) -> bool:
+    """Wait until the move is not recorded any more, and print the placement."""
+    before, type_, move = found
+    clock, metadata = SystemClock(), before["metadata"]
+    deadline_s = clock.monotonic() + timeout_s
+    while clock.monotonic() < deadline_s:
+        kind = FEDERATED_OBJECTS if metadata.get("namespace") else CLUSTER_FEDERATED_OBJECTS
+        try:
+            after = await host.get(kind, metadata["name"], metadata.get("namespace", ""))
+        except NotFound:
+            return False
+        if (now := past_move(after)) is None or now.at != move.at:
+            change = describe_move(current_clusters(before, type_), current_clusters(after, type_))
+            print(f"{_shown(before)}: {change or 'it was there already'}")
+            return True
+        await asyncio.sleep(_POLL_S)
+    return False
+
+
+def _shown(federated: Object) -> str:
+    template = federated["spec"]["template"]
+    where = "/".join(filter(None, (federated["metadata"].get("namespace"), template["metadata"]["name"])))
+    return f"{template['kind']} {where}"
