@@ -57,6 +57,7 @@ from federation.controllers.statusaggregate.controller import StatusAggregateCon
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.controllers.sync.controller import SyncController
 from federation.controllers.typeconfig.controller import TypeConfigController
+from federation.controllers.typeconfig.derivation import TypeDerivationController
 from federation.dispatch.tombstones import Tombstones
 from federation.journal.decisions import Journal, JournalOptions
 from federation.journal.sqljournal import SQLJournal
@@ -163,6 +164,7 @@ class Wiring:
                 ),
             ),
             "typeconfig": TypeConfigController(client, objects, informers, recorder, clock=clock),
+            "typederivation": TypeDerivationController(client, objects, informers, recorder, clock=clock),
             "nsautoprop": NamespaceController(
                 objects,
                 informers,

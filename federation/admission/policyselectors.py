@@ -9,6 +9,7 @@ of clusters are no secret from authors of policies, because decisions about thei
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,9 +24,10 @@ from federation.api.resources import (
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery.errors import ApiError
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import CRDS, Object, Resource
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
+from federation.planning.typeconfigs.derivation import can_be_derived
 from federation.scheduling.policyreferences import named_clusters, reference_warnings
 
 _VERBS = ("update", "patch")
@@ -115,5 +117,17 @@ class PolicyAdmission:
                     for item in await self._list(resource, namespace)
                     if access(check._replace(name=item["metadata"]["name"])).is_allowed
                 ]
-        kinds = frozenset((type_.resource.api_version, type_.resource.kind) for type_ in configs)
-        return _Known(frozenset(clusters), kinds, policies)
+        kinds = {(type_.resource.api_version, type_.resource.kind) for type_ in configs}
+        if request.resource in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES):
+            kinds |= await self._derivable(request, policy, kinds)
+        return _Known(frozenset(clusters), frozenset(kinds), policies)
+
+    async def _derivable(
+        self, request: AdmissionRequest, policy: Object, kinds: AbstractSet[tuple[str, str]]
+    ) -> set[tuple[str, str]]:
+        """Return the selected kinds for which the control plane creates a FederatedTypeConfig."""
+        selectors = (policy.get("spec") or {}).get("resourceSelectors") or ()
+        selected = {(str(each.get("apiVersion")), str(each.get("kind"))) for each in selectors} - kinds
+        definitions = await self._list(CRDS, "") if selected else ()
+        is_cluster_wide = request.resource == CLUSTER_PROPAGATION_POLICIES
+        return {each for each in selected if can_be_derived(*each, definitions, is_cluster_wide=is_cluster_wide)}

@@ -131,7 +131,9 @@ class EventHandlers:
         """Return warnings about what the policy refers to; none while the caches may lack what exists."""
         if not self.is_started:
             return []
-        kinds = {(type_.resource.api_version, type_.resource.kind) for type_ in self._objects.types.all()}
+        # The controller that derives FederatedTypeConfigs reports the kinds that have none.
+        selectors = (policy.get("spec") or {}).get("resourceSelectors") or ()
+        kinds = {(str(each.get("apiVersion")), str(each.get("kind"))) for each in selectors}
         # An event of a namespace must not name cluster-wide policies, which its readers may not be allowed to read.
         same_scope = self._list_policies(policy["metadata"].get("namespace", ""))
         return reference_warnings(policy, self._cache.clusters.names(), kinds, same_scope)

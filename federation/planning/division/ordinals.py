@@ -12,13 +12,15 @@ from typing import Any
 
 import orjson
 
+from federation.apimachinery.errors import InvalidInput
+
 _ROOM = 1000
 """Ordinals between the starts of two ranges, so that every cluster can grow. More if the StatefulSet is larger."""
 _ORDINAL_MAX = 2**31 - 1
 _RECORDED_MAX = 10_000
 
 
-class OrdinalError(ValueError):
+class OrdinalError(InvalidInput):
     """The ranges leave no room; the message is for the user."""
 
 

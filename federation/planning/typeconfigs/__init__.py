@@ -1,0 +1,1 @@
+"""FederatedTypeConfigs that the control plane derives (docs/reference/kinds.md). Pure."""

@@ -1,0 +1,129 @@
+"""Kinds without a FederatedTypeConfig: one is derived when a policy selects them, within limits for tenants."""
+
+from typing import Any
+
+from tests.support.manifests import a_policy
+from tests.support.world import World, a_world
+
+from federation.api import names
+from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.apimachinery.resources import CRDS, Object, Resource
+
+WIDGETS = Resource("example.com", "v1", "Widget", "widgets")
+NAME = "widgets.example.com"
+
+
+def _definition() -> Object:
+    properties = {"size": {"type": "integer"}}
+    schema = {
+        "type": "object",
+        "properties": {
+            "spec": {"type": "object", "properties": properties},
+            "status": {"type": "object", "properties": properties},
+        },
+    }
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "subresources": {
+            "status": {},
+            "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"},
+        },
+        "schema": {"openAPIV3Schema": schema},
+    }
+    kind = {"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"}
+    return {
+        "apiVersion": CRDS.api_version,
+        "kind": CRDS.kind,
+        "metadata": {"name": NAME},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": kind, "versions": [version]},
+    }
+
+
+def _widget(size: int) -> Object:
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "metadata": {"name": "one", "namespace": "default"},
+        "spec": {"size": size},
+    }
+
+
+def _selectors(*resources: Resource) -> list[Object]:
+    return [{"apiVersion": resource.api_version, "kind": resource.kind} for resource in resources]
+
+
+def _cluster_wide(name: str, *resources: Resource, **spec: Any) -> Object:
+    policy = a_policy({}, name=name, resourceSelectors=_selectors(*resources), **spec)
+    del policy["metadata"]["namespace"]
+    return {**policy, "kind": "ClusterPropagationPolicy"}
+
+
+async def _sizes(world: World) -> dict[str, int]:
+    found = {}
+    for name, member in world.members.items():
+        if await member.find(CRDS, NAME, "") is not None and (widget := await member.find(WIDGETS, "one")) is not None:
+            found[name] = widget["spec"]["size"]
+    return found
+
+
+async def test_a_custom_kind_and_its_definition_travel_without_a_configuration() -> None:
+    async with a_world(members=("east", "north")) as world:
+        await world.create(CRDS, _definition())
+        await world.create(WIDGETS, _widget(4))
+        await world.create(CLUSTER_PROPAGATION_POLICIES, _cluster_wide("widgets", WIDGETS, schedulingMode="Divide"))
+        # Before the definition is in the members, the widget waits, and its policy's event says what was created.
+        await world.until(lambda: world.find(FEDERATED_TYPE_CONFIGS, NAME))
+        await world.settle()
+        assert await _sizes(world) == {}
+        await world.create(CLUSTER_PROPAGATION_POLICIES, _cluster_wide("kinds", CRDS, schedulingMode="Duplicate"))
+        await world.until_equal(lambda: _sizes(world), {"east": 2, "north": 2})
+        assert (
+            names.EVENT_TYPE_CONFIG_DERIVED,
+            f"created FederatedTypeConfig {NAME} for Widget in example.com/v1",
+        ) in (await world.events())
+
+        # It belongs to administrators from now on.
+        await world.merge(FEDERATED_TYPE_CONFIGS, NAME, {"metadata": {"labels": {names.DERIVED_TYPE: None}}})
+        await world.restart()
+        await world.settle()
+        config = await world.find(FEDERATED_TYPE_CONFIGS, NAME)
+        assert config is not None
+        assert names.DERIVED_TYPE not in (config["metadata"].get("labels") or {})
+
+
+async def test_a_policy_of_a_namespace_federates_no_custom_kind_until_administrators_place_its_definition() -> None:
+    async with a_world(members=("east", "north")) as world:
+        await world.create(CRDS, _definition())
+        await world.create(WIDGETS, _widget(4))
+        policy = a_policy({"east": 1}, resourceSelectors=_selectors(WIDGETS), schedulingMode="Duplicate")
+        await world.create(PROPAGATION_POLICIES, policy)
+
+        async def was_refused() -> bool:
+            found = [text for reason, text in await world.events() if reason == names.EVENT_KIND_NOT_FEDERATED]
+            return any("an administrator must place the CustomResourceDefinition" in text for text in found)
+
+        await world.until(was_refused)
+        await world.pass_time(40)
+        assert await world.find(FEDERATED_TYPE_CONFIGS, NAME) is None
+        await world.create(CLUSTER_PROPAGATION_POLICIES, _cluster_wide("kinds", CRDS, schedulingMode="Duplicate"))
+        await world.until_equal(lambda: _sizes(world), {"east": 4})
+
+
+async def test_kinds_that_grant_rights_or_belong_to_one_cluster_are_refused() -> None:
+    async with a_world(members=("east",)) as world:
+        nodes = Resource("", "v1", "Node", "nodes", namespaced=False)
+        hooks = Resource("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "x", namespaced=False)
+        before = {config["metadata"]["name"] for config in (await world.user.list(FEDERATED_TYPE_CONFIGS)).items}
+        await world.create(
+            CLUSTER_PROPAGATION_POLICIES, _cluster_wide("greedy", nodes, hooks, schedulingMode="Duplicate")
+        )
+
+        async def refused() -> int:
+            return len({text for reason, text in await world.events() if reason == names.EVENT_KIND_NOT_FEDERATED})
+
+        await world.until_equal(refused, 2)
+        await world.settle()
+        after = {config["metadata"]["name"] for config in (await world.user.list(FEDERATED_TYPE_CONFIGS)).items}
+        assert after == before

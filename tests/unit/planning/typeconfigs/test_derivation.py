@@ -1,0 +1,128 @@
+"""Which kinds get a derived FederatedTypeConfig, for whom, and what it says."""
+
+from typing import Any
+
+import pytest
+
+from federation.api import names
+from federation.api.federatedtype import default_type_configs, from_config
+from federation.planning.typeconfigs.derivation import NotDerivableError, can_be_derived, derive_built_in, derive_custom
+
+
+def a_definition(group: str = "example.com", scope: str = "Namespaced", **version: Any) -> dict[str, Any]:
+    status = {"readyReplicas": {"type": "integer"}, "availableReplicas": {"type": "string"}}
+    schema = {"properties": {"status": {"properties": status}}}
+    served = {"name": "v1", "served": True, "schema": {"openAPIV3Schema": schema}, **version}
+    return {
+        "metadata": {"name": f"widgets.{group}"},
+        "spec": {
+            "group": group,
+            "scope": scope,
+            "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [served],
+        },
+        "status": {"conditions": [{"type": "Established", "status": "True"}]},
+    }
+
+
+def custom(
+    definition: dict[str, Any] | None,
+    *,
+    group: str = "example.com",
+    version: str = "v1",
+    is_cluster_wide: bool = True,
+    is_placed: bool = False,
+) -> dict[str, Any]:
+    return derive_custom(definition, group, version, "Widget", is_cluster_wide=is_cluster_wide, is_placed=is_placed)
+
+
+def test_a_custom_kind_gets_the_default_pipeline_and_is_marked() -> None:
+    config = custom(a_definition())
+    assert config["metadata"] == {"name": "widgets.example.com", "labels": {names.DERIVED_TYPE: "true"}}
+    type_ = from_config(config)
+    assert type_.controllers == ((names.GLOBAL_SCHEDULER,), (names.OVERRIDE_CONTROLLER,))
+    assert (type_.resource.api_version, type_.resource.plural, type_.resource.namespaced) == (
+        "example.com/v1",
+        "widgets",
+        True,
+    )
+    assert (type_.aggregate, type_.auto_migration, type_.paths.replicas_spec) == (True, False, ())
+
+
+def test_the_paths_come_from_the_scale_subresource_and_the_schema() -> None:
+    scale = {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.size"}
+    paths = from_config(custom(a_definition(subresources={"scale": scale}))).paths
+    assert paths.replicas_spec == ("spec", "size")
+    assert paths.replicas_status == ("status", "size")
+    assert paths.ready_replicas_status == ("status", "readyReplicas")
+    assert paths.available_replicas_status == ()
+
+
+@pytest.mark.parametrize(
+    ("definition", "more", "said"),
+    [
+        (None, {}, "the host does not serve Widget: create its CustomResourceDefinition first"),
+        ({**a_definition(), "status": {}}, {}, "the host does not serve Widget"),
+        (a_definition(served=False), {}, "does not serve version v1"),
+        (a_definition(), {"version": "v2"}, "does not serve version v2"),
+        (a_definition("core.kubeadmiral.io"), {"group": "core.kubeadmiral.io"}, "belongs to the federation itself"),
+        (None, {"group": "rbac.authorization.k8s.io"}, "only if an administrator creates a FederatedTypeConfig"),
+        (None, {"group": ""}, "only if an administrator creates a FederatedTypeConfig"),
+    ],
+)  # fmt: skip
+def test_a_kind_that_cannot_travel_gets_none(definition: Any, more: Any, said: str) -> None:
+    with pytest.raises(NotDerivableError, match=said):
+        custom(definition, **more)
+
+
+def test_a_tenants_policy_needs_a_definition_that_administrators_have_placed() -> None:
+    with pytest.raises(NotDerivableError, match=r"must place the CustomResourceDefinition widgets\.example\.com"):
+        custom(a_definition(), is_cluster_wide=False)
+    assert custom(a_definition(), is_cluster_wide=False, is_placed=True)["metadata"]["name"] == "widgets.example.com"
+    with pytest.raises(NotDerivableError, match="only a ClusterPropagationPolicy selects it"):
+        custom(a_definition(scope="Cluster"), is_cluster_wide=False, is_placed=True)
+
+
+def test_built_in_kinds_are_a_fixed_list() -> None:
+    config = derive_built_in("apps/v1", "ReplicaSet", is_cluster_wide=False)
+    assert config is not None
+    type_ = from_config(config)
+    assert (type_.name, type_.paths.replicas_spec) == ("replicasets.apps", ("spec", "replicas"))
+    assert type_.paths.available_replicas_status == ("status", "availableReplicas")
+    with pytest.raises(NotDerivableError, match="only a ClusterPropagationPolicy"):
+        derive_built_in("node.k8s.io/v1", "RuntimeClass", is_cluster_wide=False)
+    assert derive_built_in("node.k8s.io/v1", "RuntimeClass", is_cluster_wide=True) is not None
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("v1", "Node"),
+        ("v1", "Event"),
+        ("v1", "Secret"),
+        ("coordination.k8s.io/v1", "Lease"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+        ("apiregistration.k8s.io/v1", "APIService"),
+        ("certificates.k8s.io/v1", "CertificateSigningRequest"),
+        ("core.kubeadmiral.io/v1alpha1", "FederatedCluster"),
+    ],
+)
+def test_what_belongs_to_one_cluster_or_grants_rights_is_never_derived(api_version: str, kind: str) -> None:
+    assert derive_built_in(api_version, kind, is_cluster_wide=True) is None
+
+
+def test_a_plural_of_a_shipped_kind_in_another_group_gets_no_special_treatment() -> None:
+    shipped = {config["spec"]["sourceType"]["pluralName"] for config in default_type_configs()}
+    assert "namespaces" in shipped
+    definition = a_definition()
+    definition["spec"]["names"]["plural"] = "namespaces"
+    assert from_config(custom(definition)).controllers == ((names.GLOBAL_SCHEDULER,), (names.OVERRIDE_CONTROLLER,))
+
+
+def test_a_warning_is_left_out_for_kinds_that_get_a_configuration() -> None:
+    definitions = [a_definition()]
+    assert can_be_derived("v1", "Pod", (), is_cluster_wide=False)
+    assert can_be_derived("example.com/v1", "Widget", definitions, is_cluster_wide=False)
+    assert not can_be_derived("example.com/v1", "Gadget", definitions, is_cluster_wide=True)
+    assert not can_be_derived("v1", "Node", definitions, is_cluster_wide=True)
