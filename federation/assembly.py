@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from federation.admission.autoscalers import AutoscalerAdmission
 from federation.admission.federatedobjects import FederatedObjectAdmission
 from federation.admission.placementholds import PlacementHoldAdmission
 from federation.admission.policyselectors import PolicyAdmission
@@ -97,6 +98,7 @@ def protect_federated_objects(registry: Registry, clock: Clock) -> None:
         return (await client.list(resource, namespace)).items
 
     registry.add_admission_plugin(PolicyAdmission(find, list_objects))
+    registry.add_admission_plugin(AutoscalerAdmission(list_objects))
     registry.add_admission_plugin(TypeConfigAdmission(find, partial(list_objects, FEDERATED_TYPE_CONFIGS)))
 
 

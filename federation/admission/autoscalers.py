@@ -1,0 +1,63 @@
+"""Admission of HorizontalPodAutoscalers on the host: a warning where one does not act.
+
+The host runs no pods, so an autoscaler scales a federated workload only in members that it is delivered to. One that no
+policy selects would be accepted without a word and do nothing.
+"""
+
+from federation.admission.policyselectors import ListObjects
+from federation.api import names
+from federation.api.federatedtype import parse_configs
+from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.apimachinery.errors import ApiError
+from federation.apimachinery.resources import Object
+from federation.apiserver.admission.requests import AdmissionRequest
+from federation.apiserver.semantics.cel.authorizer import Decide
+
+_KIND = "HorizontalPodAutoscaler"
+_LABELS = (names.PROPAGATION_POLICY_LABEL, names.CLUSTER_PROPAGATION_POLICY_LABEL)
+
+
+class AutoscalerAdmission:
+    """An `AdmissionPlugin`. It lives as long as the API server and keeps no state; `list_objects` reads the store."""
+
+    resources = frozenset({"horizontalpodautoscalers.autoscaling"})
+
+    def __init__(self, list_objects: ListObjects) -> None:
+        self._list = list_objects
+
+    def mutate(self, request: AdmissionRequest) -> Object:
+        """Change nothing."""
+        return request.obj or {}
+
+    async def validate(self, request: AdmissionRequest, access: Decide) -> None:  # noqa: ARG002  # a plugin's signature
+        """Warn about an autoscaler of a federated workload that no policy delivers to members."""
+        scaler = request.obj or {}
+        if request.subresource or (request.old is not None and request.old.get("spec") == scaler.get("spec")):
+            return
+        target = (scaler.get("spec") or {}).get("scaleTargetRef") or {}
+        try:
+            if not await self._is_federated(target) or await self._is_selected(scaler, request.namespace):
+                return
+        except ApiError:
+            return  # An autoscaler is not refused because a warning could not be computed.
+        request.warnings.append(
+            f"spec.scaleTargetRef: {target.get('kind')} {target.get('name')} is federated and runs no pods on the host,"
+            " so this autoscaler does not act; it acts in members if a propagation policy selects it, or if the"
+            f" workload lists it in the annotation {names.FOLLOWERS}"
+        )
+
+    async def _is_federated(self, target: Object) -> bool:
+        types = parse_configs(await self._list(FEDERATED_TYPE_CONFIGS, ""))
+        wanted = (target.get("apiVersion"), target.get("kind"))
+        return any((type_.resource.api_version, type_.resource.kind) == wanted for type_ in types)
+
+    async def _is_selected(self, scaler: Object, namespace: str) -> bool:
+        """Return whether a label names a policy, or a policy selects autoscalers here."""
+        if any(label in (scaler["metadata"].get("labels") or {}) for label in _LABELS):
+            return True
+        policies = [
+            *await self._list(PROPAGATION_POLICIES, namespace),
+            *await self._list(CLUSTER_PROPAGATION_POLICIES, ""),
+        ]
+        selectors = [entry for policy in policies for entry in policy["spec"].get("resourceSelectors") or ()]
+        return any(entry.get("kind") == _KIND for entry in selectors)
