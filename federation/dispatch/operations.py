@@ -194,9 +194,10 @@ class MemberWriter:
         """Delete exactly this object; its dependents are deleted in the background."""
         try:
             await client.delete(key.resource, key.name, key.namespace, propagation_policy="Background", uid=uid)
-        except (NotFound, Conflict):
-            # The object is gone or was replaced. The watch reports it, and the next reconcile decides.
-            pass
+        except NotFound:
+            pass  # The watch reports it, and the next reconcile decides.
+        except Conflict as conflict:
+            return await self._check_conflict(client, key, uid, ClusterStatus.DELETION_FAILED, conflict)
         except (ApiError, ClusterError) as error:
             return _failed(ClusterStatus.DELETION_FAILED, error)
         return Outcome(ClusterStatus.WAITING_FOR_REMOVAL)
@@ -214,11 +215,29 @@ class MemberWriter:
             await client.patch(
                 key.resource, key.name, patch, namespace=key.namespace, field_manager=names.FIELD_MANAGER
             )
-        except (NotFound, Conflict):
+        except NotFound:
             pass
+        except Conflict as conflict:
+            return await self._check_conflict(client, key, uid, ClusterStatus.LABEL_REMOVAL_FAILED, conflict)
         except (ApiError, ClusterError) as error:
             return _failed(ClusterStatus.LABEL_REMOVAL_FAILED, error)
         return Outcome(ClusterStatus.WAITING_FOR_REMOVAL)
+
+    async def _check_conflict(
+        self, client: Client, key: MemberKey, uid: str, failure: ClusterStatus, conflict: Conflict
+    ) -> Outcome:
+        """Return the outcome of a deletion or release that ended in a conflict.
+
+        Another object of the name causes one, and then nothing is left to do. A webhook or a busy server causes one
+        too: the object is still there, and the operation must be repeated.
+        """
+        outcome = await self.confirm(client, key)
+        metadata = (outcome.object or {}).get("metadata", {})
+        if outcome.is_unanswered or outcome.status is ClusterStatus.RETRIEVAL_FAILED:
+            return outcome
+        if outcome.status is ClusterStatus.OK or metadata.get("uid") != uid or metadata.get("deletionTimestamp"):
+            return Outcome(ClusterStatus.WAITING_FOR_REMOVAL)
+        return _failed(failure, conflict)
 
     async def confirm(self, client: Client, key: MemberKey) -> Outcome:
         """Read the object from the member: OK when it is gone or not managed, else WaitingForRemoval."""

@@ -1,14 +1,16 @@
-"""Invariants that hold at the end of every scenario. Each yields one sentence per violation.
+"""Invariants of a federation. Each yields one sentence per violation.
 
-They run after the world has converged, with all connections restored. `world.py` calls them.
+`violations` hold at the end of every scenario, after the world has converged with all connections restored; `world.py`
+calls it. `violations_meanwhile` hold at every moment; `fields_have_one_owner` and `changes_of_a_restart` hold whenever a
+world has converged. Fault tests call these. `deletions.py` judges each deletion when it is sent.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, LEFTOVERS
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.planning.federatedobject.naming import federated_object_name
@@ -22,7 +24,8 @@ from federation.planning.rendering.retention import is_replicas_retained
 from federation.planning.status.sourceconditions import is_unselected
 from tests.support.world import Member, World
 
-_MANAGED = f"{names.MANAGED_LABEL}=true"
+_RESTART_S = 45.0
+"""Virtual seconds; members are swept 30 s after a start."""
 
 
 async def violations(world: World) -> list[str]:
@@ -35,20 +38,49 @@ async def violations(world: World) -> list[str]:
         replicas_add_up,
         statuses_add_up,
         nothing_lingers,
+        deletions_have_a_reason,
         reconciles_do_not_fail,
     ):
         found += [f"{check.__name__}: {line}" async for line in check(world)]
     return found
 
 
+async def violations_meanwhile(world: World, acknowledged: Mapping[str, Object]) -> list[str]:
+    """Return what must not even happen while faults last; `acknowledged` are the specs of the users' Deployments."""
+    held = {obj["metadata"]["name"]: obj for obj in (await world.user.list(DEPLOYMENTS)).items}
+    found = []
+    for name, spec in acknowledged.items():
+        if name not in held or held[name]["metadata"].get("deletionTimestamp"):
+            found.append(f"Deployment {name} was acknowledged and is lost")
+        elif held[name]["spec"] != spec:
+            found.append(f"an acknowledged change of Deployment {name} is lost: {held[name]['spec']} is not {spec}")
+    found += [line async for line in deletions_have_a_reason(world)]
+    return found + [line async for line in reconciles_do_not_fail(world)]
+
+
+async def changes_of_a_restart(world: World) -> list[str]:
+    """Restart the control plane of a world that has converged, and return the stores that it writes."""
+    before = await world.revisions()
+    await world.restart()
+    await world.pass_time(_RESTART_S)
+    after = await world.revisions()
+    return [
+        f"a restart writes {after[name] - before[name]} times to {name or 'the host'}: {world.changes(name, before[name])}"
+        for name in before
+        if after[name] != before[name]
+    ]
+
+
 async def members_hold_only_what_is_placed(world: World) -> AsyncIterator[str]:
-    """No object of ours in a member without a federated object that is placed there."""
-    federated = await _federated(world)
+    """No object of ours in a member without a federated object that is placed there, unless a Leftover reports it."""
+    federated, reported = await _federated(world), await _reported(world)
     for member in world.members.values():
         for type_ in world.plane.types.all():
             for obj in await _managed(member, type_):
                 metadata = obj["metadata"]
                 key = (metadata.get("namespace", ""), federated_object_name(metadata["name"], type_.name))
+                if metadata["uid"] in reported:
+                    continue
                 if key not in federated:
                     yield f"{member.name} has {type_.name} {metadata['name']}, but the host has no federated object"
                 elif member.name not in effective_placement(federated[key]):
@@ -166,6 +198,44 @@ async def nothing_lingers(world: World) -> AsyncIterator[str]:
                     yield f"{type_.name} {obj['metadata']['name']} waits for its deletion in {member.name}"
 
 
+async def fields_have_one_owner(world: World) -> AsyncIterator[str]:
+    """Nobody shares a field that we own in a member; on the host, no field of a user's spec is ours.
+
+    An object that an administrator created in a member, and that is managed since, has two owners: not for those.
+    """
+    for member in world.members.values():
+        for type_ in world.plane.types.all():
+            for obj in await _managed(member, type_):
+                ours, theirs = set(_owned(obj, is_ours=True)), set(_owned(obj, is_ours=False))
+                if shared := sorted(ours & theirs):
+                    yield f"{member.name} {type_.name} {obj['metadata']['name']} has shared fields {shared}"
+    for deployment in (await world.user.list(DEPLOYMENTS)).items:
+        if ours := {path for path in _owned(deployment, is_ours=True) if path.startswith("f:spec")}:
+            yield f"fields of Deployment {deployment['metadata']['name']} belong to the user, not to us: {sorted(ours)}"
+
+
+def _owned(obj: Object, *, is_ours: bool) -> Iterator[str]:
+    for entry in obj["metadata"].get("managedFields") or ():
+        if (entry["manager"] == names.FIELD_MANAGER) == is_ours and not entry.get("subresource"):
+            yield from _leaves(entry["fieldsV1"], "")
+
+
+def _leaves(fields: Mapping[str, Any], path: str) -> Iterator[str]:
+    for key, below in fields.items():
+        if key == ".":
+            continue
+        if below.keys() - {"."}:
+            yield from _leaves(below, f"{path}{key}.")
+        else:
+            yield f"{path}{key}"
+
+
+async def deletions_have_a_reason(world: World) -> AsyncIterator[str]:
+    """A member object is deleted only if its template or placement says so."""
+    for problem in world.objections():
+        yield problem
+
+
 async def reconciles_do_not_fail(world: World) -> AsyncIterator[str]:
     """No reconcile ended in an unexpected exception."""
     if count := world.failed():
@@ -178,6 +248,12 @@ async def _federated(world: World) -> dict[tuple[str, str], Object]:
         *(await world.user.list(CLUSTER_FEDERATED_OBJECTS)).items,
     ]
     return {(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj for obj in found}
+
+
+async def _reported(world: World) -> set[str]:
+    """Return the uids of objects in members that Leftovers report for an administrator to decide."""
+    found = (await world.user.list(LEFTOVERS)).items
+    return {str(leftover["spec"].get("uid")) for leftover in found if leftover["spec"]["action"] == "Keep"}
 
 
 async def _managed(member: Member, type_: FederatedType) -> list[Object]:

@@ -89,7 +89,7 @@ class Line(LocalTransport):
 
     async def request(self, request: Request) -> Object:
         name = request.name or (json.loads(request.body)["metadata"]["name"] if request.verb == "create" else "")
-        await self._pass(_logged(request.verb), request.resource.plural, name)
+        await self._pass(logged(request.verb), request.resource.plural, name)
         return await super().request(request)
 
     async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
@@ -97,7 +97,8 @@ class Line(LocalTransport):
         return await super().raw(method, path, body, timeout_s)
 
 
-def _logged(verb: str) -> str:
+def logged(verb: str) -> str:
+    """Return the verb under which a call is counted."""
     return "patch" if verb == "apply" else verb
 
 

@@ -10,13 +10,16 @@ Nothing sleeps in real time.
 import asyncio
 import base64
 import contextlib
+import functools
+import itertools
 import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from prometheus_client import REGISTRY
+import orjson
 
 from federation.api import names
 from federation.api.crds import crd_manifests
@@ -25,24 +28,36 @@ from federation.apimachinery import conditions
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.entropy import SeededEntropy
-from federation.apimachinery.errors import AlreadyExists, NotFound
+from federation.apimachinery.errors import (
+    AlreadyExists,
+    ApiError,
+    ClusterError,
+    ClusterUnreachable,
+    Expired,
+    FederationError,
+    NotFound,
+)
 from federation.apimachinery.resources import DEPLOYMENTS, EVENTS, SECRETS, Object, Resource
 from federation.apimachinery.webhooks import WebhookCaller
 from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.interface import Event
 from federation.apiserver.store.memory import MemoryStore
 from federation.assembly import HOST_REGISTRY, Wiring, ensure_types
 from federation.client.client import Client, PatchType, Request, Transport, Watch
-from federation.client.guard import GuardOptions
+from federation.client.guard import GuardedTransport, GuardOptions
 from federation.client.local import LocalClient, LocalTransport
 from federation.client.pool import ClusterPool, PoolOptions
 from federation.client.retryingwebhookclient import WebhookTransport
 from federation.controllers.federate.controller import first_finalizers
 from federation.planning.federatedobject.naming import federated_object_name
-from federation.scheduling.framework.registry import PluginRegistry
+from federation.runtime.controller import _outcomes as outcomes
+from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.settings import Settings
 from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.workloads import Workloads
-from tests.support.member_world import Line
+from tests.support.deletions import HostStore, objection
+from tests.support.faults import Faults, SkewedClock, StoreCopy, copy_of, restored, status_of
+from tests.support.member_world import Line, logged
 from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")
@@ -55,18 +70,103 @@ _QUIET_S = 4.0
 """Virtual seconds without a write anywhere after which a world has settled; longer than any coalescing."""
 
 
-class MemberLine(Line):
-    """The connection from the control plane to a member; it counts pending calls and can also hold watch events."""
+class _OpenWatch:
+    """A watch of the control plane, and the task that waits for its next event."""
 
-    def __init__(self, registry: Registry, clock: ManualClock) -> None:
+    __slots__ = ("end", "is_canceled", "is_waiting", "task")
+
+    def __init__(self) -> None:
+        self.task = asyncio.current_task()
+        self.is_waiting = False
+        self.is_canceled = False
+        """Whether its task was canceled to end the wait, and not because the control plane stops."""
+        self.end: FederationError | None = None
+
+
+class Cable:
+    """What the connections of the control plane have in common: they can be cut, and requests can take two ways.
+
+    In process a request ends without a suspension. With `has_round_trips` it suspends before and after its effect.
+    """
+
+    is_cut = False
+    has_round_trips = False
+
+    async def travel(self) -> None:
+        """Take one way between the control plane and a server; a killed control plane gets no further."""
+        if self.has_round_trips and not self.is_cut:
+            await asyncio.sleep(0)
+        if self.is_cut:
+            raise asyncio.CancelledError
+
+
+class MemberLine(Line):
+    """The connection from the control plane to a member.
+
+    It counts pending calls, can hold watch events, drop watches and answer errors and lies (`faults`), and collects
+    the deletions that nothing on the host asks for (`objections`).
+    """
+
+    def __init__(self, registry: Registry, clock: ManualClock, seed: int) -> None:
         super().__init__(registry, clock)
+        self.cable = Cable()
+        self.faults = Faults(seed)
+        self.objections: list[str] = []
+        self.judge: Callable[[Request, Object | None], str | None] = lambda _request, _live: None
         self.in_flight = 0
         self.in_flight_seen_max = 0
         self.is_late = False
         """Whether writes that hang take effect when the connection works again, even if their caller was cancelled."""
         self._late: set[asyncio.Task[Object]] = set()
+        self._watches: set[_OpenWatch] = set()
+
+    def connect(self, registry: Registry) -> None:
+        """Lead to another server from now on."""
+        self._registry, self._generation = registry, -1
+        self._infos.clear()
+        self.faults.forget()
+        self.drop_watches(ClusterUnreachable("connection reset"))
+
+    def drop_watches(self, error: FederationError) -> None:
+        """End all watches with an error."""
+        for watch in list(self._watches):
+            watch.end = error
+            if watch.is_waiting and watch.task is not None:
+                watch.is_waiting, watch.is_canceled = False, True
+                watch.task.cancel()
+
+    def heal(self) -> None:
+        """End all faults. Caches that hold lies are filled again, as after a restart of the member's API server."""
+        has_lied = bool(self.faults.lie)
+        self.faults.end()
+        self.delays_s.clear()
+        self.mend()
+        if has_lied:
+            self.drop_watches(Expired("too old resource version"))
 
     async def request(self, request: Request) -> Object:
+        await self.cable.travel()
+        if request.verb == "delete":
+            await self._judge(request)
+        error, is_late = self.faults.error_for(request.verb)
+        if error is not None and not is_late:
+            await self._pass(logged(request.verb), request.resource.plural, request.name)
+            raise error
+        answer = await self._request(request)
+        await self.cable.travel()
+        if error is not None:
+            raise error
+        return self.faults.tell(request, answer) if request.verb == "list" else answer
+
+    async def _judge(self, request: Request) -> None:
+        try:
+            live = await LocalTransport.request(self, request._replace(verb="get", uid="", resource_version=""))
+        except ApiError:
+            return
+        if (problem := self.judge(request, live)) is not None:
+            self.objections.append(problem)
+
+    async def _request(self, request: Request) -> Object:
         if request.verb not in ("patch", "apply") or self.mode != "hang" or not self.is_late:
             return await super().request(request)
         doing = asyncio.create_task(self._patch_when_mended(request))
@@ -95,11 +195,42 @@ class MemberLine(Line):
         finally:
             self.in_flight -= 1
 
+    async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
+        error, _ = self.faults.error_for("raw")
+        if error is None:
+            return await super().raw(method, path, body, timeout_s)
+        await self._pass("raw", path, "", timeout_s)
+        answer = status_of(error)
+        if answer is None:
+            raise error
+        return answer
+
     async def stream(self, request: Request) -> Watch:
         await self._pass("watch", request.resource.plural, "")
-        async for batch in super().stream(request):
-            await self._pass_on()
-            yield batch
+        error, _ = self.faults.error_for("watch")
+        if error is None and self.faults.must_list(request):
+            error = Expired("too old resource version")
+        if error is not None:
+            raise error
+        watch = _OpenWatch()
+        self._watches.add(watch)
+        batches = super().stream(request)
+        try:
+            watch.is_waiting = True
+            async for batch in batches:
+                await self._pass_on()
+                watch.is_waiting = False
+                yield batch
+                if watch.end is not None:
+                    raise watch.end
+                watch.is_waiting = True
+        except asyncio.CancelledError:
+            if not watch.is_canceled or watch.end is None or watch.task is None or watch.task.uncancel() > 0:
+                raise
+            raise watch.end from None
+        finally:
+            self._watches.discard(watch)
+            await batches.aclose()
 
     async def close(self) -> None:
         """Stay open: a restarted control plane uses the same connection."""
@@ -117,26 +248,77 @@ class HostLine(LocalTransport):
 
     def __init__(self, registry: Registry) -> None:
         super().__init__(registry)
+        self.cable = Cable()
         self.reviews: list[Request] = []
 
     async def request(self, request: Request) -> Object:
         if request.dry_run:
             self.reviews.append(request)
-        return await super().request(request)
+        await self.cable.travel()
+        answer = await super().request(request)
+        await self.cable.travel()
+        return answer
 
 
 class Member:
-    """One member cluster: its registry, its workload controllers, the connection to it, and an administrator's client."""
+    """One member cluster: its registry, its workload controllers, the connection to it, and an administrator's client.
 
-    def __init__(self, name: str, clock: ManualClock, seed: int, labels: Mapping[str, str]) -> None:
+    Its wall clock may be wrong (`clock.offset_s`), and its store can be replaced by a copy.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        clock: ManualClock,
+        seed: int,
+        labels: Mapping[str, str],
+        *,
+        has_workloads: bool,
+        copy: StoreCopy | None = None,
+    ) -> None:
         self.name = name
         self.labels = dict(labels)
-        self.store = MemoryStore(clock=clock)
-        self.registry = Registry(self.store, clock=clock, entropy=SeededEntropy(seed))
-        self.line = MemberLine(self.registry, clock)
+        self.clock = SkewedClock(clock)
+        self._has_workloads = has_workloads
+        self._seeds = itertools.count(seed, 1_000_000)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._build(copy)
+        self.line = MemberLine(self.registry, clock, seed)
+
+    def _build(self, copy: StoreCopy | None) -> None:
+        self.store = MemoryStore(clock=self.clock)
+        restored(self.store, copy)
+        self.registry = Registry(self.store, clock=self.clock, entropy=SeededEntropy(next(self._seeds)))
         self.admin = LocalClient(self.registry, user_agent="admin")
         nodes = (NodeShape("node-1", cpu="64", memory="256Gi", pods=1000),)
-        self.workloads = Workloads(self.registry, MemberOptions(name, nodes), clock)
+        self.workloads = Workloads(self.registry, MemberOptions(self.name, nodes), self.clock)
+
+    async def start(self) -> None:
+        """Run the member's servers and controllers."""
+        await self.registry.start()
+        await self.workloads.ensure_nodes()
+        self._tasks = [asyncio.create_task(self.registry.run(), name=self.name)]
+        if self._has_workloads:
+            self._tasks.append(asyncio.create_task(self.workloads.run(), name=f"workloads of {self.name}"))
+
+    async def stop(self) -> None:
+        """Stop them; the store keeps its content."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        _raise_failures(await asyncio.gather(*tasks, return_exceptions=True))
+
+    async def replace(self, copy: StoreCopy | None) -> None:
+        """Restore the cluster from a backup; without one, a new and empty cluster takes its place."""
+        await self.stop()
+        self._build(copy)
+        await self.start()
+        self.line.connect(self.registry)
+
+    @property
+    def tasks(self) -> Sequence[asyncio.Task[None]]:
+        """The tasks that run the member."""
+        return self._tasks
 
     async def find(self, resource: Resource, name: str, namespace: str = "default") -> Object | None:
         """Return an object of the member, None when there is none."""
@@ -160,6 +342,13 @@ class Member:
         )
 
 
+class Base(NamedTuple):
+    """The stores of a world that has converged, by member; the host's is "". Worlds begin from it at little cost."""
+
+    now: datetime
+    stores: dict[str, StoreCopy]
+
+
 class World:
     """Host, members and the running control plane (`plane`)."""
 
@@ -172,10 +361,15 @@ class World:
         plugins: PluginRegistry | None,
         service: Service | None,
         webhooks: WebhookCaller | None,
+        base: "Base | None",
     ) -> None:
         self.seed = seed
-        self.clock = ManualClock()
-        self.store = MemoryStore(clock=self.clock)
+        self.clock = ManualClock(base.now if base is not None else None)
+        self.plane_clock = SkewedClock(self.clock)
+        """The clock of the control plane; its wall time may be wrong."""
+        self.store = HostStore(self.clock)
+        restored(self.store, base.stores[""] if base is not None else None)
+        self._base = base
         self.registry = Registry(
             self.store, clock=self.clock, options=HOST_REGISTRY, entropy=SeededEntropy(seed), webhooks=webhooks
         )
@@ -186,10 +380,11 @@ class World:
         self.notes: list[str] = []
         """Notes that a failure prints in addition to the state."""
         self.in_flight_max = in_flight_max
-        self._plugins = plugins
+        self._plugins = plugins or _plugins()
         self._webhook_transport = None if service is None else service(self.clock)
         self._has_workloads = has_workloads
         self._background: list[asyncio.Task[None]] = []
+        self._checking: set[asyncio.Task[None]] = set()
         self._running: list[asyncio.Task[None]] = []
         self._failed_before = failed_reconciles()
         self.plane = self._wire()
@@ -198,7 +393,7 @@ class World:
         """Return a control plane without any state in memory."""
         pool = ClusterPool(
             connect=self._connect,
-            clock=self.clock,
+            clock=self.plane_clock,
             options=PoolOptions(guard=GuardOptions(in_flight_max=self.in_flight_max)),
         )
         client = Client(self.host_line)
@@ -208,7 +403,7 @@ class World:
             pool,
             self.journal,
             settings,
-            self.clock,
+            self.plane_clock,
             plugins=self._plugins,
             webhook_transport=self._webhook_transport,
         )
@@ -222,14 +417,17 @@ class World:
     # -- life
 
     async def begin(self, members: Mapping[str, Mapping[str, str]]) -> None:
-        """Start the host, the members and the control plane, and join the members."""
-        await self.registry.install_crds(crd_manifests())
-        await ensure_types(self.user)
+        """Start the host, the members and the control plane, and join the members that are not in the base."""
+        if self._base is None:
+            await self.registry.install_crds(crd_manifests())
+            await ensure_types(self.user)
+        else:
+            await self.registry.start()
         self._background.append(asyncio.create_task(self.registry.run()))
         self.start()
         for name, labels in members.items():
             await self.add_member(name, labels)
-        for name in members:
+        for name in members if self._base is None else ():
             await self.join(name)
         await self.until_ready(*members)
         await self.settle()
@@ -237,12 +435,21 @@ class World:
     async def add_member(self, name: str, labels: Mapping[str, str]) -> None:
         """Start a member cluster; it is not joined."""
         seed = self.seed * 100 + len(self.members) + 1
-        member = self.members[name] = Member(name, self.clock, seed, labels)
-        await member.registry.start()
-        await member.workloads.ensure_nodes()
-        self._background.append(asyncio.create_task(member.registry.run()))
-        if self._has_workloads:
-            self._background.append(asyncio.create_task(member.workloads.run()))
+        copy = self._base.stores.get(name) if self._base is not None else None
+        member = self.members[name] = Member(
+            name, self.clock, seed, labels, has_workloads=self._has_workloads, copy=copy
+        )
+        member.line.judge = functools.partial(objection, self.store, name)
+        await member.start()
+
+    async def replace_member(self, name: str, copy: StoreCopy | None) -> None:
+        """Restore a member from a backup; without one, a new and empty cluster is at its address."""
+        await self.members[name].replace(copy)
+        guard = self.plane.pool._guards.get(name)
+        if guard is not None:
+            checking = asyncio.create_task(_connected(guard))
+            self._checking.add(checking)
+            checking.add_done_callback(self._checking.discard)
 
     async def join(self, name: str) -> None:
         """Create the FederatedCluster and its Secret, as `fedctl join` does."""
@@ -263,6 +470,12 @@ class World:
             await self.user.create(SECRETS, secret)
         await self.user.create(FEDERATED_CLUSTERS, cluster)
 
+    async def unjoin_by_force(self, name: str) -> None:
+        """Do what `fedctl unjoin --force` does: the FederatedCluster goes without the member's help."""
+        forced = {"metadata": {"annotations": {names.FORCED_REMOVAL: "it is lost"}}}
+        await self.merge(FEDERATED_CLUSTERS, name, forced)
+        await self.user.delete(FEDERATED_CLUSTERS, name)
+
     def start(self) -> None:
         """Run the control plane."""
         self._running = [asyncio.create_task(_forever(run), name=name) for name, run in self.plane.loops]
@@ -270,13 +483,27 @@ class World:
     async def stop(self) -> None:
         """Stop the control plane immediately."""
         running, self._running = self._running, []
-        for task in running:
+        for task in (*running, *self._checking):
             task.cancel()
         _raise_failures(await asyncio.gather(*running, return_exceptions=True))
+
+    @property
+    def cables(self) -> list[Cable]:
+        """The connections of the control plane to the host and the members."""
+        return [self.host_line.cable, *(member.line.cable for member in self.members.values())]
+
+    def kill(self) -> None:
+        """Kill the control plane: nothing that it still does takes effect. `restart` starts it again."""
+        for cable in self.cables:
+            cable.is_cut = True
+        for task in self._running:
+            task.cancel()
 
     async def restart(self) -> None:
         """Replace the control plane by a new one without state in memory; calls to members are counted from here."""
         await self.stop()
+        for cable in self.cables:
+            cable.is_cut = False
         for member in self.members.values():
             member.line.calls.clear()
         self.plane = self._wire()
@@ -285,6 +512,8 @@ class World:
     async def end(self) -> None:
         """Stop everything."""
         await self.stop()
+        for member in self.members.values():
+            await member.stop()
         for task in self._background:
             task.cancel()
         _raise_failures(await asyncio.gather(*self._background, return_exceptions=True))
@@ -384,8 +613,12 @@ class World:
 
     async def pass_time(self, seconds: float) -> None:
         """Advance the clock by this time, in small steps."""
-        for _ in range(round(seconds / 0.1)):
-            await self.clock.advance(0.1)
+        until_s = self.clock.monotonic() + seconds
+        while (left_s := until_s - self.clock.monotonic()) > 1e-6:
+            # Chains of tasks may need several steps. While nothing is due, one step is enough.
+            due_s = self.clock.next_deadline_s
+            idle_s = left_s if due_s is None else due_s - self.clock.monotonic()
+            await self.clock.advance(min(left_s, max(idle_s, 0.1)))
         self._check_running()
 
     async def settle(self) -> None:
@@ -403,8 +636,24 @@ class World:
         stores = {"": self.store, **{member.name: member.store for member in self.members.values()}}
         return {name: await store.revision() for name, store in stores.items()}
 
+    def copy(self) -> Base:
+        """Return the content of all stores, as the base of further worlds."""
+        stores = {name: copy_of(member.store) for name, member in self.members.items()}
+        return Base(self.clock.now(), {"": copy_of(self.store), **stores})
+
+    def changes(self, name: str, since: int) -> list[str]:
+        """Return the changes of a store after a revision, if it remembers them; the host's name is ""."""
+        store = self.store if not name else self.members[name].store
+        changes = store._watch_cache.cache.changes_since(since)
+        return [_describe(change.event) for change in changes]
+
+    def objections(self) -> list[str]:
+        """Return the deletions in members for which there was no reason."""
+        return [problem for member in self.members.values() for problem in member.line.objections]
+
     def _check_running(self) -> None:
-        for task in (*self._running, *self._background):
+        members = (task for member in self.members.values() for task in member.tasks)
+        for task in (*self._running, *self._background, *members):
             if task.done():
                 task.result()
                 raise AssertionError(f"{task.get_name()} has ended")
@@ -425,6 +674,16 @@ class World:
         return "\n".join(lines)
 
 
+def _describe(event: Event) -> str:
+    """Return a change with the top-level fields, or fields of the status, that it changes."""
+    before, after = (orjson.loads(value) if value else {} for value in (event.previous, event.value))
+    changed = {}
+    for part, left, right in (("", before, after), ("status.", before.get("status") or {}, after.get("status") or {})):
+        fields = (left.keys() | right.keys()) - {"metadata", "status"}
+        changed |= {part + key: (left.get(key), right.get(key)) for key in fields if left.get(key) != right.get(key)}
+    return f"{event.type} {event.key}: {changed}"
+
+
 async def find(client: Client, resource: Resource, name: str, namespace: str) -> Object | None:
     """Return an object, None when there is none."""
     try:
@@ -442,14 +701,20 @@ def reconciles(**labels: str) -> float:
     """Return how many reconciles have ended, by controller or outcome."""
     return sum(
         sample.value
-        for metric in REGISTRY.collect()
+        for metric in outcomes.collect()
         for sample in metric.samples
-        if sample.name == "federation_runtime_reconciles_total" and labels.items() <= sample.labels.items()
+        if sample.name.endswith("_total") and labels.items() <= sample.labels.items()
     )
 
 
 def _status(held: Any, type_: str) -> str:
     return str((conditions.find(held, type_) or {}).get("status", ""))
+
+
+async def _connected(guard: GuardedTransport) -> None:
+    """Check the identity of a member, as each new connection of a real one does."""
+    with contextlib.suppress(ApiError, ClusterError):
+        await guard.connected()
 
 
 async def _forever(run: Callable[[], Awaitable[None]]) -> None:
@@ -473,8 +738,9 @@ async def a_world(
     plugins: PluginRegistry | None = None,
     service: Service | None = None,
     webhooks: WebhookCaller | None = None,
+    base: Base | None = None,
 ) -> AsyncIterator[World]:
-    """Run a federation for the block, and check the invariants at its end."""
+    """Run a federation for the block, from the base if there is one, and check the invariants at its end."""
     from tests.support.invariants import violations
 
     random.seed(seed)  # the jitter of pauses
@@ -485,6 +751,7 @@ async def a_world(
         plugins=plugins,
         service=service,
         webhooks=webhooks,
+        base=base,
     )
     try:
         await world.begin({name: (labels or {}).get(name, {}) for name in members})
@@ -497,3 +764,16 @@ async def a_world(
         raise
     finally:
         await world.end()
+
+
+_plugins = functools.cache(load_plugins)
+_bases: dict[tuple[str, ...], Base] = {}
+
+
+async def a_base(*members: str) -> Base:
+    """Return the stores of a federation whose members have joined and run no workloads; made once per process."""
+    if members not in _bases:
+        async with a_world(members=members, seed=0, has_workloads=False) as world:
+            await world.settle()
+            _bases[members] = world.copy()
+    return _bases[members]

@@ -7,7 +7,7 @@ monitor lives while its cluster is joined; nothing that a member does makes it r
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,7 @@ from federation.planning.clusters import health
 from federation.planning.clusters.clusterresources import Collector
 from federation.planning.clusters.health import Damping, Pending, Verdict
 from federation.runtime.events import WARNING, Recorder
+from federation.runtime.informer import Informer
 from federation.runtime.members import Members
 
 _MESSAGE_MAX = 500
@@ -267,7 +268,7 @@ class Monitor:
         informers = self._members.capacity_informers(self._name)
         if informers is None or all(informer.has_synced for informer in informers):
             return
-        synced = asyncio.gather(*(informer.wait_synced() for informer in informers))
+        synced = asyncio.ensure_future(_wait_synced(informers))
         patience = asyncio.ensure_future(self._clock.sleep(self._options.caches_timeout_s))
         try:
             await asyncio.wait((synced, patience), return_when=asyncio.FIRST_COMPLETED)
@@ -281,3 +282,8 @@ class Monitor:
         if informers is None or not all(informer.has_synced for informer in informers):
             return None
         return self._collector.resources().to_status()
+
+
+async def _wait_synced(informers: Iterable[Informer]) -> None:
+    # A task: cancelling the future of `gather` itself leaves an exception that nobody retrieves, and asyncio logs that.
+    await asyncio.gather(*(informer.wait_synced() for informer in informers))
