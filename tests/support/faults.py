@@ -1,6 +1,6 @@
 """Faults of one member: what its connection, its API server and its clock do wrong.
 
-`Faults` is the description that `world.MemberLine` follows for every request: a share of the requests fails, and lists
+`Faults` is the description that `lines.MemberLine` follows for every request: a share of the requests fails, and lists
 lie. A skewed clock, and a store that is copied, restored or emptied, are the faults of the member itself. Connections
 that break or hang are `Line.mode`, slow answers `Line.delays_s`. Every choice comes from a seed.
 """
