@@ -183,6 +183,8 @@ class World:
         self.host_line = HostLine(self.registry)
         self.user = LocalClient(self.registry, user_agent="kubectl")
         self.members: dict[str, Member] = {}
+        self._started: list[Member] = []
+        """Every member that runs, also those that a scenario took out of `members`."""
         self.journal = MemoryJournal()
         self.notes: list[str] = []
         """Notes that a failure prints in addition to the state."""
@@ -247,6 +249,7 @@ class World:
             name, self.clock, seed, labels, has_workloads=self._has_workloads, copy=copy
         )
         member.line.judge = functools.partial(objection, self.store, name)
+        self._started.append(member)
         await member.start()
 
     async def replace_member(self, name: str, copy: StoreCopy | None) -> None:
@@ -319,7 +322,7 @@ class World:
     async def end(self) -> None:
         """Stop everything."""
         await self.stop()
-        for member in self.members.values():
+        for member in self._started:
             await member.stop()
         for task in self._background:
             task.cancel()
@@ -459,7 +462,7 @@ class World:
         return [problem for member in self.members.values() for problem in member.line.objections]
 
     def _check_running(self) -> None:
-        members = (task for member in self.members.values() for task in member.tasks)
+        members = (task for member in self._started for task in member.tasks)
         for task in (*self._running, *self._background, *members):
             if task.done():
                 task.result()
