@@ -1,0 +1,153 @@
+"""The control plane is killed at every await point of a sync and starts again: the result is that of an undisturbed run.
+
+Each history begins from one converged federation. A user creates, updates, moves or deletes a Deployment. The first run
+counts the await points of sync until the federation has converged; then, for each of them, one run is killed there.
+A further restart writes nothing to members.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from tests.support.awaits import AwaitPoints
+from tests.support.invariants import violations, violations_meanwhile
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import NAMES, Base, World, a_base, a_world
+
+from federation.api import names
+from federation.api.resources import LEFTOVERS, PROPAGATION_POLICIES
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+
+Action = Callable[[World], Awaitable[object]]
+
+
+async def _create(world: World) -> None:
+    await world.create(DEPLOYMENTS, a_deployment("new", replicas=3))
+
+
+async def _update(world: World) -> None:
+    containers = [{"name": "web", "image": "nginx:2"}]
+    await world.merge(DEPLOYMENTS, "web", {"spec": {"replicas": 4, "template": {"spec": {"containers": containers}}}})
+
+
+async def _move(world: World) -> None:
+    policy = a_policy({"north": 1, "west": 1})
+    await world.merge(PROPAGATION_POLICIES, "divide", {"spec": policy["spec"]})
+
+
+async def _delete(world: World) -> None:
+    await world.user.delete(DEPLOYMENTS, "web", "default")
+
+
+_placed: list[Base] = []
+
+
+async def _with_a_deployment() -> Base:
+    """Return a federation whose members east and north run the Deployment `web`."""
+    if not _placed:
+        async with a_world(seed=0, base=await a_base(*NAMES), has_workloads=False) as world:
+            await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1}))
+            await world.create(DEPLOYMENTS, a_deployment("web", replicas=2))
+            await world.until_replicas("web", {"east": 1, "north": 1})
+            await world.settle()
+            _placed.append(world.copy())
+    return _placed[0]
+
+
+@asynccontextmanager
+async def _a_run(points: AwaitPoints) -> AsyncIterator[World]:
+    loop = asyncio.get_running_loop()
+    base = await _with_a_deployment()
+    loop.set_task_factory(points)
+    try:
+        async with a_world(seed=1, base=base, has_workloads=False) as world:
+            for cable in world.cables:
+                cable.has_round_trips = True
+            yield world
+    finally:
+        loop.set_task_factory(None)
+
+
+async def _result(world: World) -> dict[str, Any]:
+    """Return what users and members have, without uids, times and revisions."""
+    found: dict[str, Any] = {}
+    for name, client in [("host", world.user), *((name, m.admin) for name, m in world.members.items())]:
+        for deployment in (await client.list(DEPLOYMENTS, "default")).items:
+            found[f"{name} {deployment['metadata']['name']}"] = _content(deployment)
+    found["leftovers"] = sorted(leftover["metadata"]["name"] for leftover in (await world.user.list(LEFTOVERS)).items)
+    return found
+
+
+def _content(deployment: Object) -> Object:
+    metadata = deployment["metadata"]
+    kept = {key: metadata.get(key) for key in ("labels", "annotations", "finalizers")}
+    annotations = dict(kept["annotations"] or {})
+    annotations.pop(names.SOURCE_GENERATION, None)
+    status = deployment.get("status") or {}
+    return {
+        **kept,
+        "annotations": annotations,
+        "spec": deployment["spec"],
+        "observed": status.get("observedGeneration"),
+    }
+
+
+async def _uids(world: World) -> dict[tuple[str, str], str]:
+    return {
+        (member.name, obj["metadata"]["name"]): obj["metadata"]["uid"]
+        for member in world.members.values()
+        for obj in (await member.admin.list(DEPLOYMENTS, "default")).items
+    }
+
+
+async def _undisturbed(action: Action) -> tuple[int, dict[str, Any]]:
+    """Return the number of await points until the federation has converged, and its state then."""
+    points = AwaitPoints()
+    async with _a_run(points) as world:
+        points.is_armed = True
+        await action(world)
+        await world.settle()
+        points.is_armed = False
+        return points.count, await _result(world)
+
+
+@pytest.mark.parametrize("action", [_create, _update, _move, _delete], ids=lambda action: action.__name__.strip("_"))
+async def test_a_control_plane_that_dies_at_any_await_point_of_a_sync_loses_nothing(action: Action) -> None:
+    count, expected = await _undisturbed(action)
+    assert count >= 8  # each operation of a member suspends before and after its effect
+    for number in range(1, count + 1):
+        await _killed(action, number, expected)
+
+
+async def _killed(action: Action, number: int, expected: dict[str, Any]) -> None:
+    points = AwaitPoints()
+    points.stop_at = number
+    async with _a_run(points) as world:
+        world.notes.append(f"killed at await point {number} of the sync of {action.__name__.strip('_')}")
+        points.on_reached = world.kill
+        before = await _uids(world)
+        points.is_armed = True
+        await action(world)
+        acknowledged = {obj["metadata"]["name"]: obj["spec"] for obj in (await world.user.list(DEPLOYMENTS)).items}
+        if action is _delete:
+            del acknowledged["web"]
+        while points.is_armed:
+            assert world.clock.monotonic() < 600, "the await point is never reached"
+            await world.clock.advance(0.05)
+        assert not await violations_meanwhile(world, acknowledged)
+        await world.restart()
+        await world.pass_time(1)
+        await world.settle()
+        assert await _result(world) == expected
+        after = await _uids(world)
+        assert {key: before[key] for key in before.keys() & after.keys()} == {
+            key: after[key] for key in before.keys() & after.keys()
+        }
+        assert not await violations(world)
+        settled = await world.revisions()
+        await world.restart()
+        await world.pass_time(5)
+        again = await world.revisions()
+        assert {name: again[name] for name in NAMES} == {name: settled[name] for name in NAMES}
