@@ -72,7 +72,8 @@ def plan_division(federated: Mapping[str, Any], type_: FederatedType, placements
 
 
 def _numbers(path: dotpaths.Path, counts: Mapping[str, int]) -> dict[str, list[dict[str, Any]]]:
-    return {cluster: [_patch(path, count)] for cluster, count in counts.items()}
+    pointer = to_pointer(path)  # once, not for each of a thousand clusters
+    return {cluster: [{"op": "replace", "path": pointer, "value": count}] for cluster, count in counts.items()}
 
 
 def _patch(path: dotpaths.Path, value: Any) -> dict[str, Any]:
