@@ -5,8 +5,10 @@ no further one was proposed for a moment: the first ten of fifty must not leave 
 The limit holds at any rate: in no window do more moves go on without approval. Times are seconds of the wall clock.
 """
 
+import heapq
+import itertools
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
@@ -71,31 +73,58 @@ class Judgement:
     cause: Cause | None = None
 
 
-@dataclass(slots=True)
 class _Count(Generic[K]):
-    """The objects of one cause that moved (and when), that are proposed (since when), and that are held."""
+    """The objects of one cause that moved, are proposed, or are held. No step depends on the number of objects."""
 
-    moved: dict[K, float] = field(default_factory=dict)
-    proposed: dict[K, float] = field(default_factory=dict)
-    held: set[K] = field(default_factory=set)
-    latest_s: float = 0.0
+    def __init__(self) -> None:
+        self.moved: dict[K, float] = {}
+        """When each of them moved."""
+        self.proposed: dict[K, float] = {}
+        """Since when."""
+        self.held: set[K] = set()
+        self.latest_s = 0.0
+        """When the latest new proposal came."""
+        self._counted: set[K] = set()
+        self._expiries: list[tuple[float, int, K]] = []
+        self._sequence = itertools.count()
 
     def total(self, since_s: float) -> int:
         """Return how many objects count, after removing moves before `since_s`."""
-        self.moved = {key: at_s for key, at_s in self.moved.items() if at_s > since_s}
-        return len(self.moved.keys() | self.proposed.keys() | self.held)
+        while self._expiries and self._expiries[0][0] <= since_s:
+            at_s, _, key = heapq.heappop(self._expiries)
+            if self.moved.get(key) == at_s:  # it has not moved again
+                del self.moved[key]
+                self._count_again(key)
+        return len(self._counted)
 
     def propose(self, key: K, now_s: float) -> None:
         """Add a proposal that is not counted yet."""
         if key not in self.proposed:
-            if key not in self.moved and key not in self.held:
+            if key not in self._counted:
                 self.latest_s = now_s
             self.proposed[key] = now_s
+            self._counted.add(key)
+
+    def hold(self, key: K) -> None:
+        """Count an object as held."""
+        self.held.add(key)
+        self._counted.add(key)
+
+    def move(self, key: K, at_s: float) -> None:
+        """Count an object that moved."""
+        self.moved[key] = at_s
+        heapq.heappush(self._expiries, (at_s, next(self._sequence), key))
+        self._counted.add(key)
 
     def drop(self, key: K) -> None:
         """Remove a proposal."""
         self.proposed.pop(key, None)
         self.held.discard(key)
+        self._count_again(key)
+
+    def _count_again(self, key: K) -> None:
+        if not (key in self.moved or key in self.proposed or key in self.held):
+            self._counted.discard(key)
 
 
 class Ledger(Generic[K]):
@@ -131,12 +160,12 @@ class Ledger(Generic[K]):
     def hold(self, key: K, cause: Cause) -> None:
         """Record that the move of an object is held; it counts for this cause only, so that no other is held for it."""
         self.withdraw(key)
-        self._count(key, cause).held.add(key)
+        self._count(key, cause).hold(key)
 
     def record(self, key: K, causes: Iterable[Cause], at_s: float) -> None:
         """Record a move that went on at this time."""
         for cause in causes:
-            self._counts.setdefault(cause, _Count()).moved[key] = at_s
+            self._counts.setdefault(cause, _Count()).move(key, at_s)
 
     def withdraw(self, key: K) -> None:
         """Forget the proposal of an object that does not move any more, or whose move is approved."""
