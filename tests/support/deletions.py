@@ -21,6 +21,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.store.writes import Change
 from federation.client.client import Request
+from federation.planning.federatedobject.eligibility import exclusion
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.leftovers.record import record_name
@@ -56,7 +57,7 @@ def objection(host: HostStore, cluster: str, request: Request, live: Object | No
     if live is None or not is_written_by_us(live) or (request.uid and request.uid != live["metadata"]["uid"]):
         return None
     resource, namespace, name = request.resource, request.namespace, request.name
-    if any(_is_ending(source) for source in host.states(resource, namespace, name)):
+    if any(_is_ending(source) or _is_excluded(source) for source in host.states(resource, namespace, name)):
         return None
     record = record_name(cluster, resource, namespace, name)
     if any(_asks_for_deletion(leftover) for leftover in host.states(LEFTOVERS, "", record)):
@@ -79,6 +80,10 @@ def objection(host: HostStore, cluster: str, request: Request, live: Object | No
 
 def _is_ending(obj: Object | None) -> bool:
     return obj is None or bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def _is_excluded(source: Object | None) -> bool:
+    return source is not None and bool(exclusion(source))
 
 
 def _asks_for_deletion(leftover: Object | None) -> bool:

@@ -54,7 +54,9 @@ class LocalAPIs:
     async def _synchronize(self) -> None:
         desired = self._desired()
         names = {*desired, *(entry.name for entry in self._apis.entries.values() if entry.managed)}
-        await asyncio.gather(*(self._check(name, desired.get(name)) for name in sorted(names)))
+        # At the start every registration causes another round, so only what is due gets a task.
+        due = [name for name in sorted(names) if self._is_due(name, desired.get(name))]
+        await asyncio.gather(*(self._check(name, desired.get(name)) for name in due))
         for entry in list(self._apis.entries.values()):
             if entry.service is None and not entry.is_available:
                 await self._mark_available(entry.name)
@@ -80,12 +82,13 @@ class LocalAPIs:
             found[name] = {"metadata": {"name": name, "labels": {AUTOMANAGED: managed}}, "spec": spec}
         return found
 
+    def _is_due(self, name: str, desired: Object | None) -> bool:
+        """Return whether an APIService must be compared: those that are registered at the start only once."""
+        return desired is None or desired["metadata"]["labels"][AUTOMANAGED] != _ON_START or name not in self._synced
+
     async def _check(self, name: str, desired: Object | None) -> None:
         """Create, update or delete one APIService if that is this server's task."""
-        live = self._apis.entries.get(name)
-        has_synced = name in self._synced
-        if desired is None or desired["metadata"]["labels"][AUTOMANAGED] != _ON_START or not has_synced:
-            await self._reconcile(name, desired, live, has_synced=has_synced)
+        await self._reconcile(name, desired, self._apis.entries.get(name), has_synced=name in self._synced)
         self._synced.add(name)
 
     async def _reconcile(self, name: str, desired: Object | None, live: APIEntry | None, *, has_synced: bool) -> None:

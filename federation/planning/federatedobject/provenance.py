@@ -27,7 +27,7 @@ def scope_problem(federated: Mapping[str, Any], type_: FederatedType) -> str:
 
 def is_hand_written(federated: Mapping[str, Any]) -> bool:
     """Return whether admission marked the object as written by a user with permission."""
-    return (federated["metadata"].get("annotations") or {}).get(names.HAND_WRITTEN) == "true"
+    return ((federated.get("metadata") or {}).get("annotations") or {}).get(names.HAND_WRITTEN) == "true"
 
 
 def is_from(federated: Mapping[str, Any], source: Mapping[str, Any]) -> bool:
