@@ -1,6 +1,6 @@
 """Admission of PlacementHolds: users approve what the guard holds, and nothing else.
 
-Whoever may update PlacementHolds may approve, by RBAC cluster administrators only. The API server records who approved
+Users who may update PlacementHolds may approve; by default only cluster administrators may. The API server records who approved
 and when, so that nobody can approve in another's name or for moves that are held later.
 """
 

@@ -2,7 +2,7 @@
 
 Override and propagation policies change objects in members with the federation's rights. `resourceSelectors` reach
 every object of a kind in the namespace, so their author needs the verb `update` or `patch` on that kind. An object that
-names the policy in a label needs no such check: whoever wrote the label may update the object.
+names the policy in a label needs no such check: the author of the label may update the object.
 
 Warnings name nothing that the requester may not read: policies that compete are named to users who may get them. Names
 of clusters are no secret from authors of policies, because decisions about their objects list all clusters.

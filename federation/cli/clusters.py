@@ -15,7 +15,7 @@ from federation.apimachinery.resources import Object
 from federation.cli import joining, membercredentials
 from federation.cli.joining import JoinRequest
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import make_console, make_table, print_document, print_table, to_age, to_amount
+from federation.cli.terminal.printing import make_console, print_rows, to_age, to_amount
 from federation.client.kubeconfig import load_kubeconfig
 
 _WIDE = 120
@@ -73,22 +73,11 @@ async def show(context: KubeconfigContext, output: str) -> None:
     """Print the members."""
     async with context.client() as host:
         items = (await host.list(FEDERATED_CLUSTERS)).items
-    if output == "json":
-        print_document(items, output)
-        return
-    if not items:
-        print("no member clusters; add one with: fedctl join NAME --kubeconfig FILE")
-        return
-    console, table = make_console(), make_table()
-    for heading in ("NAME", "STATUS", "NODES", "CPU FREE", "MEMORY FREE", "AGE"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("TAINTS", "LABELS"):
-        table.add_column(heading, overflow="fold")
-    now = SystemClock().now()
+    console, now = make_console(), SystemClock().now()
     separator = "," if not console.is_terminal else ", " if console.width >= _WIDE else "\n"
-    for item in sorted(items, key=lambda i: i["metadata"]["name"]):
-        table.add_row(*_row(item, now, separator))
-    print_table(console, table)
+    rows = (_row(item, now, separator) for item in sorted(items, key=lambda item: str(item["metadata"]["name"])))
+    empty = "no member clusters; add one with: fedctl join NAME --kubeconfig FILE"
+    print_rows(items, output, empty, rows, "NAME, STATUS, NODES, CPU FREE, MEMORY FREE, AGE", "TAINTS, LABELS")
 
 
 def _row(cluster: Object, now: datetime, separator: str) -> list[str]:

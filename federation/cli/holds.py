@@ -1,33 +1,22 @@
 """The commands `fedctl holds` and `fedctl approve`: moves that the guard holds (docs/reference/guard.md)."""
 
+from datetime import datetime
+
 from federation.api.resources import PLACEMENT_HOLDS
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import make_console, make_table, print_document, print_table, to_age
+from federation.cli.terminal.printing import print_rows, to_age
 
 
 async def show(context: KubeconfigContext, output: str) -> None:
     """Print all holds, the approved ones too."""
     async with context.client() as host:
         items = (await host.list(PLACEMENT_HOLDS)).items
-    if output == "json":
-        print_document(items, output)
-        return
-    if not items:
-        print("nothing is held")
-        return
-    console, table = make_console(), make_table()
-    for heading in ("NAME", "CAUSE", "OBJECTS", "AGE"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("STATE", overflow="fold")
     now = SystemClock().now()
-    for item in sorted(items, key=lambda item: str(item["metadata"]["name"])):
-        spec, metadata = item["spec"], item["metadata"]
-        age = to_age(now, from_rfc3339(metadata["creationTimestamp"]))
-        table.add_row(metadata["name"], str(spec.get("cause")), str(spec.get("count")), age, _state(item))
-    print_table(console, table)
+    rows = (_row(item, now) for item in sorted(items, key=lambda item: str(item["metadata"]["name"])))
+    print_rows(items, output, "nothing is held", rows, "NAME, CAUSE, OBJECTS, AGE", "STATE")
 
 
 async def approve(context: KubeconfigContext, name: str, reason: str) -> None:
@@ -43,6 +32,12 @@ async def approve(context: KubeconfigContext, name: str, reason: str) -> None:
         approved = await host.patch(PLACEMENT_HOLDS, name, patch)
     spec = approved["spec"]
     print(f"approved: {spec['count']} objects of {spec['cause']} move now")
+
+
+def _row(hold: Object, now: datetime) -> list[str]:
+    spec, metadata = hold["spec"], hold["metadata"]
+    age = to_age(now, from_rfc3339(metadata["creationTimestamp"]))
+    return [metadata["name"], str(spec.get("cause")), str(spec.get("count")), age, _state(hold)]
 
 
 def _state(hold: Object) -> str:

@@ -7,7 +7,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.resources import Object
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
-from federation.cli.terminal.printing import make_console, make_table, print_document, print_table, to_age
+from federation.cli.terminal.printing import print_rows, to_age
 
 _WHEN = {
     "Delete": "is deleted",
@@ -23,20 +23,10 @@ async def show(context: KubeconfigContext, cluster: str, output: str) -> None:
         found = (await host.list(LEFTOVERS)).items
         members = {item["metadata"]["name"]: item for item in (await host.list(FEDERATED_CLUSTERS)).items}
     items = [item for item in found if _is_left(item["spec"], cluster)]
-    if output == "json":
-        print_document(items, output)
-        return
-    if not items:
-        print("nothing is left behind" + (f' in cluster "{cluster}"' if cluster else ""))
-        return
-    console, table = make_console(), make_table()
-    for heading in ("CLUSTER", "KIND", "OBJECT", "REASON", "AGE"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("WHAT HAPPENS", overflow="fold")
     now = SystemClock().now()
-    for item in sorted(items, key=_order):
-        table.add_row(*_row(item, members.get(str(item["spec"].get("cluster"))), now))
-    print_table(console, table)
+    empty = "nothing is left behind" + (f' in cluster "{cluster}"' if cluster else "")
+    rows = (_row(item, members.get(str(item["spec"].get("cluster"))), now) for item in sorted(items, key=_order))
+    print_rows(items, output, empty, rows, "CLUSTER, KIND, OBJECT, REASON, AGE", "WHAT HAPPENS")
 
 
 def _is_left(spec: Object, cluster: str) -> bool:

@@ -76,7 +76,7 @@ async def diff(context: KubeconfigContext, target: str, namespace: str, cluster:
 
 
 def difference_code(item: Manifests) -> int:
-    """Return whether a cluster has what is wanted; UNKNOWN when that cannot be told."""
+    """Return whether a cluster has what is wanted; UNKNOWN while the cluster or its cache gives no answer."""
     if item["error"] or item["applied"] == "unknown":
         return UNKNOWN
     if item["wanted"] is None:  # a kept object is not wanted any more and stays

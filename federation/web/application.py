@@ -1,7 +1,7 @@
 """The federation's own HTTP API below `/federation/v1`, on FastAPI: the journal, and the delivery of objects.
 
-The API server mounts it and authenticates its requests. Requests for decisions and deliveries are authorized here: what
-is told about an object needs the right to read the object. Other paths are authorized as non-resource URLs.
+The API server mounts it and authenticates its requests. Requests for decisions and deliveries are authorized here: they
+need the right to read the object that they are about. Other paths are authorized as non-resource URLs.
 """
 
 from collections.abc import Mapping

@@ -22,6 +22,8 @@ from federation.apiserver.semantics.kinds.kinds import Kinds
 from federation.client.client import Client
 from federation.dispatch.expectations import MemberKey
 from federation.dispatch.operations import Write, to_applied_configuration
+from federation.dispatch.status import clusters_of
+from federation.planning.federatedobject.builder import source_key
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.rendering.comparison import owned_part, with_hidden_values
@@ -75,9 +77,9 @@ class DeliveryView:
             return None
         where = namespace if type_.resource.namespaced else ""
         federated = self._objects.get(self._objects.key_for(type_, where, name))
-        if federated is None or _template_name(federated) != name or self._objects.type_of(federated) != type_:
+        if federated is None or source_key(federated)[3] != name or self._objects.type_of(federated) != type_:
             return None
-        clusters = effective_placement(federated).union(_reported_clusters(federated))
+        clusters = effective_placement(federated).union(clusters_of(federated))
         return Found(federated, type_, self._observed(type_.resource, where, name, clusters))
 
     def _observed(
@@ -88,14 +90,6 @@ class DeliveryView:
             for cluster in clusters
             if self._members.is_synced(cluster, resource)
         }
-
-
-def _template_name(federated: Mapping[str, Any]) -> str:
-    return str(((federated["spec"].get("template") or {}).get("metadata") or {}).get("name") or "")
-
-
-def _reported_clusters(federated: Mapping[str, Any]) -> list[str]:
-    return [str(entry["cluster"]) for entry in (federated.get("status") or {}).get("clusters") or ()]
 
 
 async def find_authorized(
@@ -196,8 +190,8 @@ def _wanted(found: Found, cluster: str, live: Object | None) -> Object:
 def member_key(found: Found, cluster: str) -> MemberKey:
     """Return the key of the object in the cluster."""
     resource = found.type_.resource
-    namespace = found.federated["metadata"].get("namespace", "") if resource.namespaced else ""
-    return MemberKey(cluster, resource, namespace, _template_name(found.federated))
+    _, _, namespace, name = source_key(found.federated)
+    return MemberKey(cluster, resource, namespace if resource.namespaced else "", name)
 
 
 def _identity(live: Object | None) -> Object | None:

@@ -1,7 +1,5 @@
 """Attack: a tenant's annotation clusters-to-adopt holds a pattern whose match never ends."""
 
-import time
-
 import orjson
 import pytest
 
@@ -14,12 +12,11 @@ def annotations(pattern: str) -> dict[str, str]:
     return {names.CONFLICT_RESOLUTION: "adopt", names.CLUSTERS_TO_ADOPT: text}
 
 
+@pytest.mark.timeout(30)
 @pytest.mark.parametrize("pattern", ["((.+)+)+!", "(a|a|.)*!"])
 def test_a_pattern_takes_linear_time(pattern: str) -> None:
-    """With 14 letters a backtracking engine takes seconds, with the 63 of a cluster's name years."""
-    before_s = time.process_time()
-    assert not is_adoption_allowed(annotations(pattern), "a" * 14)
-    assert time.process_time() - before_s < 0.1
+    """With the 63 letters of a cluster's name a backtracking engine takes years."""
+    assert not is_adoption_allowed(annotations(pattern), "a" * 63)
 
 
 def test_patterns_are_those_of_go() -> None:

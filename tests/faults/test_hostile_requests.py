@@ -9,7 +9,6 @@ request that was answered wrongly. More of them: `HOSTILE_REQUESTS=100000 pytest
 """
 
 import os
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from pathlib import Path
 import orjson
 import pytest
 from tests.support.collector import scanning_new_objects_only
+from tests.support.cputime import least_cpu_s
 from tests.support.hostile.chaos import SCRATCH, Chaos, may_write
 from tests.support.hostile.hostility import Hostility
 from tests.support.hostile.requests import Victim
@@ -71,21 +71,9 @@ def said(seed: int, wrong: list[tuple[str, HostileRequest, bytes]]) -> str:
 
 
 async def timed(target: Target, request: HostileRequest) -> tuple[Answer, str]:
-    """Send a request; return its answer, and its CPU time as a problem if it took too much, else "".
-
-    A slow request is sent again, because a busy machine lengthens a CPU time now and then.
-    """
-    answer, taken_s = await _cpu_s(target, request)
-    for _ in range(2):
-        if taken_s > CPU_S_MAX:
-            _, taken_s = await _cpu_s(target, request)
-    return answer, f"more than {CPU_S_MAX} s of CPU" if taken_s > CPU_S_MAX else ""
-
-
-async def _cpu_s(target: Target, request: HostileRequest) -> tuple[Answer, float]:
-    before_s = time.process_time()
-    answer = await target.send(request)
-    return answer, time.process_time() - before_s
+    """Send a request; return its answer, and its CPU time as a problem if it took too much, else ""."""
+    answer, taken_s = await least_cpu_s(lambda: target.send(request), CPU_S_MAX)
+    return answer, f"more than {CPU_S_MAX} s of CPU" if taken_s >= CPU_S_MAX else ""
 
 
 class PeakMemory:

@@ -146,7 +146,7 @@ class Aggregator:
             return False  # the probe was for another server
         backend.addresses = probe.addresses
         known = self._apis.documents(entry.group_version)
-        # Before the condition: whoever waits for it finds the resources in discovery.
+        # Before the condition: clients that wait for it find the resources in discovery.
         if probe.problem is None:
             documents = await self._prober.documents(entry, probe, known)
         else:

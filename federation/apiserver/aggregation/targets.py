@@ -5,7 +5,7 @@ There is no cluster network here, so a cluster IP leads nowhere: requests go to 
 
 Who may write Endpoints or an external name chooses where this server connects to. That is harmless while the server's
 certificate is verified, because nothing is sent before. With `insecureSkipTLSVerify` addresses of this machine and of
-its network segment are refused, since they include services that trust whoever can reach them.
+its network segment are refused, since they include services that trust every client that can reach them.
 """
 
 import ipaddress

@@ -5,6 +5,7 @@ whole lines.
 """
 
 import textwrap
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 import orjson
@@ -37,6 +38,28 @@ def print_table(console: Console, table: Table) -> None:
         if line:
             line[-1] = Segment(line[-1].text.rstrip(), line[-1].style, line[-1].control)
         console.print(Segments([*line, Segment.line()]), end="")
+
+
+def print_rows(
+    items: Sequence[object], output: str, empty: str, rows: Iterable[Sequence[str]], headings: str, folded: str
+) -> None:
+    """Print `items` as JSON, or as a table of `rows`, or `empty` if there are none; only `folded` columns wrap.
+
+    `headings` are separated by ", ".
+    """
+    if output == "json":
+        print_document(items, output)
+    elif not items:
+        print(empty)
+    else:
+        table = make_table()
+        for heading in headings.split(", "):
+            table.add_column(heading, no_wrap=True)
+        for heading in folded.split(", "):
+            table.add_column(heading, overflow="fold")
+        for row in rows:
+            table.add_row(*row)
+        print_table(make_console(), table)
 
 
 def print_field(console: Console, label: str, text: str, *, width: int = 10) -> None:

@@ -285,5 +285,5 @@ class Monitor:
 
 
 async def _wait_synced(informers: Iterable[Informer]) -> None:
-    # A task: cancelling the future of `gather` itself leaves an exception that nobody retrieves, and asyncio logs that.
+    # A task: cancelling the future of `gather` itself leaves an exception unread, and asyncio logs that.
     await asyncio.gather(*(informer.wait_synced() for informer in informers))

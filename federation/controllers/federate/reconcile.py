@@ -7,7 +7,7 @@ deleted; its federated object goes next, by us or by the garbage collector, and 
 placed in between is removed from the members.
 
 A federated object that somebody deletes while its source lives is written again with its placement; sync waits for that
-and touches no member object. Only a crash between the two writes loses the placement: then the scheduler decides anew.
+and touches no member object. Only a crash between the two writes loses the placement: then the scheduler decides again.
 """
 
 import contextlib

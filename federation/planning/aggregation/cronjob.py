@@ -10,7 +10,7 @@ _ACTIVE_MAX = 500
 """Running Jobs that the status lists."""
 
 
-def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:  # noqa: ARG001  # one silhouette
+def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:  # noqa: ARG001  # the same for every kind
     """Return the CronJob's status, None without a member object.
 
     A run is a success when it is one in every cluster, so the earliest of the last successes counts.

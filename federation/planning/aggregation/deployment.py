@@ -59,7 +59,7 @@ def deadline_in_s(source: Mapping[str, Any], unscheduled_since: datetime | None,
 
 
 def is_stuck(source: Mapping[str, Any], context: Context) -> bool:
-    """Return True if a Deployment that nobody runs has exceeded its progress deadline."""
+    """Return True if a Deployment that no cluster runs has exceeded its progress deadline."""
     return _is_late(source, context) and "observedGeneration" not in status_of(source)
 
 

@@ -9,7 +9,7 @@ from federation.apimachinery.resources import Object
 from federation.planning.aggregation.context import Context, Members, status_of
 
 
-def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:  # noqa: ARG001  # one silhouette
+def merge(source: Mapping[str, Any], members: Members, context: Context) -> Object | None:  # noqa: ARG001  # the same for every kind
     """Return the status with all ingress points, None without a member object."""
     if not members:
         return None

@@ -84,7 +84,7 @@ def _plan_stateful_set(federated: Mapping[str, Any], path: dotpaths.Path, counts
     template = federated["spec"]["template"]
     text = (federated["metadata"].get("annotations") or {}).get(names.ORDINAL_STARTS)
     if text is None and overrides_of(federated, names.GLOBAL_SCHEDULER):
-        # An earlier version divided it without ranges. To number its pods anew would replace them and their volumes.
+        # An earlier version divided it without ranges. New numbers for its pods would replace them and their volumes.
         return DivisionPlan(counts, _numbers(path, counts))
     base = dotpaths.get(template, ("spec", "ordinals", "start")) or 0
     current = placement_of(federated, names.GLOBAL_SCHEDULER)

@@ -89,7 +89,7 @@ def _bookkeeping(source: Mapping[str, Any], parts: Parts) -> dict[str, str]:
 
 
 def _remembered(source: Mapping[str, Any]) -> dict[str, str]:
-    """Return what the source remembers for a federated object that is made anew: the ordinals of its pods."""
+    """Return what the source remembers for a federated object that is made again: the ordinals of its pods."""
     text = (source["metadata"].get("annotations") or {}).get(names.ORDINAL_STARTS)
     return {} if text is None else {names.ORDINAL_STARTS: text}
 
