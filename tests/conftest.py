@@ -3,6 +3,7 @@
 `HYPOTHESIS_PROFILE=search` looks for new examples instead, many more of them.
 """
 
+import gc
 import os
 
 from hypothesis import HealthCheck, settings
@@ -10,3 +11,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+def pytest_collection_finish() -> None:
+    """Exclude what ten thousand collected tests hold from collections of garbage: each would scan all of it."""
+    gc.collect()
+    gc.freeze()

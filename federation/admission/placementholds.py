@@ -1,7 +1,7 @@
 """Admission of PlacementHolds: users approve what the guard holds, and nothing else.
 
-Users who may update PlacementHolds may approve; by default only cluster administrators may. The API server records who approved
-and when, so that nobody can approve in another's name or for moves that are held later.
+Users who may update PlacementHolds may approve; by default only cluster administrators may. The API server records who
+approved and when, so that no user can approve in the name of another, or for moves that are held later.
 """
 
 from federation.admission.federatedobjects import forbidden

@@ -36,6 +36,8 @@ from federation.planning.rendering.retention import RetentionError, retain_for_a
 _NO_REVISION = "1"
 """A resourceVersion that no object has: the first write of a store gets a higher one."""
 _ATTEMPTS_MAX = 4
+_CONFLICTS_MAX = 2
+"""Conflicts of an absent object after which a server is known to refuse a pinned resourceVersion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +143,23 @@ class MemberWriter:
 
     async def _create(self, client: Client, write: Write) -> Outcome | Object:
         """Create the object, or return the existing one."""
-        key = write.key
-        if key.cluster not in self._gets_first:
+        key, desired, conflicts = write.key, write.desired.object, 0
+        while key.cluster not in self._gets_first and conflicts < _CONFLICTS_MAX:
             try:
-                return _done(write.desired.object, await self._apply(client, key, write.desired.object, _NO_REVISION))
-            except (Conflict, NotFound):
-                # The object exists, or its namespace does not, or this server cannot create with a pinned revision.
-                pass
-        found = await self._get(client, key)
+                return _done(desired, await self._apply(client, key, desired, _NO_REVISION))
+            except NotFound:  # the namespace does not exist
+                break
+            except Conflict:  # the object exists, or the server is busy, or it cannot create with a pinned revision
+                conflicts += 1
+            found = await self._get(client, key)
+            if found is not None:
+                return found
+        found = None if conflicts else await self._get(client, key)
         if found is not None:
             return found
-        result = _done(write.desired.object, await self._apply(client, key, write.desired.object))
-        self._gets_first.add(key.cluster)
+        result = _done(desired, await self._apply(client, key, desired))
+        if conflicts:
+            self._gets_first.add(key.cluster)
         return result
 
     async def _update(self, client: Client, write: Write, live: Object) -> Outcome | None:

@@ -51,7 +51,7 @@ def test_wire_names_are_defined_in_one_place() -> None:
     _none(
         _at(source, line, repr(text[:80]))
         for source in sources("federation", "plugins/federation_plugins")
-        if source.name not in allowed
+        if source.name not in allowed and source.has("kubeadmiral.io/")
         for line, text in source.strings()
         if "kubeadmiral.io/" in text and not _is_api_version(text)
     )
@@ -116,6 +116,8 @@ def test_suppressions_name_a_rule() -> None:
 
     def unspecific() -> Iterable[str]:
         for source in (*product(), *suite()):
+            if not source.has("noqa|type: *ignore|mypy:|ruff:"):
+                continue
             for line, comment in source.comments():
                 if re.search(r"#\s*noqa(?!:\s*[A-Z]+\d+)", comment):
                     yield _at(source, line, f"{comment}: which rule?")
@@ -132,7 +134,9 @@ def test_no_unfinished_work_is_marked() -> None:
 
     def left() -> Iterable[str]:
         for source in (*product(), *suite(), *sources("tools", "benchmarks", "migrations")):
-            if source.name == "tests/architecture/test_code.py":
+            if source.name == "tests/architecture/test_code.py" or not source.has(
+                rf"{words.pattern}|NotImplementedError"
+            ):
                 continue
             for line, comment in source.comments():
                 if words.search(comment):
@@ -147,7 +151,7 @@ def test_no_unfinished_work_is_marked() -> None:
 def test_tests_use_no_mocks() -> None:
     def mocked() -> Iterable[str]:
         for source in suite():
-            for node in ast.walk(source.tree):
+            for node in ast.walk(source.tree) if source.has("mock|monkeypatch") else ():
                 names = []
                 if isinstance(node, ast.Import):
                     names = [alias.name for alias in node.names]
@@ -181,7 +185,7 @@ def test_no_test_calls_time_sleep() -> None:
     _none(
         _at(source, line, "sleeps")
         for source in suite()
-        if not source.name.startswith(("tests/e2e/", "tests/support/"))
+        if not source.name.startswith(("tests/e2e/", "tests/support/")) and source.has(r"\bsleep\b")
         for line, call in source.calls()
         if call == "time.sleep"
     )

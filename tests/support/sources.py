@@ -2,6 +2,7 @@
 
 import ast
 import io
+import re
 import subprocess
 import tokenize
 from collections.abc import Iterator
@@ -22,13 +23,17 @@ class Source:
     def text(self) -> str:
         return (ROOT / self.name).read_text(encoding="utf-8")
 
-    @cached_property
+    @property
     def tree(self) -> ast.Module:
-        return ast.parse(self.text, self.name)
+        return _tree(self.name)
 
     @property
     def lines(self) -> int:
         return self.text.count("\n")
+
+    def has(self, pattern: str) -> bool:
+        """Return whether the text matches anywhere; a quick look before the comments or the tree are read."""
+        return re.search(pattern, self.text) is not None
 
     def comments(self) -> Iterator[tuple[int, str]]:
         """Yield the line and the text of every comment."""
@@ -87,7 +92,22 @@ def _is_ours(path: Path) -> bool:
 def sources(*folders: str) -> tuple[Source, ...]:
     """Return the Python files under the folders."""
     prefixes = tuple(f"{folder}/" for folder in folders)
-    return tuple(Source(name) for name in tracked() if name.endswith(".py") and name.startswith(prefixes))
+    return tuple(_source(name) for name in tracked() if name.endswith(".py") and name.startswith(prefixes))
+
+
+@cache
+def _source(name: str) -> Source:
+    return Source(name)
+
+
+@cache
+def _tree(name: str) -> ast.Module:
+    return ast.parse(_source(name).text, name)
+
+
+def forget_trees() -> None:
+    """Release the syntax trees: hundreds of megabytes that each later collection of garbage would scan."""
+    _tree.cache_clear()
 
 
 def product() -> tuple[Source, ...]:
