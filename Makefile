@@ -6,6 +6,8 @@ STAMP := $(VENV)/.installed
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do command -v $$p >/dev/null && \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
 WORKERS ?= 2
+# Tests start hundreds of processes; without bytecode files each of them compiles all modules, for two seconds.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help env demo test check kubernetes test-kubernetes lint types contracts format generate bench clean

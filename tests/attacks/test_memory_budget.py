@@ -319,17 +319,22 @@ def a_gzip_bomb(member: HostileMember) -> None:
     member.send_body(a_bomb(1200), encoding="gzip")
 
 
-_numbers = itertools.count()
+_pages = itertools.count()
 
 
-def endless_pages(member: HostileMember) -> None:
+@functools.cache
+def a_page() -> bytes:
     item = {
         "metadata": {"name": "x" * 200, "namespace": "default", "labels": {"a": "b" * 60}},
         "spec": {"containers": [{}]},
     }
-    items = [{**item, "metadata": {**item["metadata"], "name": f"p{next(_numbers)}"}} for n in range(500)]
-    page = {"metadata": {"resourceVersion": "5", "continue": "more"}, "items": items}
-    member.send_body(orjson.dumps(page))
+    items = [{**item, "metadata": {**item["metadata"], "name": f"PAGE-{number}"}} for number in range(500)]
+    return orjson.dumps({"metadata": {"resourceVersion": "5", "continue": "more"}, "items": items})
+
+
+def endless_pages(member: HostileMember) -> None:
+    """Send a page of objects that no other page has."""
+    member.send_body(a_page().replace(b"PAGE", b"p%d" % next(_pages)))
 
 
 ANSWERS = {"a list of 600 MB": a_large_list, "a gzip bomb": a_gzip_bomb, "endless continue tokens": endless_pages}
