@@ -1,6 +1,6 @@
 """Convert scheduling units and clusters of the behaviour vectors."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from federation.api.selectors import compile_cluster_terms
@@ -20,9 +20,11 @@ from federation.scheduling.snapshot import to_cluster
 
 
 def to_moment(value: Any) -> datetime:
-    """Return `{"now_plus_ns": n}` as a time relative to NOW."""
+    """Return `{"now_plus_ns": n}` as a time relative to NOW; no time is the first of all, as Go's zero time."""
+    if value is None:
+        return datetime.min.replace(tzinfo=UTC)
     if isinstance(value, dict):
-        return NOW + timedelta(microseconds=value["now_plus_ns"] / 1000)
+        return NOW + timedelta(microseconds=(value.get("now_plus_ns") or 0) / 1000)
     return datetime.fromisoformat(value)
 
 
@@ -40,16 +42,18 @@ def make_unit(su: dict[str, Any] | None) -> SchedulingUnit | None:
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     request = su.get("resourceRequest") or {}
     amounts = {
-        "cpu": request.get("millicpu", 0),
-        "memory": request.get("memory", 0),
-        "ephemeral-storage": request.get("ephemeralStorage", 0),
+        "cpu": request.get("millicpu") or 0,
+        "memory": request.get("memory") or 0,
+        "ephemeral-storage": request.get("ephemeralStorage") or 0,
         **(request.get("scalarResources") or {}),
     }
     return SchedulingUnit(
-        gvk=GroupVersionKind(group_version.get("group", ""), group_version.get("version", ""), su.get("kind", "")),
-        plural=su.get("resource", ""),
-        namespace=su.get("namespace", ""),
-        name=su.get("name", ""),
+        gvk=GroupVersionKind(
+            group_version.get("group") or "", group_version.get("version") or "", su.get("kind") or ""
+        ),
+        plural=su.get("resource") or "",
+        namespace=su.get("namespace") or "",
+        name=su.get("name") or "",
         labels=su.get("labels") or {},
         annotations=su.get("annotations") or {},
         desired_replicas=su.get("desiredReplicas"),
@@ -57,8 +61,8 @@ def make_unit(su: dict[str, Any] | None) -> SchedulingUnit | None:
         current=su.get("currentClusters") or {},
         mode=SchedulingMode(su.get("schedulingMode") or "Duplicate"),
         strategy=ReplicasStrategy(su.get("replicasStrategy") or "Spread"),
-        sticky=su.get("stickyCluster", False),
-        avoid_disruption=su.get("avoidDisruption", False),
+        sticky=bool(su.get("stickyCluster")),
+        avoid_disruption=bool(su.get("avoidDisruption")),
         cluster_selector=tuple((su.get("clusterSelector") or {}).items()),
         cluster_names=frozenset(su.get("clusterNames") or ()),
         required=None if required is None else compile_cluster_terms(required.get("clusterSelectorTerms")),
@@ -86,7 +90,7 @@ def _auto_migration(value: dict[str, Any] | None) -> AutoMigration | None:
         return None
     info = value.get("info") or {}
     return AutoMigration(
-        value.get("keepUnschedulableReplicas", False),
+        bool(value.get("keepUnschedulableReplicas")),
         info.get("estimatedCapacity") or {},
         info.get("scheduledReplicas") or {},
     )
@@ -98,5 +102,5 @@ def _custom_migration(value: dict[str, Any] | None) -> CustomMigration | None:
     info = value.get("info") or {}
     return CustomMigration(
         info.get("limitedCapacity") or {},
-        {entry["cluster"]: to_moment(entry["validUntil"]) for entry in info.get("unavailableClusters") or ()},
+        {entry["cluster"]: to_moment(entry.get("validUntil")) for entry in info.get("unavailableClusters") or ()},
     )

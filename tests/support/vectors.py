@@ -6,6 +6,7 @@ repository, or what FEDERATION_VECTORS names; when it is missing the whole test 
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,14 @@ def load(name: str) -> list[dict[str, Any]]:
         )
     cases: list[dict[str, Any]] = json.loads(path.read_text())["cases"]
     return cases
+
+
+def filled(given: Mapping[str, Any], **defaults: Any) -> dict[str, Any]:
+    """Return the keys of `given` that are present and not null, with a default for the others.
+
+    The formats treat an absent key, null and the empty value alike, as Go does, unless they say otherwise.
+    """
+    return defaults | {key: value for key, value in given.items() if value is not None}
 
 
 def case_id(case: dict[str, Any]) -> str:

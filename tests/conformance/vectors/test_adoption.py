@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, load
+from tests.support.vectors import case_id, filled, load
 
 from federation.api import names
 from federation.dispatch.adoption import AdoptionError, is_adoption_allowed, is_cluster_to_adopt
@@ -11,8 +11,9 @@ from federation.dispatch.adoption import AdoptionError, is_adoption_allowed, is_
 
 @pytest.mark.parametrize("case", load("adoption"), ids=case_id)
 def test_adoption(case: dict[str, Any]) -> None:
-    given, expected = case["input"], case["expected"]
-    annotations = given["annotations"] or {}
+    given = filled(case["input"], annotations={}, cluster="")
+    expected = filled(case["expected"], error=False, adopt=False)
+    annotations = given["annotations"]
     switched_on = {**annotations, names.CONFLICT_RESOLUTION: "adopt"}
     if expected["error"]:
         with pytest.raises(AdoptionError):

@@ -4,7 +4,7 @@ import base64
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, load
+from tests.support.vectors import case_id, filled, load
 
 from federation.apimachinery.errors import ConfigurationError
 from federation.client.clustersecret import connection_from_secret
@@ -12,15 +12,16 @@ from federation.client.clustersecret import connection_from_secret
 
 @pytest.mark.parametrize("case", load("cluster_client_config"), ids=case_id)
 def test_client_config(case: dict[str, Any]) -> None:
-    given, expected = case["input"], case["expected"]
-    data = {key: base64.b64encode(value.encode()).decode() for key, value in given["secretData"].items()}
+    given = filled(case["input"], insecure=False, useBootstrap=False, secretData={})
+    expected = filled(case["expected"], error=False, insecure=False, caData="", certData="", keyData="", bearerToken="")
+    data = {key: base64.b64encode((value or "").encode()).decode() for key, value in given["secretData"].items()}
     cluster = {
         "kind": "FederatedCluster",
         "metadata": {"name": "member"},
         "spec": {"apiEndpoint": "https://member", "insecure": given["insecure"], "secretRef": {"name": "member"}},
     }
     secret = {"kind": "Secret", "metadata": {"name": "member"}, "data": data}
-    if expected.get("error"):
+    if expected["error"]:
         with pytest.raises(ConfigurationError):
             connection_from_secret(cluster, secret, bootstrap=given["useBootstrap"])
         return

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, load
+from tests.support.vectors import case_id, filled, load
 
 from federation.apimachinery.quantity import parse
 from federation.apimachinery.selectors import compile_label_map
@@ -40,18 +40,28 @@ def _katalyst(given: dict[str, Any], expected: dict[str, Any]) -> None:
 
 
 def _resolve(given: dict[str, Any], expected: dict[str, Any]) -> None:
-    annotations = given["annotations"] or {}
     if expected["error"]:
         with pytest.raises(ValueError):
-            clusterresources.resolve_plugins(annotations, given["knownPlugins"])
+            clusterresources.resolve_plugins(given["annotations"], given["knownPlugins"])
     else:
-        found = clusterresources.resolve_plugins(annotations, given["knownPlugins"])
-        assert sorted(found) == sorted(expected["plugins"] or [])
+        found = clusterresources.resolve_plugins(given["annotations"], given["knownPlugins"])
+        assert sorted(found) == sorted(expected["plugins"])
 
 
 @pytest.mark.parametrize("case", load("cluster_resources"), ids=case_id)
 def test_cluster_resources(case: dict[str, Any]) -> None:
-    given, expected = case["input"], case["expected"]
+    given = filled(
+        case["input"],
+        annotations={},
+        customNodeResources=[],
+        knownPlugins=[],
+        listerError=False,
+        listerExists=False,
+        nodeFilterSelectors=[],
+        nodes=[],
+        pods=[],
+    )
+    expected = {"allocatable": None, "available": None, **filled(case["expected"], error=False, plugins=[])}
     match given["op"]:
         case "aggregate":
             _aggregate(given, expected, slim=False)

@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.support.vectors import case_id, load
+from tests.support.vectors import case_id, filled, load
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
@@ -14,7 +14,7 @@ from federation.planning.federatedobject import builder
 
 def _type(source: dict[str, Any], controllers: list[list[str]]) -> FederatedType:
     group, _, version = source["apiVersion"].rpartition("/")
-    namespaced = "namespace" in source["metadata"]
+    namespaced = bool(source["metadata"].get("namespace"))
     resource = Resource(group, version, source["kind"], source["kind"].lower() + "s", namespaced)
     stages = tuple(tuple(stage) for stage in controllers if stage)
     return FederatedType(resource.group_resource, resource, stages)
@@ -22,7 +22,8 @@ def _type(source: dict[str, Any], controllers: list[list[str]]) -> FederatedType
 
 @pytest.mark.parametrize("case", load("federate_derived"), ids=case_id)
 def test_a_source_becomes_the_federated_object_of_the_vectors(case: dict[str, Any]) -> None:
-    given, expected = case["input"], case["expected"]
+    given = filled(case["input"], ftcControllers=[])
+    expected = filled(case["expected"], pendingControllers=[], mergePatch={}, annotations={}, labels={}, template={})
     source = given["source"]
     type_ = _type(source, given["ftcControllers"])
 

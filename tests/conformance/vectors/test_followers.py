@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, load
+from tests.support.vectors import case_id, filled, load
 
 from federation.planning.followers.leaderplan import is_dry_run
 from federation.planning.followers.references import pod_references
@@ -12,22 +12,21 @@ from federation.planning.followers.references import pod_references
 
 @pytest.mark.parametrize("case", load("follower"), ids=case_id)
 def test_dry_runs_and_references_are_those_of_the_vectors(case: dict[str, Any]) -> None:
-    given, expected = case["input"], case["expected"]
+    given = filled(case["input"], annotations={}, statusClusters=[], pod={})
+    expected = filled(case["expected"], skip=False, followers={})
     if given["op"] == "skipSync":
         assert _is_dry_run(given) == expected["skip"]
     else:
-        assert _followers(given) == {
-            kind: set(listed) for kind, listed in (expected["followers"] or {}).items() if listed
-        }
+        assert _followers(given) == {kind: set(listed) for kind, listed in expected["followers"].items() if listed}
 
 
 def _is_dry_run(given: Mapping[str, Any]) -> bool:
-    clusters = [{"cluster": name} for name in given.get("statusClusters") or ()]
-    return is_dry_run({"metadata": {"annotations": given.get("annotations")}, "status": {"clusters": clusters}})
+    clusters = [{"cluster": name} for name in given["statusClusters"]]
+    return is_dry_run({"metadata": {"annotations": given["annotations"]}, "status": {"clusters": clusters}})
 
 
 def _followers(given: Mapping[str, Any]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for reference in pod_references((given["pod"] or {}).get("spec")):
+    for reference in pod_references(given["pod"].get("spec")):
         found.setdefault(reference.kind, set()).add(reference.name)
     return found

@@ -16,5 +16,5 @@ def _object(metadata: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_objects_that_differ_only_in_identity_make_the_same_template(case: dict[str, Any]) -> None:
-    left, right = (federatedtemplate.divide(_object(case["input"][side])).template for side in ("a", "b"))
-    assert (left == right) is case["expected"]["result"]
+    left, right = (federatedtemplate.divide(_object(case["input"].get(side) or {})).template for side in ("a", "b"))
+    assert (left == right) is bool(case["expected"].get("result"))

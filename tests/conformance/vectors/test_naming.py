@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.vectors import load
+from tests.support.vectors import filled, load
 
 from federation.planning.federatedobject import naming
 
@@ -12,5 +12,5 @@ CASES = [case for case in load("naming") if case["input"]["op"] == "federatedObj
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_names_of_federated_objects_match_the_vectors(case: dict[str, Any]) -> None:
-    given = case["input"]
+    given = filled(case["input"], objectName="", ftcName="")
     assert {"name": naming.federated_object_name(given["objectName"], given["ftcName"])} == case["expected"]

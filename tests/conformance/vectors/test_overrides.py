@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, load
+from tests.support.vectors import case_id, filled, load
 
 from federation.api import names
 from federation.planning.federatedobject.placements import overrides_of
@@ -22,36 +22,37 @@ def _expect(expected: dict[str, Any], compute: Callable[[], list[dict[str, Any]]
         with pytest.raises(OverrideError):
             compute()
     else:
-        assert compute() == expected["patches"]
+        assert compute() == (expected.get("patches") or [])
 
 
 @pytest.mark.parametrize("case", load("override_image"), ids=case_id)
 def test_image_overriders(case: dict[str, Any]) -> None:
-    given = case["input"]
+    given = filled(case["input"], template={}, overriders=[])
     _expect(case["expected"], lambda: compute_image_patches(given["template"], given["overriders"]))
 
 
 @pytest.mark.parametrize("case", load("override_command_args"), ids=case_id)
 def test_command_and_args_overriders(case: dict[str, Any]) -> None:
-    given = case["input"]
+    given = filled(case["input"], template={}, overriders=[])
     _expect(case["expected"], lambda: compute_command_patches(given["template"], given["overriders"], given["target"]))
 
 
 @pytest.mark.parametrize("case", load("override_envs"), ids=case_id)
 def test_env_overriders(case: dict[str, Any]) -> None:
-    given = case["input"]
+    given = filled(case["input"], template={}, overriders=[])
     _expect(case["expected"], lambda: compute_env_patches(given["template"], given["overriders"]))
 
 
 @pytest.mark.parametrize("case", load("override_annotations_labels"), ids=case_id)
 def test_annotation_and_label_overriders(case: dict[str, Any]) -> None:
-    given = case["input"]
+    given = filled(case["input"], template={}, overriders=[])
     _expect(case["expected"], lambda: compute_metadata_patches(given["template"], given["overriders"], given["target"]))
 
 
 @pytest.mark.parametrize("case", load("override_parse_policy"), ids=case_id)
 def test_whole_policies(case: dict[str, Any]) -> None:
-    given, expected = case["input"], case["expected"]
+    given = filled(case["input"], overrideRules=[], clusters=[], template={})
+    expected = filled(case["expected"], error=False, overrides={})
     policy = policies.compile_policy({"metadata": {"name": "p"}, "spec": {"overrideRules": given["overrideRules"]}})
     clusters = [
         policies.Cluster(cluster["metadata"]["name"], cluster["metadata"].get("labels") or {})
@@ -59,19 +60,19 @@ def test_whole_policies(case: dict[str, Any]) -> None:
     ]
     if expected.get("error"):
         with pytest.raises(OverrideError):
-            policies.compute_overrides(given["template"] or {}, [policy], clusters)
+            policies.compute_overrides(given["template"], [policy], clusters)
     else:
-        assert policies.compute_overrides(given["template"] or {}, [policy], clusters) == expected["overrides"]
+        assert policies.compute_overrides(given["template"], [policy], clusters) == expected["overrides"]
 
 
 def _look_up(given: dict[str, Any]) -> list[str]:
     obj = given["object"]
     existing = {
-        (policy.get("namespace", ""), policy["name"])
+        (policy.get("namespace") or "", policy["name"])
         for policy in [*given["overridePolicies"], *given["clusterOverridePolicies"]]
     }
     found = []
-    for reference in policies.labelled_policies(obj.get("labels"), obj.get("namespace", "")):
+    for reference in policies.labelled_policies(obj.get("labels"), obj.get("namespace") or ""):
         if reference is not None:
             if (reference.namespace, reference.name) not in existing:
                 raise OverrideError(f"{reference.display} does not exist")
@@ -81,11 +82,12 @@ def _look_up(given: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("case", load("override_util"), ids=case_id)
 def test_helpers(case: dict[str, Any]) -> None:
-    given, expected = case["input"], case["expected"]
+    given = filled(case["input"], object={}, overridePolicies=[], clusterOverridePolicies=[], src={}, dst={}, list=[])
+    expected = filled(case["expected"], error=False, matched=False, policyKeys=[], result={})
     match given["op"]:
         case "isClusterMatched":
             metadata = given["cluster"]["metadata"]
-            target = compile_target(given["targetClusters"])
+            target = compile_target(given.get("targetClusters"))
             if expected.get("error"):
                 with pytest.raises(OverrideError):
                     target.matches(metadata["name"], metadata.get("labels"))
@@ -102,12 +104,12 @@ def test_helpers(case: dict[str, Any]) -> None:
                 {
                     "controller": name,
                     "clusters": [
-                        {"cluster": cluster, "patches": given[name][cluster]} for cluster in given[name] or ()
+                        {"cluster": cluster, "patches": patches or []} for cluster, patches in given[name].items()
                     ],
                 }
                 for name in ("src", "dst")
             ]
-            assert patches_by_cluster(overrides, [["dst"], ["src"]]) == (expected["result"] or {})
+            assert patches_by_cluster(overrides, [["dst"], ["src"]]) == expected["result"]
         case "listToMap":
             overrides = [{"controller": "c", "clusters": given["list"]}]
             assert overrides_of({"spec": {"overrides": overrides}}, "c") == expected["result"]

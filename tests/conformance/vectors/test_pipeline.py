@@ -4,19 +4,20 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.support.vectors import case_id, load
+from tests.support.vectors import case_id, filled, load
 
 from federation.planning.federatedobject import pendingcontrollers
 
 
 @pytest.mark.parametrize("case", load("pending_controllers"), ids=case_id)
 def test_the_pipeline_advances_as_in_the_vectors(case: dict[str, Any]) -> None:
-    given = case["input"]
+    given = filled(case["input"], pending=[], setDownstream=False, ftcControllers=[])
+    expected = filled(case["expected"], fulfilled=False, pending=[])
     stages = pendingcontrollers.parse(orjson.dumps(given["pending"]).decode())
     if given["op"] == "dependenciesFulfilled":
-        assert pendingcontrollers.may_act(stages, given["controller"]) is case["expected"]["fulfilled"]
+        assert pendingcontrollers.may_act(stages, given["controller"]) is expected["fulfilled"]
         return
     after = pendingcontrollers.advance(
         stages, given["controller"], is_changed=given["setDownstream"], pipeline=given["ftcControllers"]
     )
-    assert [list(stage) for stage in after] == case["expected"]["pending"]
+    assert [list(stage) for stage in after] == expected["pending"]

@@ -3,12 +3,26 @@
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, load
+from tests.support.vectors import case_id, filled, load
 
 from federation.planning.placement.rollout import ClusterPlan, Target, plan_rollout
 
 
 def _target(given: dict[str, Any]) -> Target:
+    given = filled(
+        given,
+        desiredReplicas=0,
+        replicas=0,
+        actualReplicas=0,
+        availableReplicas=0,
+        updatedReplicas=0,
+        updatedAvailableReplicas=0,
+        currentNewReplicas=0,
+        currentNewAvailableReplicas=0,
+        updated=False,
+        maxSurge=0,
+        maxUnavailable=0,
+    )
     return Target(
         cluster=given["cluster"],
         desired=given["desiredReplicas"],
@@ -27,13 +41,16 @@ def _target(given: dict[str, Any]) -> Target:
 
 def _plan(expected: dict[str, Any]) -> ClusterPlan:
     return ClusterPlan(
-        expected["replicas"], expected["maxSurge"], expected["maxUnavailable"], expected["onlyPatchReplicas"]
+        expected.get("replicas"),
+        expected.get("maxSurge"),
+        expected.get("maxUnavailable"),
+        bool(expected.get("onlyPatchReplicas")),
     )
 
 
 @pytest.mark.parametrize("case", load("rollout_planner"), ids=case_id)
 def test_a_round_of_a_rollout_is_planned_as_in_the_vectors(case: dict[str, Any]) -> None:
-    given = case["input"]
-    targets = [_target(target) for target in given["targets"] or ()]
+    given = filled(case["input"], replicas=0, maxSurge=0, maxUnavailable=0, targets=[])
+    targets = [_target(target) for target in given["targets"]]
     plans = plan_rollout(given["replicas"], given["maxSurge"], given["maxUnavailable"], targets)
-    assert plans == {cluster: _plan(plan) for cluster, plan in (case["expected"]["plans"] or {}).items()}
+    assert plans == {cluster: _plan(plan) for cluster, plan in (case["expected"].get("plans") or {}).items()}

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, load
+from tests.support.vectors import case_id, filled, load
 
 from federation.planning.aggregation import job, pod
 from federation.planning.aggregation.aggregators import plan_feedback
@@ -24,7 +24,8 @@ def _compared(status: Any) -> Any:
 
 @pytest.mark.parametrize("case", load("status_agg_job"), ids=case_id)
 def test_job(case: dict[str, Any]) -> None:
-    given, expected = case["input"], case["expected"]
+    given = filled(case["input"], sourceObject={}, clusterObjects={}, conditions=[])
+    expected = filled(case["expected"], result=False, status={})
     if given["op"] == "isJobFinishedWithFailed":
         assert job.is_failed(given["conditions"]) == expected["result"]
         return
@@ -36,7 +37,8 @@ def test_job(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", load("status_agg_pod"), ids=case_id)
 def test_pod(case: dict[str, Any]) -> None:
-    given, expected = case["input"], case["expected"]
+    given = filled(case["input"], sourceObject={}, clusterObjects={})
+    expected = filled(case["expected"], needUpdate=False, status={})
     status = pod.merge(given["sourceObject"], given["clusterObjects"], CONTEXT)
     assert _compared(status) == _compared(expected["status"])
     assert (status != (given["sourceObject"].get("status") or {})) == expected["needUpdate"]
@@ -44,10 +46,11 @@ def test_pod(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", load("status_feedback_annotations"), ids=case_id)
 def test_feedback(case: dict[str, Any]) -> None:
-    given, expected = case["input"], case["expected"]
+    given = filled(case["input"], sourceAnnotations={}, fedAnnotations={})
+    expected = filled(case["expected"], needUpdate=False, annotations={})
     keys = {"keys": (given["key"],)} if given["op"] == "single" else {}
     source = given["sourceAnnotations"]
     changes = plan_feedback(source, given["fedAnnotations"], **keys)
     assert bool(changes) == expected["needUpdate"]
-    result = {k: v for k, v in {**(source or {}), **changes}.items() if v is not None}
-    assert result == (expected["annotations"] or {})
+    result = {k: v for k, v in {**source, **changes}.items() if v is not None}
+    assert result == expected["annotations"]

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, load
+from tests.support.vectors import case_id, filled, load
 
 from federation.dispatch.plan import ClusterState, ObservedObject, Operation, decide
 
@@ -12,7 +12,18 @@ _OPERATIONS = {"create": Operation.CREATE, "update": Operation.UPDATE, "delete":
 
 @pytest.mark.parametrize("case", load("sync_decision_derived"), ids=case_id)
 def test_decision(case: dict[str, Any]) -> None:
-    given = case["input"]
+    given = filled(
+        case["input"],
+        clusterReady=False,
+        clusterTerminating=False,
+        cascadingDelete=False,
+        clusterHasFinalizer=False,
+        objectExists=False,
+        objectTerminating=False,
+        derivedServiceMismatch=False,
+        selected=False,
+    )
+    status, operation = case["expected"].get("status"), case["expected"].get("operation")
     cluster = ClusterState(
         "member",
         ready=given["clusterReady"],
@@ -28,6 +39,5 @@ def test_decision(case: dict[str, Any]) -> None:
     # A cluster that is not ready and not selected keeps its entry with us when it is recorded; the vectors ask about
     # one that is not.
     decision = decide(cluster, is_selected=given["selected"], is_recorded=False, observed=observed)
-    assert decision.status == case["expected"]["status"]
-    operation = case["expected"]["operation"]
+    assert decision.status == status
     assert decision.operation == (_OPERATIONS[operation] if operation else None)

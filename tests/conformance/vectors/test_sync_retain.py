@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.vectors import case_id, load
+from tests.support.vectors import case_id, filled, load
 
 from federation.api import names
 from federation.planning.rendering import retention
@@ -11,14 +11,14 @@ from federation.planning.rendering import retention
 
 def _without_empty(obj: Any) -> Any:
     """Drop what the vectors leave out: empty label and annotation maps, and containers written as null."""
-    metadata = {k: v for k, v in obj.get("metadata", {}).items() if k not in ("labels", "annotations") or v}
-    spec = {k: v for k, v in obj.get("spec", {}).items() if k not in ("containers", "initContainers") or v}
+    metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k not in ("labels", "annotations") or v}
+    spec = {k: v for k, v in (obj.get("spec") or {}).items() if k not in ("containers", "initContainers") or v}
     rest = {k: v for k, v in obj.items() if k not in ("metadata", "spec", "kind")}
     return {**rest, "metadata": metadata, "spec": spec}
 
 
 def _retain_replicas(case: dict[str, Any]) -> Any:
-    given = case["input"]
+    given = filled(case["input"], desired={}, cluster={})
     annotations = given.get("fedAnnotations") or given.get("annotations") or given.get("fedObjectAnnotations") or {}
     federated = given.get("fedObject") or {"metadata": {"annotations": annotations}}
     if not retention.is_replicas_retained(federated):
@@ -29,10 +29,11 @@ def _retain_replicas(case: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("case", load("sync_retain"), ids=case_id)
 def test_retention(case: dict[str, Any]) -> None:
-    given, expected = case["input"], case["expected"]
+    given = filled(case["input"], template={}, observed={}, lastPropagatedKeys=[], desired={}, cluster={})
+    expected = filled(case["expected"], result={}, object={})
     match given["op"]:
         case "mergeStringMaps":
-            result = retention.merge_maps(given["template"], given["observed"], given.get("lastPropagatedKeys") or ())
+            result = retention.merge_maps(given["template"], given["observed"], given["lastPropagatedKeys"])
             assert result == expected["result"]
         case "retainContainer":
             assert retention.retain_container(given["desired"], given["cluster"]) == expected["object"]
@@ -44,7 +45,8 @@ def test_retention(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", load("sync_retain_derived"), ids=case_id)
 def test_retention_by_kind(case: dict[str, Any]) -> None:
-    given, expected = case["input"], case["expected"]
+    given = filled(case["input"], desired={}, cluster={})
+    expected = filled(case["expected"], error=False, object={})
     desired = {**given["desired"], "kind": given["kind"]}
     if expected.get("error"):
         with pytest.raises(retention.RetentionError):
@@ -55,11 +57,12 @@ def test_retention_by_kind(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", load("kubefed_retain_service"), ids=case_id)
 def test_service_fields_that_kubefed_retained(case: dict[str, Any]) -> None:
-    if case["expected"].get("error"):
+    cluster, expected = case["input"].get("cluster") or {}, filled(case["expected"], error=False, retainedSpec={})
+    if expected["error"]:
         with pytest.raises(retention.RetentionError):
-            retention.service_fields(case["input"]["cluster"])
+            retention.service_fields(cluster)
         return
-    assert retention.service_fields(case["input"]["cluster"]) == case["expected"]["retainedSpec"]
+    assert retention.service_fields(cluster) == expected["retainedSpec"]
 
 
 def test_the_annotation_decides_about_replicas() -> None:

@@ -1,0 +1,134 @@
+"""The adapters read every form of a case that its format allows: keys that are absent, null or empty.
+
+Each case of every file is given to its adapter again with one key removed, or null, in turn, at every depth. A key
+whose value was empty means the same in all three forms, so the adapter still passes. Another key changes what the
+case says, so the adapter may find a difference, but it reads the case.
+"""
+
+import copy
+import importlib
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.vectors import load
+
+load("adoption")  # skips this module when there are no vectors
+
+MODULES = sorted(path.stem for path in Path(__file__).parent.glob("test_*.py") if path.stem != Path(__file__).stem)
+REQUIRED = {
+    "op",
+    "plugin",
+    "target",
+    "kind",
+    "key",
+    "cluster",
+    "name",
+    "code",
+    "source",
+    "metadata",
+    "controller",
+    "resourceName",
+}
+"""Keys that say what a case is about."""
+OPAQUE = {
+    *(
+        "source",
+        "template",
+        "overriders",
+        "overrideRules",
+        "sourceObject",
+        "clusterObjects",
+        "pods",
+        "nodes",
+        "profile",
+    ),
+    *("oldPod", "newPod", "desired", "a", "b", "response", "targetClusters", "policy", "affinity", "tolerations"),
+    *("taints", "conditions", "apiResourceTypes", "reschedulePolicy", "customNodeResources", "object"),
+    *("annotations", "labels", "secretData", "observed", "sourceAnnotations", "fedAnnotations", "registry", "enabled"),
+    *("migrationConfig", "status", "clusterLabels", "clusterTaints", "clusterAPIResources", "new", "old", "src", "dst"),
+}
+"""Kubernetes objects, which the product reads as they are, and maps whose keys are data."""
+MAPS = {
+    *("rsp", "currentReplicaCount", "estimatedCapacity", "limitedCapacity", "scheduledReplicas", "existing"),
+    *("actualCapacity", "currentClusters", "clusterSelector", "clusterNames", "minReplicas", "maxReplicas", "weights"),
+    *("priorities", "statusMap", "generationMap", "clusterAvailables", "weightLimit", "scalarResources"),
+    *("allocatable", "available"),
+}
+"""Maps whose keys are names of clusters, labels or resources: every key says something."""
+DISTINCT = {"su", "maxClusters", "desiredReplicas", "now_plus_ns", "resources"}
+"""Keys for which absent and empty differ: no limit, no number, no unit."""
+UNREADABLE = (KeyError, TypeError, AttributeError, IndexError)
+KeyPath = tuple[str | int, ...]
+
+
+def adapters() -> Iterator[tuple[str, Callable[..., None], list[tuple[Any, ...]], list[str]]]:
+    """Yield every test function of the folder that reads cases, with its rows of arguments and their names."""
+    for stem in MODULES:
+        module = importlib.import_module(f"tests.conformance.vectors.{stem}")
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            for mark in getattr(function, "pytestmark", ()):
+                argnames = mark.args[0] if mark.name == "parametrize" else ()
+                argnames = [argnames] if isinstance(argnames, str) else list(argnames)
+                if "case" in argnames:
+                    rows = [row if isinstance(row, tuple) else (row,) for row in mark.args[1]]
+                    yield f"{stem}::{name}", function, rows, argnames
+
+
+def optional_keys(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
+    """Yield the paths of all optional keys of a case's input or expectation."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        if isinstance(value, dict) and key not in REQUIRED and not (path and path[-1] in MAPS):
+            yield (*path, key)
+        if key not in OPAQUE and path[:1] != ("expected",):
+            yield from optional_keys(inner, (*path, key))
+
+
+def variants(case: dict[str, Any]) -> Iterator[tuple[dict[str, Any], KeyPath, str, bool]]:
+    """Yield changed copies of the case: the path, the form, and whether it still says the same."""
+    paths = [path for path in optional_keys({side: case[side] for side in ("input", "expected")}) if len(path) > 1]
+    for path in paths:
+        for form in ("absent", "null"):
+            changed = copy.deepcopy(case)
+            parent: Any = changed
+            for key in path[:-1]:
+                parent = parent[key]
+            value = parent.pop(path[-1])
+            if form == "null":
+                parent[path[-1]] = None
+            if path[-1] != "error" or not value:
+                yield changed, path, form, not value and path[-1] not in DISTINCT
+
+
+ADAPTERS = list(adapters())
+
+
+@pytest.mark.parametrize(
+    ("adapter", "rows", "argnames"), [each[1:] for each in ADAPTERS], ids=[each[0] for each in ADAPTERS]
+)
+def test_absent_null_and_empty_keys_are_read(
+    adapter: Callable[..., None], rows: list[tuple[Any, ...]], argnames: list[str]
+) -> None:
+    seen: set[str] = set()
+    problems = []
+    for row in rows:
+        arguments = dict(zip(argnames, row, strict=True))
+        for changed, path, form, is_same in variants(arguments["case"]):
+            what = f"{[p for p in path if isinstance(p, str)]} {form} {changed['input'].get('op')} {is_same}"
+            if what in seen:
+                continue
+            seen.add(what)
+            try:
+                adapter(**arguments | {"case": changed})
+            except pytest.skip.Exception:
+                continue
+            except (AssertionError, pytest.fail.Exception) as error:
+                if is_same:
+                    problems.append(f"{arguments['case']['name']}: {what}: {str(error)[:300]}")
+            except Exception as error:  # noqa: BLE001 - whatever the adapter raises is reported with its case
+                if is_same or isinstance(error, UNREADABLE):
+                    problems.append(f"{arguments['case']['name']}: {what}: {type(error).__name__} {error}")
+    assert not problems, "\n".join(problems)
