@@ -81,6 +81,10 @@ class ManualClock:
         self._elapsed_s = target
         await _run_ready_tasks()
 
+    def skip(self, delay_s: float) -> None:
+        """Move time forward without waking anybody, as if the machine was suspended; the next `advance` wakes them."""
+        self._elapsed_s += delay_s
+
 
 async def _run_ready_tasks() -> None:
     # A woken task usually wakes others. Twenty rounds let such chains finish at the same virtual time.

@@ -1,4 +1,4 @@
-"""`fedctl render` and `diff` with a real federation: what is applied, and how a member differs from it."""
+"""Commands of `fedctl` about one federation that runs: `render`, `diff`, `import`, `adopt`, `holds`, `approve`, `undo`."""
 
 import itertools
 import json
@@ -150,3 +150,60 @@ def test_what_stands_in_the_way_of_an_object_is_adopted(fed: Federation) -> None
     assert pods_of(fed, "member-3", "adopted") == before
     fed.kubectl("rollout", "status", "deploy/web", "-n", "adopted", "--timeout=30s")
     assert "nothing is in its way" in run(fed, "adopt", "deploy/web", "-n", "adopted", code=1)
+
+
+def settings_in(fed: Federation, member: str, namespace: str) -> set[str]:
+    names = fed.member(member)("get", "configmaps", "-n", namespace, "-l", "team=held", "-o", "name").split()
+    return {name.removeprefix("configmap/") for name in names}
+
+
+def test_a_change_that_would_empty_a_cluster_is_held_approved_and_undone(fed: Federation) -> None:
+    fed.kubectl("create", "namespace", "held")
+    policy = a_policy({"member-1": 1, "member-2": 1}, name="copies", schedulingMode="Duplicate")
+    policy["metadata"]["namespace"] = "held"
+    policy["spec"]["resourceSelectors"] = [{"apiVersion": "v1", "kind": "ConfigMap"}]
+    everything = {f"settings-{number:02}" for number in range(12)}
+    manifests = [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name, "namespace": "held", "labels": {"team": "held"}},
+        }
+        for name in sorted(everything)
+    ]
+    fed.kubectl.apply(policy, *manifests)
+    for member in ("member-1", "member-2"):
+        eventually(lambda there=member: settings_in(fed, there, "held"), lambda seen: seen == everything)
+
+    policy["spec"]["placement"] = [{"cluster": "member-2"}]
+    fed.kubectl.apply(policy)
+    (hold,) = eventually(
+        lambda: json.loads(run(fed, "holds", "-o", "json")),
+        lambda seen: [each["spec"]["count"] for each in seen] == [12],
+        what="a hold of all twelve",
+    )
+    name = hold["metadata"]["name"]
+    assert "PropagationPolicy held/copies" in run(fed, "holds")
+    assert "ConfigMap held/settings-00" in fed.kubectl("get", "placementhold", name, "-o", "yaml")
+    events = fed.kubectl("get", "events", "-n", "held", "-o", "jsonpath={.items[*].reason}")
+    assert "PlacementHeld" in events
+    federated = fed.kubectl.json("get", "federatedobject", "settings-00-configmaps", "-n", "held")
+    (scheduled,) = [each for each in federated["status"]["conditions"] if each["type"] == "Scheduled"]
+    assert (scheduled["status"], scheduled["reason"]) == ("False", "Held")
+    assert settings_in(fed, "member-1", "held") == everything
+
+    assert "--reason" in run(fed, "approve", name, code=2)
+    assert "NotFound" in run(fed, "approve", "other", "--reason", "planned", code=1)
+    assert "approved: 12 objects" in run(fed, "approve", name, "--reason", "planned")
+    eventually(lambda: settings_in(fed, "member-1", "held"), lambda seen: not seen, what="the approved move")
+    approved = run(fed, "holds")
+    assert "approved by" in approved
+    assert "planned" in approved
+    assert "was approved by" in run(fed, "approve", name, "--reason", "again", code=1)
+
+    assert "ConfigMap held/settings-03" in run(fed, "undo", "configmap/settings-03", "-n", "held")
+    eventually(lambda: settings_in(fed, "member-1", "held"), lambda seen: seen == {"settings-03"})
+    run(fed, "undo", "propagationpolicy/copies", "-n", "held")
+    eventually(lambda: settings_in(fed, "member-1", "held"), lambda seen: seen == everything)
+    assert settings_in(fed, "member-2", "held") == everything
+    assert "no move is recorded" in run(fed, "undo", "configmap/settings-03", "-n", "held", code=1)

@@ -9,7 +9,7 @@ from tests.support.world import World, a_world
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS, PROPAGATION_POLICIES
-from federation.apimachinery.resources import DEPLOYMENTS, SECRETS, Object, Resource
+from federation.apimachinery.resources import CONFIGMAPS, DEPLOYMENTS, SECRETS, Object, Resource
 
 EVERYWHERE = {"east": 1, "north": 1, "west": 1}
 CLAIMS = Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims")
@@ -225,3 +225,54 @@ async def test_a_member_that_joins_again_under_another_name_is_cleaned_up_by_its
         await world.until_ready("berlin")
         await world.until_replicas("web", {})
         await world.until_equal(lambda: _leftovers(world), [])
+
+
+def _settings(**labels: str) -> Object:
+    metadata = {"name": "settings", "namespace": "default", "labels": labels}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"colour": "blue"}}
+
+
+async def _pass_hours(world: World, hours: int) -> None:
+    """Pass hours. Every periodic task runs once an hour, or a day would take minutes of real time."""
+    for _ in range(hours):
+        world.clock.skip(3599)
+        await world.pass_time(1)
+
+
+async def test_the_daily_sweep_finds_what_nothing_watches_and_does_what_the_clusters_policies_say() -> None:
+    """Nothing watches the ConfigMaps of the members while none is federated."""
+    async with a_world(has_workloads=False) as world:
+        for cluster, strays in (("north", "remove"), ("west", "release")):
+            await world.merge(FEDERATED_CLUSTERS, cluster, {"metadata": {"annotations": {names.STRAYS: strays}}})
+        await world.pass_time(60)  # the sweeps after the start are over
+        east, north, west = (world.members[name] for name in ("east", "north", "west"))
+        for member in (east, north, west):
+            await member.admin.create(CONFIGMAPS, _managed(_settings()))
+        await _pass_hours(world, 22)
+        assert await _leftovers(world) == []
+        assert await north.find(CONFIGMAPS, "settings") is not None
+
+        await _pass_hours(world, 2)
+        assert await _leftovers(world) == [("east", "settings", "Keep")]
+        assert await north.find(CONFIGMAPS, "settings") is None
+        released = await west.find(CONFIGMAPS, "settings")
+        assert released is not None
+        assert names.MANAGED_LABEL not in (released["metadata"].get("labels") or {})
+        swept = {text for reason, text in await world.events() if reason == "Swept"}
+        assert swept == {
+            "reported, see fedctl leftovers: ConfigMap default/settings",
+            "removed: ConfigMap default/settings",
+            "released: ConfigMap default/settings",
+        }
+
+        # A source that appears on the host takes over what was reported. The next sweep ends the report.
+        reported = await east.admin.get(CONFIGMAPS, "settings", "default")
+        await world.create(PROPAGATION_POLICIES, _selecting("ConfigMap", "east"))
+        await world.create(CONFIGMAPS, _settings(team="shop"))
+        await world.pass_time(60)
+        managed = await east.admin.get(CONFIGMAPS, "settings", "default")
+        assert managed["metadata"]["uid"] == reported["metadata"]["uid"]
+        assert managed["metadata"]["labels"].get("team") == "shop"
+        await _pass_hours(world, 24)
+        assert await _leftovers(world) == []
+        assert await east.find(CONFIGMAPS, "settings") is not None

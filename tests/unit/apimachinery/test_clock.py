@@ -42,6 +42,26 @@ async def test_a_sleeper_can_wake_twice_within_one_advance() -> None:
     assert ticks == [1.0, 2.0, 3.0]
 
 
+async def test_a_skip_wakes_each_sleeper_once_at_the_next_advance() -> None:
+    clock = ManualClock()
+    ticks: list[float] = []
+
+    async def ticker() -> None:
+        while True:
+            await clock.sleep(1.0)
+            ticks.append(clock.monotonic())
+
+    task = asyncio.create_task(ticker())
+    await asyncio.sleep(0)
+    clock.skip(100.0)
+    await asyncio.sleep(0)
+    assert not ticks
+    await clock.advance(1.5)
+    task.cancel()
+
+    assert ticks == [100.0, 101.0]
+
+
 async def test_a_cancelled_sleeper_is_no_deadline() -> None:
     clock = ManualClock()
     task = asyncio.create_task(clock.sleep(1.0))
