@@ -52,6 +52,7 @@ from federation.controllers.follower.controller import FollowerController
 from federation.controllers.leftovers.controller import LeftoverController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
 from federation.controllers.override.controller import OverrideController
+from federation.controllers.policystatus.controller import PolicyStatusController
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
 from federation.controllers.schedule.remoteplugins import RemoteCaller
 from federation.controllers.statusaggregate.controller import StatusAggregateController
@@ -72,10 +73,12 @@ from federation.runtime.members import MemberOptions, Members
 from federation.runtime.transforms import drop_managed_fields
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
+from federation.scheduling.policyusage import PolicyUsage
 from federation.settings import Settings
 from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.podlocations import PodLocations
+from federation.web.policyobjects import PolicyView
 
 Run = Callable[[], Awaitable[None]]
 HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYSTEM_NAMESPACE))
@@ -130,6 +133,7 @@ class Wiring:
         self.types = FederatedTypes(self.informers, from_config)
         self.policy_selection = PolicySelection(self.informers)
         self.objects = FederatedObjects(client, self.informers, self.types, name_of=federated_object_name, clock=clock)
+        self.policy_usage = PolicyUsage(self.objects.type_of)
         self.members = Members(
             pool, clock=clock, options=MemberOptions(cache_bytes_max=settings.member_cache_bytes_max)
         )
@@ -191,6 +195,7 @@ class Wiring:
                 caller=caller,
             ),
             "override": OverrideController(objects, informers, recorder, clock=clock),
+            "policystatus": PolicyStatusController(client, objects, informers, self.policy_usage, clock=clock),
             "follower": FollowerController(objects, recorder, clock=clock),
             "sync": SyncController(
                 client, objects, informers, members, self.tombstones, recorder, self.policy_selection, clock=clock
@@ -273,7 +278,8 @@ class ControlPlane:
         self._pool = ClusterPool(clock=clock, options=_pool_options(settings))
         self._wiring = Wiring(self.client, self._pool, self._journal, settings, clock)
         view = DeliveryView(self._wiring.objects, self._wiring.members)
-        self._server.mount("federation", application.mount(self._journal, self._server.registry.kinds, view))
+        policies = PolicyView(self._wiring.objects, self._wiring.policy_usage)
+        self._server.mount("federation", application.mount(self._journal, self._server.registry.kinds, view, policies))
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)

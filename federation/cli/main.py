@@ -259,6 +259,7 @@ def why_command(
     fedctl why deployment/web                 the newest decision
     fedctl why deployment/web --at 2h         the decision in force two hours ago
     fedctl why deployment/web --diff          what the newest decision changed
+    fedctl why propagationpolicy/web          the objects that a policy applies to
     """  # noqa: D301  # the backspace keeps lines apart in the help
     written = "/".join(target)  # accepts `deployment nginx` too, as kubectl does
     _execute(why.why(KubeconfigContext(kubeconfig, context), why.Query(written, namespace, at, diff, output)))

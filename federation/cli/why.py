@@ -3,7 +3,7 @@
 Prints the newest decision, or with `--at` the newest of that time. If it was deferred (the policy ignores the change)
 or impossible, the decision that is still in force is printed after it. `--diff` compares two decisions (`whydiff.py`);
 `-o json` and `-o yaml` print the journal's record, with the delivery. For objects that follow others, see
-`whyfollowers.py`; for delivery, `whydelivery.py`.
+`whyfollowers.py`; for delivery, `whydelivery.py`; for policies, `whypolicy.py`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +25,7 @@ from federation.cli.terminal.timearguments import parse_time
 from federation.cli.whydelivery import Delivery, print_delivery, read_delivery
 from federation.cli.whydiff import print_difference
 from federation.cli.whyfollowers import FederationState, FollowerPlacement, print_following, read_federation_state
+from federation.cli.whypolicy import is_policy, why_policy
 from federation.client.http import HTTPClient
 from federation.scheduling.decisiondiff import compare
 from federation.scheduling.explain import is_decided, is_in_force, kept_placement
@@ -67,6 +68,11 @@ async def why(context: KubeconfigContext, query: Query) -> None:
         parameters["until"] = to_rfc3339_micro(parse_time(query.at, SystemClock().now(), "--at"))
     async with context.client() as host:
         resource = await ServedKinds(host).named(kind)
+        if is_policy(resource):
+            if query.at or query.is_difference:
+                raise ConfigurationError(f"{kind}: --at and --diff are for objects, not for policies; omit them")
+            await why_policy(host, resource, query.namespace, name, query.output)
+            return
         parameters |= {"kind": resource.kind, "group": resource.group}
         if resource.namespaced:
             parameters["namespace"] = query.namespace

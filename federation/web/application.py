@@ -15,13 +15,16 @@ from federation.apimachinery.errors import ApiError, BadRequest, not_served
 from federation.apiserver.http.nonresource import Mount
 from federation.apiserver.semantics.kinds.kinds import Kinds
 from federation.journal.decisions import Journal
-from federation.web import decisions, delivery, memberobjects
+from federation.web import decisions, delivery, memberobjects, policyobjects
 from federation.web.delivery import DeliveryView
+from federation.web.policyobjects import PolicyView
 from federation.web.requests import json_response
 
 
-def mount(journal: Journal, kinds: Kinds, view: DeliveryView | None = None) -> Mount:
-    """Return the app as the API server mounts it below `/federation/`; without a view it serves the journal only."""
+def mount(
+    journal: Journal, kinds: Kinds, view: DeliveryView | None = None, policies: PolicyView | None = None
+) -> Mount:
+    """Return the app as the API server mounts it below `/federation/`; without views it serves the journal only."""
     web = FastAPI(title="federation", docs_url=None, redoc_url=None, openapi_url="/federation/v1/openapi.json")
     decisions.add_routes(web, journal, kinds)
     paths = {decisions.DECISIONS_PATH}
@@ -29,6 +32,9 @@ def mount(journal: Journal, kinds: Kinds, view: DeliveryView | None = None) -> M
         delivery.add_routes(web, view, kinds)
         memberobjects.add_routes(web, view, kinds)
         paths |= {*delivery.PATHS, memberobjects.PATH}
+    if policies is not None:
+        policyobjects.add_routes(web, policies)
+        paths.add(policyobjects.PATH)
     _add_error_handlers(web)
     return Mount(web, ("/federation/v1",), frozenset(paths))
 

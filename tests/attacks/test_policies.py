@@ -164,3 +164,25 @@ async def test_warnings_name_what_does_not_exist_and_no_policy_that_the_author_m
     assert 'PropagationPolicy \\"mine\\" may select the same objects of kind Deployment; that one applies' in told
     unchanged = await editor.patch(f"{path}/other", json={"metadata": {"labels": {"a": "b"}}}, headers=MERGE)
     assert "warning" not in unchanged.headers
+
+
+async def test_the_counts_of_a_policy_are_not_for_tenants_and_are_validated(host: Tenants) -> None:
+    """The control plane counts objects; a tenant cannot pretend that a policy is unused, nor store nonsense in it."""
+    editor, root = await host.client("editor"), await host.root()
+    for kind, path in PATHS.items():
+        url = f"{OURS}/namespaces/default/{path}"
+        pretended = {**a_policy(kind), "status": {"refCount": 7}}
+        created = await editor.post(url, json=pretended)
+        assert created.status_code == 201, created.text
+        assert "status" not in created.json()
+        for client, status, code in (
+            (editor, {"refCount": 0}, 403),
+            (root, {"refCount": -1}, 422),
+            (root, {"refCount": "many"}, 422),
+            (root, {"typedRefCount": [{"count": 1}]}, 422),
+            (root, {"typedRefCount": [{"resource": "pods", "count": -1}]}, 422),
+            (root, {"refCount": 1, "typedRefCount": [{"group": "", "resource": "pods", "count": 1}]}, 200),
+        ):
+            answer = await client.patch(f"{url}/mine/status", json={"status": status}, headers=MERGE)
+            assert answer.status_code == code, (status, answer.text)
+            assert "warning" not in answer.headers

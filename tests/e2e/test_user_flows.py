@@ -105,6 +105,20 @@ def a_deployment(replicas: int = 4, **labels: str) -> dict[str, Any]:
     }
 
 
+def test_why_names_the_objects_of_a_policy(user: User) -> None:
+    user.apply(a_policy(placement=weighted(2, 1)), a_deployment(3))
+
+    def counted() -> str:
+        return user.kubectl("get", "propagationpolicy/spread", "-o", "jsonpath={.status.refCount}")
+
+    eventually(counted, lambda text: text == "1", what="the policy counts its object")
+    assert user.why("propagationpolicy/spread").split() == [
+        *("propagationpolicy/spread", "in", f"{user.namespace}:", "applies", "to", "1", "object"),
+        *("NAMESPACE", "KIND", "NAME"),
+        *(user.namespace, "Deployment", "web"),
+    ]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

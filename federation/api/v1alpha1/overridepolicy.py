@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES
-from federation.api.v1alpha1.base import AGE, AnyValue, Definition, Kind, Model, QuantityText
+from federation.api.v1alpha1.base import AGE, AnyValue, Column, Definition, Kind, Model, QuantityText
 from federation.api.v1alpha1.common import ClusterSelectorTerm, PolicyStatus, ResourceSelector
 
 
@@ -227,7 +227,7 @@ class OverridePolicySpec(Model):
     extension of this project."""
 
 
-_COLUMNS = (AGE,)
+_COLUMNS = (Column("Objects", ".status.refCount", "integer"), AGE)
 
 
 class OverridePolicy(Kind):

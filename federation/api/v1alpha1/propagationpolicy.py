@@ -218,6 +218,7 @@ class PropagationPolicySpec(Model):
 _COLUMNS = (
     Column("Mode", ".spec.schedulingMode"),
     Column("Strategy", ".spec.replicasStrategy"),
+    Column("Objects", ".status.refCount", "integer"),
     AGE,
 )
 

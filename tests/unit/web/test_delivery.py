@@ -19,15 +19,17 @@ from federation.apimachinery.resources import DEPLOYMENTS, SECRETS
 from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.identity import Attributes, User
 from federation.web.delivery import DeliveryView
+from federation.web.policyobjects import PolicyView
 
 URL = "/federation/v1/delivery?group=apps&kind=Deployment&namespace=default&name=web"
 
 
 @asynccontextmanager
 async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, httpx.AsyncClient]]:
-    """Serve the world's host, with the view of its control plane."""
+    """Serve the world's host, with the views of its control plane."""
     view = DeliveryView(world.plane.objects, world.plane.members)
-    parts = build(directory, world.store, registry=world.registry, view=view)
+    policies = PolicyView(world.plane.objects, world.plane.policy_usage)
+    parts = build(directory, world.store, registry=world.registry, view=view, policies=policies)
     await ensure_default_rbac(parts.registry, HOST_RBAC)
     authorizing = asyncio.create_task(parts.authorizer.run())
     await parts.authorizer.wait_synced()
