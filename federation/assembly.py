@@ -44,6 +44,7 @@ from federation.client.pool import ClusterPool, PoolOptions
 from federation.client.retryingwebhookclient import RetryingWebhookClient, WebhookTransport
 from federation.client.session import HTTPOptions
 from federation.controllers.automigration.controller import AutoMigrationController
+from federation.controllers.autoscalers.controller import AutoscalerController
 from federation.controllers.cluster.controller import ClusterController, ClusterOptions
 from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
 from federation.controllers.federate.controller import FederateController, first_finalizers
@@ -196,6 +197,7 @@ class Wiring:
             ),
             "override": OverrideController(objects, informers, recorder, clock=clock),
             "policystatus": PolicyStatusController(client, objects, informers, self.policy_usage, clock=clock),
+            "autoscalers": AutoscalerController(client, objects, informers, clock=clock),
             "follower": FollowerController(objects, recorder, clock=clock),
             "sync": SyncController(
                 client, objects, informers, members, self.tombstones, recorder, self.policy_selection, clock=clock

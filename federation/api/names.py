@@ -287,6 +287,10 @@ REASON_POLICY_NOT_FOUND = "PolicyNotFound"
 REASON_PROFILE_NOT_FOUND = "ProfileNotFound"
 REASON_HELD = "Held"
 
+# Condition of autoscalers on the host, and our reason
+SCALING_ACTIVE = "ScalingActive"
+REASON_FEDERATED_WORKLOAD = "FederatedWorkload"
+
 # Names of resources
 KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"
 """Prefix of the resources that Katalyst reclaims from requested but unused capacity."""

@@ -1,0 +1,68 @@
+"""Triggers of the condition of idle autoscalers, and its wiring.
+
+Autoscalers, their targets and their own placement are triggers. A reconcile starts a few seconds later: with `kubectl
+apply` of a folder the policy that delivers an autoscaler may come after it.
+"""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object
+from federation.client.client import Client
+from federation.controllers.autoscalers.reconcile import Reconciler
+from federation.planning.federatedobject.builder import source_key
+from federation.planning.status.idleautoscaler import target_of
+from federation.runtime.controller import Controller, Key, key_of
+from federation.runtime.federatedobjects import FederatedObjects, Triggers
+from federation.runtime.informers import Informers
+
+_WORKERS = 2
+_GRACE_S = 3.0
+"""Delay between a change and the reconcile; changes until then share it."""
+_BY_TARGET = "autoscalers/target"
+_TRIGGERS = Triggers(generation=False, deletion=False, placed=True)
+
+
+class AutoscalerController:
+    """Marks the autoscalers on the host that do not act. `run` runs until cancelled."""
+
+    def __init__(self, client: Client, objects: FederatedObjects, informers: Informers, *, clock: Clock) -> None:
+        self._objects = objects
+        self._scalers = informers.for_resource(HORIZONTAL_POD_AUTOSCALERS)
+        self._scalers.add_index(_BY_TARGET, _targets)
+        reconciler = Reconciler(client, objects, clock, scaler=lambda key: self._scalers.get(*key))
+        self.controller: Controller[Key] = Controller(
+            "autoscalers", reconciler.reconcile, workers=_WORKERS, clock=clock, resync=self._keys
+        )
+
+    async def run(self) -> None:
+        """Subscribe, and start the workers once all caches are synced."""
+        self._scalers.add_handler(self._on_scaler)
+        self._objects.subscribe(self._on_federated, _TRIGGERS)
+        await asyncio.gather(self._objects.wait_synced(), self._scalers.wait_synced())
+        await self.controller.run()
+
+    def _keys(self) -> Iterator[Key]:
+        return map(key_of, self._scalers.list())
+
+    def _on_scaler(self, old: Object | None, new: Object | None) -> None:
+        if new is not None and (old is None or _facts(old) != _facts(new)):
+            self.controller.enqueue(key_of(new), after_s=_GRACE_S)
+
+    def _on_federated(self, old: Object | None, new: Object | None) -> None:
+        api_version, kind, namespace, name = source_key(new if new is not None else old or {})
+        group = api_version.rpartition("/")[0]
+        if (group, kind) == (HORIZONTAL_POD_AUTOSCALERS.group, HORIZONTAL_POD_AUTOSCALERS.kind):
+            self.controller.enqueue(Key(namespace, name), after_s=_GRACE_S)
+        for scaler in self._scalers.by_index(_BY_TARGET, f"{group}/{kind}/{namespace}/{name}"):
+            self.controller.enqueue(key_of(scaler), after_s=_GRACE_S)
+
+
+def _targets(scaler: Object) -> Iterator[str]:
+    yield "/".join(target_of(scaler))
+
+
+def _facts(scaler: Mapping[str, Any]) -> tuple[Any, Any]:
+    return scaler.get("spec"), (scaler.get("status") or {}).get("conditions")
