@@ -19,6 +19,7 @@ from federation.admission.federatedobjects import FederatedObjectAdmission
 from federation.admission.placementholds import PlacementHoldAdmission
 from federation.admission.policyselectors import PolicyAdmission
 from federation.admission.roles import HOST_RBAC
+from federation.admission.statusrules import compile_status_rule
 from federation.admission.typeconfigs import TypeConfigAdmission
 from federation.api import names
 from federation.api.crds import crd_manifests
@@ -206,7 +207,9 @@ class Wiring:
                 client, objects, informers, members, self.tombstones, recorder, clock=clock
             ),
             "statuscollect": StatusCollectController(client, objects, members, clock=clock),
-            "statusaggregate": StatusAggregateController(client, objects, informers, members, clock=clock),
+            "statusaggregate": StatusAggregateController(
+                client, objects, informers, members, compile_status_rule, clock=clock
+            ),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
         }
         return [(name, controller.run) for name, controller in controllers.items()]

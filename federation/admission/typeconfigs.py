@@ -8,17 +8,24 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from federation.admission.federatedobjects import FindResource
+from federation.admission.statusrules import compile_status_rule
 from federation.api import names
 from federation.api.federatedtype import from_config
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import cause, invalid
 from federation.apimachinery.resources import Object
 from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import Decide
+from federation.planning.aggregation.aggregators import has_own_merge
+from federation.planning.aggregation.rules import RuleError
 
 _STAGES = (names.GLOBAL_SCHEDULER, names.OVERRIDE_CONTROLLER, names.NSAUTOPROP_CONTROLLER)
 """The controllers that advance the pipeline of an object."""
 _SOURCE_TYPE = "spec.sourceType"
+_RULES = "spec.statusAggregation.rules"
+_CONDITIONS = ("status", "conditions")
+_OBSERVED_GENERATION = ("status", "observedGeneration")
 
 
 class TypeConfigAdmission:
@@ -41,7 +48,7 @@ class TypeConfigAdmission:
         config = request.obj or {}
         if request.old is not None and request.old.get("spec") == config.get("spec"):
             return  # metadata only, such as the removal of a finalizer from one that was stored earlier
-        causes = [*self._stage_causes(config), *self._source_causes(config, request.old)]
+        causes = [*self._stage_causes(config), *self._source_causes(config, request.old), *_rule_causes(config)]
         if not causes:
             causes += await self._duplicate_causes(config)
         if causes:
@@ -96,6 +103,33 @@ class TypeConfigAdmission:
                 )
                 return [cause("FieldValueDuplicate", text, _SOURCE_TYPE)]
         return []
+
+
+def _rule_causes(config: Object) -> list[Object]:
+    """Return the errors of the status rules: each has a field of its own and an expression that compiles."""
+    spec = config.get("spec") or {}
+    rules = (spec.get("statusAggregation") or {}).get("rules") or []
+    source = spec.get("sourceType") or {}
+    if rules and has_own_merge(str(source.get("group") or ""), str(source.get("kind"))):
+        text = f"Forbidden: the status of {source.get('kind')} has a merge of its own; remove the rules"
+        return [cause("FieldValueForbidden", text, _RULES)]
+    found = []
+    paths: list[dotpaths.Path] = []
+    for index, rule in enumerate(rules):
+        path = dotpaths.split(rule["path"])
+        if path == _OBSERVED_GENERATION:
+            text = f'Forbidden: "{rule["path"]}" says which generation all members have observed; choose another field'
+            found.append(cause("FieldValueForbidden", text, f"{_RULES}[{index}].path"))
+        elif any(path[: len(other)] == other[: len(path)] for other in paths):
+            text = f'Duplicate value: "{rule["path"]}": an earlier rule computes this field, its parent or a part of it'
+            found.append(cause("FieldValueDuplicate", text, f"{_RULES}[{index}].path"))
+        paths.append(path)
+        try:
+            compile_status_rule(rule["expression"], "LIST" if path == _CONDITIONS else "")
+        except RuleError as error:
+            text = f'Invalid value: "{rule["expression"]}": {error}'
+            found.append(cause("FieldValueInvalid", text, f"{_RULES}[{index}].expression"))
+    return found
 
 
 def _key(config: Mapping[str, Any]) -> tuple[str, str, str]:

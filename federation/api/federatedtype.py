@@ -39,6 +39,14 @@ class PathDefinition:
 
 
 @dataclass(frozen=True, slots=True)
+class StatusRule:
+    """A field of the status, and the CEL expression that computes it from the members."""
+
+    path: dotpaths.Path
+    expression: str
+
+
+@dataclass(frozen=True, slots=True)
 class FederatedType:
     """The configuration of one kind of source object; `name` is the FederatedTypeConfig's."""
 
@@ -49,6 +57,7 @@ class FederatedType:
     status_fields: tuple[dotpaths.Path, ...] = ()
     collect: bool = False
     aggregate: bool = True
+    status_rules: tuple[StatusRule, ...] = ()
     auto_migration: bool = False
     scale_target_ref_path: dotpaths.Path = ()
     uid: str = ""
@@ -89,6 +98,7 @@ def from_config(config: Mapping[str, Any]) -> FederatedType:
     metadata, spec = config.get("metadata") or {}, config.get("spec") or {}
     definition = spec.get("pathDefinition") or {}
     collection = spec.get("statusCollection") or {}
+    aggregation = spec.get("statusAggregation") or {}
     annotations = metadata.get("annotations") or {}
     return FederatedType(
         name=str(metadata["name"]),
@@ -103,7 +113,10 @@ def from_config(config: Mapping[str, Any]) -> FederatedType:
         ),
         status_fields=tuple(dotpaths.split(text) for text in collection.get("fields") or ()),
         collect=bool(collection.get("enabled", False)),
-        aggregate=bool((spec.get("statusAggregation") or {}).get("enabled", True)),
+        aggregate=bool(aggregation.get("enabled", True)),
+        status_rules=tuple(
+            StatusRule(dotpaths.split(rule["path"]), rule["expression"]) for rule in aggregation.get("rules") or ()
+        ),
         auto_migration=bool((spec.get("autoMigration") or {}).get("enabled", False)),
         scale_target_ref_path=dotpaths.split(annotations.get(names.SCALE_TARGET_REF_PATH, "")),
         uid=str(metadata.get("uid", "")),

@@ -150,6 +150,7 @@ CLUSTER_AUTHORIZED = "Authorized"
 PROPAGATED = "Propagated"
 SCHEDULED = "Scheduled"
 OVERRIDES_APPLIED = "OverridesApplied"
+STATUS_AGGREGATED = "StatusAggregated"
 ADMITTED = "Admitted"
 
 # Users that the host's admission sees when it judges an overridden object; nobody authenticates as them
@@ -244,6 +245,11 @@ EVENT_PARSE_OVERRIDE_POLICY_FAILED = "ParseOverridePolicyFailed"
 REASON_OVERRIDES_APPLIED = "OverridesApplied"
 REASON_OVERRIDE_POLICY_NOT_FOUND = "OverridePolicyNotFound"
 REASON_OVERRIDE_POLICY_INVALID = "OverridePolicyInvalid"
+
+# Reasons of the StatusAggregated condition
+REASON_STATUS_AGGREGATED = "StatusAggregated"
+REASON_STATUS_RULE_FAILED = "StatusRuleFailed"
+REASON_STATUS_REFUSED = "StatusRefused"
 
 # Event reasons of the follower controller, and of sync when a follower is missing
 EVENT_FAILED_INFER_FOLLOWERS = "FailedInferFollowers"

@@ -32,7 +32,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     ├── PluginError: a scheduler plugin failed, or broke the protocol
     │   └── PluginFailed, UnschedulableError
     ├── WebhookFailed, ParamsError, ConditionError, MutationError: in admission, conversion; the failure policy decides
-    ├── CompileError: in CEL
+    ├── CompileError, RuleError: in CEL, in status rules
     ├── EvaluationError: in CEL
     │   └── OutOfBudget
     ├── UnjoinableError, NotYetError *: a member cannot join at all, or not yet

@@ -80,3 +80,51 @@ async def test_the_kind_of_a_configuration_does_not_change_but_everything_else_m
 async def test_every_shipped_configuration_is_accepted(host: Tenants, name: str) -> None:
     root = await host.root()
     assert (await root.post(CONFIGS, json=SHIPPED[name])).status_code == 201
+
+
+def with_rules(*rules: Any) -> Object:
+    config = a_config("widgets.example.com", group="example.com", version="v1", kind="Widget", pluralName="widgets")
+    config["spec"]["statusAggregation"] = {"enabled": True, "rules": list(rules)}
+    return config
+
+
+@pytest.mark.parametrize(
+    ("rule", "field", "remedy"),
+    [
+        ({"path": "status.a", "expression": "members.map("}, "rules[1].expression", "Syntax error"),
+        ({"path": "status.a", "expression": "source.sepc"}, "rules[1].expression", "undefined field 'sepc'"),
+        ({"path": "status.a", "expression": "1 + 'a'"}, "rules[1].expression", "no matching overload"),
+        ({"path": "status.conditions", "expression": "'a'"}, "rules[1].expression", "must evaluate to list"),
+        ({"path": "status.phase.x", "expression": "1"}, "rules[1].path", "an earlier rule computes"),
+        ({"path": "status.observedGeneration", "expression": "1"}, "rules[1].path", "choose another field"),
+        ({"path": "spec.size", "expression": "1"}, "rules[1].path", "should match"),
+        ({"path": "status", "expression": "1"}, "rules[1].path", "should match"),
+        ({"path": "status.a"}, "rules[1].expression", "Required value"),
+        ({"expression": "1"}, "rules[1].path", "Required value"),
+        ({"path": "status.a", "expression": "1" * 9000}, "rules[1].expression", "Too long"),
+        (7, "rules[1]", "must be of type object"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else None,
+)
+async def test_a_status_rule_that_cannot_work_is_refused(host: Tenants, rule: Any, field: str, remedy: str) -> None:
+    root = await host.root()
+    answer = await root.post(CONFIGS, json=with_rules({"path": "status.phase", "expression": "'Up'"}, rule))
+    assert answer.status_code == 422, answer.text
+    causes = answer.json()["details"]["causes"]
+    assert [each["field"] for each in causes if remedy in each["message"]] == [f"spec.statusAggregation.{field}"], (
+        causes
+    )
+
+
+async def test_rules_are_for_kinds_without_a_merge_of_their_own_and_limited_in_number(host: Tenants) -> None:
+    root = await host.root()
+    rule = {"path": "status.phase", "expression": "'Up'"}
+    config = a_config()
+    config["spec"]["statusAggregation"] = {"enabled": True, "rules": [rule]}
+    answer = await root.post(CONFIGS, json=config)
+    assert answer.status_code == 422, answer.text
+    assert "Deployment has a merge of its own" in answer.json()["message"]
+    many = [{**rule, "path": f"status.f{index}"} for index in range(17)]
+    answer = await root.post(CONFIGS, json=with_rules(*many))
+    assert answer.status_code == 422, answer.text
+    assert (await root.post(CONFIGS, json=with_rules(*many[:16]))).status_code == 201

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import asynccontextmanager
 from typing import Any
 
+from federation.admission.statusrules import compile_status_rule
 from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import default_type_configs, from_config
@@ -155,7 +156,9 @@ class ControlPlane:
             clock=clock,
         )
         self.collect = StatusCollectController(self.client, self.objects, self.members, clock=clock)
-        self.aggregate = StatusAggregateController(self.client, self.objects, self.informers, self.members, clock=clock)
+        self.aggregate = StatusAggregateController(
+            self.client, self.objects, self.informers, self.members, compile_status_rule, clock=clock
+        )
 
     def loops(self) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
         """The loops to run."""

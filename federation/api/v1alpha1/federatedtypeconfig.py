@@ -1,11 +1,13 @@
 """FederatedTypeConfig: how objects of one kind are federated (docs/reference/kinds.md)."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.api.v1alpha1.base import AGE, Column, Definition, Kind, Model
+
+_STATUS_PATH = r"^status(\.[A-Za-z_][A-Za-z0-9_-]*)+$"
 
 
 class SourceType(Model):
@@ -38,11 +40,23 @@ class PathDefinition(Model):
     """The actual number of replicas."""
 
 
+class StatusRule(Model):
+    """How one field of the merged status is computed."""
+
+    expression: Annotated[str, Field(min_length=1, max_length=8192)]
+    """A CEL expression over `source`, the object on the host, and `members`, a list with `cluster`, `generation`,
+    `stale` and `status` for every cluster of the placement. A cluster without a status has an empty one."""
+    path: Annotated[str, Field(pattern=_STATUS_PATH, max_length=253)]
+    """Dot path of the field, such as status.phase."""
+
+
 class StatusAggregation(Model):
-    """Whether the members' status is merged into the source object."""
+    """Whether and how the members' status is merged into the source object."""
 
     enabled: bool = True
     """Whether it is enabled."""
+    rules: Annotated[list[StatusRule] | None, Field(max_length=16)] = None
+    """Fields that are computed by expressions, for kinds without a merged status of their own."""
 
     model_config = ConfigDict(json_schema_extra={"required": ["enabled"]})
 
@@ -75,7 +89,7 @@ class FederatedTypeConfigSpec(Model):
     source_type: SourceType
     """The kind of the source objects."""
     status_aggregation: StatusAggregation = StatusAggregation()
-    """Whether the members' status is merged into the source object."""
+    """Whether and how the members' status is merged into the source object."""
     status_collection: StatusCollection | None = None
     """Whether fields of the member objects are collected, and which."""
 

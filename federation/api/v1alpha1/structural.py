@@ -37,6 +37,9 @@ def _convert(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schem
             case "additionalProperties":
                 if isinstance(value, Mapping):
                     result[key] = _convert(value, definitions)
+            case "default" if isinstance(value, Mapping):
+                # Pydantic writes out the absent fields of a default object.
+                result[key] = {name: part for name, part in value.items() if part is not None}
             case "description":
                 result[key] = " ".join(value.split())
             case "required":

@@ -12,6 +12,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.statusaggregate.reconcile import Reconciler
+from federation.planning.aggregation.rules import Compile
 from federation.planning.status.completeness import is_degraded
 from federation.planning.status.debounce import Coalescer, Pace
 from federation.runtime.controller import Controller, Key, key_of
@@ -27,6 +28,8 @@ class StatusAggregateOptions:
 
     workers: int = 8
     """Concurrent reconciles; each waits for the host's group commit."""
+    rules_s_max: float = 0.25
+    """Time for the status rules of one object. They run on the event loop, so the other objects wait for them."""
     pace: Pace = field(default_factory=lambda: Pace(quiet_s=0.4, wait_s_max=2.0, interval_s_min=1.0))
 
 
@@ -44,6 +47,7 @@ class StatusAggregateController:
         objects: FederatedObjects,
         informers: Informers,
         members: Members,
+        compile_rule: Compile,
         *,
         clock: Clock,
         options: StatusAggregateOptions | None = None,
@@ -54,7 +58,9 @@ class StatusAggregateController:
         self._clock = clock
         self._sources = SourceInformers(informers, self._on_source)
         self._pace: Coalescer[Key] = Coalescer(chosen.pace)
-        self._reconciler = Reconciler(client, objects, self._sources.get, members, self._pace, clock)
+        self._reconciler = Reconciler(
+            client, objects, self._sources.get, members, self._pace, compile_rule, clock, chosen.rules_s_max
+        )
         self.controller: Controller[Key] = Controller(
             "statusaggregate", self._reconciler.reconcile, workers=chosen.workers, clock=clock
         )

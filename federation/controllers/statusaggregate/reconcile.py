@@ -9,23 +9,25 @@ The merged status and the feedback annotations go in one patch where the server 
 Kubernetes does for its workloads; where it does not, the annotations follow in a second one.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import CLUSTER_COLLECTED_STATUSES, COLLECTED_STATUSES
+from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import NotFound
+from federation.apimachinery.errors import Invalid, NotFound
 from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.dispatch.plan import is_name_collision
 from federation.dispatch.status import clusters_of, is_fully_observed, stale_clusters
-from federation.planning.aggregation.aggregators import merge_of, plan_feedback
+from federation.planning.aggregation.aggregators import has_own_merge, merge_of, plan_feedback
 from federation.planning.aggregation.context import Context
 from federation.planning.aggregation.deployment import deadline_in_s, is_stuck
 from federation.planning.aggregation.plausibility import with_plausible_status
+from federation.planning.aggregation.rules import Compile, Computed, apply_rules
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_from
 from federation.planning.status.completeness import has_first_status, is_degraded, is_in_progress
@@ -44,6 +46,7 @@ from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.members import Members
 from federation.scheduling.unit import current_clusters
 
+_MESSAGE_LENGTH_MAX = 2048
 _PROGRESS_S = 4.0
 """How long the status of an unfinished rollout may wait for the status of the finished one."""
 _SYNC_WAIT_S_MAX = 15.0
@@ -62,13 +65,17 @@ class Reconciler:
         source: Callable[[Resource, str, str], Object | None],
         members: Members,
         pace: Coalescer[Key],
+        compile_rule: Compile,
         clock: Clock,
+        rules_s_max: float,
     ) -> None:
         self._client = client
         self._objects = objects
         self._members = members
         self._pace = pace
+        self._compile_rule = compile_rule
         self._clock = clock
+        self._rules_s_max = rules_s_max
         self._assumed: AssumeCache[tuple[Resource, Key]] = AssumeCache(lambda where: source(where[0], *where[1]))
         self._collected: dict[Key, dict[str, Object]] = {}
         self._takes_annotations: dict[Resource, bool] = {}
@@ -110,16 +117,24 @@ class Reconciler:
             self._pace.take(key)
             return DONE
         present = source.get("status") or {}
-        status = create_merge_patch(present, merged)
-        can_wait = 0 < open_s < _PROGRESS_S and not is_degraded(present, merged)
+        status = create_merge_patch(present, merged.status)
+        can_wait = 0 < open_s < _PROGRESS_S and not is_degraded(present, merged.status)
         if status and can_wait and is_in_progress(source, status):
             return Result(requeue_after_s=_PROGRESS_S - open_s)
         self._pace.take(key)
-        if await self._write(where, source, federated, status):
+        problems, reason = merged.problems, names.REASON_STATUS_RULE_FAILED
+        try:
+            is_written = await self._write(where, source, federated, status)
+        except Invalid as error:
+            # What members report can be wrong for the host's schema of the kind; repeating it would not help.
+            problems, reason = (str(error),), names.REASON_STATUS_REFUSED
+            is_written = await self._write_fallback(where, source, federated, merged)
+        if is_written:
             self._pace.wrote(key, self._clock.monotonic())
+        await self._report(key, federated, problems, reason)
         # A Deployment without clusters gets another status when its progress deadline has passed.
         now = self._clock.now()
-        after_s = deadline_in_s(source, unscheduled_since(merged, federated, now), now)
+        after_s = deadline_in_s(source, unscheduled_since(merged.status, federated, now), now)
         return Result(requeue_after_s=after_s) if after_s is not None and after_s > 0 else DONE
 
     def _sync_wait_s(self, source: Object, federated: Object, type_: FederatedType) -> float:
@@ -133,12 +148,12 @@ class Reconciler:
         is_synced = all(self._members.is_synced(cluster, type_.resource) for cluster in clusters_of(federated))
         return 0.0 if is_synced else remaining_s
 
-    async def _merge(self, key: Key, source: Object, federated: Object, type_: FederatedType) -> Object | None:
+    async def _merge(self, key: Key, source: Object, federated: Object, type_: FederatedType) -> Computed | None:
         """Return the source's next status, None when it is too early for a first one."""
         present = source.get("status") or {}
         merge = merge_of(type_)
-        if merge is None:
-            return present
+        if merge is None and not type_.status_rules:
+            return Computed(present, present)
         members = await self._member_objects(key, federated, type_)
         context = Context(
             now=self._clock.now(),
@@ -151,16 +166,27 @@ class Reconciler:
             return None
         is_merged = bool(members or context.placed or is_stuck(source, context) or not is_unselected(federated))
         # Controllers of the host may run what no policy selects: its status is theirs, but for our conditions.
-        status = merge(source, members, context) if is_merged else None
+        status = merge(source, members, context) if is_merged and merge is not None else None
         takes_conditions = takes_source_conditions(type_.resource.group, type_.resource.kind)
+        if type_.status_rules and context.placed and not has_own_merge(type_.resource.group, type_.resource.kind):
+            until_s = self._clock.monotonic() + self._rules_s_max
+            return apply_rules(
+                type_.status_rules,
+                self._compile_rule,
+                lambda: self._clock.monotonic() < until_s,
+                present if status is None else status,
+                source,
+                members,
+                context,
+            )
         if status is None:
             if not (takes_conditions and is_undelivered(federated)):
-                return present
+                return Computed(present, present)
             status = dict(present)
         if takes_conditions:
             status = with_source_conditions(status, present, federated, context.now)
             status = with_stale_condition(status, present, context.stale, context.now)
-        return status
+        return Computed(status, present)
 
     async def _member_objects(self, key: Key, federated: Object, type_: FederatedType) -> dict[str, Mapping[str, Any]]:
         """Return the member objects by cluster, from the caches or, without a cache, from the CollectedStatus."""
@@ -189,7 +215,7 @@ class Reconciler:
             wanted, default = current_clusters(federated, type_), type_.replicas(federated["spec"]["template"])
             for cluster in stale:
                 count = wanted.get(cluster)
-                found[cluster] = last_known(found[cluster], default if count is None else count)
+                found[cluster] = last_known(found[cluster], default if count is None else count, type_.paths)
         return found
 
     async def _collected_status(self, key: Key) -> dict[str, Object]:
@@ -223,6 +249,28 @@ class Reconciler:
         if feedback:
             await self._patch(where, {"metadata": {"annotations": feedback}}, "")
         return bool(status or feedback)
+
+    async def _write_fallback(
+        self, where: tuple[Resource, Key], source: Object, federated: Object, merged: Computed
+    ) -> bool:
+        """Write the status without the values of rules, if that is acceptable."""
+        try:
+            present = source.get("status") or {}
+            return await self._write(where, source, federated, create_merge_patch(present, merged.fallback))
+        except Invalid:
+            return False
+
+    async def _report(self, key: Key, federated: Object, problems: Sequence[str], reason: str) -> None:
+        """Report problems, and their end. An object that never had one has no condition and costs no write."""
+        held = (federated.get("status") or {}).get("conditions")
+        if problems:
+            message = "; ".join(problems)[:_MESSAGE_LENGTH_MAX]
+            await self._objects.set_condition(
+                key, names.STATUS_AGGREGATED, status="False", reason=reason, message=message
+            )
+        elif conditions.find(held, names.STATUS_AGGREGATED) is not None:
+            reason = names.REASON_STATUS_AGGREGATED
+            await self._objects.set_condition(key, names.STATUS_AGGREGATED, status="True", reason=reason)
 
     async def _patch(self, where: tuple[Resource, Key], body: Object, subresource: str) -> Object | None:
         resource, key = where

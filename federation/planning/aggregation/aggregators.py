@@ -49,6 +49,11 @@ def merge_of(type_: FederatedType) -> Merge | None:
     return custom.merge_of(type_) if custom.is_custom(group) else _BY_KIND.get((group, kind))
 
 
+def has_own_merge(group: str, kind: str) -> bool:
+    """Return whether the kind is one of Kubernetes' whose status has a merge function of its own."""
+    return (group, kind) in _BY_KIND
+
+
 def plan_feedback(
     source: Mapping[str, str] | None, federated: Mapping[str, str] | None, keys: tuple[str, ...] = FEEDBACK_ANNOTATIONS
 ) -> dict[str, str | None]:

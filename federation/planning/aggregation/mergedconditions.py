@@ -41,6 +41,11 @@ def is_problem(type_: str) -> bool:
     return type_ in _PROBLEMS or type_.endswith(_PROBLEM_ENDINGS)
 
 
+def is_ours(condition: Mapping[str, Any]) -> bool:
+    """Return whether the federation itself owns the condition of a source."""
+    return condition.get("type") in _OURS
+
+
 def merge_conditions(source: Mapping[str, Any], members: Members, context: Context) -> list[dict[str, Any]]:
     """Return the merged conditions with their times, sorted by type; conditions of the federation itself stay."""
     previous = status_of(source).get("conditions") or []
@@ -51,7 +56,7 @@ def merge_conditions(source: Mapping[str, Any], members: Members, context: Conte
         if condition.get("type") and condition["type"] not in _OURS
     }
     wanted = [_merged(type_, members, context) for type_ in sorted(types)[:_TYPES_MAX]]
-    kept = [condition for condition in previous if condition.get("type") in _OURS]
+    kept = [condition for condition in previous if is_ours(condition)]
     generation = (source.get("metadata") or {}).get("generation")
     if generation is not None and context.is_observed:
         for condition in wanted:

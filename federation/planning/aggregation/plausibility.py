@@ -32,7 +32,10 @@ def _is_plausible(status: Mapping[str, Any], checks: Mapping[str, Callable[[Any]
         check = checks.get(field)
         if check is not None and value is not None and not check(value):
             return False
-    return len(orjson.dumps(status)) <= BYTES_MAX
+    try:
+        return len(orjson.dumps(status)) <= BYTES_MAX
+    except TypeError:
+        return False  # nested too deeply
 
 
 def _is_replica_count(value: Any) -> bool:

@@ -9,19 +9,26 @@ from datetime import datetime
 from typing import Any
 
 from federation.api import names
+from federation.api.federatedtype import PathDefinition
 from federation.apimachinery.resources import Object
 from federation.planning.aggregation.context import keep_condition_times
 
 _COUNTS = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+_NO_PATHS = PathDefinition()
 _CLUSTERS_NAMED_MAX = 20
 
 
-def last_known(member: Mapping[str, Any], wanted: int | None) -> Mapping[str, Any]:
-    """Return the member object of a cluster that does not answer with at most `wanted` replicas in its status."""
+def last_known(member: Mapping[str, Any], wanted: int | None, paths: PathDefinition = _NO_PATHS) -> Mapping[str, Any]:
+    """Return the member object of a cluster that does not answer with at most `wanted` replicas in its status.
+
+    `paths` are those of the kind, whose fields of the status may have names of their own.
+    """
     status = member.get("status")
     if wanted is None or not status:
         return member
-    capped = {field: min(status[field], wanted) for field in _COUNTS if type(status.get(field)) is int}
+    own = (paths.replicas_status, paths.ready_replicas_status, paths.available_replicas_status)
+    fields = {*_COUNTS, *(path[1] for path in own if len(path) == 2 and path[0] == "status")}
+    capped = {field: min(status[field], wanted) for field in sorted(fields) if type(status.get(field)) is int}
     return {**member, "status": {**status, **capped}}
 
 

@@ -50,6 +50,19 @@ def condition(status: Any, type_: str) -> Any:
     return {key: value for key, value in found.items() if key not in ("type", "lastTransitionTime")}
 
 
+def test_a_lost_cluster_counts_for_no_more_than_it_should_run_also_under_other_names() -> None:
+    member = {"status": {"size": 9, "ready": 9}}
+    paths = PathDefinition(replicas_status=("status", "size"))
+    assert last_known(member, 4, paths) == {"status": {"size": 4, "ready": 9}}
+
+
+def test_a_status_that_is_nested_too_deeply_counts_as_none() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(300):
+        deep = {"a": deep}
+    assert with_plausible_status({"status": deep}, "example.com", "Widget") == {"status": {}}
+
+
 @pytest.mark.parametrize(
     "kind", ["CronJob", "PersistentVolumeClaim", "PersistentVolume", "HorizontalPodAutoscaler", "PodDisruptionBudget"]
 )
