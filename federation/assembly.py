@@ -59,7 +59,7 @@ from federation.controllers.schedule.controller import ScheduleController, Sched
 from federation.controllers.schedule.remoteplugins import RemoteCaller
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
-from federation.controllers.sync.controller import SyncController
+from federation.controllers.sync.controller import SyncController, SyncOptions
 from federation.controllers.typeconfig.controller import TypeConfigController
 from federation.controllers.typeconfig.derivation import TypeDerivationController
 from federation.dispatch.tombstones import Tombstones
@@ -201,7 +201,15 @@ class Wiring:
             "autoscalers": AutoscalerController(client, objects, informers, clock=clock),
             "follower": FollowerController(objects, recorder, clock=clock),
             "sync": SyncController(
-                client, objects, informers, members, self.tombstones, recorder, self.policy_selection, clock=clock
+                client,
+                objects,
+                informers,
+                members,
+                self.tombstones,
+                recorder,
+                self.policy_selection,
+                clock=clock,
+                options=SyncOptions(guard=settings.guard),
             ),
             "leftovers": LeftoverController(
                 client, objects, informers, members, self.tombstones, recorder, clock=clock

@@ -275,6 +275,7 @@ EVENT_WEBHOOK_REGISTERED = "WebhookRegistered"
 
 # Event reasons of the guard, on a PlacementHold and its cause
 EVENT_PLACEMENT_HELD = "PlacementHeld"
+EVENT_DELETION_HELD = "DeletionHeld"
 EVENT_HOLD_APPROVED = "HoldApproved"
 EVENT_MOVE_UNDONE = "MoveUndone"
 EVENT_UNDO_REFUSED = "UndoRefused"

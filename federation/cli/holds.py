@@ -8,6 +8,8 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.cli.terminal.printing import print_rows, to_age
+from federation.planning.guard.deletions import is_deletion
+from federation.planning.guard.ledger import parse_cause
 
 
 async def show(context: KubeconfigContext, output: str) -> None:
@@ -31,7 +33,8 @@ async def approve(context: KubeconfigContext, name: str, reason: str) -> None:
         patch = {"metadata": {"resourceVersion": version}, "spec": {"approval": {"reason": reason}}}
         approved = await host.patch(PLACEMENT_HOLDS, name, patch)
     spec = approved["spec"]
-    print(f"approved: {spec['count']} objects of {spec['cause']} move now")
+    happens = "are deleted" if is_deletion(parse_cause(spec["cause"])) else "move"
+    print(f"approved: {spec['count']} objects of {spec['cause']} {happens} now")
 
 
 def _row(hold: Object, now: datetime) -> list[str]:

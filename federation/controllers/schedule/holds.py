@@ -22,6 +22,7 @@ from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.controllers.schedule.guard import BY_HOLD
+from federation.planning.guard.deletions import is_deletion
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.record import held_move
 from federation.runtime.controller import DONE, Controller, Key, Result, key_of
@@ -117,7 +118,8 @@ class Holds:
 
     async def _report(self, hold: Object, cause: Cause, count: int) -> None:
         """Emit an event on the hold and on its cause."""
-        text = f"{count} or more objects would move because of {cause}; they stay until: fedctl approve"
+        what = f"be deleted, which counts for {cause}" if is_deletion(cause) else f"move because of {cause}"
+        text = f"{count} or more objects would {what}; they stay until: fedctl approve"
         text += f" {hold['metadata']['name']} --reason TEXT"
         self._recorder.event({**_TYPE, **hold}, WARNING, names.EVENT_PLACEMENT_HELD, text)
         with contextlib.suppress(NotFound, KeyError):

@@ -20,6 +20,7 @@ from federation.controllers.sync.clusterdispatch import Dispatcher
 from federation.controllers.sync.clusterremoval import ClusterRemoval
 from federation.controllers.sync.clusters import Clusters
 from federation.controllers.sync.deletion import Deletion
+from federation.controllers.sync.deletionguard import DeletionGuard
 from federation.controllers.sync.eventhandlers import TRIGGERS, EventHandlers
 from federation.controllers.sync.followerwait import FollowerReadiness
 from federation.controllers.sync.hostadmission import HostAdmission, HostAdmissionOptions
@@ -30,6 +31,7 @@ from federation.controllers.sync.sources import Sources
 from federation.dispatch.executor import Executor, ExecutorOptions
 from federation.dispatch.expectations import Expectations
 from federation.dispatch.tombstones import Tombstones
+from federation.planning.guard.ledger import GuardOptions
 from federation.runtime.controller import Controller, ControllerOptions, Key
 from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects
@@ -52,6 +54,8 @@ class SyncOptions:
     reconcile_timeout_s: float = 60.0
     executor: ExecutorOptions = field(default_factory=ExecutorOptions)
     admission: HostAdmissionOptions = field(default_factory=HostAdmissionOptions)
+    guard: GuardOptions = field(default_factory=GuardOptions)
+    """Limits of deletions that take data with them."""
 
 
 class Policies(Protocol):
@@ -103,13 +107,13 @@ class SyncController:
         dispatcher = Dispatcher(
             operations, expectations, member_objects, follower_readiness, admission, tombstones, recorder
         )
+        self._guard = guard = DeletionGuard(objects, informers, recorder, clock, chosen.guard, self.enqueue)
         deletion = Deletion(
-            objects, clusters, operations, member_objects, follower_readiness, tombstones, recorder, clock
+            objects, clusters, operations, member_objects, follower_readiness, tombstones, guard, recorder, clock
         )
-        sources = Sources(client, objects, informers, self.enqueue)
         reconciler = Reconciler(
             objects,
-            sources,
+            Sources(client, objects, informers, self.enqueue),
             clusters,
             dispatcher,
             operations,
@@ -167,6 +171,7 @@ class SyncController:
         await self._policies.wait_synced()
         # An unknown record would let a new object be delivered over one that is to be deleted.
         await self._tombstones.wait_synced()
+        await self._guard.wait_synced()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.executor.run(), name="sync-executor")

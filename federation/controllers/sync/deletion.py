@@ -15,6 +15,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.resources import SECRETS, Object
 from federation.controllers.sync.clusters import Clusters
+from federation.controllers.sync.deletionguard import DeletionGuard
 from federation.controllers.sync.followerwait import FollowerReadiness
 from federation.controllers.sync.memberobjects import MemberObjectCache
 from federation.controllers.sync.memberoperations import MemberOperations
@@ -53,6 +54,7 @@ class Deletion:
         member_objects: MemberObjectCache,
         follower_readiness: FollowerReadiness,
         tombstones: Tombstones,
+        guard: DeletionGuard,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -62,9 +64,15 @@ class Deletion:
         self._member_objects = member_objects
         self._follower_readiness = follower_readiness
         self._tombstones = tombstones
+        self._guard = guard
         self._recorder = recorder
         self._clock = clock
         self._since_s: dict[Key, float] = {}
+
+    def forget(self, key: Key) -> None:
+        """Forget an object that is gone."""
+        self._since_s.pop(key, None)
+        self._guard.forget(key)
 
     async def reconcile(self, key: Key, federated: Object, type_: FederatedType, *, recorded: Iterable[str]) -> Result:
         """Delete or release every member object, then remove the finalizer."""
@@ -72,6 +80,8 @@ class Deletion:
         if names.SYNC_FINALIZER not in finalizers:
             self._since_s.pop(key, None)
             return DONE
+        if (wait := await self._guard.wait(key, federated, type_)) is not None:
+            return wait
         propagation = begin_propagation(key, federated, type_)
         states = [self._clusters.get(name) for name in sorted(recorded)]
         clusters = [state for state in states if state is not None and state.joined]

@@ -39,6 +39,7 @@ ExpectsPlacement = Callable[[FederatedType, Mapping[str, Any]], bool]
 """Returns whether policies, or its type, place a source."""
 _RECHECK_SOURCE_S = 1.0
 _REJUDGE_S = 0.1
+_RELEASED = {"metadata": {"annotations": {names.INTERNAL_ORPHAN: "all"}}}
 _NAMESPACES_NEVER_SYNCED = frozenset(
     {"kube-system", "kube-public", "kube-node-lease", "default", names.SYSTEM_NAMESPACE}
 )
@@ -76,6 +77,7 @@ class Reconciler:
         federated = self._objects.get(key)
         if federated is None:
             self._forget(key)
+            self._deletion.forget(key)
             return DONE
         template = (federated.get("spec") or {}).get("template") or {}
         type_ = self._objects.type_of(federated)
@@ -87,6 +89,9 @@ class Reconciler:
             self._forget(key)
             if await self._sources.wants(key, federated, type_):
                 # Only the federated object was deleted: federate writes it again, and the member objects stay.
+                return Result(requeue_after_s=_RECHECK_SOURCE_S)
+            if await self._sources.keeps_data(key, federated, type_):
+                await self._objects.patch(key, federated, _RELEASED, writer=WRITER)
                 return Result(requeue_after_s=_RECHECK_SOURCE_S)
             recorded = self._clusters_to_clean(key, federated, type_)
             return await self._deletion.reconcile(key, federated, type_, recorded=recorded)

@@ -5,14 +5,23 @@ sources with the other controllers, so a check reads a cache and sends no reques
 federated object that was refused for lack of it. It lives as long as the controller.
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from federation.api.federatedtype import FederatedType
+from federation.api.federatedtype import Ending, FederatedType
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
-from federation.planning.federatedobject.provenance import is_hand_written, is_wanted, scope_problem, source_problem
+from federation.planning.federatedobject.provenance import (
+    is_from,
+    is_hand_written,
+    is_wanted,
+    scope_problem,
+    source_problem,
+)
+from federation.planning.guard.deletions import is_released
+from federation.planning.leftovers.strays import is_kept
 from federation.runtime.controller import Key
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
@@ -65,16 +74,27 @@ class Sources:
 
         A cache without the source may be incomplete after a restart; then the API server decides.
         """
+        source = await self._find(key, federated, type_)
+        return source is not None and is_wanted(federated, type_, source)
+
+    async def keeps_data(self, key: Key, federated: Object, type_: FederatedType) -> bool:
+        """Return whether the member objects must be released because their source, which they are kept for, lives.
+
+        Somebody excluded the source from federation and deleted its federated object.
+        """
+        if not is_kept(type_.resource) or type_.ending is Ending.REMOVE or is_released(federated):
+            return False
+        source = await self._find(key, federated, type_)
+        return source is not None and not source["metadata"].get("deletionTimestamp") and is_from(federated, source)
+
+    async def _find(self, key: Key, federated: Object, type_: FederatedType) -> Object | None:
         name = str(federated["spec"]["template"]["metadata"]["name"])
         informer = self._informers.informer(type_.resource)
         if informer is not None and informer.has_synced:
-            source = informer.get(key.namespace, name)
-        else:
-            try:
-                source = await self._client.get(type_.resource, name, key.namespace)
-            except NotFound:
-                source = None
-        return source is not None and is_wanted(federated, type_, source)
+            return informer.get(key.namespace, name)
+        with contextlib.suppress(NotFound):
+            return await self._client.get(type_.resource, name, key.namespace)
+        return None
 
     def forget(self, key: Key) -> None:
         """Forget a federated object that is gone or being deleted."""

@@ -157,6 +157,14 @@ class Ledger(Generic[K]):
         self.record(key, sizes, now_s)
         return Judgement(Verdict.GO)
 
+    def moved(self, cause: Cause, now_s: float) -> int:
+        """Return how many objects of the cause moved within the window."""
+        count = self._counts.get(cause)
+        if count is None:
+            return 0
+        count.total(now_s - self._options.window_s)
+        return len(count.moved)
+
     def hold(self, key: K, cause: Cause) -> None:
         """Record that the move of an object is held; it counts for this cause only, so that no other is held for it."""
         self.withdraw(key)

@@ -67,7 +67,12 @@ def is_kept(resource: Resource) -> bool:
 
     Other objects or data would go with them.
     """
-    return (resource.group, resource.kind) in _KEPT
+    return is_kept_kind(resource.group, resource.kind)
+
+
+def is_kept_kind(group: str, kind: str) -> bool:
+    """Return the same for a group and a kind."""
+    return (group, kind) in _KEPT
 
 
 def judge_federated(federated: Mapping[str, Any], cluster: str, policy: Policy | None) -> Verdict:

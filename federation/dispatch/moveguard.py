@@ -1,0 +1,137 @@
+"""What every guard has in common: it counts moves, writes down those that are held, and reads their approvals.
+
+`controllers/schedule` asks about decisions, `controllers/sync` about deletions of data. The arithmetic is in
+`planning/guard`. The annotations of the federated objects are the memory: after a restart they are read again, so
+nothing held goes on and the window is counted further. The PlacementHolds are written by `controllers/schedule`.
+"""
+
+import contextlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from federation.api import names
+from federation.api.resources import PLACEMENT_HOLDS
+from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
+from federation.apimachinery.resources import Object
+from federation.planning.guard.ledger import Cause, GuardOptions, Ledger, Verdict
+from federation.planning.guard.record import HeldMove, PastMove, held_move, held_text, past_move, past_text
+from federation.runtime.controller import Key, key_of
+from federation.runtime.informers import Informers
+
+Annotations = dict[str, str | None]
+_SLUG_LENGTH_MAX = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The verdict about one move, with the annotations to write for it; for WAIT when to ask again."""
+
+    verdict: Verdict
+    annotations: Annotations
+    wait_s: float = 0.0
+    held: HeldMove | None = None
+
+    @property
+    def approval_command(self) -> str:
+        """The command that lets a held move go on."""
+        return f"fedctl approve {self.held.hold} --reason TEXT" if self.held is not None else ""
+
+
+class MoveGuard:
+    """Judges moves of federated objects. It lives as long as its controller."""
+
+    def __init__(self, informers: Informers, clock: Clock, options: GuardOptions) -> None:
+        self.options = options
+        self._clock = clock
+        self._holds = informers.for_resource(PLACEMENT_HOLDS)
+        self._ledger: Ledger[Key] = Ledger(options)
+        self._open: dict[Cause, str] = {}
+        """The PlacementHold that takes further moves of a cause, until it is approved."""
+
+    async def wait_synced(self) -> None:
+        """Return once the approvals are known: what was approved does not count as held."""
+        await self._holds.wait_synced()
+
+    def remember(self, federated: Object) -> None:
+        """Count what the object recorded before the restart."""
+        if (held := held_move(federated)) is not None and not self._approval(held.hold):
+            self._ledger.hold(key_of(federated), held.cause)
+            self._open.setdefault(held.cause, held.hold)
+        if (past := past_move(federated)) is not None and not past.hold:
+            with contextlib.suppress(ValueError):  # somebody edited the annotation
+                self._ledger.record(key_of(federated), past.causes, from_rfc3339(past.at).timestamp())
+
+    def withdraw(self, key: Key) -> None:
+        """Forget the move of an object that stays where it is, or is gone."""
+        self._ledger.withdraw(key)
+
+    def moved(self, cause: Cause) -> int:
+        """Return how many objects moved within the window."""
+        return self._ledger.moved(cause, self._clock.now().timestamp())
+
+    def judge(
+        self,
+        key: Key,
+        held: HeldMove | None,
+        sizes: Mapping[Cause, int],
+        lost: frozenset[str],
+        before: Mapping[str, int | None],
+    ) -> Judged:
+        """Return the verdict about a move away from the clusters `lost`; `before` is the placement to record for it.
+
+        `held` is what the object recorded when this move was held. `sizes` are the numbers of objects by cause, in the
+        order in which one of them is named.
+        """
+        if held is not None and self.is_approved(held, lost):
+            self._ledger.withdraw(key)
+            return Judged(Verdict.GO, self._moved(before, sizes, held.hold))
+        judgement = self._ledger.propose(key, sizes, self._clock.now().timestamp())
+        if judgement.verdict is Verdict.GO:
+            return Judged(Verdict.GO, self._moved(before, sizes, ""))
+        if judgement.verdict is Verdict.WAIT:
+            return Judged(Verdict.WAIT, {}, judgement.wait_s)
+        assert judgement.cause is not None
+        move = self._held(held, judgement.cause, lost)
+        return Judged(Verdict.HOLD, {names.HELD_PLACEMENT: held_text(move)}, held=move)
+
+    def is_approved(self, held: HeldMove, lost: frozenset[str]) -> bool:
+        """Return whether exactly this move was approved: no other cluster, and not held after the approval."""
+        approval = self._approval(held.hold)
+        return bool(approval) and lost <= held.clusters and held.since < str(approval.get("at", ""))
+
+    def is_waiting(self, held: HeldMove) -> bool:
+        """Return whether nobody has approved the hold."""
+        return not self._approval(held.hold)
+
+    def _moved(self, before: Mapping[str, int | None], causes: Mapping[Cause, int], hold: str) -> Annotations:
+        past = PastMove(to_rfc3339(self._clock.now()), tuple(causes), before, hold)
+        return {names.HELD_PLACEMENT: None, names.PREVIOUS_PLACEMENT: past_text(past)}
+
+    def _held(self, before: HeldMove | None, cause: Cause, lost: frozenset[str]) -> HeldMove:
+        """Return the record of the held move; it stays as it is while the same is held."""
+        if before is not None and before.cause == cause and lost <= before.clusters and not self._approval(before.hold):
+            return before
+        now = self._clock.now()
+        name = self._open.get(cause)
+        if name is None or self._approval(name):
+            name = self._open[cause] = _hold_name(cause, int(now.timestamp()))
+        return HeldMove(name, cause, lost, to_rfc3339(now))
+
+    def _approval(self, hold: str) -> Mapping[str, object]:
+        stored = self._holds.get("", hold)
+        return (stored or {}).get("spec", {}).get("approval") or {}
+
+
+def holds_of(federated: Object) -> tuple[str, ...]:
+    """Return the PlacementHold that the object waits for, as the values of an index."""
+    held = held_move(federated)
+    return (held.hold,) if held is not None else ()
+
+
+def _hold_name(cause: Cause, second: int) -> str:
+    """Return a name that people recognise and that no earlier hold has."""
+    slug = re.sub("[^a-z0-9]+", "-", f"{cause.namespace}-{cause.name}".lower()).strip("-")
+    digest = blake2b(f"{cause} {second}".encode(), digest_size=4).hexdigest()
+    return f"{slug[:_SLUG_LENGTH_MAX].rstrip('-')}-{digest}"
