@@ -100,6 +100,22 @@ def slim_pod(pod: Object) -> Object:
     return {"metadata": metadata, "spec": slim_spec, "status": slim_status}
 
 
+def slim_definition(definition: Object) -> Object:
+    """Return a CustomResourceDefinition of which each schema has only the types of the fields of the status.
+
+    A host with many operators has tens of megabytes of schemas.
+    """
+    definition["metadata"].pop("annotations", None)
+    definition["metadata"].pop("managedFields", None)
+    for version in definition["spec"].get("versions") or ():
+        schema: Any = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        for name in ("properties", "status", "properties"):
+            schema = schema.get(name) or {}
+        types = {field: {"type": value["type"]} for field, value in schema.items() if "type" in value}
+        version["schema"] = {"openAPIV3Schema": {"properties": {"status": {"properties": types}}}}
+    return definition
+
+
 @lru_cache(maxsize=65536)
 def _shared_reference(kind: str, name: str, uid: str) -> list[Object]:
     """Return one list for all pods of a ReplicaSet: thousands of them would repeat it."""

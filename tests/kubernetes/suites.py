@@ -29,7 +29,7 @@ from tests.support.federation import start_serve
 
 REAL, OURS = "real", "ours"
 LATE_READ = "is not as new as written version"
-PYTEST_TIMEOUT_S = 30 * 60
+PYTEST_TIMEOUT_S = 40 * 60
 STOP_TIMEOUT_S = 120
 REPEATED_MAX = 10
 SUITE = "the suite"

@@ -40,6 +40,7 @@ class ClusterRoleAggregationController:
                 if is_deleted:
                     self._roles.pop(role["metadata"]["name"], None)
                 else:
+                    role["metadata"].pop("managedFields", None)
                     self._roles[role["metadata"]["name"]] = role
             await self._update_rules(info)
 

@@ -34,8 +34,10 @@ async def list_and_watch(
     while True:
         found = await registry.list(info, "", ListOptions(field_selector=field_selector))
         options = ListOptions(field_selector=field_selector, resource_version=str(found.resource_version))
-        yield Changes([(orjson.loads(value), False) for value in found.items], is_list=True)
-        del found  # a watch lives for hours and must not keep these bytes in memory
+        changes = Changes([(orjson.loads(value), False) for value in found.items], is_list=True)
+        del found  # a watch lives for hours; neither these bytes nor the objects may stay in memory as long
+        yield changes
+        changes.objects.clear()
         try:
             async for batch in registry.watch(info, "", options):
                 yield Changes(

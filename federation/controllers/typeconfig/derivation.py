@@ -23,6 +23,7 @@ from federation.runtime.controller import DONE, Controller, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
+from federation.runtime.transforms import slim_definition
 from federation.scheduling.policyspec import compile_resource_selectors
 
 _WORKERS = 1
@@ -57,7 +58,7 @@ class TypeDerivationController:
             True: informers.for_resource(CLUSTER_PROPAGATION_POLICIES),
             False: informers.for_resource(PROPAGATION_POLICIES),
         }
-        self._definitions = informers.for_resource(CRDS)
+        self._definitions = informers.for_resource(CRDS, transform=slim_definition)
         self._selecting: dict[SelectedKind, set[_PolicyKey]] = {}
         self._selected: dict[_PolicyKey, set[SelectedKind]] = {}
         self._told: dict[SelectedKind, str] = {}

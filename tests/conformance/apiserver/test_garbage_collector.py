@@ -1,5 +1,7 @@
 """Conformance area: garbage collector and deletion."""
 
+import re
+
 import pytest
 from tests.conformance.apiserver.objects import a_config_map, a_pod, a_spec, owned_by
 from tests.support.rest import Api, Object, eventually, refused
@@ -117,10 +119,10 @@ def test_deleting_an_absent_object_is_not_found(api: Api) -> None:
 @pytest.mark.parametrize(
     ("precondition", "text"),
     [
-        ({"uid": "other"}, "UID in the precondition (other) does not match the UID in record ({uid})"),
+        ({"uid": "other"}, r"UID in the precondition \(other\) does not match the UID in record \({uid}\)"),
         (
             {"resourceVersion": "1"},
-            "ResourceVersion in the precondition (1) does not match the ResourceVersion in record ({resourceVersion})",
+            r"ResourceVersion in the precondition \(1\) does not match the ResourceVersion in record \([0-9]+\)",
         ),
     ],
 )
@@ -133,7 +135,7 @@ def test_preconditions_are_checked(api: Api, precondition: dict[str, str], text:
         with refused(409, "Conflict", f'Operation cannot be fulfilled on {kind} "cm": the ') as caught:
             api.delete(plural, "cm", {"preconditions": precondition})
         found = api.get(plural, "cm")["metadata"]
-        assert text.format(**found) in caught.value.message
+        assert re.search(text.format(uid=found["uid"]), caught.value.message)
         assert caught.value.status["details"]["kind"] == kind.partition(".")[0]
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from federation.apimachinery.ownerreferences import controller_uids
-from federation.runtime.transforms import drop_managed_fields, slim_node, slim_pod
+from federation.runtime.transforms import drop_managed_fields, slim_definition, slim_node, slim_pod
 
 
 def test_managed_fields_are_dropped() -> None:
@@ -80,3 +80,18 @@ def test_a_node_keeps_the_fields_that_scheduling_reads() -> None:
         "spec": {"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule"}]},
         "status": {"allocatable": {"cpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}]},
     }
+
+
+def test_a_definition_keeps_the_types_of_its_status() -> None:
+    status = {"type": "object", "properties": {"ready": {"type": "integer", "minimum": 0}, "any": {"x-y": True}}}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": {}}, "status": status}}
+    version = {"name": "v1", "served": True, "schema": {"openAPIV3Schema": schema}, "subresources": {"status": {}}}
+    bare = {"name": "v2", "served": False}
+    found = slim_definition({"metadata": {"name": "n"}, "spec": {"group": "g", "versions": [version, bare]}})
+    assert found["spec"]["group"] == "g"
+    types = {"openAPIV3Schema": {"properties": {"status": {"properties": {"ready": {"type": "integer"}}}}}}
+    none = {"openAPIV3Schema": {"properties": {"status": {"properties": {}}}}}
+    assert found["spec"]["versions"] == [
+        {"name": "v1", "served": True, "schema": types, "subresources": {"status": {}}},
+        {"name": "v2", "served": False, "schema": none},
+    ]

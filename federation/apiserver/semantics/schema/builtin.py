@@ -8,6 +8,7 @@ and `openapi` reads `definition`.
 """
 
 import re
+import zlib
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -39,12 +40,13 @@ _REPORTED = re.compile(r"(Status|Condition|ContainerState\w*|NodeSystemInfo|Atta
 
 @cache
 def _lines() -> dict[str, bytes]:
+    """Return the compressed JSON of each definition: most are never read."""
     lines = {}
     content = resources.files("federation.apiserver.semantics.schema").joinpath("builtin.json").read_bytes()
     for line in content.split(b"\n"):
         if line.startswith(b'"'):
             name, _, body = line.partition(b": ")
-            lines[name[1:-1].decode()] = body.rstrip(b",")
+            lines[name[1:-1].decode()] = zlib.compress(body.rstrip(b","), 1)
     return lines
 
 
@@ -62,7 +64,7 @@ def _go_fields() -> dict[str, dict[str, Any]]:
 
 def definition(name: str) -> dict[str, Any]:
     """Return a new parsed copy of an OpenAPI v2 definition; KeyError for an unknown name."""
-    parsed: dict[str, Any] = orjson.loads(_lines()[name])
+    parsed: dict[str, Any] = orjson.loads(zlib.decompress(_lines()[name]))
     return parsed
 
 
@@ -70,7 +72,8 @@ def definition(name: str) -> dict[str, Any]:
 def _names_by_kind() -> dict[tuple[str, str, str], str]:
     marker = b'"x-kubernetes-group-version-kind":'
     found = {}
-    for name, line in _lines().items():
+    for name, compressed in _lines().items():
+        line = zlib.decompress(compressed)
         if marker in line:
             for entry in orjson.loads(line)["x-kubernetes-group-version-kind"]:
                 found[entry["group"], entry["version"], entry["kind"]] = name
