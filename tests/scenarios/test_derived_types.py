@@ -93,6 +93,27 @@ async def test_a_custom_kind_and_its_definition_travel_without_a_configuration()
         assert names.DERIVED_TYPE not in (config["metadata"].get("labels") or {})
 
 
+async def test_a_label_is_enough_for_an_object_of_a_kind_that_its_policy_selects() -> None:
+    """The selector need not match the object: the policy's kind is watched, so its label is seen, old or new."""
+    async with a_world(members=("east", "north")) as world:
+        await world.create(CRDS, _definition())
+        widget = _widget(4)
+        widget["metadata"]["labels"] = {names.CLUSTER_PROPAGATION_POLICY_LABEL: "widgets"}
+        await world.create(WIDGETS, widget)  # before any policy
+        await world.create(CLUSTER_PROPAGATION_POLICIES, _cluster_wide("kinds", CRDS, schedulingMode="Duplicate"))
+        policy = _cluster_wide("widgets", WIDGETS, schedulingMode="Duplicate")
+        policy["spec"]["resourceSelectors"][0]["labelSelector"] = {"matchLabels": {"tier": "gold"}}
+        await world.create(CLUSTER_PROPAGATION_POLICIES, policy)
+        await world.until_equal(lambda: _sizes(world), {"east": 4, "north": 4})
+
+        label = {"metadata": {"labels": {names.CLUSTER_PROPAGATION_POLICY_LABEL: None}}}
+        await world.merge(WIDGETS, "one", label)
+        await world.settle()
+        label["metadata"]["labels"][names.CLUSTER_PROPAGATION_POLICY_LABEL] = "widgets"
+        await world.merge(WIDGETS, "one", {**label, "spec": {"size": 5}})
+        await world.until_equal(lambda: _sizes(world), {"east": 5, "north": 5})
+
+
 async def test_a_policy_of_a_namespace_federates_no_custom_kind_until_administrators_place_its_definition() -> None:
     async with a_world(members=("east", "north")) as world:
         await world.create(CRDS, _definition())
