@@ -25,12 +25,41 @@ async def _until_condition(world: World, type_: str, expected: tuple[str, str]) 
     await world.until_equal(look, expected)
 
 
+async def _no_policy_events(world: World) -> int:
+    return [reason for reason, _ in await world.events()].count("NoPolicy")
+
+
+async def test_an_object_whose_policy_comes_seconds_later_gets_no_event() -> None:
+    async with a_world() as world:
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=4))
+        await _until_condition(world, "Scheduled", ("False", "NoPolicy"))
+        await world.pass_time(2)
+        await world.create(PROPAGATION_POLICIES, a_policy(DIVIDED))
+        await world.until_available("web", 4)
+        await world.pass_time(20)
+        assert await _no_policy_events(world) == 0
+
+
+async def test_a_restart_while_the_event_waits_does_not_lose_it() -> None:
+    async with a_world() as world:
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=4))
+        await _until_condition(world, "Scheduled", ("False", "NoPolicy"))
+        await world.restart()
+        await world.until_equal(lambda: _no_policy_events(world), 1)
+        await world.restart()
+        await world.pass_time(20)
+        assert await _no_policy_events(world) == 1
+
+
 async def test_an_object_that_no_policy_selects_says_so_until_one_does() -> None:
     async with a_world() as world:
         await world.create(DEPLOYMENTS, a_deployment("web", replicas=4))
         await _until_condition(world, "Scheduled", ("False", "NoPolicy"))
         assert (await _conditions(world))["Propagated"] == ("False", "NoPolicy")
-        assert [reason for reason, _ in await world.events()].count("NoPolicy") == 1
+        assert await _no_policy_events(world) == 0
+        await world.until_equal(lambda: _no_policy_events(world), 1)
+        await world.pass_time(20)
+        assert await _no_policy_events(world) == 1
         assert (await world.condition("web", "Propagated"))["reason"] == "NoPolicy"
 
         before = await world.revisions()

@@ -21,6 +21,7 @@ from federation.controllers.sync.clusters import Clusters, clusters_of_interest,
 from federation.controllers.sync.deletion import Deletion
 from federation.controllers.sync.hostadmission import HostAdmission
 from federation.controllers.sync.memberoperations import MemberOperations
+from federation.controllers.sync.missingpolicy import MissingPolicyReports
 from federation.controllers.sync.propagation import Propagation, begin_propagation
 from federation.controllers.sync.sources import Refusal, Sources
 from federation.dispatch.plan import ClusterState
@@ -29,7 +30,7 @@ from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import departed_clusters, effective_placement
 from federation.planning.overrides.policies import stored_policies
 from federation.planning.rendering.verdicts import plan_report
-from federation.planning.status.sourceconditions import describe_missing_policy, takes_source_conditions
+from federation.planning.status.sourceconditions import describe_missing_policy
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
@@ -70,6 +71,7 @@ class Reconciler:
         self._admission = admission
         self._expects_placement = expects_placement
         self._recorder = recorder
+        self._missing_policies = MissingPolicyReports(recorder, clock)
         self._clock = clock
 
     async def reconcile(self, key: Key) -> Result:
@@ -115,6 +117,7 @@ class Reconciler:
         """Forget what was kept for an object that nothing is delivered of any more."""
         self._sources.forget(key)
         self._admission.forget(key)
+        self._missing_policies.forget(key)
 
     def _clusters_to_clean(self, key: Key, federated: Object, type_: FederatedType) -> set[str]:
         """Return the clusters that may have objects of a federated object which is being deleted.
@@ -251,8 +254,7 @@ class Reconciler:
             if patched is None:
                 return
             federated = patched
-            if reason == names.REASON_NO_POLICY:
-                self._report_missing_policy(before, federated, propagation.type_, message)
+        self._missing_policies.update(propagation, before, reason, message)
         departed = departed_clusters(federated)
         remaining = departed.difference(settled)
         if remaining != departed:
@@ -285,15 +287,6 @@ class Reconciler:
         if self._expects_placement(propagation.type_, source):
             return names.REASON_NOT_PLACED, "it is placed in no cluster"
         return names.REASON_NO_POLICY, describe_missing_policy(namespace)
-
-    def _report_missing_policy(
-        self, before: Mapping[str, Any], federated: Object, type_: FederatedType, message: str
-    ) -> None:
-        """Emit an event when a workload turns out to be selected by no policy; most other objects never are."""
-        known = conditions.find(before.get("conditions"), names.PROPAGATED) or {}
-        resource = type_.resource
-        if known.get("reason") != names.REASON_NO_POLICY and takes_source_conditions(resource.group, resource.kind):
-            self._recorder.event(federated, NORMAL, names.REASON_NO_POLICY, message)
 
 
 def _is_visited(state: ClusterState, *, is_selected: bool, is_recorded: bool) -> bool:
