@@ -62,6 +62,7 @@ from federation.controllers.statuscollect.controller import StatusCollectControl
 from federation.controllers.sync.controller import SyncController, SyncOptions
 from federation.controllers.typeconfig.controller import TypeConfigController
 from federation.controllers.typeconfig.derivation import TypeDerivationController
+from federation.dispatch.corrections import Corrections
 from federation.dispatch.tombstones import Tombstones
 from federation.journal.decisions import Journal, JournalOptions
 from federation.journal.sqljournal import SQLJournal
@@ -140,6 +141,7 @@ class Wiring:
             pool, clock=clock, options=MemberOptions(cache_bytes_max=settings.member_cache_bytes_max)
         )
         self.tombstones = Tombstones(client, self.informers)
+        self.corrections = Corrections(clock)
         self.recorder = EventRecorder(client, clock=clock)
         self.webhook_client = WebhookClient()
         self._webhook_transport = webhook_transport or self.webhook_client
@@ -206,6 +208,7 @@ class Wiring:
                 informers,
                 members,
                 self.tombstones,
+                self.corrections,
                 recorder,
                 self.policy_selection,
                 clock=clock,
@@ -290,7 +293,7 @@ class ControlPlane:
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
         self._pool = ClusterPool(clock=clock, options=_pool_options(settings))
         self._wiring = Wiring(self.client, self._pool, self._journal, settings, clock)
-        view = DeliveryView(self._wiring.objects, self._wiring.members)
+        view = DeliveryView(self._wiring.objects, self._wiring.members, self._wiring.corrections)
         policies = PolicyView(self._wiring.objects, self._wiring.policy_usage)
         self._server.mount("federation", application.mount(self._journal, self._server.registry.kinds, view, policies))
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)

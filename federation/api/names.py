@@ -214,6 +214,8 @@ EVENT_WAIT_FOR_CASCADING_DELETE = "WaitForCascadingDelete"
 EVENT_WAIT_FOR_CASCADING_DELETE_ERROR = "WaitForCascadingDeleteError"
 EVENT_INVALID_TEMPLATE = "InvalidTemplate"
 EVENT_NO_SOURCE = "NoSource"
+EVENT_DRIFT_CORRECTED = "DriftCorrected"
+EVENT_CORRECTION_PAUSED = "CorrectionPaused"
 EVENT_OPERATION_IN_CLUSTER_FAILED = "{operation}InClusterFailed"
 
 # Reasons of the Propagated condition

@@ -60,3 +60,14 @@ def print_delivery(console: Console, delivery: Delivery) -> None:
         status, message = row["status"] or "Pending", row["message"]
         table.add_row(row["cluster"], str(wanted), row["applied"], ready, status, escape(message))
     print_table(console, table)
+    for row in clusters:
+        if drift := row.get("drift"):
+            print_field(console, "drift", f"{row['cluster']}: {_describe_drift(drift)}")
+
+
+def _describe_drift(drift: Mapping[str, Any]) -> str:
+    """Return one line about the fields that a member changes; earlier versions of the server tell nothing."""
+    count, paused = int(drift["corrections"]), drift["pausedUntil"]
+    times = "once" if count == 1 else f"{count} times since {drift['since']}"
+    written = f"written back {times}, last at {drift['last']}"
+    return f"{drift['message']}; {written}" + (f"; corrections pause until {paused}" if paused else "")

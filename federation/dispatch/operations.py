@@ -29,6 +29,7 @@ from federation.dispatch.adoption import AdoptionError, is_adoption_allowed
 from federation.dispatch.expectations import MemberKey
 from federation.dispatch.plan import is_management_disabled, is_name_collision
 from federation.dispatch.status import ClusterStatus
+from federation.planning.drift.fields import Author, Field, author_of, drifted_fields
 from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.memberobject import Rendered
 from federation.planning.rendering.retention import RetentionError, retain_for_apply, retain_replicas_for_apply
@@ -45,7 +46,8 @@ class Write:
     """The desired state of one member object.
 
     `live` is the member's object as last seen, `federated` the federated object's annotations. `replicas_path` is set
-    when the member's own replicas are retained.
+    when the member's own replicas are retained. `is_correction` means that the same content was applied before, so that
+    somebody else has changed the object since.
     """
 
     key: MemberKey
@@ -53,6 +55,15 @@ class Write:
     live: Object | None = None
     federated: Mapping[str, str] = field(default_factory=dict)
     replicas_path: dotpaths.Path = ()
+    is_correction: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """The fields that an apply has corrected, and who had changed them, None when the member does not tell."""
+
+    fields: tuple[Field, ...]
+    author: Author | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +80,8 @@ class Outcome:
     is_complete: bool = True
     """Whether the answer contains everything that was sent; see `expectations.py`."""
     retry_after_s: float = 0.0
+    correction: Correction | None = None
+    """What an apply corrected in the object, None when it corrected nothing."""
 
     @property
     def is_ok(self) -> bool:
@@ -129,6 +142,9 @@ class MemberWriter:
 
     async def _ensure(self, client: Client, write: Write) -> Outcome:
         live = write.live
+        if write.is_correction:
+            # The cache has no owners of fields. After our apply nobody can tell any more who changed them.
+            live = await self._get(client, write.key)
         for _ in range(_ATTEMPTS_MAX):
             if live is None:
                 found = await self._create(client, write)
@@ -172,9 +188,12 @@ class MemberWriter:
         # Retained values (replicas) come from the live object: they must not overwrite a newer change.
         revision = metadata.get("resourceVersion", "") if write.replicas_path else ""
         try:
-            return _done(wanted, await self._apply(client, write.key, wanted, revision, uid=metadata.get("uid", "")))
+            answer = await self._apply(client, write.key, wanted, revision, uid=metadata.get("uid", ""))
         except (Conflict, NotFound):
             return None
+        # An apply that leaves the object as it was has corrected nothing.
+        is_changed = answer["metadata"].get("resourceVersion") != metadata.get("resourceVersion")
+        return _done(wanted, answer, _correction(wanted, live) if write.is_correction and is_changed else None)
 
     async def _get(self, client: Client, key: MemberKey) -> Object | None:
         try:
@@ -258,8 +277,13 @@ class MemberWriter:
         return Outcome(ClusterStatus.WAITING_FOR_REMOVAL if is_managed else ClusterStatus.OK, live)
 
 
-def _done(sent: Object, answer: Object) -> Outcome:
-    return Outcome(ClusterStatus.OK, answer, is_complete=is_subset(sent, answer))
+def _done(sent: Object, answer: Object, correction: Correction | None = None) -> Outcome:
+    return Outcome(ClusterStatus.OK, answer, is_complete=is_subset(sent, answer), correction=correction)
+
+
+def _correction(wanted: Object, live: Object) -> Correction | None:
+    fields = drifted_fields(wanted, live)
+    return Correction(fields, author_of(fields, live)) if fields else None
 
 
 def _check_ownership(write: Write, live: Object) -> bool:

@@ -43,6 +43,8 @@ class ClusterStatus(StrEnum):
     FIELD_RETENTION_FAILED = "FieldRetentionFailed"
     CLIENT_RETRIEVAL_FAILED = "ClientRetrievalFailed"
     MANAGED_LABEL_FALSE = "ManagedLabelFalse"
+    CORRECTION_PAUSED = "CorrectionPaused"
+    """Somebody in the cluster keeps changing a field, and its correction waits (planning/drift/fights.py)."""
     FINALIZER_CHECK_FAILED = "FinalizerCheckFailed"
     CREATION_TIMED_OUT = "CreationTimedOut"
     UPDATE_TIMED_OUT = "UpdateTimedOut"

@@ -20,6 +20,7 @@ from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
 from federation.apiserver.semantics.kinds.kinds import Kinds
 from federation.client.client import Client
+from federation.dispatch.corrections import Corrections
 from federation.dispatch.expectations import MemberKey
 from federation.dispatch.operations import Write, to_applied_configuration
 from federation.dispatch.status import clusters_of
@@ -29,7 +30,7 @@ from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.rendering.comparison import owned_part, with_hidden_values
 from federation.planning.rendering.memberobject import Renderer, RenderError
 from federation.planning.rendering.retention import RetentionError, is_replicas_retained
-from federation.planning.status.delivery import ClusterDelivery, deliveries_of, delivery_to_json
+from federation.planning.status.delivery import ClusterDelivery, Drift, deliveries_of, delivery_to_json
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.members import Members
 from federation.web.requests import check_parameters, json_response, required_permissions
@@ -55,9 +56,10 @@ class Found:
 class DeliveryView:
     """Reads federated objects and member objects from the caches of the controllers."""
 
-    def __init__(self, objects: FederatedObjects, members: Members) -> None:
+    def __init__(self, objects: FederatedObjects, members: Members, corrections: Corrections) -> None:
         self._objects = objects
         self._members = members
+        self._corrections = corrections
 
     def federated_resource(self, group: str, kind: str) -> Resource | None:
         """Return the resource of a federated kind, None when it is not federated."""
@@ -81,6 +83,11 @@ class DeliveryView:
             return None
         clusters = effective_placement(federated).union(clusters_of(federated))
         return Found(federated, type_, self._observed(type_.resource, where, name, clusters))
+
+    def drifts(self, found: Found) -> dict[str, Drift]:
+        """Return the drift of the object within the last hour, by cluster."""
+        drifts = {cluster: self._corrections.find(member_key(found, cluster)) for cluster in found.observed}
+        return {cluster: drift for cluster, drift in drifts.items() if drift is not None}
 
     def _observed(
         self, resource: Resource, namespace: str, name: str, clusters: frozenset[str]
@@ -128,7 +135,7 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: Kinds) -> None:
         if found is None:
             return json_response(200, {"kind": "Delivery", "conditions": [], "clusters": []})
         rows = deliveries_of(found.federated, found.type_, found.observed)
-        return json_response(200, delivery_to_json(found.federated, rows))
+        return json_response(200, delivery_to_json(found.federated, rows, view.drifts(found)))
 
     @web.get(MANIFESTS_PATH)
     async def manifests(

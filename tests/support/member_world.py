@@ -32,6 +32,7 @@ from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.controllers.sync.controller import SyncController
+from federation.dispatch.corrections import Corrections
 from federation.dispatch.tombstones import Tombstones
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
@@ -151,6 +152,7 @@ class ControlPlane:
             self.informers,
             self.members,
             Tombstones(self.client, self.informers),
+            Corrections(clock),
             self.recorder,
             PolicySelection(self.informers),
             clock=clock,

@@ -4,7 +4,10 @@
 `dispatch/plan.py`; `memberoperations.py` runs the operation and records its result.
 """
 
+from dataclasses import replace
+
 from federation.apimachinery.resources import Object
+from federation.controllers.sync.driftreports import DriftReports
 from federation.controllers.sync.followerwait import FollowerReadiness
 from federation.controllers.sync.hostadmission import HostAdmission
 from federation.controllers.sync.memberobjects import MemberObjectCache
@@ -43,6 +46,7 @@ class Dispatcher:
         follower_readiness: FollowerReadiness,
         admission: HostAdmission,
         tombstones: Tombstones,
+        drift: DriftReports,
         recorder: Recorder,
     ) -> None:
         self._operations = operations
@@ -51,6 +55,7 @@ class Dispatcher:
         self._follower_readiness = follower_readiness
         self._admission = admission
         self._tombstones = tombstones
+        self._drift = drift
         self._recorder = recorder
 
     def dispatch(
@@ -106,6 +111,10 @@ class Dispatcher:
                 if is_converged(desired, wanted, live) or self._expectations.is_accepted(key, desired.hash, live):
                     propagation.record(cluster, ClusterStatus.OK, live)
                     return
+                if self._drift.is_correction(key, desired.hash, live):
+                    if self._drift.is_paused(propagation, key, live):
+                        return
+                    write = replace(write, is_correction=True)
         except RenderError as error:
             self._refuse(propagation, cluster, ClusterStatus.APPLY_OVERRIDES_FAILED, str(error))
             return

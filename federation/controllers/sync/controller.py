@@ -21,6 +21,7 @@ from federation.controllers.sync.clusterremoval import ClusterRemoval
 from federation.controllers.sync.clusters import Clusters
 from federation.controllers.sync.deletion import Deletion
 from federation.controllers.sync.deletionguard import DeletionGuard
+from federation.controllers.sync.driftreports import DriftReports
 from federation.controllers.sync.eventhandlers import TRIGGERS, EventHandlers
 from federation.controllers.sync.followerwait import FollowerReadiness
 from federation.controllers.sync.hostadmission import HostAdmission, HostAdmissionOptions
@@ -28,6 +29,7 @@ from federation.controllers.sync.memberobjects import MemberObjectCache
 from federation.controllers.sync.memberoperations import MemberOperations
 from federation.controllers.sync.reconcile import WRITER, Reconciler
 from federation.controllers.sync.sources import Sources
+from federation.dispatch.corrections import Corrections
 from federation.dispatch.executor import Executor, ExecutorOptions
 from federation.dispatch.expectations import Expectations
 from federation.dispatch.tombstones import Tombstones
@@ -80,6 +82,7 @@ class SyncController:
         informers: Informers,
         members: Members,
         tombstones: Tombstones,
+        corrections: Corrections,
         recorder: Recorder,
         policies: Policies,
         *,
@@ -99,29 +102,23 @@ class SyncController:
         follower_readiness = FollowerReadiness(
             objects, member_objects, recorder, clock, wait_s=chosen.followers_wait_s, enqueue=self.enqueue
         )
+        drift = DriftReports(corrections, recorder)
         operations = MemberOperations(
-            members, self.executor, expectations, recorder, clock, grace_s=chosen.grace_s, enqueue=self.enqueue
+            members, self.executor, expectations, drift, recorder, clock, grace_s=chosen.grace_s, enqueue=self.enqueue
         )
         self.executor.on_recovered = operations.retry
         self._admission = admission = HostAdmission(client, informers, clock, self.enqueue, chosen.admission)
         dispatcher = Dispatcher(
-            operations, expectations, member_objects, follower_readiness, admission, tombstones, recorder
+            operations, expectations, member_objects, follower_readiness, admission, tombstones, drift, recorder
         )
         self._guard = guard = DeletionGuard(objects, informers, recorder, clock, chosen.guard, self.enqueue)
         deletion = Deletion(
             objects, clusters, operations, member_objects, follower_readiness, tombstones, guard, recorder, clock
         )
+        sources = Sources(client, objects, informers, self.enqueue)
+        places = policies.expects_placement
         reconciler = Reconciler(
-            objects,
-            Sources(client, objects, informers, self.enqueue),
-            clusters,
-            dispatcher,
-            operations,
-            deletion,
-            admission,
-            policies.expects_placement,
-            recorder,
-            clock,
+            objects, sources, clusters, dispatcher, operations, deletion, admission, places, recorder, clock
         )
         removal = ClusterRemoval(
             client, lambda name: self._cluster_informer.get("", name), objects, members, tombstones, recorder

@@ -14,6 +14,7 @@ from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
+from federation.controllers.sync.driftreports import DriftReports
 from federation.controllers.sync.propagation import Propagation, StartedOperation
 from federation.dispatch.executor import Action, Executor
 from federation.dispatch.expectations import Expectations, MemberKey
@@ -39,6 +40,7 @@ class MemberOperations:
         members: Members,
         executor: Executor,
         expectations: Expectations,
+        drift: DriftReports,
         recorder: Recorder,
         clock: Clock,
         *,
@@ -48,6 +50,7 @@ class MemberOperations:
         self._members = members
         self._executor = executor
         self._expectations = expectations
+        self._drift = drift
         self._recorder = recorder
         self._clock = clock
         self._grace_s = grace_s
@@ -59,6 +62,7 @@ class MemberOperations:
         self._executor.forget_cluster(cluster)
         self._expectations.forget_cluster(cluster)
         self._writer.forget_cluster(cluster)
+        self._drift.forget_cluster(cluster)
 
     def record_backoff(self, propagation: Propagation, key: MemberKey, digest: str, live: Object | None = None) -> bool:
         """Record the last failure with this content while its retry is not due; return whether it is not."""
@@ -193,6 +197,9 @@ class MemberOperations:
         if operation in (Operation.CREATE, Operation.UPDATE) and outcome.object is not None:
             self._expectations.record_write(key, outcome.object, digest, is_subset=outcome.is_complete)
             self._compare_with_cache(propagation, key, outcome.object)
+            self._drift.record_write(key, digest)
+            if outcome.correction is not None:
+                self._drift.record(propagation, key, outcome.correction)
         else:
             self._expectations.record_deletion_request(key, digest)
         propagation.resources_updated = True

@@ -126,6 +126,22 @@ def find_item(wanted: Any, live: Sequence[Any], field: str) -> Any:
     return None
 
 
+def pair_items(wanted: Sequence[Any], live: Sequence[Any], field: str) -> list[tuple[Any, Any]]:
+    """Return the wanted items of a list that is a map, each with the live item of its key (None when there is none).
+
+    Empty for lists that are no maps, and for keys that cannot be compared.
+    """
+    for keys in _LIST_KEYS.get(field, ()):
+        if not all(isinstance(item, Mapping) and keys[0] in item for item in wanted):
+            continue
+        try:
+            found = {_identity(item, keys): item for item in live if isinstance(item, Mapping)}
+            return [(item, found.get(_identity(item, keys))) for item in wanted]
+        except TypeError:  # a key that is a list or a map
+            return []
+    return []
+
+
 def may_have_drifted(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Return True if an update may have removed or changed an applied field; additions and the status cannot."""
     before, after = old["metadata"], new["metadata"]

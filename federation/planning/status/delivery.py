@@ -37,6 +37,34 @@ class ClusterDelivery:
     message: str
 
 
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Fields that somebody in a member has changed and that the federation writes back.
+
+    `fields`, `manager`, `operation` and `time` are those of the last change, "" for what the member does not tell.
+    `corrections` counts since `since`, the last one was at `last`. `paused_until` is "" unless corrections pause.
+    Times are RFC 3339.
+    """
+
+    fields: list[str]
+    manager: str
+    operation: str
+    time: str
+    corrections: int
+    since: str
+    last: str
+    paused_until: str
+
+
+def describe_drift(drift: Drift) -> str:
+    """Return a sentence about the last change, without an end."""
+    count = len(drift.fields)
+    what = ", ".join(drift.fields) + (" was" if count == 1 else " were")
+    when = " at ".join(filter(None, (drift.operation, drift.time)))
+    who = f' by "{drift.manager}"' + (f" ({when})" if when else "") if drift.manager else ""
+    return f"{what} changed{who}"
+
+
 def deliveries_of(
     federated: Mapping[str, Any], type_: FederatedType, observed: Mapping[str, Mapping[str, Any] | None]
 ) -> list[ClusterDelivery]:
@@ -114,14 +142,34 @@ def _ready(live: Mapping[str, Any] | None, type_: FederatedType) -> int | None:
     return 0 if number is None and path else number
 
 
-def delivery_to_json(federated: Mapping[str, Any], rows: list[ClusterDelivery]) -> dict[str, Any]:
-    """Return the document of one object: its conditions and its clusters."""
+def delivery_to_json(
+    federated: Mapping[str, Any], rows: list[ClusterDelivery], drifts: Mapping[str, Drift]
+) -> dict[str, Any]:
+    """Return the document of one object: its conditions and its clusters, with their drift where there is any."""
     held = (federated.get("status") or {}).get("conditions") or ()
     conditions = [condition for condition in held if condition.get("type") in _CONDITIONS]
     return {
         "kind": "Delivery",
         "conditions": conditions,
-        "clusters": [
-            {"placed" if key == "is_placed" else key: value for key, value in asdict(row).items()} for row in rows
-        ],
+        "clusters": [_row_to_json(row, drifts.get(row.cluster)) for row in rows],
+    }
+
+
+def _row_to_json(row: ClusterDelivery, drift: Drift | None) -> dict[str, Any]:
+    found = {"placed" if key == "is_placed" else key: value for key, value in asdict(row).items()}
+    if drift is None:
+        return found
+    return {
+        **found,
+        "drift": {
+            "message": describe_drift(drift),
+            "fields": drift.fields,
+            "manager": drift.manager,
+            "operation": drift.operation,
+            "time": drift.time,
+            "corrections": drift.corrections,
+            "since": drift.since,
+            "last": drift.last,
+            "pausedUntil": drift.paused_until,
+        },
     }

@@ -1,0 +1,65 @@
+"""What sync does about drift besides correcting it: tell users once per burst, and pause corrections in a fight.
+
+`dispatch/corrections.py` remembers the corrections. `clusterdispatch.py` asks before a correction, and
+`memberoperations.py` reports each one that was made.
+"""
+
+from federation.api import names
+from federation.apimachinery.resources import Object
+from federation.controllers.sync.propagation import Propagation
+from federation.dispatch.corrections import Corrections
+from federation.dispatch.expectations import MemberKey
+from federation.dispatch.operations import Correction
+from federation.dispatch.status import ClusterStatus
+from federation.planning.drift.fights import CORRECTIONS_MAX
+from federation.planning.status.delivery import describe_drift
+from federation.runtime.events import NORMAL, WARNING, Recorder
+
+
+class DriftReports:
+    """Reports corrections on the user's objects."""
+
+    def __init__(self, corrections: Corrections, recorder: Recorder) -> None:
+        self._corrections = corrections
+        self._recorder = recorder
+
+    def is_correction(self, key: MemberKey, digest: str, live: Object) -> bool:
+        """Return whether the content of this hash was applied before, so that somebody has changed it since."""
+        return self._corrections.is_correction(key, digest, live)
+
+    def is_paused(self, propagation: Propagation, key: MemberKey, live: Object) -> bool:
+        """Return whether the object must not be corrected now, and record why."""
+        left_s = self._corrections.pause_left_s(key)
+        drift = self._corrections.find(key)
+        if left_s <= 0 or drift is None:
+            return False
+        message = f"{describe_drift(drift)} again and again; it is corrected again at {drift.paused_until}"
+        propagation.record(key.cluster, ClusterStatus.CORRECTION_PAUSED, live, message)
+        propagation.recheck(left_s)
+        return True
+
+    def record(self, propagation: Propagation, key: MemberKey, correction: Correction) -> None:
+        """Count a correction, and tell users when it is news."""
+        report = self._corrections.record(key, correction)
+        drift = self._corrections.find(key)
+        if drift is None:
+            return
+        where = f'cluster "{key.cluster}": {describe_drift(drift)}'
+        if report.begins_burst:
+            text = f"{where}; it was corrected"
+            self._recorder.event(propagation.federated, NORMAL, names.EVENT_DRIFT_CORRECTED, text)
+        if report.begins_fight:
+            text = (
+                f"{where}, more than {CORRECTIONS_MAX} times within a minute. Corrections in this cluster pause until "
+                f"{drift.paused_until}, and longer each time; changes of the template are delivered at once. "
+                "Stop the other writer, or leave the field out of the template and the overrides"
+            )
+            self._recorder.event(propagation.federated, WARNING, names.EVENT_CORRECTION_PAUSED, text)
+
+    def record_write(self, key: MemberKey, digest: str) -> None:
+        """Record the content of a successful write."""
+        self._corrections.record_write(key, digest)
+
+    def forget_cluster(self, cluster: str) -> None:
+        """Forget a cluster that left or was replaced."""
+        self._corrections.forget_cluster(cluster)

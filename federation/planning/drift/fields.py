@@ -1,0 +1,155 @@
+"""Which applied fields a member object lacks or has changed, and who wrote them. Pure.
+
+`drifted_fields` compares as `planning/rendering/drift.py` does. `author_of` reads `metadata.managedFields`, which the
+member writes: whatever is malformed in it is skipped, and everything that is kept of it is short and printable.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from federation.api import names
+from federation.planning.rendering.drift import is_subset, pair_items
+
+FIELDS_MAX = 8
+"""Named fields of one object; further ones are not looked for."""
+_NAME_LENGTH_MAX = 200
+_MANAGER_LENGTH_MAX = 64
+_ENTRIES_MAX = 100
+"""Entries of managedFields that are read."""
+_ITEMS_MAX = 500
+"""Items of a list that are read in one entry of managedFields."""
+_ITEM_KEY_LENGTH_MAX = 512
+_OPERATIONS = frozenset(("Apply", "Update"))
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+Step = str | Mapping[str, Any]
+"""The name of a field, or the wanted item of a list that is a map."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of an object: its name for people (`spec.template.spec.containers[web].image`) and the steps to it."""
+
+    name: str
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who wrote a field last: the manager, the operation ("Apply" or "Update") and the time in RFC 3339.
+
+    Operation and time are "" when the member does not tell them.
+    """
+
+    manager: str
+    operation: str
+    time: str
+
+
+def drifted_fields(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Field, ...]:
+    """Return the first `FIELDS_MAX` fields of `wanted` that `live` lacks or has with another value."""
+    found: list[Field] = []
+    _collect(wanted, live, "", "", (), found)
+    return tuple(found)
+
+
+def _collect(wanted: Any, live: Any, field: str, name: str, steps: tuple[Step, ...], found: list[Field]) -> None:
+    """Add the smallest differing parts; `field` is the name of the field that holds both values."""
+    if len(found) >= FIELDS_MAX or is_subset(wanted, live, field=field):
+        return
+    before = len(found)
+    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
+        for key, value in wanted.items():
+            if not is_subset({key: value}, live, field=field):
+                _collect(value, live.get(key), key, _join(name, key), (*steps, key), found)
+    elif isinstance(wanted, list) and isinstance(live, list):
+        for item, held in pair_items(wanted, live, field):
+            if held is not None:
+                label = str(item.get("name") or next(iter(item.values())))
+                _collect(item, held, "", f"{name}[{label}]", (*steps, item), found)
+    if len(found) == before:
+        # Nothing smaller explains it: the field is absent, has another type, or is a list that is one value.
+        found.append(Field(name[:_NAME_LENGTH_MAX], steps))
+
+
+def _join(name: str, key: str) -> str:
+    if not _PLAIN.fullmatch(key):
+        return f'{name}["{key}"]'
+    return f"{name}.{key}" if name else key
+
+
+def author_of(fields: Sequence[Field], live: Mapping[str, Any]) -> Author | None:
+    """Return the latest writer of any of the fields other than the federation, None when no entry names one.
+
+    A field that was removed has no owner, so it has no author either.
+    """
+    managed = (live.get("metadata") or {}).get("managedFields")
+    if not isinstance(managed, list):
+        return None
+    authors = [
+        _to_author(entry)
+        for entry in managed[:_ENTRIES_MAX]
+        if isinstance(entry, Mapping)
+        and not _is_ours(entry)
+        and any(_owns(entry.get("fieldsV1"), field.steps) for field in fields)
+    ]
+    return max(authors, key=lambda author: author.time, default=None)
+
+
+def _is_ours(entry: Mapping[str, Any]) -> bool:
+    """Return whether an entry of managedFields is that of the federation's applies."""
+    is_apply = entry.get("manager") == names.FIELD_MANAGER and entry.get("operation") == "Apply"
+    return is_apply and not entry.get("subresource")
+
+
+def _owns(tree: Any, steps: Sequence[Step]) -> bool:
+    for depth, step in enumerate(steps):
+        if not isinstance(tree, Mapping):
+            return False
+        child = _child(tree, step)
+        if child is None:
+            # An entry without parts owns the value as a whole; the root never is one.
+            return not tree and depth > 0
+        tree = child
+    return True
+
+
+def _child(tree: Mapping[str, Any], step: Step) -> Any:
+    if isinstance(step, str):
+        return tree.get(f"f:{step}")
+    for key, child in islice(tree.items(), _ITEMS_MAX):
+        if not (isinstance(key, str) and key.startswith("k:") and len(key) <= _ITEM_KEY_LENGTH_MAX):
+            continue
+        try:
+            wanted = orjson.loads(key[2:])
+        except orjson.JSONDecodeError:
+            continue
+        if isinstance(wanted, dict) and all(_has(step, name, value) for name, value in wanted.items()):
+            return child
+    return None
+
+
+def _has(item: Mapping[str, Any], name: str, value: Any) -> bool:
+    return bool(item.get(name, "TCP" if name == "protocol" else None) == value)
+
+
+def _to_author(entry: Mapping[str, Any]) -> Author:
+    operation, time = entry.get("operation"), entry.get("time")
+    return Author(
+        _printable(entry.get("manager")),
+        operation if isinstance(operation, str) and operation in _OPERATIONS else "",
+        time if isinstance(time, str) and _TIME.fullmatch(time) else "",
+    )
+
+
+def _printable(manager: Any) -> str:
+    text = manager[: _MANAGER_LENGTH_MAX + 1] if isinstance(manager, str) else ""
+    if len(text) > _MANAGER_LENGTH_MAX:
+        text = text[: _MANAGER_LENGTH_MAX - 1] + "…"
+    return "".join(char if char.isprintable() and char != '"' else "?" for char in text) or "unknown"

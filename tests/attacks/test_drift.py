@@ -1,0 +1,83 @@
+"""What a hostile member can do with drift: forge owners, hide behind our hash, provoke writes and events."""
+
+from typing import Any
+
+from tests.scenarios.test_drift_reports import counted, edit, in_cluster, running, told
+from tests.support.manifests import a_deployment, a_policy
+from tests.support.world import a_world
+
+from federation.api import names
+from federation.api.resources import PROPAGATION_POLICIES
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.resources import DEPLOYMENTS
+from federation.client.client import PatchType
+from federation.dispatch.corrections import OBJECTS_MAX, REPORTS_PER_MINUTE, Corrections
+from federation.dispatch.expectations import MemberKey
+from federation.dispatch.operations import Correction
+from federation.planning.drift.fields import Author, Field
+
+REPLICAS = Field("spec.replicas", ("spec", "replicas"))
+
+
+async def test_a_writer_that_changes_our_hash_too_is_paused_all_the_same() -> None:
+    """With another hash on the object its correction looks like the delivery of a new template."""
+    async with a_world() as world:
+        await running(world)
+        before = counted("corrections", "east")
+        for number in range(7):
+            await edit(world, 9 + number, **{names.TEMPLATE_HASH: f"forged-{number}"})
+        assert (await in_cluster(world, "east"))["status"] == "CorrectionPaused"
+        assert counted("corrections", "east") == before + 6
+        await world.until_replicas("web", {"east": 2, "west": 2})
+
+
+async def test_a_manager_with_an_odd_name_is_told_in_printable_characters() -> None:
+    async with a_world() as world:
+        await running(world)
+        await world.members["east"].admin.patch(
+            DEPLOYMENTS,
+            "web",
+            {"spec": {"replicas": 9}},
+            patch_type=PatchType.MERGE,
+            namespace="default",
+            field_manager='x" [red]' + "y" * 100,
+        )
+        await world.until_replicas("web", {"east": 2, "west": 2})
+        (message,) = await told(world, names.EVENT_DRIFT_CORRECTED)
+        assert '"x? [red]yyy' in message
+        assert len(message) < 300
+
+
+async def test_a_member_that_changes_everything_gets_a_limited_number_of_events() -> None:
+    count = REPORTS_PER_MINUTE + 20
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1}))
+        for number in range(count):
+            await world.create(DEPLOYMENTS, a_deployment(f"web-{number}", replicas=1))
+        await world.settle()
+        for number in range(count):
+            await world.members["east"].merge(DEPLOYMENTS, f"web-{number}", {"spec": {"replicas": 0}})
+        await world.settle()
+        for number in range(count):
+            assert await world.replicas(f"web-{number}") == {"east": 1}
+        assert 0 < len(await told(world, names.EVENT_DRIFT_CORRECTED)) <= REPORTS_PER_MINUTE
+
+
+def test_one_member_cannot_displace_what_is_known_of_others() -> None:
+    clock: Any = ManualClock()
+    corrections = Corrections(clock)
+    correction = Correction((REPLICAS,), Author("editor", "Update", ""))
+    west = MemberKey("west", DEPLOYMENTS, "default", "web")
+    corrections.record(west, correction)
+    corrections.record_write(west, "digest")
+    reports = 0
+    for number in range(OBJECTS_MAX + 10):
+        key = MemberKey("east", DEPLOYMENTS, "default", f"web-{number}")
+        reports += corrections.record(key, correction).begins_burst
+        corrections.record_write(key, "digest")
+    assert reports == REPORTS_PER_MINUTE
+    assert corrections.find(west) is not None
+    assert corrections.is_correction(west, "digest", {"metadata": {}})
+    first = MemberKey("east", DEPLOYMENTS, "default", "web-0")
+    assert corrections.find(first) is None
+    assert not corrections.is_correction(first, "digest", {"metadata": {}})
