@@ -53,7 +53,7 @@ from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.follower.controller import FollowerController
 from federation.controllers.leftovers.controller import LeftoverController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
-from federation.controllers.override.controller import OverrideController
+from federation.controllers.override.controller import OverrideController, OverrideOptions
 from federation.controllers.policystatus.controller import PolicyStatusController
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
 from federation.controllers.schedule.remoteplugins import RemoteCaller
@@ -198,7 +198,9 @@ class Wiring:
                 ),
                 caller=caller,
             ),
-            "override": OverrideController(objects, informers, recorder, clock=clock),
+            "override": OverrideController(
+                objects, informers, recorder, clock=clock, options=OverrideOptions(guard=settings.guard)
+            ),
             "policystatus": PolicyStatusController(client, objects, informers, self.policy_usage, clock=clock),
             "autoscalers": AutoscalerController(client, objects, informers, clock=clock),
             "follower": FollowerController(objects, recorder, clock=clock),

@@ -1,6 +1,7 @@
 """What every guard has in common: it counts moves, writes down those that are held, and reads their approvals.
 
-`controllers/schedule` asks about decisions, `controllers/sync` about deletions of data. The arithmetic is in
+`controllers/schedule` asks about decisions, `controllers/override` about replicas that overrides lower, and
+`controllers/sync` about deletions of data. The arithmetic is in
 `planning/guard`. The annotations of the federated objects are the memory: after a restart they are read again, so
 nothing held goes on and the window is counted further. The PlacementHolds are written by `controllers/schedule`.
 """
@@ -16,7 +17,7 @@ from federation.api.resources import PLACEMENT_HOLDS
 from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
 from federation.apimachinery.resources import Object
 from federation.planning.guard.ledger import Cause, GuardOptions, Ledger, Verdict
-from federation.planning.guard.record import HeldMove, PastMove, held_move, held_text, past_move, past_text
+from federation.planning.guard.record import HeldMove, PastMove, held_move, held_moves, held_text, past_move, past_text
 from federation.runtime.controller import Key, key_of
 from federation.runtime.informers import Informers
 
@@ -40,10 +41,16 @@ class Judged:
 
 
 class MoveGuard:
-    """Judges moves of federated objects. It lives as long as its controller."""
+    """Judges moves of federated objects. It lives as long as its controller.
 
-    def __init__(self, informers: Informers, clock: Clock, options: GuardOptions) -> None:
+    `annotation` is where a held move is recorded. Only moves of placements are recorded when they go on.
+    """
+
+    def __init__(
+        self, informers: Informers, clock: Clock, options: GuardOptions, *, annotation: str = names.HELD_PLACEMENT
+    ) -> None:
         self.options = options
+        self._annotation = annotation
         self._clock = clock
         self._holds = informers.for_resource(PLACEMENT_HOLDS)
         self._ledger: Ledger[Key] = Ledger(options)
@@ -56,10 +63,11 @@ class MoveGuard:
 
     def remember(self, federated: Object) -> None:
         """Count what the object recorded before the restart."""
-        if (held := held_move(federated)) is not None and not self._approval(held.hold):
+        if (held := held_move(federated, self._annotation)) is not None and not self._approval(held.hold):
             self._ledger.hold(key_of(federated), held.cause)
             self._open.setdefault(held.cause, held.hold)
-        if (past := past_move(federated)) is not None and not past.hold:
+        past = past_move(federated) if self._annotation == names.HELD_PLACEMENT else None
+        if past is not None and not past.hold:
             with contextlib.suppress(ValueError):  # somebody edited the annotation
                 self._ledger.record(key_of(federated), past.causes, from_rfc3339(past.at).timestamp())
 
@@ -94,7 +102,7 @@ class MoveGuard:
             return Judged(Verdict.WAIT, {}, judgement.wait_s)
         assert judgement.cause is not None
         move = self._held(held, judgement.cause, lost)
-        return Judged(Verdict.HOLD, {names.HELD_PLACEMENT: held_text(move)}, held=move)
+        return Judged(Verdict.HOLD, {self._annotation: held_text(move)}, held=move)
 
     def is_approved(self, held: HeldMove, lost: frozenset[str]) -> bool:
         """Return whether exactly this move was approved: no other cluster, and not held after the approval."""
@@ -106,6 +114,8 @@ class MoveGuard:
         return not self._approval(held.hold)
 
     def _moved(self, before: Mapping[str, int | None], causes: Mapping[Cause, int], hold: str) -> Annotations:
+        if self._annotation != names.HELD_PLACEMENT:
+            return {self._annotation: None}
         past = PastMove(to_rfc3339(self._clock.now()), tuple(causes), before, hold)
         return {names.HELD_PLACEMENT: None, names.PREVIOUS_PLACEMENT: past_text(past)}
 
@@ -125,9 +135,8 @@ class MoveGuard:
 
 
 def holds_of(federated: Object) -> tuple[str, ...]:
-    """Return the PlacementHold that the object waits for, as the values of an index."""
-    held = held_move(federated)
-    return (held.hold,) if held is not None else ()
+    """Return the PlacementHolds that the object waits for, as the values of an index."""
+    return tuple({held.hold for held in held_moves(federated)})
 
 
 def _hold_name(cause: Cause, second: int) -> str:

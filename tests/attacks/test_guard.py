@@ -13,7 +13,7 @@ from federation.api.resources import PLACEMENT_HOLDS
 from federation.apimachinery.resources import Object
 from federation.client.local import LocalClient
 from federation.planning.federatedobject import builder
-from federation.planning.guard.record import held_move, past_move
+from federation.planning.guard.record import held_moves, past_move
 
 HOLDS = f"{OURS}/placementholds"
 HOLD: Object = {
@@ -89,9 +89,10 @@ def test_a_user_cannot_forge_the_guards_records_on_the_federated_object() -> Non
         "uid": "u1",
         "annotations": {
             names.HELD_PLACEMENT: '{"cause":"ClusterPropagationPolicy web","from":["east"],"hold":"old","since":"0"}',
+            names.HELD_OVERRIDES: '{"cause":"OverridePolicy shop/web","from":["east"],"hold":"old","since":"0"}',
             names.PREVIOUS_PLACEMENT: '{"at":"2026-01-01T00:00:00Z","causes":[],"placement":{}}',
         },
     }
     federated = builder.build(source, type_)
-    assert held_move(federated) is None
+    assert held_moves(federated) == []
     assert past_move(federated) is None

@@ -17,9 +17,11 @@ from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.controllers.override.reconcile import WRITER, Reconciler
+from federation.controllers.override.replicaguard import OverrideGuard
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.objectindex import policies_named
 from federation.planning.federatedobject.placements import overrides_of
+from federation.planning.guard.ledger import GuardOptions
 from federation.planning.overrides.policymatching import Bindings, selected_types, subject_of_federated
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.events import Recorder
@@ -42,6 +44,7 @@ class OverrideOptions:
 
     workers: int = 8
     """Concurrent reconciles."""
+    guard: GuardOptions = field(default_factory=GuardOptions)
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
 
@@ -65,7 +68,10 @@ class OverrideController:
         self._policies = [informers.for_resource(OVERRIDE_POLICIES), informers.for_resource(CLUSTER_OVERRIDE_POLICIES)]
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         objects.add_index(_BY_POLICY, _named_policies)
-        reconciler = Reconciler(objects, self._bindings, recorder, cluster=lambda name: self._clusters.get("", name))
+        self._guard = OverrideGuard(objects, informers, clock, chosen.guard, self._enqueue)
+        reconciler = Reconciler(
+            objects, self._bindings, recorder, guard=self._guard, cluster=lambda name: self._clusters.get("", name)
+        )
         self.controller: Controller[Key] = Controller(
             "override",
             reconciler.reconcile,
@@ -84,10 +90,14 @@ class OverrideController:
         await asyncio.gather(*(informer.wait_synced() for informer in [*self._policies, self._clusters]))
         self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
         await self._objects.wait_synced()
+        await self._guard.wait_synced()
         self._is_started = True
         await self.controller.run()
 
     # -- events
+
+    def _enqueue(self, key: Key) -> None:
+        self.controller.enqueue(key)
 
     def _on_federated(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
         if new is not None and (

@@ -1,9 +1,10 @@
 """The steps that turn override policies into the overrides of one federated object.
 
 One merge patch when something changed, none otherwise. A cluster whose overrides cannot be computed is recorded in the
-same patch: sync holds the object there and delivers it to the others. When a policy is missing, stored overrides stay
-and the controller stays in `pending-controllers`, because an object without its overrides must not reach a member. A
-warning event and the condition OverridesApplied=False give the reason. Only a change of the object, of a policy or of a
+same patch: sync holds the object there and delivers it to the others. A cluster in which the guard holds a policy keeps
+its earlier overrides (`replicaguard.py`). When a policy is missing, stored overrides stay and the controller stays in
+`pending-controllers`, because an object without its overrides must not reach a member. A warning event and the
+condition OverridesApplied=False give the reason. Only an approval, or a change of the object, of a policy or of a
 cluster can help, and each of them triggers a reconcile, so there is no timed retry.
 """
 
@@ -13,6 +14,7 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import Invalid
 from federation.apimachinery.resources import Object
+from federation.controllers.override.replicaguard import OverrideGuard
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.overrides.entries import plan_override_patch
 from federation.planning.overrides.errors import OverrideError
@@ -34,17 +36,20 @@ class Reconciler:
         bindings: Bindings,
         recorder: Recorder,
         *,
+        guard: OverrideGuard,
         cluster: Callable[[str], Object | None],
     ) -> None:
         self._objects = objects
         self._bindings = bindings
         self._recorder = recorder
+        self._guard = guard
         self._cluster = cluster
 
     async def reconcile(self, key: Key) -> Result:
         """Compute the overrides when the controller may act, and store them when they changed."""
         federated = self._objects.get(key)
         if federated is None or federated["metadata"].get("deletionTimestamp"):
+            self._guard.forget(key)
             return DONE
         type_ = self._objects.type_of(federated)
         if type_ is None or not pendingcontrollers.dependencies_fulfilled(
@@ -58,10 +63,19 @@ class Reconciler:
             await self._report_failure(key, federated, error)
             return DONE
         plan = plan_override_patch(federated, type_.controllers, policies, self._cluster)
+        ruling = self._guard.rule(key, federated, type_, policies, plan.patch)
+        if ruling.wait_s > 0:
+            return Result(requeue_after_s=ruling.wait_s)
+        if ruling.changes_plan:
+            plan = plan_override_patch(
+                federated, type_.controllers, policies, self._cluster, kept=ruling.kept, guarded=ruling.annotations
+            )
         if plan.patch is not None and not await self._store(key, federated, plan.patch, policies):
             return DONE
         if plan.failures:
             await self._report_failure(key, federated, OverrideError("; ".join(plan.failures)))
+        elif ruling.kept:
+            await self._report_held(key, federated, ruling.message)
         else:
             await self._report_success(key, federated)
         return DONE
@@ -87,6 +101,12 @@ class Reconciler:
         else:
             event, message = names.EVENT_PARSE_OVERRIDE_POLICY_FAILED, f"failed to parse overrides from {error}"
         self._recorder.event(federated, "Warning", event, message)
+
+    async def _report_held(self, key: Key, federated: Object, message: str) -> None:
+        if await self._objects.set_condition(
+            key, names.OVERRIDES_APPLIED, status="False", reason=names.REASON_HELD, message=message, writer=WRITER
+        ):
+            self._recorder.event(federated, "Warning", names.EVENT_OVERRIDES_HELD, message)
 
     async def _report_success(self, key: Key, federated: Object) -> None:
         """Report that an earlier failure is over. An object that never failed has no condition and costs no write."""

@@ -10,9 +10,11 @@ from typing import Any
 
 from federation.api import names
 from federation.api.resources import (
+    CLUSTER_OVERRIDE_POLICIES,
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
     FEDERATED_TYPE_CONFIGS,
+    OVERRIDE_POLICIES,
     PLACEMENT_HOLDS,
     PROPAGATION_POLICIES,
     SCHEDULING_PROFILES,
@@ -24,7 +26,7 @@ from federation.client.client import Client
 from federation.controllers.schedule.guard import BY_HOLD
 from federation.planning.guard.deletions import is_deletion
 from federation.planning.guard.ledger import Cause
-from federation.planning.guard.record import held_move
+from federation.planning.guard.record import held_moves
 from federation.runtime.controller import DONE, Controller, Key, Result, key_of
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
@@ -43,6 +45,8 @@ _KINDS = {
         SCHEDULING_PROFILES,
         FEDERATED_TYPE_CONFIGS,
         FEDERATED_CLUSTERS,
+        OVERRIDE_POLICIES,
+        CLUSTER_OVERRIDE_POLICIES,
     )
 }
 
@@ -69,11 +73,9 @@ class Holds:
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
         """Update the holds that the object waits for, or waited for."""
-        before, after = (held_move(obj) if obj is not None else None for obj in (old, new))
-        if before != after:
-            for held in (before, after):
-                if held is not None:
-                    self.controller.enqueue(held.hold, after_s=_BATCH_S)
+        before, after = (set(held_moves(obj)) if obj is not None else set() for obj in (old, new))
+        for held in before ^ after:
+            self.controller.enqueue(held.hold, after_s=_BATCH_S)
 
     def on_hold(self, old: Object | None, new: Object | None) -> None:
         """Let the objects of an approved hold go on."""
@@ -90,8 +92,7 @@ class Holds:
         waiting, stored = self._objects.by_index(BY_HOLD, name), self._informer.get("", name)
         if not waiting:
             return DONE if stored is None else await self._expire(name, stored)
-        first = held_move(waiting[0])
-        assert first is not None  # the index has only such objects
+        first = next(held for held in held_moves(waiting[0]) if held.hold == name)  # the index has only such objects
         spec: dict[str, Any] = {"cause": str(first.cause), "count": len(waiting), "objects": _named(waiting)}
         if stored is None:
             hold = {**_TYPE, "metadata": {"name": name}, "spec": spec}
@@ -118,7 +119,7 @@ class Holds:
 
     async def _report(self, hold: Object, cause: Cause, count: int) -> None:
         """Emit an event on the hold and on its cause."""
-        what = f"be deleted, which counts for {cause}" if is_deletion(cause) else f"move because of {cause}"
+        what = f"be deleted, which counts for {cause}" if is_deletion(cause) else f"move or shrink because of {cause}"
         text = f"{count} or more objects would {what}; they stay until: fedctl approve"
         text += f" {hold['metadata']['name']} --reason TEXT"
         self._recorder.event({**_TYPE, **hold}, WARNING, names.EVENT_PLACEMENT_HELD, text)

@@ -33,10 +33,16 @@ class PastMove:
     hold: str = ""
 
 
-def held_move(federated: Mapping[str, Any]) -> HeldMove | None:
-    """Return the held move of a federated object, None without one or for a malformed record."""
+def held_moves(federated: Mapping[str, Any]) -> list[HeldMove]:
+    """Return all held moves of a federated object: of its placement, or its deletion, and of its overrides."""
+    found = (held_move(federated, annotation) for annotation in (names.HELD_PLACEMENT, names.HELD_OVERRIDES))
+    return [held for held in found if held is not None]
+
+
+def held_move(federated: Mapping[str, Any], annotation: str = names.HELD_PLACEMENT) -> HeldMove | None:
+    """Return the held move in an annotation of a federated object, None without one or for a malformed record."""
     try:
-        found = _read(federated, names.HELD_PLACEMENT)
+        found = _read(federated, annotation)
         if found is None:
             return None
         clusters = frozenset(map(str, found["from"]))

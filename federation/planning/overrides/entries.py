@@ -5,7 +5,7 @@
 Reference: docs/reference/overrides.md.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,11 +51,15 @@ def plan_override_patch(
     stages: Sequence[Sequence[str]],
     policies: Sequence[Policy],
     find_cluster: Callable[[str], Mapping[str, Any] | None],
+    *,
+    kept: Collection[str] = (),
+    guarded: Mapping[str, str | None] | None = None,
 ) -> OverridePlan:
     """Return the plan for one object; `find_cluster` returns the FederatedCluster of a name.
 
     A cluster whose overrides cannot be computed keeps its stored ones and is recorded in the annotation
-    `failed-overrides`: sync writes nothing there, and delivers to the others.
+    `failed-overrides`: sync writes nothing there, and delivers to the others. The clusters in `kept` keep their stored
+    overrides too, and are delivered to. `guarded` are the annotations of the guard.
     """
     found = (find_cluster(name) for name in sorted(effective_placement(federated)))
     clusters = [
@@ -66,11 +70,11 @@ def plan_override_patch(
     failures: dict[str, OverrideError] = {}
     overrides = compute_overrides(federated["spec"]["template"], policies, clusters, failures)
     applied = applied_policies(policies, [cluster for cluster in clusters if cluster.name in overrides])
-    if failures:
+    if unchanged := failures.keys() | set(kept):
         stored = overrides_of(federated, names.OVERRIDE_CONTROLLER)
-        kept = {cluster: [dict(patch) for patch in stored[cluster]] for cluster in failures if cluster in stored}
-        overrides = {**overrides, **kept}
-    patch = plan_overrides(federated, names.OVERRIDE_CONTROLLER, overrides, stages, applied, failures)
+        overrides = {cluster: patches for cluster, patches in overrides.items() if cluster not in unchanged}
+        overrides |= {cluster: [dict(patch) for patch in stored[cluster]] for cluster in unchanged if cluster in stored}
+    patch = plan_overrides(federated, names.OVERRIDE_CONTROLLER, overrides, stages, applied, failures, guarded)
     return OverridePlan(patch, _describe(failures))
 
 
@@ -88,17 +92,19 @@ def plan_overrides(
     stages: Sequence[Sequence[str]],
     policies: Iterable[PolicyReference] = (),
     failures: Mapping[str, OverrideError] | None = None,
+    guarded: Mapping[str, str | None] | None = None,
 ) -> Part | None:
     """Return the merge patch that stores the overrides and advances the pipeline, None when nothing changes.
 
     `stages` is the pipeline of the object's type. `policies` are recorded as the origin of the overrides, `failures`
-    as the clusters that get nothing.
+    as the clusters that get nothing, `guarded` are the annotations of the guard.
     """
     stored = with_overrides(federated, controller, overrides)
     failed = {cluster: str(error)[:_FAILURE_CHARACTERS_MAX] for cluster, error in sorted((failures or {}).items())}
     annotations: dict[str, str | None] = {
         names.OVERRIDE_POLICIES: ",".join(map(str, policies)) or None,
         names.FAILED_OVERRIDES: orjson.dumps(failed).decode() if failed else None,
+        **(guarded or {}),
     }
     if stored:
         # A policy applies now, so the whole pipeline of the type is in force again.

@@ -1,0 +1,101 @@
+"""The guard over overrides: a policy that would lower the replicas of many objects is held (docs/reference/guard.md).
+
+A held object keeps its earlier overrides in the clusters that would lose replicas. `dispatch/moveguard.py` judges.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.api.resources import PLACEMENT_HOLDS
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.dispatch.moveguard import Annotations, MoveGuard, holds_of
+from federation.planning.guard.ledger import GuardOptions, Verdict
+from federation.planning.guard.record import held_move
+from federation.planning.guard.shrinking import causes_of, shrunk_clusters
+from federation.planning.overrides.policies import Policy
+from federation.runtime.controller import Key, key_of
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.informers import Informers
+
+_BY_HOLD = "override/hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What to write in addition: the clusters that keep their stored overrides, and annotations.
+
+    With `wait_s` above 0 nothing is written, and the guard is asked again after that time. `message` says what is held.
+    """
+
+    kept: frozenset[str] = frozenset()
+    annotations: Annotations = field(default_factory=dict)
+    wait_s: float = 0.0
+    message: str = ""
+
+    @property
+    def changes_plan(self) -> bool:
+        """Whether the overrides are to be planned again."""
+        return bool(self.kept or self.annotations)
+
+
+class OverrideGuard:
+    """Rules about the overrides of all federated objects. `enqueue` requeues one."""
+
+    def __init__(
+        self,
+        objects: FederatedObjects,
+        informers: Informers,
+        clock: Clock,
+        options: GuardOptions,
+        enqueue: Callable[[Key], None],
+    ) -> None:
+        self._objects = objects
+        self._enqueue = enqueue
+        self._moves = MoveGuard(informers, clock, options, annotation=names.HELD_OVERRIDES)
+        objects.add_index(_BY_HOLD, holds_of)
+        informers.for_resource(PLACEMENT_HOLDS).add_handler(self._on_hold)
+
+    async def wait_synced(self) -> None:
+        """Return once approvals are known, and count what was held before a restart."""
+        await self._moves.wait_synced()
+        for federated in self._objects.list():
+            self._moves.remember(federated)
+
+    def forget(self, key: Key) -> None:
+        """Forget an object that is gone or being deleted."""
+        self._moves.withdraw(key)
+
+    def rule(
+        self, key: Key, federated: Object, type_: FederatedType, policies: Sequence[Policy], patch: Object | None
+    ) -> Ruling:
+        """Return the ruling about the patch that stores the overrides of the policies."""
+        shrunk = shrunk_clusters(federated, type_, patch or {}) if self._moves.options.share < 1 else frozenset()
+        if not shrunk:
+            self._moves.withdraw(key)
+            was_held = names.HELD_OVERRIDES in (federated["metadata"].get("annotations") or {})
+            return Ruling(annotations={names.HELD_OVERRIDES: None} if was_held else {})
+        template = federated["spec"]["template"]
+        sizes = {
+            cause: len(self._objects.of_kind(template["apiVersion"], template["kind"], cause.namespace))
+            for cause in causes_of(federated, [str(policy.reference) for policy in policies])
+        }
+        judged = self._moves.judge(key, held_move(federated, names.HELD_OVERRIDES), sizes, shrunk, {})
+        if judged.verdict is Verdict.WAIT:
+            return Ruling(wait_s=judged.wait_s)
+        if judged.verdict is Verdict.GO or judged.held is None:
+            return Ruling(annotations=judged.annotations)
+        message = (
+            f"{judged.held.cause} would lower the replicas of more objects at a time than the guard allows; this one"
+            f" keeps its earlier overrides in clusters [{','.join(sorted(shrunk))}]. To let them go on:"
+            f" {judged.approval_command}"
+        )
+        return Ruling(shrunk, judged.annotations, message=message)
+
+    def _on_hold(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+        """Requeue the objects of an approved hold."""
+        if new is not None and new["spec"].get("approval"):
+            for federated in self._objects.by_index(_BY_HOLD, new["metadata"]["name"]):
+                self._enqueue(key_of(federated))
