@@ -77,14 +77,14 @@ class Corrections:
         self._clock = clock
         self._clusters: dict[str, _Cluster] = {}
 
-    def is_correction(self, key: MemberKey, digest: str, live: Object) -> bool:
-        """Return whether content that differs from the live object was applied before.
+    def is_correction(self, key: MemberKey, digest: str, live: Object | None) -> bool:
+        """Return whether content that differs from the live object (None when it is gone) was applied before.
 
         The hash on the object tells that also after a restart. Somebody who changes the hash too is recognised by the
         content of our last write.
         """
-        annotations = live["metadata"].get("annotations") or {}
-        if annotations.get(names.TEMPLATE_HASH) == digest:
+        annotations = live["metadata"].get("annotations") if live is not None else None
+        if (annotations or {}).get(names.TEMPLATE_HASH) == digest:
             return True
         cluster = self._clusters.get(key.cluster)
         return cluster is not None and cluster.written.get(key) == digest
@@ -141,6 +141,13 @@ class Corrections:
             last=to_rfc3339(known.last),
             paused_until=to_rfc3339(self._clock.now() + timedelta(seconds=left_s)) if left_s > 0 else "",
         )
+
+    def forget(self, key: MemberKey) -> None:
+        """Forget an object that we removed: delivering it again is no correction."""
+        cluster = self._clusters.get(key.cluster)
+        if cluster is not None:
+            cluster.written.pop(key, None)
+            cluster.drifts.pop(key, None)
 
     def forget_cluster(self, cluster: str) -> None:
         """Forget a cluster that left or was replaced."""

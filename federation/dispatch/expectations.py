@@ -54,6 +54,7 @@ class Expectations:
         self._accepted: dict[MemberKey, tuple[str, str]] = {}
         self._failures: dict[MemberKey, Failure] = {}
         self._unconfirmed: dict[MemberKey, bool] = {}
+        self._lost: dict[MemberKey, str] = {}
 
     def newest(self, key: MemberKey, cached: Object | None, *, cache_revision: int) -> Object | None:
         """Return the newest known state of the object: the cached one, or our own write when it is newer.
@@ -98,6 +99,13 @@ class Expectations:
         """Return True if a write got no answer, so that the object may exist or may still be created."""
         return key in self._unconfirmed
 
+    def lost_uid(self, key: MemberKey) -> str:
+        """Return the uid of the object that left the cache and that we did not delete, "" when there is none.
+
+        It was deleted by somebody else, or it lost our label and is still there.
+        """
+        return self._lost.get(key, "")
+
     def record_unconfirmed_write(self, key: MemberKey) -> None:
         """Record that a write got no answer."""
         _bound(self._unconfirmed)[key] = True
@@ -107,6 +115,7 @@ class Expectations:
         self._failures.pop(key, None)
         self._deleted.pop(key, None)
         self._unconfirmed.pop(key, None)
+        self._lost.pop(key, None)
         metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
         _bound(self._written)[key] = {**obj, "metadata": metadata}
         if is_subset:
@@ -151,8 +160,10 @@ class Expectations:
         _bound(self._failures)[key] = failure
         return failure
 
-    def record_removal(self, key: MemberKey) -> None:
-        """Remove the entries of an object that left the cache."""
+    def record_removal(self, key: MemberKey, uid: str = "") -> None:
+        """Remove the entries of an object that left the cache, and record its uid unless we have deleted it."""
+        if uid and not self.is_deletion_requested(key, uid):
+            _bound(self._lost)[key] = uid
         for entries in (self._written, self._deleted, self._accepted):
             entries.pop(key, None)
 
@@ -161,6 +172,7 @@ class Expectations:
         self.record_removal(key)
         self._failures.pop(key, None)
         self._unconfirmed.pop(key, None)
+        self._lost.pop(key, None)
 
     def forget_failure(self, key: MemberKey) -> None:
         """Remove the failure, so that the next attempt is not delayed."""
@@ -174,6 +186,7 @@ class Expectations:
             self._accepted,
             self._failures,
             self._unconfirmed,
+            self._lost,
         )
         for entries in tables:
             for key in [key for key in entries if key.cluster == cluster]:

@@ -27,7 +27,7 @@ from federation.apimachinery.resources import Object
 from federation.client.client import Client, PatchType
 from federation.dispatch.adoption import AdoptionError, is_adoption_allowed
 from federation.dispatch.expectations import MemberKey
-from federation.dispatch.plan import is_management_disabled, is_name_collision
+from federation.dispatch.plan import has_lost_label, is_management_disabled, is_name_collision
 from federation.dispatch.status import ClusterStatus
 from federation.planning.drift.fields import Author, Field, author_of, drifted_fields
 from federation.planning.rendering.drift import is_subset
@@ -47,7 +47,8 @@ class Write:
 
     `live` is the member's object as last seen, `federated` the federated object's annotations. `replicas_path` is set
     when the member's own replicas are retained. `is_correction` means that the same content was applied before, so that
-    somebody else has changed the object since.
+    somebody else has changed the object since. `known_uid` is that of an object that has left the cache and may still
+    be there without our label, "" without one.
     """
 
     key: MemberKey
@@ -56,6 +57,7 @@ class Write:
     federated: Mapping[str, str] = field(default_factory=dict)
     replicas_path: dotpaths.Path = ()
     is_correction: bool = False
+    known_uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,8 @@ class MemberWriter:
             return None
         # An apply that leaves the object as it was has corrected nothing.
         is_changed = answer["metadata"].get("resourceVersion") != metadata.get("resourceVersion")
-        return _done(wanted, answer, _correction(wanted, live) if write.is_correction and is_changed else None)
+        is_correction = write.is_correction or has_lost_label(live, write.known_uid)
+        return _done(wanted, answer, _correction(wanted, live) if is_correction and is_changed else None)
 
     async def _get(self, client: Client, key: MemberKey) -> Object | None:
         try:
@@ -291,7 +294,8 @@ def _check_ownership(write: Write, live: Object) -> bool:
     if is_management_disabled(live):
         message = f'the object in the cluster carries the label {names.MANAGED_LABEL}="false"'
         raise _RefusedError(Outcome(ClusterStatus.MANAGED_LABEL_FALSE, live, message))
-    is_ours = (live["metadata"].get("labels") or {}).get(names.MANAGED_LABEL) == "true"
+    is_labelled = (live["metadata"].get("labels") or {}).get(names.MANAGED_LABEL) == "true"
+    is_ours = is_labelled or has_lost_label(live, write.known_uid)
     if is_ours and not is_name_collision(write.federated, live):
         return False
     try:

@@ -14,6 +14,7 @@ from typing import Any
 from federation.api import names
 from federation.apimachinery import conditions
 from federation.dispatch.status import ClusterStatus
+from federation.planning.drift.fields import is_applied_by_us
 from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.memberobject import Rendered
 
@@ -167,6 +168,20 @@ def decide_removal(federated_annotations: Mapping[str, str], member_annotations:
 def is_management_disabled(live: Mapping[str, Any]) -> bool:
     """Return True if the member's administrator set the managed label to "false"."""
     return bool((live["metadata"].get("labels") or {}).get(names.MANAGED_LABEL) == "false")
+
+
+def has_lost_label(live: Mapping[str, Any], known_uid: str) -> bool:
+    """Return True if the object is ours and somebody has removed or changed its managed label.
+
+    The hash that we applied is still on it, with us as its owner: a release removes it, and copies of annotations have
+    another owner. `known_uid` is that of the object that we managed last, "" when it is not known.
+    """
+    metadata = live["metadata"]
+    if (metadata.get("labels") or {}).get(names.MANAGED_LABEL) in ("true", "false"):
+        return False
+    if names.TEMPLATE_HASH not in (metadata.get("annotations") or {}) or known_uid not in ("", metadata.get("uid")):
+        return False
+    return is_applied_by_us(live, ("metadata", "annotations", names.TEMPLATE_HASH))
 
 
 def is_converged(desired: Rendered, wanted: Mapping[str, Any], live: Mapping[str, Any]) -> bool:

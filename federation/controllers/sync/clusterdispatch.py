@@ -105,22 +105,23 @@ class Dispatcher:
         try:
             desired = propagation.renderer.render(cluster)
             paths = propagation.type_.paths.replicas_spec if is_replicas_retained(federated) else ()
-            write = Write(key, desired, live, propagation.annotations, paths)
+            known_uid = self._expectations.lost_uid(key) if live is None else ""
+            write = Write(key, desired, live, propagation.annotations, paths, known_uid=known_uid)
             if live is not None and not is_management_disabled(live):
                 wanted = to_applied_configuration(write, live)
                 if is_converged(desired, wanted, live) or self._expectations.is_accepted(key, desired.hash, live):
                     propagation.record(cluster, ClusterStatus.OK, live)
                     return
-                if self._drift.is_correction(key, desired.hash, live):
-                    if self._drift.is_paused(propagation, key, live):
-                        return
-                    write = replace(write, is_correction=True)
         except RenderError as error:
             self._refuse(propagation, cluster, ClusterStatus.APPLY_OVERRIDES_FAILED, str(error))
             return
         except RetentionError as error:
             self._refuse(propagation, cluster, ClusterStatus.FIELD_RETENTION_FAILED, str(error))
             return
+        if self._drift.is_correction(key, desired.hash, live):
+            if self._drift.is_paused(propagation, key, live):
+                return
+            write = replace(write, is_correction=live is not None)
         if self._admission.is_active and self._is_held(propagation, cluster, live):
             return
         if self._operations.record_backoff(propagation, key, desired.hash, live):

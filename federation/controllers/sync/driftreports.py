@@ -23,11 +23,11 @@ class DriftReports:
         self._corrections = corrections
         self._recorder = recorder
 
-    def is_correction(self, key: MemberKey, digest: str, live: Object) -> bool:
+    def is_correction(self, key: MemberKey, digest: str, live: Object | None) -> bool:
         """Return whether the content of this hash was applied before, so that somebody has changed it since."""
         return self._corrections.is_correction(key, digest, live)
 
-    def is_paused(self, propagation: Propagation, key: MemberKey, live: Object) -> bool:
+    def is_paused(self, propagation: Propagation, key: MemberKey, live: Object | None) -> bool:
         """Return whether the object must not be corrected now, and record why."""
         left_s = self._corrections.pause_left_s(key)
         drift = self._corrections.find(key)
@@ -59,6 +59,10 @@ class DriftReports:
     def record_write(self, key: MemberKey, digest: str) -> None:
         """Record the content of a successful write."""
         self._corrections.record_write(key, digest)
+
+    def forget(self, key: MemberKey) -> None:
+        """Forget an object that we removed: delivering it again is no correction."""
+        self._corrections.forget(key)
 
     def forget_cluster(self, cluster: str) -> None:
         """Forget a cluster that left or was replaced."""

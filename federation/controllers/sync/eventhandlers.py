@@ -160,7 +160,7 @@ class EventHandlers:
         metadata = obj["metadata"]
         key = MemberKey(cluster, resource, metadata.get("namespace", ""), metadata["name"])
         if new is None:
-            self._expectations.record_removal(key)
+            self._expectations.record_removal(key, str(metadata.get("uid", "")))
         else:
             is_own = self._is_own_write(key, new)
             self._expectations.observe(key, revision_of(new))

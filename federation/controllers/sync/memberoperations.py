@@ -202,6 +202,7 @@ class MemberOperations:
                 self._drift.record(propagation, key, outcome.correction)
         else:
             self._expectations.record_deletion_request(key, digest)
+            self._drift.forget(key)
         propagation.resources_updated = True
         propagation.record(key.cluster, outcome.status, outcome.object)
 

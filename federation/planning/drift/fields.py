@@ -102,6 +102,15 @@ def author_of(fields: Sequence[Field], live: Mapping[str, Any]) -> Author | None
     return max(authors, key=lambda author: author.time, default=None)
 
 
+def is_applied_by_us(live: Mapping[str, Any], steps: Sequence[Step]) -> bool:
+    """Return whether managedFields name the federation as an owner of the field."""
+    managed = (live.get("metadata") or {}).get("managedFields")
+    return isinstance(managed, list) and any(
+        isinstance(entry, Mapping) and _is_ours(entry) and _owns(entry.get("fieldsV1"), steps)
+        for entry in managed[:_ENTRIES_MAX]
+    )
+
+
 def _is_ours(entry: Mapping[str, Any]) -> bool:
     """Return whether an entry of managedFields is that of the federation's applies."""
     is_apply = entry.get("manager") == names.FIELD_MANAGER and entry.get("operation") == "Apply"

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from federation.api import names
 from federation.apimachinery.resources import DEPLOYMENTS, Object
 from federation.dispatch.expectations import Expectations, MemberKey
@@ -14,6 +16,7 @@ from federation.dispatch.plan import (
     Removal,
     decide,
     decide_removal,
+    has_lost_label,
     is_name_collision,
 )
 from federation.dispatch.status import ClusterStatus, plan_status
@@ -111,8 +114,20 @@ def test_a_deletion_is_requested_once_per_object() -> None:
     expectations.record_deletion_request(KEY, "u")
     assert expectations.is_deletion_requested(KEY, "u")
     assert not expectations.is_deletion_requested(KEY, "other")
-    expectations.record_removal(KEY)
+    expectations.record_removal(KEY, "u")
     assert not expectations.is_deletion_requested(KEY, "u")
+    assert not expectations.lost_uid(KEY)
+
+
+def test_the_uid_of_an_object_that_left_the_cache_is_known_until_the_next_write() -> None:
+    expectations = Expectations()
+    expectations.record_removal(KEY, "u")
+    assert expectations.lost_uid(KEY) == "u"
+    expectations.record_write(KEY, obj(10, 2), "hash", is_subset=True)
+    assert not expectations.lost_uid(KEY)
+    expectations.record_removal(KEY, "u")
+    expectations.record_absence(KEY)
+    assert not expectations.lost_uid(KEY)
 
 
 def test_a_rewritten_value_is_accepted_until_the_object_changes() -> None:
@@ -135,3 +150,41 @@ def test_failures_back_off_and_end_with_another_content() -> None:
     assert expectations.failure(KEY, "other") is None
     expectations.forget_cluster("m1")
     assert expectations.failure(KEY, "hash") is None
+
+
+OURS = {
+    "manager": names.FIELD_MANAGER,
+    "operation": "Apply",
+    "fieldsV1": {"f:metadata": {"f:annotations": {f"f:{names.TEMPLATE_HASH}": {}}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "known_uid", "expected"),
+    [
+        ({}, "", True),
+        ({}, "u1", True),
+        ({"labels": {names.MANAGED_LABEL: ""}}, "u1", True),
+        ({}, "of another object", False),
+        ({"labels": {names.MANAGED_LABEL: "false"}}, "u1", False),
+        ({"labels": {names.MANAGED_LABEL: "true"}}, "u1", False),
+        ({"annotations": {}}, "u1", False),
+        ({"managedFields": [{**OURS, "manager": "kubectl"}]}, "u1", False),
+        ({"managedFields": [{**OURS, "operation": "Update"}]}, "u1", False),
+        ({"managedFields": [{**OURS, "fieldsV1": {"f:metadata": {"f:annotations": {"f:other": {}}}}}]}, "u1", False),
+        ({"managedFields": "odd"}, "u1", False),
+        ({"managedFields": None}, "", False),
+    ],
+)
+def test_an_object_without_label_is_ours_only_by_hash_owner_and_uid(
+    metadata: dict[str, Any], known_uid: str, expected: bool
+) -> None:
+    live = {
+        "metadata": {
+            "uid": "u1",
+            "annotations": {names.TEMPLATE_HASH: "abc"},
+            "managedFields": [OURS],
+            **metadata,
+        }
+    }
+    assert has_lost_label(live, known_uid) is expected
