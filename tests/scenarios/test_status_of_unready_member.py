@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
@@ -71,6 +72,31 @@ async def test_the_last_known_status_counts_while_the_member_is_unreachable() ->
         await world.until_available("web", 8)
         assert await _condition(world, names.STATUS_STALE) == ("", "")
         await world.until_equal(lambda: _stale(world), [])
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["at-start", "late"])
+async def test_what_a_member_lost_while_the_control_plane_was_down_is_not_collected_any_more(is_late: bool) -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=2))
+        await world.until_equal(lambda: _collected(world), {"east": 1, "north": 1})
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": a_policy({"north": 1})["spec"]})
+        await world.until(lambda: _is_only_in(world, "north"))
+        await world.stop()  # before the change is collected
+        assert set(await _collected(world)) == {"east", "north"}
+        if is_late:
+            world.members["east"].line.mode = "down"
+        await world.restart()
+        if is_late:
+            await world.pass_time(30)
+            assert set(await _collected(world)) == {"east", "north"}
+            world.members["east"].line.mend()
+            await world.until_ready("east")
+        await world.until_equal(lambda: _collected(world), {"north": 2})
+
+
+async def _is_only_in(world: World, cluster: str) -> bool:
+    return set(await world.replicas("web")) == {cluster}
 
 
 async def test_no_more_replicas_are_ready_than_wanted_while_a_member_does_not_answer() -> None:

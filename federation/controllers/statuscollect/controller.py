@@ -51,6 +51,7 @@ class StatusCollectController:
         )
         objects.subscribe(self._on_federated, _TRIGGERS)
         members.add_handler(self._on_member)
+        members.add_sync_listener(self._on_synced)
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -69,6 +70,11 @@ class StatusCollectController:
         if type_ is not None and type_.collect and obj is not None:
             metadata = obj["metadata"]
             self._enqueue(self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"]))
+
+    def _on_synced(self, cluster: str, resource: Resource) -> None:  # noqa: ARG002  # a listener's signature
+        """Drop the entries that the cluster had before this start, of objects that it lost since."""
+        for key in self._reconciler.take_incomplete(resource):
+            self._enqueue(key)
 
     def _enqueue(self, key: Key) -> None:
         self.controller.enqueue(key, after_s=self._pace.note(key, self._clock.monotonic()))

@@ -47,11 +47,21 @@ class Reconciler:
         self._clock = clock
         self._written: dict[Key, str] = {}
         """Hash of the last write; a CollectedStatus is read only once, after a restart."""
+        self._incomplete: dict[Key, Resource] = {}
+        """Objects, with their kind, that were collected while the cache of a cluster was incomplete."""
 
     def forget(self, key: Key) -> None:
         """Discard the state of a deleted federated object."""
         self._written.pop(key, None)
+        self._incomplete.pop(key, None)
         self._pace.forget(key)
+
+    def take_incomplete(self, resource: Resource) -> list[Key]:
+        """Return the objects of the kind that are due because the cache of a cluster became complete."""
+        keys = [key for key, kind in self._incomplete.items() if kind == resource]
+        for key in keys:
+            del self._incomplete[key]
+        return keys
 
     async def reconcile(self, key: Key) -> Result:
         """Write one federated object's CollectedStatus when it changed and the pace allows it."""
@@ -64,22 +74,25 @@ class Reconciler:
         if (remaining_s := self._pace.remaining_s(key, self._clock.monotonic())) > 0:
             return Result(requeue_after_s=remaining_s)
         self._pace.take(key)
-        found, is_partial = self._read(federated, type_)
+        found, uncached = self._read(federated, type_)
+        if uncached:
+            self._incomplete[key] = type_.resource
         found = _marked(found, stale_clusters(federated))
-        if key in self._written and not is_partial and self._written[key] == _hash(federated, found):
+        if key in self._written and not uncached and self._written[key] == _hash(federated, found):
             return DONE
-        await self._write(key, federated, found, is_partial=is_partial)
+        await self._write(key, federated, found, uncached)
         return DONE
 
-    def _read(self, federated: Object, type_: FederatedType) -> tuple[dict[str, Object], bool]:
-        """Return the entries by cluster, and whether a cluster's cache is incomplete."""
+    def _read(self, federated: Object, type_: FederatedType) -> tuple[dict[str, Object], set[str]]:
+        """Return the entries by cluster, and the clusters whose cache is incomplete."""
         namespace = federated["metadata"].get("namespace", "")
         name = federated["spec"]["template"]["metadata"]["name"]
         annotations = federated["metadata"].get("annotations") or {}
-        found, is_partial = {}, False
+        found: dict[str, Object] = {}
+        uncached = set()
         for cluster in self._members.clusters:
             if not self._members.is_synced(cluster, type_.resource):
-                is_partial = True
+                uncached.add(cluster)
                 continue
             obj = self._members.get_cached(cluster, type_.resource, namespace, name)
             if obj is not None and not is_name_collision(annotations, obj):
@@ -91,18 +104,25 @@ class Reconciler:
         }
         if (digests := replicaset_digests(found)) is not None:
             entries[""] = {"digests": digests}
-        return entries, is_partial
+        return entries, uncached
 
-    async def _write(self, key: Key, federated: Object, entries: Mapping[str, Object], *, is_partial: bool) -> None:
+    async def _write(
+        self, key: Key, federated: Object, entries: Mapping[str, Object], uncached: AbstractSet[str]
+    ) -> None:
         """Create the CollectedStatus or patch its changed fields."""
         resource = COLLECTED_STATUSES if key.namespace else CLUSTER_COLLECTED_STATUSES
         present: Object | None = None
-        if is_partial or key not in self._written:
+        if uncached or key not in self._written:
             try:
                 present = await self._client.get(resource, key.name, key.namespace)
             except NotFound:
                 present = None
-            entries = _marked({**self._kept(present, entries), **entries}, stale_clusters(federated))
+            kept = {
+                entry["cluster"]: entry
+                for entry in (present or {}).get("clusters") or ()
+                if entry["cluster"] in uncached
+            }
+            entries = _marked({**kept, **entries}, stale_clusters(federated))
             if present is not None and _hash_stored(present) == _hash(federated, entries):
                 self._written[key] = _hash(federated, entries)
                 return
@@ -119,15 +139,6 @@ class Reconciler:
             raise
         self._written[key] = _hash(federated, entries)
         self._pace.wrote(key, self._clock.monotonic())
-
-    def _kept(self, present: Object | None, entries: Mapping[str, Object]) -> dict[str, Object]:
-        """Return the stored entries of joined clusters whose cache is incomplete."""
-        joined = set(self._members.clusters)
-        return {
-            entry["cluster"]: entry
-            for entry in (present or {}).get("clusters") or ()
-            if entry["cluster"] in joined and entry["cluster"] not in entries
-        }
 
     async def _patch(self, resource: Resource, key: Key, body: Object) -> None:
         patch = {
