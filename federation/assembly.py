@@ -50,7 +50,7 @@ from federation.controllers.cluster.controller import ClusterController, Cluster
 from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
 from federation.controllers.federate.controller import FederateController, first_finalizers
 from federation.controllers.federate.policyselection import PolicySelection
-from federation.controllers.follower.controller import FollowerController
+from federation.controllers.follower.controller import FollowerController, FollowerOptions
 from federation.controllers.leftovers.controller import LeftoverController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
 from federation.controllers.override.controller import OverrideController, OverrideOptions
@@ -203,7 +203,9 @@ class Wiring:
             ),
             "policystatus": PolicyStatusController(client, objects, informers, self.policy_usage, clock=clock),
             "autoscalers": AutoscalerController(client, objects, informers, clock=clock),
-            "follower": FollowerController(objects, recorder, clock=clock),
+            "follower": FollowerController(
+                objects, informers, recorder, clock=clock, options=FollowerOptions(guard=settings.guard)
+            ),
             "sync": SyncController(
                 client,
                 objects,

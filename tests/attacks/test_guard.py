@@ -89,6 +89,7 @@ def test_a_user_cannot_forge_the_guards_records_on_the_federated_object() -> Non
         "uid": "u1",
         "annotations": {
             names.HELD_PLACEMENT: '{"cause":"ClusterPropagationPolicy web","from":["east"],"hold":"old","since":"0"}',
+            names.HELD_FOLLOWING: '{"cause":"Following shop/Secret","from":["east"],"hold":"old","since":"0"}',
             names.HELD_OVERRIDES: '{"cause":"OverridePolicy shop/web","from":["east"],"hold":"old","since":"0"}',
             names.PREVIOUS_PLACEMENT: '{"at":"2026-01-01T00:00:00Z","causes":[],"placement":{}}',
         },

@@ -11,6 +11,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
+from federation.controllers.follower.followerguard import FollowerGuard
 from federation.controllers.follower.reconcile import WRITER, Reconciler
 from federation.planning.federatedobject.placements import placement_of
 from federation.planning.followers.followerplan import stored_leaders
@@ -18,9 +19,11 @@ from federation.planning.followers.index import FollowerIndex
 from federation.planning.followers.leaderplan import identity_of, is_leader_kind, is_leader_type, plan_leader
 from federation.planning.followers.orphaned import is_orphaning
 from federation.planning.followers.references import Identity
+from federation.planning.guard.ledger import GuardOptions
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
+from federation.runtime.informers import Informers
 
 _RELATIONS = Triggers(
     annotations=frozenset(
@@ -48,6 +51,7 @@ class FollowerOptions:
     """Concurrent reconciles."""
     leaders_noted_max: int = 100
     """Limit of leaders in a follower's `spec.follows`: a pull secret may have thousands."""
+    guard: GuardOptions = field(default_factory=GuardOptions)
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
 
@@ -55,7 +59,13 @@ class FollowerController:
     """Places followers where their leaders are. `run` runs until cancelled."""
 
     def __init__(
-        self, objects: FederatedObjects, recorder: Recorder, *, clock: Clock, options: FollowerOptions | None = None
+        self,
+        objects: FederatedObjects,
+        informers: Informers,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        options: FollowerOptions | None = None,
     ) -> None:
         chosen = options or FollowerOptions()
         self._objects = objects
@@ -63,7 +73,8 @@ class FollowerController:
         self._recorder = recorder
         self._index = FollowerIndex()
         self._is_indexing = False
-        self._reconciler = Reconciler(objects, self._index, recorder, leaders_max=chosen.leaders_noted_max)
+        self._guard = FollowerGuard(objects, informers, recorder, clock, chosen.guard, self._enqueue)
+        self._reconciler = Reconciler(objects, self._index, recorder, self._guard, leaders_max=chosen.leaders_noted_max)
         self.controller: Controller[Key] = Controller(
             "follower",
             self._reconciler.reconcile,
@@ -83,9 +94,13 @@ class FollowerController:
         self._objects.subscribe(self._on_leader_state, None)
         self._objects.subscribe(self._on_follower, _RELATIONS, writer=WRITER)
         await self._objects.wait_synced()
+        await self._guard.wait_synced()
         await self.controller.run()
 
     # -- events
+
+    def _enqueue(self, key: Key) -> None:
+        self.controller.enqueue(key)
 
     def _on_leader(self, old: Object | None, new: Object | None) -> None:
         if is_leader_kind((new if new is not None else old or {})["spec"]["template"]):

@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from federation.api import names
 from federation.apimachinery.errors import ApiError, Conflict
 from federation.apimachinery.resources import Object
+from federation.controllers.follower.followerguard import FollowerGuard, Ruling
 from federation.planning.followers.followerplan import (
     clusters_still_needed,
     clusters_to_leave,
@@ -44,9 +45,16 @@ class Reconciler:
     """Places one federated object where its leaders are, per call."""
 
     def __init__(
-        self, objects: FederatedObjects, index: FollowerIndex, recorder: Recorder, *, leaders_max: int
+        self,
+        objects: FederatedObjects,
+        index: FollowerIndex,
+        recorder: Recorder,
+        guard: FollowerGuard,
+        *,
+        leaders_max: int,
     ) -> None:
         self._objects = objects
+        self._guard = guard
         self._index = index
         self._recorder = recorder
         self._leaders_max = leaders_max
@@ -78,6 +86,7 @@ class Reconciler:
         """Update placement and leaders of one object."""
         federated = self._objects.get(key)
         if federated is None or federated["metadata"].get("deletionTimestamp"):
+            self._guard.forget(key)
             return DONE
         type_ = self._objects.type_of(federated)
         if type_ is None:
@@ -93,13 +102,38 @@ class Reconciler:
             held = self._still_needed(key, leaving, leaders | set(stored_leaders(federated)))
             leaders, clusters = leaders | held.keys(), clusters.union(*held.values())
             kept = merge_kept(kept, {leader: held[leader] for leader in held if self._is_released(leader)})
-        patch = plan_following(federated, type_.controllers, leaders, clusters, kept, leaders_max=self._leaders_max)
+        ruling = self._rule(key, federated, clusters_to_leave(federated, clusters))
+        if ruling.wait_s > 0:
+            return Result(requeue_after_s=ruling.wait_s)
+        leaders, clusters = leaders | ruling.kept.keys(), clusters.union(*ruling.kept.values())
+        patch = plan_following(
+            federated,
+            type_.controllers,
+            leaders,
+            clusters,
+            kept,
+            leaders_max=self._leaders_max,
+            guarded=ruling.annotations,
+        )
         if patch is not None and not await self._write(key, federated, patch):
             return Result(requeue_after_s=_REFUSED_RETRY_S)
         # Another leader may have been released during the write; its entry must stay.
         if self._released.get(follower) is released:
             self._released.pop(follower, None)
         return DONE
+
+    def _rule(self, key: Key, federated: Object, leaving: frozenset[str]) -> Ruling:
+        """Return the guard's ruling; a follower that must not follow any more leaves as its user asks.
+
+        The next change of a leader requeues a follower that is held for it.
+        """
+        if is_following_disabled(federated):
+            leaving = frozenset()
+        leaders = (self._federated_of(leader) for leader in stored_leaders(federated)) if leaving else ()
+        ruling = self._guard.rule(key, federated, leaving, [leader for leader in leaders if leader is not None])
+        for leader in ruling.kept:
+            self._waiting.setdefault(leader, set()).add(key)
+        return ruling
 
     def _kept(self, key: Key, recorded: KeptClusters) -> KeptClusters:
         """Return the clusters kept for released leaders; a leader of that name requeues the key when it changes."""

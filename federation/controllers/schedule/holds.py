@@ -24,6 +24,7 @@ from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.controllers.schedule.guard import BY_HOLD
+from federation.planning.followers.abandoned import is_following
 from federation.planning.guard.deletions import is_deletion
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.record import held_moves
@@ -119,13 +120,21 @@ class Holds:
 
     async def _report(self, hold: Object, cause: Cause, count: int) -> None:
         """Emit an event on the hold and on its cause."""
-        what = f"be deleted, which counts for {cause}" if is_deletion(cause) else f"move or shrink because of {cause}"
-        text = f"{count} or more objects would {what}; they stay until: fedctl approve"
+        text = f"{count} or more objects would {_describe(cause)}; they stay until: fedctl approve"
         text += f" {hold['metadata']['name']} --reason TEXT"
         self._recorder.event({**_TYPE, **hold}, WARNING, names.EVENT_PLACEMENT_HELD, text)
         with contextlib.suppress(NotFound, KeyError):
             found = await self._client.get(_KINDS[cause.kind], cause.name, cause.namespace)
             self._recorder.event(found, WARNING, names.EVENT_PLACEMENT_HELD, text)
+
+
+def _describe(cause: Cause) -> str:
+    """Return what would happen to the objects."""
+    if is_deletion(cause):
+        return f"be deleted, which counts for {cause}"
+    if is_following(cause):
+        return f"leave the workloads that refer to them, which counts for {cause}"
+    return f"move or shrink because of {cause}"
 
 
 _TYPE = {"apiVersion": PLACEMENT_HOLDS.api_version, "kind": PLACEMENT_HOLDS.kind}

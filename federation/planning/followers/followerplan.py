@@ -77,14 +77,16 @@ def plan_following(
     kept: KeptClusters,
     *,
     leaders_max: int,
+    guarded: Mapping[str, str | None] | None = None,
 ) -> Part | None:
     """Return the merge patch that makes the object follow its leaders, None when nothing changes.
 
     `stages` is the pipeline of the object's type, `kept` the clusters that it keeps for deleted leaders. At most
-    `leaders_max` leaders are recorded, those recorded already first; the placement always covers all of them.
+    `leaders_max` leaders are recorded, those recorded already first; the placement always covers all of them. `guarded`
+    are the annotations of the guard.
     """
     placement = with_placement(federated, names.FOLLOWER_CONTROLLER, {*clusters, *chain(*kept.values())})
-    retention = with_annotations(federated, {names.KEPT_FOR: to_annotation(kept)})
+    retention = with_annotations(federated, {names.KEPT_FOR: to_annotation(kept), **(guarded or {})})
     stored = stored_leaders(federated)
     recorded = _recorded(stored, leaders, leaders_max)
     follows: Part = {}

@@ -12,6 +12,8 @@ import orjson
 from federation.api import names
 from federation.planning.guard.ledger import Cause, parse_cause
 
+_HELD = (names.HELD_PLACEMENT, names.HELD_OVERRIDES, names.HELD_FOLLOWING)
+
 
 @dataclass(frozen=True, slots=True)
 class HeldMove:
@@ -34,8 +36,8 @@ class PastMove:
 
 
 def held_moves(federated: Mapping[str, Any]) -> list[HeldMove]:
-    """Return all held moves of a federated object: of its placement, or its deletion, and of its overrides."""
-    found = (held_move(federated, annotation) for annotation in (names.HELD_PLACEMENT, names.HELD_OVERRIDES))
+    """Return all held moves of a federated object: of its placement or its deletion, its overrides, as a follower."""
+    found = (held_move(federated, annotation) for annotation in _HELD)
     return [held for held in found if held is not None]
 
 

@@ -1,0 +1,107 @@
+"""The guard over followers that a policy takes from running workloads (docs/reference/guard.md).
+
+A held follower stays in the clusters. `dispatch/moveguard.py` judges.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from federation.api import names
+from federation.api.resources import PLACEMENT_HOLDS
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.dispatch.moveguard import Annotations, MoveGuard, holds_of
+from federation.planning.followers.abandoned import abandoned_clusters, causes_of
+from federation.planning.followers.leaderplan import identity_of
+from federation.planning.followers.references import Identity
+from federation.planning.guard.ledger import GuardOptions, Verdict
+from federation.planning.guard.record import held_move
+from federation.runtime.controller import Key, key_of
+from federation.runtime.events import WARNING, Recorder
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.informers import Informers
+
+_BY_HOLD = "follower/hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """The clusters that leaders keep the follower in, and annotations to write. With `wait_s` above 0: ask again."""
+
+    kept: dict[Identity, frozenset[str]] = field(default_factory=dict)
+    annotations: Annotations = field(default_factory=dict)
+    wait_s: float = 0.0
+
+
+class FollowerGuard:
+    """Rules about the followers of all workloads. `enqueue` requeues one."""
+
+    def __init__(
+        self,
+        objects: FederatedObjects,
+        informers: Informers,
+        recorder: Recorder,
+        clock: Clock,
+        options: GuardOptions,
+        enqueue: Callable[[Key], None],
+    ) -> None:
+        self._objects = objects
+        self._recorder = recorder
+        self._enqueue = enqueue
+        self._moves = MoveGuard(informers, clock, options, annotation=names.HELD_FOLLOWING)
+        objects.add_index(_BY_HOLD, holds_of)
+        informers.for_resource(PLACEMENT_HOLDS).add_handler(self._on_hold)
+
+    async def wait_synced(self) -> None:
+        """Return once approvals are known, and count what was held before a restart."""
+        await self._moves.wait_synced()
+        for federated in self._objects.list():
+            self._moves.remember(federated)
+
+    def forget(self, key: Key) -> None:
+        """Forget a follower that is gone or being deleted."""
+        self._moves.withdraw(key)
+
+    def rule(self, key: Key, federated: Object, leaving: frozenset[str], leaders: Iterable[Object]) -> Ruling:
+        """Return the ruling about a follower that leaves these clusters; `leaders` are those that it had."""
+        was_held = names.HELD_FOLLOWING in (federated["metadata"].get("annotations") or {})
+        abandoned = self._abandoned(identity_of(federated), leaving, leaders)
+        if not abandoned or self._moves.options.share >= 1:
+            self._moves.withdraw(key)
+            return Ruling(annotations={names.HELD_FOLLOWING: None} if was_held else {})
+        template = federated["spec"]["template"]
+        sizes = {
+            cause: len(self._objects.of_kind(template["apiVersion"], template["kind"], cause.namespace))
+            for cause in causes_of(federated)
+        }
+        lost = frozenset[str]().union(*abandoned.values())
+        judged = self._moves.judge(key, held_move(federated, names.HELD_FOLLOWING), sizes, lost, {})
+        if judged.verdict is Verdict.WAIT:
+            return Ruling(wait_s=judged.wait_s)
+        if judged.verdict is Verdict.GO or judged.held is None:
+            return Ruling(annotations=judged.annotations)
+        if not was_held:
+            text = (
+                "policies would take more followers from their workloads at a time than the guard allows; this one"
+                f" stays in clusters [{','.join(sorted(lost))}]. To let them go on: {judged.approval_command}"
+            )
+            self._recorder.event(federated, WARNING, names.EVENT_FOLLOWERS_HELD, text)
+        return Ruling(abandoned, judged.annotations)
+
+    def _abandoned(
+        self, follower: Identity, leaving: frozenset[str], leaders: Iterable[Object]
+    ) -> dict[Identity, frozenset[str]]:
+        """Return the clusters by leader that stays in them and refers to the follower."""
+        found: dict[Identity, frozenset[str]] = {}
+        for leader in leaders if leaving else ():
+            type_ = self._objects.type_of(leader)
+            clusters = abandoned_clusters(leaving, follower, leader, type_, self._objects.types.for_group_kind)
+            if clusters:
+                found[identity_of(leader)] = clusters
+        return found
+
+    def _on_hold(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+        """Requeue the followers of an approved hold."""
+        if new is not None and new["spec"].get("approval"):
+            for federated in self._objects.by_index(_BY_HOLD, new["metadata"]["name"]):
+                self._enqueue(key_of(federated))
