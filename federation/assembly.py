@@ -60,9 +60,11 @@ from federation.controllers.schedule.remoteplugins import RemoteCaller
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.controllers.sync.controller import SyncController, SyncOptions
+from federation.controllers.sync.driftreports import DriftReports
 from federation.controllers.typeconfig.controller import TypeConfigController
 from federation.controllers.typeconfig.derivation import TypeDerivationController
 from federation.dispatch.corrections import Corrections
+from federation.dispatch.scalers import Scalers
 from federation.dispatch.tombstones import Tombstones
 from federation.journal.decisions import Journal, JournalOptions
 from federation.journal.sqljournal import SQLJournal
@@ -142,6 +144,7 @@ class Wiring:
         )
         self.tombstones = Tombstones(client, self.informers)
         self.corrections = Corrections(clock)
+        self.scalers = Scalers(clock)
         self.recorder = EventRecorder(client, clock=clock)
         self.webhook_client = WebhookClient()
         self._webhook_transport = webhook_transport or self.webhook_client
@@ -212,7 +215,7 @@ class Wiring:
                 informers,
                 members,
                 self.tombstones,
-                self.corrections,
+                DriftReports(self.corrections, self.scalers, recorder),
                 recorder,
                 self.policy_selection,
                 clock=clock,
@@ -297,7 +300,7 @@ class ControlPlane:
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
         self._pool = ClusterPool(clock=clock, options=_pool_options(settings))
         self._wiring = Wiring(self.client, self._pool, self._journal, settings, clock)
-        view = DeliveryView(self._wiring.objects, self._wiring.members, self._wiring.corrections)
+        view = DeliveryView(self._wiring.objects, self._wiring.members, self._wiring.corrections, self._wiring.scalers)
         policies = PolicyView(self._wiring.objects, self._wiring.policy_usage)
         self._server.mount("federation", application.mount(self._journal, self._server.registry.kinds, view, policies))
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)

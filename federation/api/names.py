@@ -219,6 +219,8 @@ EVENT_WAIT_FOR_CASCADING_DELETE_ERROR = "WaitForCascadingDeleteError"
 EVENT_INVALID_TEMPLATE = "InvalidTemplate"
 EVENT_NO_SOURCE = "NoSource"
 EVENT_DRIFT_CORRECTED = "DriftCorrected"
+EVENT_REPLICAS_HANDED_OVER = "ReplicasHandedOver"
+EVENT_REPLICAS_TAKEN_BACK = "ReplicasTakenBack"
 EVENT_CORRECTION_PAUSED = "CorrectionPaused"
 EVENT_OPERATION_IN_CLUSTER_FAILED = "{operation}InClusterFailed"
 

@@ -61,6 +61,9 @@ def print_delivery(console: Console, delivery: Delivery) -> None:
         table.add_row(row["cluster"], str(wanted), row["applied"], ready, status, escape(message))
     print_table(console, table)
     for row in clusters:
+        if scaler := row.get("scaler"):
+            owner = f'HorizontalPodAutoscaler "{scaler}" in the cluster owns the replicas'
+            print_field(console, "replicas", f"{row['cluster']}: {owner}")
         if drift := row.get("drift"):
             print_field(console, "drift", f"{row['cluster']}: {_describe_drift(drift)}")
 

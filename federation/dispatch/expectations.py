@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from federation.apimachinery.resources import Object, Resource
 from federation.dispatch.status import ClusterStatus
 from federation.runtime.indexer import revision_of
+from federation.runtime.transforms import drop_managed_fields
 
 _BACKOFF_S_MIN = 0.25
 _BACKOFF_S_MAX = 60.0
@@ -116,8 +117,8 @@ class Expectations:
         self._deleted.pop(key, None)
         self._unconfirmed.pop(key, None)
         self._lost.pop(key, None)
-        metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
-        _bound(self._written)[key] = {**obj, "metadata": metadata}
+        # As in the cache, which keeps who scales the object.
+        _bound(self._written)[key] = drop_managed_fields({**obj, "metadata": {**obj["metadata"]}})
         if is_subset:
             self._accepted.pop(key, None)
         else:

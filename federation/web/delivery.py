@@ -23,6 +23,7 @@ from federation.client.client import Client
 from federation.dispatch.corrections import Corrections
 from federation.dispatch.expectations import MemberKey
 from federation.dispatch.operations import Write, to_applied_configuration
+from federation.dispatch.scalers import Scalers
 from federation.dispatch.status import clusters_of
 from federation.planning.federatedobject.builder import source_key
 from federation.planning.federatedobject.placements import effective_placement
@@ -56,10 +57,11 @@ class Found:
 class DeliveryView:
     """Reads federated objects and member objects from the caches of the controllers."""
 
-    def __init__(self, objects: FederatedObjects, members: Members, corrections: Corrections) -> None:
+    def __init__(self, objects: FederatedObjects, members: Members, corrections: Corrections, scalers: Scalers) -> None:
         self._objects = objects
         self._members = members
         self._corrections = corrections
+        self._scalers = scalers
 
     def federated_resource(self, group: str, kind: str) -> Resource | None:
         """Return the resource of a federated kind, None when it is not federated."""
@@ -88,6 +90,10 @@ class DeliveryView:
         """Return the drift of the object within the last hour, by cluster."""
         drifts = {cluster: self._corrections.find(member_key(found, cluster)) for cluster in found.observed}
         return {cluster: drift for cluster, drift in drifts.items() if drift is not None}
+
+    def scaler(self, found: Found, cluster: str) -> str:
+        """Return the autoscaler in the cluster that owns the object's replicas, "" without one."""
+        return self._scalers.find(member_key(found, cluster))
 
     def _observed(
         self, resource: Resource, namespace: str, name: str, clusters: frozenset[str]
@@ -135,7 +141,8 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: Kinds) -> None:
         if found is None:
             return json_response(200, {"kind": "Delivery", "conditions": [], "clusters": []})
         rows = deliveries_of(found.federated, found.type_, found.observed)
-        return json_response(200, delivery_to_json(found.federated, rows, view.drifts(found)))
+        scalers = {row.cluster: name for row in rows if (name := view.scaler(found, row.cluster))}
+        return json_response(200, delivery_to_json(found.federated, rows, view.drifts(found), scalers))
 
     @web.get(MANIFESTS_PATH)
     async def manifests(
@@ -160,18 +167,21 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: Kinds) -> None:
             if size > _BYTES_MAX:
                 metadata["continue"] = items[-1]["cluster"]
                 break
-            items.append(manifests_in(found, row))
+            items.append(manifests_in(found, row, is_scaled=bool(view.scaler(found, row.cluster))))
             size += len(orjson.dumps(items[-1]))
             await asyncio.sleep(0)  # an object in many clusters must not hold up other requests
         return json_response(200, {"kind": "ManifestList", "metadata": metadata, "items": items})
 
 
-def manifests_in(found: Found, row: ClusterDelivery) -> dict[str, Any]:
-    """Return one cluster's manifest as sync would apply it now, and the part of the live object that it owns."""
+def manifests_in(found: Found, row: ClusterDelivery, *, is_scaled: bool) -> dict[str, Any]:
+    """Return one cluster's manifest as sync would apply it now, and the part of the live object that it owns.
+
+    `is_scaled` means that an autoscaler in the cluster owns the replicas.
+    """
     item = {"cluster": row.cluster, "applied": row.applied, "status": row.status, "message": row.message}
     live = found.observed.get(row.cluster)
     try:
-        wanted = _wanted(found, row.cluster, live) if row.is_placed else None
+        wanted = _wanted(found, row.cluster, live, is_scaled=is_scaled) if row.is_placed else None
     except (RenderError, RetentionError) as error:
         return {**item, "wanted": None, "live": None, "error": str(error)}
     if wanted is None:
@@ -185,12 +195,12 @@ def manifests_in(found: Found, row: ClusterDelivery) -> dict[str, Any]:
     }
 
 
-def _wanted(found: Found, cluster: str, live: Object | None) -> Object:
+def _wanted(found: Found, cluster: str, live: Object | None, *, is_scaled: bool) -> Object:
     desired = Renderer(found.federated, found.type_).render(cluster)
     if live is None:
         return desired.object
     annotations = found.federated["metadata"].get("annotations") or {}
-    paths = found.type_.paths.replicas_spec if is_replicas_retained(found.federated) else ()
+    paths = found.type_.paths.replicas_spec if is_scaled or is_replicas_retained(found.federated) else ()
     return to_applied_configuration(Write(member_key(found, cluster), desired, live, annotations, paths), live)
 
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+from tests.scenarios import test_replica_handover as handover
 from tests.scenarios.test_drift_reports import counted, edit, in_cluster, running, told
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import a_world
@@ -9,11 +11,15 @@ from tests.support.world import a_world
 from federation.api import names
 from federation.api.resources import PROPAGATION_POLICIES
 from federation.apimachinery.clock import ManualClock
-from federation.apimachinery.resources import DEPLOYMENTS
-from federation.client.client import PatchType
+from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, Object
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.memory import MemoryStore
+from federation.client.client import Client, PatchType, Request
+from federation.client.local import LocalTransport
 from federation.dispatch.corrections import OBJECTS_MAX, REPORTS_PER_MINUTE, Corrections
 from federation.dispatch.expectations import MemberKey
 from federation.dispatch.operations import Correction
+from federation.dispatch.scalers import find_scaler
 from federation.planning.drift.fields import Author, Field
 
 REPLICAS = Field("spec.replicas", ("spec", "replicas"))
@@ -81,3 +87,55 @@ def test_one_member_cannot_displace_what_is_known_of_others() -> None:
     first = MemberKey("east", DEPLOYMENTS, "default", "web-0")
     assert corrections.find(first) is None
     assert not corrections.is_correction(first, "digest", {"metadata": {}})
+
+
+async def test_somebody_who_scales_all_the_time_causes_few_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with a_world() as world:
+        await handover.running(world)
+        asked = handover.listing_autoscalers(monkeypatch, world.members["east"])
+        before = counted("corrections", "east")
+        for number in range(120):
+            await handover.scale_in_member(world, 9 + number % 2)
+            await world.pass_time(0.5)
+        assert counted("corrections", "east") == before + 6
+        assert len(asked) <= 7
+        await world.pass_time(60)
+        await world.until_replicas("web", {"east": 3, "west": 3})
+
+
+async def test_an_autoscaler_that_comes_and_goes_changes_the_owner_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with a_world() as world:
+        await handover.running(world)
+        asked = handover.listing_autoscalers(monkeypatch, world.members["east"])
+        east = world.members["east"].admin
+        for _ in range(60):
+            await east.create(HORIZONTAL_POD_AUTOSCALERS, handover.scaler_for())
+            await handover.scale_in_member(world, 7)
+            await world.pass_time(5)
+            await east.delete(HORIZONTAL_POD_AUTOSCALERS, "web", "default")
+            await handover.scale_in_member(world, 8)
+            await world.pass_time(5)
+        changes = [
+            *await told(world, names.EVENT_REPLICAS_HANDED_OVER),
+            *await told(world, names.EVENT_REPLICAS_TAKEN_BACK),
+        ]
+        assert len(changes) <= 5
+        assert len(asked) <= 10
+        await world.pass_time(360)
+        await world.until_replicas("web", {"east": 3, "west": 3})
+
+
+async def test_autoscalers_without_end_are_not_read_to_the_end() -> None:
+    """Pages with tokens that lead on for ever."""
+
+    class Endless(LocalTransport):
+        pages = 0
+
+        async def request(self, request: Request) -> Object:
+            self.pages += 1
+            return {"metadata": {"continue": "more"}, "items": [{"metadata": {}}, "odd"]}
+
+    transport = Endless(Registry(MemoryStore(clock=ManualClock()), clock=ManualClock()))
+    key = MemberKey("east", DEPLOYMENTS, "default", "web")
+    assert await find_scaler(Client(transport), key) == ""
+    assert transport.pages == 10

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
+import pytest
 from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import Member, World, a_world
 
@@ -33,9 +34,10 @@ def an_autoscaler() -> Object:
     }
 
 
-def a_scaled_deployment() -> Object:
+def a_scaled_deployment(*, is_retained: bool) -> Object:
     deployment = a_deployment("web", replicas=3)
-    deployment["metadata"]["annotations"] = {names.RETAIN_REPLICAS: "true"}
+    if is_retained:
+        deployment["metadata"]["annotations"] = {names.RETAIN_REPLICAS: "true"}
     container = deployment["spec"]["template"]["spec"]["containers"][0]
     container["resources"] = {"requests": {"cpu": "100m"}}
     return deployment
@@ -88,10 +90,10 @@ async def minutes(world: World, count: float) -> None:
         await world.clock.advance(1)
 
 
-async def begin(world: World) -> None:
+async def begin(world: World, *, is_retained: bool = False) -> None:
     """Federate the Deployment, put an autoscaler into each member and wait until it owns the replicas."""
     await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "west": 1}, schedulingMode="Duplicate"))
-    await world.create(DEPLOYMENTS, a_scaled_deployment())
+    await world.create(DEPLOYMENTS, a_scaled_deployment(is_retained=is_retained))
     await world.until_available("web", 6)
     for name, load in LOADS.items():
         member = world.members[name]
@@ -99,9 +101,10 @@ async def begin(world: World) -> None:
         await member.admin.create(HORIZONTAL_POD_AUTOSCALERS, an_autoscaler())
 
 
-async def test_an_autoscaler_scales_for_an_hour_while_template_override_and_policy_change() -> None:
+@pytest.mark.parametrize("is_retained", [True, False], ids=["by annotation", "by itself"])
+async def test_an_autoscaler_scales_for_an_hour_while_template_override_and_policy_change(is_retained: bool) -> None:
     async with a_world(members=("east", "north", "west")) as world:
-        await begin(world)
+        await begin(world, is_retained=is_retained)
         await minutes(world, 2)
         async with recording(world.members["east"]) as east, recording(world.members["west"]) as west:
             await world.scale("web", 5)  # the template's number: no member has to follow it

@@ -12,7 +12,8 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, LEFTOVERS
 from federation.apimachinery.errors import NotFound
-from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, Object
+from federation.planning.drift.scalers import scaler_of
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.planning.federatedobject.placements import effective_placement, placement_of
 from federation.planning.followers.followerplan import is_following_disabled, stored_leaders
@@ -125,7 +126,7 @@ async def replicas_add_up(world: World) -> AsyncIterator[str]:
     for deployment in (await world.user.list(DEPLOYMENTS)).items:
         name, wanted = deployment["metadata"]["name"], deployment["spec"]["replicas"]
         federated = await world.federated(name)
-        if is_replicas_retained(federated):
+        if is_replicas_retained(federated) or await _is_scaled_in_members(world, name):
             continue  # autoscalers in the members decide
         divided = [
             patch["value"]
@@ -159,6 +160,12 @@ async def statuses_add_up(world: World) -> AsyncIterator[str]:
             status.get("observedGeneration") != deployment["metadata"]["generation"]
         ):
             yield f"{name} is of generation {deployment['metadata']['generation']}, its status is not: {status}"
+
+
+async def _is_scaled_in_members(world: World, name: str) -> bool:
+    """Return whether an autoscaler in a member targets the Deployment."""
+    lists = [await member.admin.list(HORIZONTAL_POD_AUTOSCALERS, "default") for member in world.members.values()]
+    return any(scaler_of(page.items, "apps", "Deployment", name) for page in lists)
 
 
 async def _copies(world: World, name: str) -> dict[str, Object]:

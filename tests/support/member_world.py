@@ -32,7 +32,9 @@ from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.statusaggregate.controller import StatusAggregateController
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.controllers.sync.controller import SyncController
+from federation.controllers.sync.driftreports import DriftReports
 from federation.dispatch.corrections import Corrections
+from federation.dispatch.scalers import Scalers
 from federation.dispatch.tombstones import Tombstones
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
@@ -152,7 +154,7 @@ class ControlPlane:
             self.informers,
             self.members,
             Tombstones(self.client, self.informers),
-            Corrections(clock),
+            DriftReports(Corrections(clock), Scalers(clock), self.recorder),
             self.recorder,
             PolicySelection(self.informers),
             clock=clock,

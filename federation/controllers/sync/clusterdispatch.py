@@ -6,6 +6,7 @@
 
 from dataclasses import replace
 
+from federation.apimachinery import dotpaths
 from federation.apimachinery.resources import Object
 from federation.controllers.sync.driftreports import DriftReports
 from federation.controllers.sync.followerwait import FollowerReadiness
@@ -13,7 +14,7 @@ from federation.controllers.sync.hostadmission import HostAdmission
 from federation.controllers.sync.memberobjects import MemberObjectCache
 from federation.controllers.sync.memberoperations import MemberOperations
 from federation.controllers.sync.propagation import Propagation
-from federation.dispatch.expectations import Expectations
+from federation.dispatch.expectations import Expectations, MemberKey
 from federation.dispatch.operations import Write, to_applied_configuration
 from federation.dispatch.plan import (
     PENDING_STATUS,
@@ -56,6 +57,7 @@ class Dispatcher:
         self._admission = admission
         self._tombstones = tombstones
         self._drift = drift
+        self._scalers = drift.scalers
         self._recorder = recorder
 
     def dispatch(
@@ -102,9 +104,11 @@ class Dispatcher:
     def _ensure(self, propagation: Propagation, cluster: str, live: Object | None) -> None:
         key = propagation.member_key(cluster)
         federated = propagation.federated
+        if live is not None and self._scalers.find(key) and self._operations.await_scaler(propagation, key, live):
+            return
         try:
             desired = propagation.renderer.render(cluster)
-            paths = propagation.type_.paths.replicas_spec if is_replicas_retained(federated) else ()
+            paths = self._retained_paths(propagation, key)
             known_uid = self._expectations.lost_uid(key) if live is None else ""
             write = Write(key, desired, live, propagation.annotations, paths, known_uid=known_uid)
             if live is not None and not is_management_disabled(live):
@@ -117,6 +121,8 @@ class Dispatcher:
             return
         except RetentionError as error:
             self._refuse(propagation, cluster, ClusterStatus.FIELD_RETENTION_FAILED, str(error))
+            return
+        if live is not None and self._operations.await_scaler(propagation, key, live):
             return
         if self._drift.is_correction(key, desired.hash, live):
             if self._drift.is_paused(propagation, key, live):
@@ -134,6 +140,16 @@ class Dispatcher:
             propagation.has_brief_wait = propagation.has_brief_wait or wait.is_brief
             return
         self._operations.ensure(propagation, write)
+
+    def _retained_paths(self, propagation: Propagation, key: MemberKey) -> dotpaths.Path:
+        """Return the path of the replicas if they are the member's, because a user or an autoscaler says so."""
+        path = propagation.type_.paths.replicas_spec
+        if is_replicas_retained(propagation.federated):
+            return path
+        if not self._scalers.find(key):
+            return ()
+        propagation.recheck(self._scalers.left_s(key))
+        return path
 
     def _is_held(self, propagation: Propagation, cluster: str, live: Object | None) -> bool:
         """Return whether the write must not or not yet leave because of the host's admission, and record why."""

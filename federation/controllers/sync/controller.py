@@ -29,7 +29,6 @@ from federation.controllers.sync.memberobjects import MemberObjectCache
 from federation.controllers.sync.memberoperations import MemberOperations
 from federation.controllers.sync.reconcile import WRITER, Reconciler
 from federation.controllers.sync.sources import Sources
-from federation.dispatch.corrections import Corrections
 from federation.dispatch.executor import Executor, ExecutorOptions
 from federation.dispatch.expectations import Expectations
 from federation.dispatch.tombstones import Tombstones
@@ -82,7 +81,7 @@ class SyncController:
         informers: Informers,
         members: Members,
         tombstones: Tombstones,
-        corrections: Corrections,
+        drift: DriftReports,
         recorder: Recorder,
         policies: Policies,
         *,
@@ -102,7 +101,6 @@ class SyncController:
         follower_readiness = FollowerReadiness(
             objects, member_objects, recorder, clock, wait_s=chosen.followers_wait_s, enqueue=self.enqueue
         )
-        drift = DriftReports(corrections, recorder)
         operations = MemberOperations(
             members, self.executor, expectations, drift, recorder, clock, grace_s=chosen.grace_s, enqueue=self.enqueue
         )

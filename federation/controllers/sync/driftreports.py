@@ -10,6 +10,7 @@ from federation.controllers.sync.propagation import Propagation
 from federation.dispatch.corrections import Corrections
 from federation.dispatch.expectations import MemberKey
 from federation.dispatch.operations import Correction
+from federation.dispatch.scalers import Scalers
 from federation.dispatch.status import ClusterStatus
 from federation.planning.drift.fights import CORRECTIONS_MAX
 from federation.planning.status.delivery import describe_drift
@@ -17,9 +18,10 @@ from federation.runtime.events import NORMAL, WARNING, Recorder
 
 
 class DriftReports:
-    """Reports corrections on the user's objects."""
+    """Reports corrections and owners of replicas on the user's objects."""
 
-    def __init__(self, corrections: Corrections, recorder: Recorder) -> None:
+    def __init__(self, corrections: Corrections, scalers: Scalers, recorder: Recorder) -> None:
+        self.scalers = scalers
         self._corrections = corrections
         self._recorder = recorder
 
@@ -56,6 +58,15 @@ class DriftReports:
             )
             self._recorder.event(propagation.federated, WARNING, names.EVENT_CORRECTION_PAUSED, text)
 
+    def report_scaler(self, propagation: Propagation, cluster: str, before: str, after: str) -> None:
+        """Tell users that an autoscaler in a member owns the replicas from now on, or owns them no more."""
+        owner = f'HorizontalPodAutoscaler "{after or before}"'
+        if after:
+            reason, what = names.EVENT_REPLICAS_HANDED_OVER, f"{owner} owns the replicas from now on"
+        else:
+            reason, what = names.EVENT_REPLICAS_TAKEN_BACK, f"{owner} is gone; the replicas are the federation's again"
+        self._recorder.event(propagation.federated, NORMAL, reason, f'cluster "{cluster}": {what}')
+
     def record_write(self, key: MemberKey, digest: str) -> None:
         """Record the content of a successful write."""
         self._corrections.record_write(key, digest)
@@ -67,3 +78,4 @@ class DriftReports:
     def forget_cluster(self, cluster: str) -> None:
         """Forget a cluster that left or was replaced."""
         self._corrections.forget_cluster(cluster)
+        self.scalers.forget_cluster(cluster)

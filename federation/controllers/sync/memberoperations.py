@@ -12,6 +12,7 @@ from typing import cast
 
 from federation.api import names
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import ApiError, ClusterError
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.controllers.sync.driftreports import DriftReports
@@ -20,7 +21,9 @@ from federation.dispatch.executor import Action, Executor
 from federation.dispatch.expectations import Expectations, MemberKey
 from federation.dispatch.operations import MemberWriter, Outcome, Write
 from federation.dispatch.plan import PENDING_STATUS, TIMED_OUT_STATUS, Operation, Removal
+from federation.dispatch.scalers import find_scaler
 from federation.dispatch.status import ClusterStatus
+from federation.planning.rendering.retention import is_replicas_retained, is_scaled
 from federation.runtime.controller import Key
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.indexer import revision_of
@@ -28,6 +31,8 @@ from federation.runtime.members import Members
 
 _CONFIRMATION = "confirmation"
 """Key of a failed confirmation among the expectations' failures, in the place of a template hash."""
+_SCALER = "scaler"
+"""Key of a failed look at autoscalers among the expectations' failures, in the place of a template hash."""
 _SLOW_CHECK_INTERVAL_S = 0.1
 """How often `wait` checks whether a member has become slow."""
 
@@ -51,6 +56,7 @@ class MemberOperations:
         self._executor = executor
         self._expectations = expectations
         self._drift = drift
+        self._scalers = drift.scalers
         self._recorder = recorder
         self._clock = clock
         self._grace_s = grace_s
@@ -84,6 +90,45 @@ class MemberOperations:
             lambda client: self._writer.ensure(client, write),
             write.live,
         )
+
+    def await_scaler(self, propagation: Propagation, key: MemberKey, live: Object) -> bool:
+        """Return True, and ask the member, while it is not known whether an autoscaler there owns the replicas."""
+        path = propagation.type_.paths.replicas_spec
+        if not path or is_replicas_retained(propagation.federated) or self._scalers.left_s(key) > 0:
+            return False
+        if not is_scaled(live) and not self._scalers.find(key):
+            return False
+        if self.record_backoff(propagation, key, _SCALER, live):
+            return True
+        propagation.record(key.cluster, ClusterStatus.UPDATE_TIMED_OUT, live, "its autoscalers are looked up")
+        propagation.has_brief_wait = True
+        if self._executor.is_pending(key):
+            return True
+
+        async def look(client: Client) -> Outcome:
+            try:
+                return Outcome(ClusterStatus.OK, message=await find_scaler(client, key))
+            except (ApiError, ClusterError) as error:
+                return Outcome(ClusterStatus.RETRIEVAL_FAILED, message=f"its autoscalers cannot be listed: {error}")
+
+        future = self._executor.submit(key, look, owner=(propagation.key, key))
+        future.add_done_callback(partial(self._record_scaler, propagation, key))
+        return True
+
+    def _record_scaler(self, propagation: Propagation, key: MemberKey, future: "asyncio.Future[Outcome]") -> None:
+        """Record the answer about autoscalers, and requeue the federated object."""
+        if future.cancelled() or future.exception() is not None:
+            return
+        outcome = future.result()
+        if outcome.is_ok:
+            self._expectations.forget_failure(key)
+            before = self._scalers.find(key)
+            if self._scalers.record(key, outcome.message):
+                self._drift.report_scaler(propagation, key.cluster, before, outcome.message)
+        else:
+            status = ClusterStatus.RETRIEVAL_FAILED
+            self._expectations.record_failure(key, status, outcome.message, _SCALER, self._clock.monotonic())
+        self._enqueue(propagation.key)
 
     def remove(self, propagation: Propagation, cluster: str, live: Object, removal: Removal) -> None:
         """Delete the member object, or leave it in the member without our label."""

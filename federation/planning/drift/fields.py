@@ -151,14 +151,15 @@ def _has(item: Mapping[str, Any], name: str, value: Any) -> bool:
 def _to_author(entry: Mapping[str, Any]) -> Author:
     operation, time = entry.get("operation"), entry.get("time")
     return Author(
-        _printable(entry.get("manager")),
+        printable(entry.get("manager"), _MANAGER_LENGTH_MAX) or "unknown",
         operation if isinstance(operation, str) and operation in _OPERATIONS else "",
         time if isinstance(time, str) and _TIME.fullmatch(time) else "",
     )
 
 
-def _printable(manager: Any) -> str:
-    text = manager[: _MANAGER_LENGTH_MAX + 1] if isinstance(manager, str) else ""
-    if len(text) > _MANAGER_LENGTH_MAX:
-        text = text[: _MANAGER_LENGTH_MAX - 1] + "…"
-    return "".join(char if char.isprintable() and char != '"' else "?" for char in text) or "unknown"
+def printable(value: Any, length_max: int) -> str:
+    """Return what a member calls itself in a form for messages, shortened to the length; "" for no text."""
+    text = value[: length_max + 1] if isinstance(value, str) else ""
+    if len(text) > length_max:
+        text = text[: length_max - 1] + "…"
+    return "".join(char if char.isprintable() and char != '"' else "?" for char in text)

@@ -52,6 +52,14 @@ def is_replicas_retained(federated: Mapping[str, Any]) -> bool:
     return annotations.get(names.RETAIN_REPLICAS) == "true"
 
 
+def is_scaled(live: Mapping[str, Any]) -> bool:
+    """Return whether somebody has set the object's replicas through its subresource `scale`, and owns them since."""
+    managed = (live.get("metadata") or {}).get("managedFields")
+    return isinstance(managed, list) and any(
+        isinstance(entry, Mapping) and entry.get("subresource") == "scale" for entry in managed
+    )
+
+
 def retain_replicas(desired: Object, live: Mapping[str, Any], path: dotpaths.Path) -> Object:
     """Return `desired` with the member's replicas, unchanged when there is no value or the type has no replicas."""
     value = dotpaths.get(live, path) if path else None
@@ -64,8 +72,7 @@ def retain_replicas_for_apply(desired: Object, live: Mapping[str, Any], path: do
     A field that leaves the configuration of its only owner gets its default. So the live value is sent until a manager
     of the subresource `scale` owns the field; from then on it is left out and the scaler is its only owner.
     """
-    managed = (live.get("metadata") or {}).get("managedFields") or ()
-    if path and any(entry.get("subresource") == "scale" for entry in managed):
+    if path and is_scaled(live):
         return _without(desired, path)
     return retain_replicas(desired, live, path)
 

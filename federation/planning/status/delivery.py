@@ -143,20 +143,25 @@ def _ready(live: Mapping[str, Any] | None, type_: FederatedType) -> int | None:
 
 
 def delivery_to_json(
-    federated: Mapping[str, Any], rows: list[ClusterDelivery], drifts: Mapping[str, Drift]
+    federated: Mapping[str, Any], rows: list[ClusterDelivery], drifts: Mapping[str, Drift], scalers: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the document of one object: its conditions and its clusters, with their drift where there is any."""
+    """Return the document of one object: its conditions and its clusters.
+
+    A cluster has its `drift`, and the autoscaler of the replicas, where there are any.
+    """
     held = (federated.get("status") or {}).get("conditions") or ()
     conditions = [condition for condition in held if condition.get("type") in _CONDITIONS]
     return {
         "kind": "Delivery",
         "conditions": conditions,
-        "clusters": [_row_to_json(row, drifts.get(row.cluster)) for row in rows],
+        "clusters": [_row_to_json(row, drifts.get(row.cluster), scalers.get(row.cluster, "")) for row in rows],
     }
 
 
-def _row_to_json(row: ClusterDelivery, drift: Drift | None) -> dict[str, Any]:
+def _row_to_json(row: ClusterDelivery, drift: Drift | None, scaler: str) -> dict[str, Any]:
     found = {"placed" if key == "is_placed" else key: value for key, value in asdict(row).items()}
+    if scaler:
+        found["scaler"] = scaler
     if drift is None:
         return found
     return {

@@ -35,3 +35,10 @@ def test_drift_is_told_below_the_clusters() -> None:
 
 def test_without_drift_nothing_is_told_of_it() -> None:
     assert "drift" not in _printed()
+
+
+def test_an_autoscaler_that_owns_the_replicas_is_named() -> None:
+    assert _printed(scaler="web").splitlines()[-1].split(None, 1) == [
+        "replicas",
+        'east: HorizontalPodAutoscaler "web" in the cluster owns the replicas',
+    ]
