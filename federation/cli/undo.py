@@ -19,7 +19,7 @@ from federation.api.resources import (
 )
 from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.errors import ConfigurationError, NotFound
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.cli.plan.kinds import ServedKinds, split_target
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.http import HTTPClient
@@ -35,6 +35,7 @@ _CAUSES = (
     SCHEDULING_PROFILES,
     FEDERATED_TYPE_CONFIGS,
     FEDERATED_CLUSTERS,
+    NAMESPACES,
 )
 _POLL_S = 0.2
 Found = tuple[Object, FederatedType, PastMove]

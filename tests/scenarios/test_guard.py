@@ -288,6 +288,38 @@ async def test_many_small_policies_do_not_empty_a_cluster_by_one_taint() -> None
         await world.until_equal(lambda: _count(world, "east"), 0)
 
 
+async def test_many_small_policies_of_a_namespace_that_change_together_are_held() -> None:
+    async with a_world(members=("east", "west"), has_workloads=False) as world:
+        for number in range(24):
+            policy = _copies("east", "west")
+            policy["metadata"]["name"] = f"small-{number:02}"
+            policy["spec"]["resourceSelectors"] = [
+                {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"app-{number:02}"}
+            ]
+            await world.create(PROPAGATION_POLICIES, policy)
+            await world.create(DEPLOYMENTS, a_deployment(f"app-{number:02}", replicas=1))
+        await world.settle()
+        assert await _count(world, "east") == 24
+
+        async def place(numbers: range, *clusters: str) -> None:
+            placement = [{"cluster": name} for name in clusters]
+            for number in numbers:
+                await world.merge(PROPAGATION_POLICIES, f"small-{number:02}", {"spec": {"placement": placement}})
+            await world.settle()
+
+        await place(range(6), "west")
+        assert await _count(world, "east") == 18, "few of them act"
+        await place(range(6, 24), "west")
+        assert await _count(world, "east") == 18
+        (hold,) = await _holds(world)
+        assert (hold["spec"]["cause"], hold["spec"]["count"]) == ("Namespace default", 18)
+        await place(range(6, 8), "east", "west")
+        (hold,) = await _holds(world)
+        assert hold["spec"]["count"] == 16
+        await _approve(world, hold)
+        await world.until_equal(lambda: _count(world, "east"), 2)
+
+
 async def test_a_hold_survives_a_restart_and_an_approval_while_the_control_plane_is_down_counts() -> None:
     async with a_world(members=("east", "west"), has_workloads=False) as world:
         await _fleet(world, _copies("east", "west"), count=30)

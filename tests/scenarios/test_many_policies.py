@@ -17,7 +17,7 @@ async def placements(world: World) -> list[dict[str, int]]:
 
 
 async def test_two_hundred_policies_change_at_once() -> None:
-    async with a_world(has_workloads=False) as world:
+    async with a_world(has_workloads=False, guard_share=1) as world:
         for number in range(COUNT):
             policy = a_policy(BEFORE, name=f"policy-{number}")
             del policy["spec"]["resourceSelectors"]

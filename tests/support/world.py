@@ -169,6 +169,7 @@ class World:
         service: Service | None,
         webhooks: WebhookCaller | None,
         base: "Base | None",
+        guard_share: float,
     ) -> None:
         self.seed = seed
         self.clock = ManualClock(base.now if base is not None else None)
@@ -189,6 +190,7 @@ class World:
         self.notes: list[str] = []
         """Notes that a failure prints in addition to the state."""
         self.in_flight_max = in_flight_max
+        self._guard_share = guard_share
         self._plugins = plugins or _plugins()
         self._webhook_transport = None if service is None else service(self.clock)
         self._has_workloads = has_workloads
@@ -206,7 +208,7 @@ class World:
             options=PoolOptions(guard=GuardOptions(in_flight_max=self.in_flight_max)),
         )
         client = Client(self.host_line)
-        settings = Settings(Path("unused"))
+        settings = Settings(Path("unused"), guard_share=self._guard_share)
         plane = Wiring(
             client,
             pool,
@@ -549,8 +551,12 @@ async def a_world(
     service: Service | None = None,
     webhooks: WebhookCaller | None = None,
     base: Base | None = None,
+    guard_share: float = 0.2,
 ) -> AsyncIterator[World]:
-    """Run a federation for the block, from the base if there is one, and check the invariants at its end."""
+    """Run a federation for the block, from the base if there is one, and check the invariants at its end.
+
+    With a `guard_share` of 1, nothing is held.
+    """
     from tests.support.invariants import violations
 
     random.seed(seed)  # the jitter of pauses
@@ -562,6 +568,7 @@ async def a_world(
         service=service,
         webhooks=webhooks,
         base=base,
+        guard_share=guard_share,
     )
     try:
         await world.begin({name: (labels or {}).get(name, {}) for name in members})

@@ -13,7 +13,7 @@ from federation.apimachinery.resources import Object
 from federation.controllers.schedule.decider import AttemptContext
 from federation.controllers.schedule.inputcache import InputCache
 from federation.dispatch.moveguard import MoveGuard, holds_of
-from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.federatedobject.placements import effective_placement, placement_of
 from federation.planning.guard.ledger import Cause, GuardOptions, Verdict
 from federation.planning.guard.losses import Blame, blame, held_placement, lost_clusters
 from federation.planning.guard.record import held_move
@@ -29,6 +29,7 @@ from federation.scheduling.snapshot import Snapshot
 BY_HOLD = "schedule/hold"
 """The index of federated objects by the PlacementHold that they wait for."""
 _BY_CLUSTER = "schedule/placed-in"
+_BY_NAMESPACE = "schedule/namespace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,7 @@ class Guard:
         self._moves = MoveGuard(informers, clock, options)
         objects.add_index(BY_HOLD, holds_of)
         objects.add_index(_BY_CLUSTER, effective_placement)
+        objects.add_index(_BY_NAMESPACE, _placed_in_namespace)
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
         """Count what an object recorded before the restart, and forget a deleted one."""
@@ -122,6 +124,9 @@ class Guard:
         if Blame.POLICY in blamed:
             kind = "PropagationPolicy" if ref.namespace else "ClusterPropagationPolicy"
             sizes[Cause(kind, ref.namespace, ref.name)] = self._cache.count_bound_to(ref)
+            if namespace := context.key.namespace:
+                # Many policies with a few objects each: one release of a tenant may change all of them.
+                sizes[Cause("Namespace", "", namespace)] = len(self._objects.by_index(_BY_NAMESPACE, namespace))
         if Blame.PROFILE in blamed:
             sizes[Cause("SchedulingProfile", "", profile or "default")] = len(self._cache.using_profile(profile))
         if Blame.TYPE in blamed:
@@ -130,3 +135,8 @@ class Guard:
             for cluster in sorted(lost):
                 sizes[Cause("FederatedCluster", "", cluster)] = len(self._objects.by_index(_BY_CLUSTER, cluster))
         return sizes
+
+
+def _placed_in_namespace(federated: Object) -> tuple[str, ...]:
+    """Return the namespace of an object that the scheduler has placed, as the values of an index."""
+    return (federated["metadata"].get("namespace", ""),) if placement_of(federated, names.GLOBAL_SCHEDULER) else ()

@@ -21,7 +21,7 @@ from federation.api.resources import (
 )
 from federation.apimachinery.clock import Clock, from_rfc3339
 from federation.apimachinery.errors import AlreadyExists, NotFound
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import NAMESPACES, Object
 from federation.client.client import Client
 from federation.controllers.schedule.guard import BY_HOLD
 from federation.planning.followers.abandoned import is_following
@@ -48,6 +48,7 @@ _KINDS = {
         FEDERATED_CLUSTERS,
         OVERRIDE_POLICIES,
         CLUSTER_OVERRIDE_POLICIES,
+        NAMESPACES,
     )
 }
 
