@@ -23,10 +23,10 @@ from federation.admission.statusrules import compile_status_rule
 from federation.admission.typeconfigs import TypeConfigAdmission
 from federation.api import names
 from federation.api.crds import crd_manifests
-from federation.api.federatedtype import default_type_configs, from_config
+from federation.api.federatedtype import from_config
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import AlreadyExists, ConfigurationError
+from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import Object, Resource
 from federation.apimachinery.tasks import Supervisor
 from federation.apimachinery.webhookclient import WebhookClient
@@ -63,6 +63,7 @@ from federation.controllers.sync.controller import SyncController, SyncOptions
 from federation.controllers.sync.driftreports import DriftReports
 from federation.controllers.typeconfig.controller import TypeConfigController
 from federation.controllers.typeconfig.derivation import TypeDerivationController
+from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.dispatch.corrections import Corrections
 from federation.dispatch.scalers import Scalers
 from federation.dispatch.tombstones import Tombstones
@@ -236,19 +237,6 @@ class Wiring:
         """Return which informers of the host lack their first list, "" when none does: a readiness check."""
         waiting = [i.resource.group_resource for i in self.informers.all() if not i.has_synced]
         return f"not synced yet: {', '.join(waiting)}" if waiting else ""
-
-
-async def ensure_types(client: Client) -> None:
-    """Create the shipped federated types on a new host; later changes and deletions by an administrator stay."""
-    existing = (await client.list(FEDERATED_TYPE_CONFIGS, limit=1)).items
-    if existing:
-        return
-    for config in default_type_configs():
-        try:
-            metadata = {**config["metadata"], "finalizers": [names.TYPE_CONFIG_FINALIZER]}
-            await client.create(FEDERATED_TYPE_CONFIGS, {**config, "metadata": metadata})
-        except AlreadyExists:
-            continue
 
 
 class ControlPlane:

@@ -5,8 +5,8 @@ from pathlib import Path
 from tests.support.tenants import MERGE, OURS, tenants
 
 from federation.apimachinery.resources import Object
-from federation.assembly import ensure_types
 from federation.client.local import LocalClient
+from federation.controllers.typeconfig.shippedtypes import ensure_types
 
 PATH = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers"
 

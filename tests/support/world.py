@@ -39,13 +39,14 @@ from federation.apimachinery.webhooks import WebhookCaller
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.interface import Event
 from federation.apiserver.store.memory import MemoryStore
-from federation.assembly import HOST_REGISTRY, Wiring, ensure_types
+from federation.assembly import HOST_REGISTRY, Wiring
 from federation.client.client import Client, PatchType, Transport
 from federation.client.guard import GuardedTransport, GuardOptions
 from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool, PoolOptions
 from federation.client.retryingwebhookclient import WebhookTransport
 from federation.controllers.federate.controller import first_finalizers
+from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.runtime.controller import _outcomes as outcomes
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins

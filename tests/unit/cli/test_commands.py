@@ -19,11 +19,11 @@ from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PLAC
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import DEPLOYMENTS
-from federation.assembly import ensure_types
 from federation.cli.main import app
 from federation.cli.terminal.printing import to_age
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
+from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.journal.decisions import DecisionRecord
 from federation.planning.guard.ledger import Cause
 from federation.planning.guard.record import PastMove, past_text
