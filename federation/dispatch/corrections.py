@@ -32,7 +32,9 @@ _paused = Counter(
 )
 
 OBJECTS_MAX = 10_000
-"""Objects per cluster whose corrections, and whose last written content, are remembered; some 10 MB."""
+"""Objects per cluster whose corrections are remembered; some 10 MB."""
+WRITTEN_MAX = 1_000
+"""Objects per cluster whose last written content is remembered; those that somebody fights over are the latest."""
 REPORTS_PER_MINUTE = 60
 """Events about drift in one cluster. The metric counts everything."""
 _KEPT_S = 3600.0
@@ -94,7 +96,7 @@ class Corrections:
         written = self._clusters.setdefault(key.cluster, _Cluster()).written
         written[key] = digest
         written.move_to_end(key)
-        if len(written) > OBJECTS_MAX:
+        if len(written) > WRITTEN_MAX:
             written.popitem(last=False)
 
     def record(self, key: MemberKey, correction: Correction) -> Report:

@@ -8,13 +8,11 @@ backups or replaced by empty clusters, and the control plane stops anywhere and 
 A failure prints the seed, the steps and how to run that seed alone. `FAULT_SEEDS=5000` runs as many histories.
 """
 
-import logging
 import os
 import random
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 
 import pytest
-import structlog
 from tests.support.faults import LIES, STORMS, StoreCopy, copy_of
 from tests.support.invariants import changes_of_a_restart, fields_have_one_owner, violations, violations_meanwhile
 from tests.support.manifests import a_deployment, a_policy, an_override
@@ -33,14 +31,6 @@ STEPS = 60
 STEPS_OF_SHORT_HISTORIES = 12
 APPS = ("app", "blog", "cart", "desk")
 SLOW_VERBS = (("list",), ("get",), ("patch", "create", "delete"), ("list", "get", "watch", "raw", "patch", "delete"))
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    """Log no line per reconcile: thousands of them would cost more than the histories."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    yield
-    structlog.reset_defaults()
 
 
 class History:

@@ -173,12 +173,12 @@ def _owner_references(source: Mapping[str, Any], federated: Mapping[str, Any]) -
 
 
 def source_key(federated: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """Return apiVersion, kind, namespace and name of the source of a federated object."""
+    """Return apiVersion, kind, namespace and name of the source of a federated object; "" without valid metadata."""
     template = (federated.get("spec") or {}).get("template") or {}
-    metadata = template.get("metadata") or {}
+    metadata = template.get("metadata")
     return (
         template.get("apiVersion", ""),
         template.get("kind", ""),
         federated["metadata"].get("namespace", ""),
-        metadata.get("name", ""),
+        metadata.get("name", "") if isinstance(metadata, Mapping) else "",
     )
