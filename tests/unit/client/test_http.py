@@ -87,7 +87,8 @@ async def test_the_deadline_includes_the_wait_for_a_connection(serve, connect) -
     client = connect(server.connection, request_timeout_s=0.05, connections_max=1)
     results = await asyncio.gather(*(client.get(NAMESPACES, "x") for _ in range(3)), return_exceptions=True)
     assert [type(result) for result in results] == [RequestTimeout] * 3
-    assert len(server.requests) == 1
+    # One; a second one if the event loop is late for the end of its wait. If the deadline began with the connection: three.
+    assert len(server.requests) < 3
 
 
 async def test_a_refused_connection_is_unreachable(serve, connect) -> None:

@@ -80,7 +80,7 @@ async def test_a_conflict_is_retried_soon_and_silently(clock, start, settle, log
     await settle()
     await clock.advance(5)
     assert [at for at, _ in reconcile.asked] == [0, 0.5, 1, 1.5, 2, 2.5, 3]
-    assert {entry["log_level"] for entry in logs} == {"debug"}
+    assert not [entry for entry in logs if entry["log_level"] != "debug"]
 
 
 async def test_a_retryable_error_is_logged_in_one_line_without_trace(clock, start, settle, logs) -> None:
