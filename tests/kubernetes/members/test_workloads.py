@@ -116,7 +116,10 @@ def test_the_pods_of_a_workload_find_its_followers(fed: RealFederation) -> None:
     pod["volumes"] = [{"name": "password", "secret": {"secretName": "password"}}]
     apply(fed.kubectl, leader)
     fed.kubectl("rollout", "status", "deploy/led", "-n", "work", "--timeout=60s")
-    assert in_members(fed, "deploy/led", "{.status.readyReplicas}") == ["2", "2", ""]
+    # Without weights the members' free resources decide, which earlier tests may still hold: 2 and 2, or 3 and 1.
+    first, second, third = in_members(fed, "deploy/led", "{.status.readyReplicas}")
+    assert int(first) + int(second) == 4
+    assert third == ""
     assert in_members(fed, "secret/password", "{.data.p}") == ["MTIzNA==", "MTIzNA==", ""]
     assert in_members(fed, "sa/runner", "{.metadata.name}") == ["runner", "runner", ""]
     events = fed.member("member-1")("get", "events", "-n", "work", "--field-selector", "reason=FailedCreate")
