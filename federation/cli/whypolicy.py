@@ -34,7 +34,8 @@ async def why_policy(host: HTTPClient, resource: Resource, namespace: str, name:
     within = namespace if hidden and not resource.namespaced else ""
     if within:
         found, hidden = await _read(host, {**parameters, "objectNamespace": within})
-        items += [item for item in found if item not in items]
+        known = {tuple(item.items()) for item in items}
+        items += [item for item in found if tuple(item.items()) not in known]
     if output != "table":
         print_document({"status": policy.get("status") or {}, "items": items, "hiddenResources": hidden}, output)
         return

@@ -1,4 +1,4 @@
-"""Corrections of member objects that somebody in the member has changed: counted, told, and paused in a fight.
+"""Counts and reports corrections of member objects that were changed in the member; pauses them in a fight.
 
 The decision is in `planning/drift/fights.py`. Everything is in memory and bounded per cluster, so that one hostile
 member costs the others nothing; a restart begins with nothing. There is one instance per control plane.
@@ -51,7 +51,7 @@ class _Drift:
 
 
 class Report(NamedTuple):
-    """What users are told of a correction: that a burst of drift began, or that a fight did, or nothing new."""
+    """Whether a correction needs an event: because a burst of drift began with it, or a fight."""
 
     begins_burst: bool = False
     begins_fight: bool = False

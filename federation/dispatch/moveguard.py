@@ -1,14 +1,14 @@
 """What every guard has in common: it counts moves, writes down those that are held, and reads their approvals.
 
-`controllers/schedule` asks about decisions, `controllers/override` about replicas that overrides lower, and
-`controllers/sync` about deletions of data. The arithmetic is in
-`planning/guard`. The annotations of the federated objects are the memory: after a restart they are read again, so
-nothing held goes on and the window is counted further. The PlacementHolds are written by `controllers/schedule`.
+`controllers/schedule` asks about decisions, `controllers/override` about replicas that overrides lower,
+`controllers/follower` about followers that leave their workloads, and `controllers/sync` about deletions of data. The
+arithmetic is in `planning/guard`. The annotations of the federated objects are the memory: after a restart they are
+read again, so nothing held goes on and the window is counted further. `controllers/schedule` writes the PlacementHolds.
 """
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -19,9 +19,12 @@ from federation.apimachinery.resources import Object
 from federation.planning.guard.ledger import Cause, GuardOptions, Ledger, Verdict
 from federation.planning.guard.record import HeldMove, PastMove, held_move, held_moves, held_text, past_move, past_text
 from federation.runtime.controller import Key, key_of
+from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
 
 Annotations = dict[str, str | None]
+BY_HOLD = "guard/hold"
+"""The index of federated objects by the PlacementHolds that they wait for."""
 _SLUG_LENGTH_MAX = 40
 
 
@@ -47,19 +50,48 @@ class MoveGuard:
     """
 
     def __init__(
-        self, informers: Informers, clock: Clock, options: GuardOptions, *, annotation: str = names.HELD_PLACEMENT
+        self,
+        objects: FederatedObjects,
+        informers: Informers,
+        clock: Clock,
+        options: GuardOptions,
+        *,
+        annotation: str = names.HELD_PLACEMENT,
     ) -> None:
         self.options = options
+        self._objects = objects
         self._annotation = annotation
         self._clock = clock
         self._holds = informers.for_resource(PLACEMENT_HOLDS)
         self._ledger: Ledger[Key] = Ledger(options)
         self._open: dict[Cause, str] = {}
         """The PlacementHold that takes further moves of a cause, until it is approved."""
+        objects.add_index(BY_HOLD, holds_of)
 
-    async def wait_synced(self) -> None:
-        """Return once the approvals are known: what was approved does not count as held."""
+    def on_approval(self, requeue: Callable[[Object], None]) -> None:
+        """Call the function with each federated object of a hold that is approved."""
+
+        def handle(old: Object | None, new: Object | None) -> None:  # noqa: ARG001  # a handler's signature
+            if new is not None and new["spec"].get("approval"):
+                for federated in self._objects.by_index(BY_HOLD, new["metadata"]["name"]):
+                    requeue(federated)
+
+        self._holds.add_handler(handle)
+
+    async def recall(self, is_counted: Callable[[Object], bool] = lambda _: True) -> None:
+        """Count what the objects recorded before a restart, once it is known what was approved since."""
         await self._holds.wait_synced()
+        for federated in self._objects.list():
+            if is_counted(federated):
+                self.remember(federated)
+
+    def sizes(self, federated: Object, causes: Iterable[Cause]) -> dict[Cause, int]:
+        """Return by cause how many objects of this one's kind there are, in the cause's namespace or in all."""
+        template = federated["spec"]["template"]
+        return {
+            cause: len(self._objects.of_kind(template["apiVersion"], template["kind"], cause.namespace))
+            for cause in causes
+        }
 
     def remember(self, federated: Object) -> None:
         """Count what the object recorded before the restart."""
@@ -110,7 +142,7 @@ class MoveGuard:
         return bool(approval) and lost <= held.clusters and held.since < str(approval.get("at", ""))
 
     def is_waiting(self, held: HeldMove) -> bool:
-        """Return whether nobody has approved the hold."""
+        """Return whether the hold is still without approval."""
         return not self._approval(held.hold)
 
     def _moved(self, before: Mapping[str, int | None], causes: Mapping[Cause, int], hold: str) -> Annotations:

@@ -145,7 +145,7 @@ class MemberWriter:
     async def _ensure(self, client: Client, write: Write) -> Outcome:
         live = write.live
         if write.is_correction:
-            # The cache has no owners of fields. After our apply nobody can tell any more who changed them.
+            # The cache has no owners of fields. Our apply removes the record of who changed them.
             live = await self._get(client, write.key)
         for _ in range(_ATTEMPTS_MAX):
             if live is None:
@@ -161,24 +161,22 @@ class MemberWriter:
 
     async def _create(self, client: Client, write: Write) -> Outcome | Object:
         """Create the object, or return the existing one."""
-        key, desired, conflicts = write.key, write.desired.object, 0
-        while key.cluster not in self._gets_first and conflicts < _CONFLICTS_MAX:
-            try:
-                return _done(desired, await self._apply(client, key, desired, _NO_REVISION))
-            except NotFound:  # the namespace does not exist
-                break
-            except Conflict:  # the object exists, or the server is busy, or it cannot create with a pinned revision
-                conflicts += 1
-            found = await self._get(client, key)
-            if found is not None:
-                return found
-        found = None if conflicts else await self._get(client, key)
-        if found is not None:
-            return found
-        result = _done(desired, await self._apply(client, key, desired))
-        if conflicts:
-            self._gets_first.add(key.cluster)
-        return result
+        key, desired = write.key, write.desired.object
+        if key.cluster not in self._gets_first:
+            for _ in range(_CONFLICTS_MAX):
+                try:
+                    return _done(desired, await self._apply(client, key, desired, _NO_REVISION))
+                except NotFound:  # the namespace does not exist
+                    break
+                except Conflict:  # the object exists, or the server is busy, or it cannot create with a pinned revision
+                    if (found := await self._get(client, key)) is not None:
+                        return found
+            else:
+                result = _done(desired, await self._apply(client, key, desired))
+                self._gets_first.add(key.cluster)
+                return result
+        found = await self._get(client, key)
+        return _done(desired, await self._apply(client, key, desired)) if found is None else found
 
     async def _update(self, client: Client, write: Write, live: Object) -> Outcome | None:
         """Apply over an existing object; None when it changed since it was read."""

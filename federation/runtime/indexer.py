@@ -38,15 +38,15 @@ def to_revision(resource_version: str) -> int:
 class _Index:
     """Objects by the values that a function gives for them."""
 
-    __slots__ = ("_buckets", "_values", "_values_of")
+    __slots__ = ("_buckets", "_values_of", "values")
 
     def __init__(self, values: Callable[[Object], Iterable[str]]) -> None:
-        self._values = values
+        self.values = values
         self._buckets: dict[str, dict[CacheKey, Object]] = {}
         self._values_of: dict[CacheKey, tuple[str, ...]] = {}
 
     def put(self, key: CacheKey, obj: Object) -> None:
-        values = tuple(self._values(obj))
+        values = tuple(self.values(obj))
         before = self._values_of.get(key, ())
         for value in before:
             if value not in values:
@@ -122,6 +122,8 @@ class Cache:
 
     def add_index(self, name: str, values: Callable[[Object], Iterable[str]]) -> None:
         """Add or replace an index and fill it; an index with the same name and function stays unchanged."""
+        if name in self._indexes and self._indexes[name].values is values:
+            return
         index = _Index(values)
         for namespace, named in self._namespaces.items():
             for each, obj in named.items():

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from tests.scenarios import test_replica_handover as handover
-from tests.scenarios.test_drift_reports import counted, edit, in_cluster, running, told
+from tests.scenarios.test_drift_reports import counted, edit, in_cluster, messages_of, running
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import a_world
 
@@ -49,7 +49,7 @@ async def test_a_manager_with_an_odd_name_is_told_in_printable_characters() -> N
             field_manager='x" [red]' + "y" * 100,
         )
         await world.until_replicas("web", {"east": 2, "west": 2})
-        (message,) = await told(world, names.EVENT_DRIFT_CORRECTED)
+        (message,) = await messages_of(world, names.EVENT_DRIFT_CORRECTED)
         assert '"x? [red]yyy' in message
         assert len(message) < 300
 
@@ -66,7 +66,7 @@ async def test_a_member_that_changes_everything_gets_a_limited_number_of_events(
         await world.settle()
         for number in range(count):
             assert await world.replicas(f"web-{number}") == {"east": 1}
-        assert 0 < len(await told(world, names.EVENT_DRIFT_CORRECTED)) <= REPORTS_PER_MINUTE
+        assert 0 < len(await messages_of(world, names.EVENT_DRIFT_CORRECTED)) <= REPORTS_PER_MINUTE
 
 
 def test_one_member_cannot_displace_what_is_known_of_others() -> None:
@@ -116,8 +116,8 @@ async def test_an_autoscaler_that_comes_and_goes_changes_the_owner_rarely(monkey
             await handover.scale_in_member(world, 8)
             await world.pass_time(5)
         changes = [
-            *await told(world, names.EVENT_REPLICAS_HANDED_OVER),
-            *await told(world, names.EVENT_REPLICAS_TAKEN_BACK),
+            *await messages_of(world, names.EVENT_REPLICAS_HANDED_OVER),
+            *await messages_of(world, names.EVENT_REPLICAS_TAKEN_BACK),
         ]
         assert len(changes) <= 5
         assert len(asked) <= 10

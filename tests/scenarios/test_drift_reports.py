@@ -1,4 +1,4 @@
-"""Drift in members is told: which field, by whom, how often. A fight over a field pauses, in that cluster only."""
+"""Events report drift in members: which field, by whom, how often. In a fight over a field, that cluster pauses."""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ async def running(world: World) -> None:
     await world.settle()
 
 
-async def told(world: World, reason: str) -> list[str]:
+async def messages_of(world: World, reason: str) -> list[str]:
     return [message for seen, message in await world.events() if seen == reason]
 
 
@@ -60,9 +60,9 @@ async def test_drift_is_counted_and_told_once_with_its_author(tmp_path: Path) ->
             await edit(world, 9 + number)
             assert await world.replicas("web") == {"east": 2, "west": 2}
         assert counted("corrections", "east") == before + 3
-        (message,) = await told(world, names.EVENT_DRIFT_CORRECTED)
+        (message,) = await messages_of(world, names.EVENT_DRIFT_CORRECTED)
         assert message.startswith('cluster "east": spec.replicas was changed by "admin" (Update at 2')
-        assert await told(world, names.EVENT_CORRECTION_PAUSED) == []
+        assert await messages_of(world, names.EVENT_CORRECTION_PAUSED) == []
 
         rows = await delivery(world, tmp_path)
         drift = rows["east"]["drift"]
@@ -72,7 +72,7 @@ async def test_drift_is_counted_and_told_once_with_its_author(tmp_path: Path) ->
 
         await world.pass_time(11 * MINUTE_S)
         await edit(world, 9)
-        assert len(await told(world, names.EVENT_DRIFT_CORRECTED)) == 2
+        assert len(await messages_of(world, names.EVENT_DRIFT_CORRECTED)) == 2
 
 
 async def test_template_changes_and_fields_of_others_are_no_drift() -> None:
@@ -85,7 +85,7 @@ async def test_template_changes_and_fields_of_others_are_no_drift() -> None:
             await world.members["east"].merge(DEPLOYMENTS, "web", {"metadata": {"annotations": {"n": str(count)}}})
         await world.settle()
         assert counted("corrections", "east") == before
-        assert await told(world, names.EVENT_DRIFT_CORRECTED) == []
+        assert await messages_of(world, names.EVENT_DRIFT_CORRECTED) == []
 
 
 async def test_a_fight_pauses_in_its_cluster_only(tmp_path: Path) -> None:
@@ -101,8 +101,10 @@ async def test_a_fight_pauses_in_its_cluster_only(tmp_path: Path) -> None:
         assert status["message"].startswith('spec.replicas was changed by "admin" (Update at ')
         propagated = await world.condition("web", names.PROPAGATED)
         assert (propagated["status"], propagated["reason"]) == ("False", names.REASON_CHECK_CLUSTERS)
-        assert len(await told(world, names.EVENT_CORRECTION_PAUSED)) == 2, "on the Deployment and its federated object"
-        assert len(await told(world, names.EVENT_DRIFT_CORRECTED)) == 1
+        assert len(await messages_of(world, names.EVENT_CORRECTION_PAUSED)) == 2, (
+            "on the Deployment and its federated object"
+        )
+        assert len(await messages_of(world, names.EVENT_DRIFT_CORRECTED)) == 1
         assert (await delivery(world, tmp_path))["east"]["drift"]["pausedUntil"]
 
         await edit(world, 7, "west")
@@ -128,7 +130,7 @@ async def test_an_opponent_that_never_rests_costs_a_few_writes_per_hour() -> Non
         made = counted("corrections", "east") - before
         assert 10 <= made <= 14
         assert counted("pauses", "east") >= 5
-        assert len(await told(world, names.EVENT_CORRECTION_PAUSED)) == 2
+        assert len(await messages_of(world, names.EVENT_CORRECTION_PAUSED)) == 2
         await world.pass_time(10 * MINUTE_S)
         await world.until_replicas("web", {"east": 2, "west": 2})
 

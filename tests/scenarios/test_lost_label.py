@@ -2,7 +2,7 @@
 
 import orjson
 import pytest
-from tests.scenarios.test_drift_reports import counted, in_cluster, running, told
+from tests.scenarios.test_drift_reports import counted, in_cluster, messages_of, running
 from tests.support.world import World, a_world
 
 from federation.api import names
@@ -37,7 +37,7 @@ async def test_a_label_that_somebody_removes_or_changes_is_written_back(value: s
         assert (await in_cluster(world, "east"))["status"] == "OK"
         assert await uid(world) == before
         assert counted("corrections", "east") == corrected + 1
-        (message,) = await told(world, names.EVENT_DRIFT_CORRECTED)
+        (message,) = await messages_of(world, names.EVENT_DRIFT_CORRECTED)
         assert LABEL in message
         await world.scale("web", 8)
         await world.until_replicas("web", {"east": 4, "west": 4})

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from federation.api import names
-from federation.api.resources import PLACEMENT_HOLDS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
-from federation.dispatch.moveguard import Annotations, MoveGuard, holds_of
+from federation.dispatch.moveguard import Annotations, MoveGuard
 from federation.planning.followers.abandoned import abandoned_clusters, causes_of
 from federation.planning.followers.leaderplan import identity_of
 from federation.planning.followers.references import Identity
@@ -20,8 +19,6 @@ from federation.runtime.controller import Key, key_of
 from federation.runtime.events import WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
-
-_BY_HOLD = "follower/hold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +44,12 @@ class FollowerGuard:
     ) -> None:
         self._objects = objects
         self._recorder = recorder
-        self._enqueue = enqueue
-        self._moves = MoveGuard(informers, clock, options, annotation=names.HELD_FOLLOWING)
-        objects.add_index(_BY_HOLD, holds_of)
-        informers.for_resource(PLACEMENT_HOLDS).add_handler(self._on_hold)
+        self._moves = MoveGuard(objects, informers, clock, options, annotation=names.HELD_FOLLOWING)
+        self._moves.on_approval(lambda federated: enqueue(key_of(federated)))
 
     async def wait_synced(self) -> None:
         """Return once approvals are known, and count what was held before a restart."""
-        await self._moves.wait_synced()
-        for federated in self._objects.list():
-            self._moves.remember(federated)
+        await self._moves.recall()
 
     def forget(self, key: Key) -> None:
         """Forget a follower that is gone or being deleted."""
@@ -69,11 +62,7 @@ class FollowerGuard:
         if not abandoned or self._moves.options.share >= 1:
             self._moves.withdraw(key)
             return Ruling(annotations={names.HELD_FOLLOWING: None} if was_held else {})
-        template = federated["spec"]["template"]
-        sizes = {
-            cause: len(self._objects.of_kind(template["apiVersion"], template["kind"], cause.namespace))
-            for cause in causes_of(federated)
-        }
+        sizes = self._moves.sizes(federated, causes_of(federated))
         lost = frozenset[str]().union(*abandoned.values())
         judged = self._moves.judge(key, held_move(federated, names.HELD_FOLLOWING), sizes, lost, {})
         if judged.verdict is Verdict.WAIT:
@@ -99,9 +88,3 @@ class FollowerGuard:
             if clusters:
                 found[identity_of(leader)] = clusters
         return found
-
-    def _on_hold(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
-        """Requeue the followers of an approved hold."""
-        if new is not None and new["spec"].get("approval"):
-            for federated in self._objects.by_index(_BY_HOLD, new["metadata"]["name"]):
-                self._enqueue(key_of(federated))

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.api.resources import PLACEMENT_HOLDS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
-from federation.dispatch.moveguard import Annotations, MoveGuard, holds_of
+from federation.dispatch.moveguard import Annotations, MoveGuard
 from federation.planning.guard.ledger import GuardOptions, Verdict
 from federation.planning.guard.record import held_move
 from federation.planning.guard.shrinking import causes_of, shrunk_clusters
@@ -19,8 +18,6 @@ from federation.planning.overrides.policies import Policy
 from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
-
-_BY_HOLD = "override/hold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +49,12 @@ class OverrideGuard:
         options: GuardOptions,
         enqueue: Callable[[Key], None],
     ) -> None:
-        self._objects = objects
-        self._enqueue = enqueue
-        self._moves = MoveGuard(informers, clock, options, annotation=names.HELD_OVERRIDES)
-        objects.add_index(_BY_HOLD, holds_of)
-        informers.for_resource(PLACEMENT_HOLDS).add_handler(self._on_hold)
+        self._moves = MoveGuard(objects, informers, clock, options, annotation=names.HELD_OVERRIDES)
+        self._moves.on_approval(lambda federated: enqueue(key_of(federated)))
 
     async def wait_synced(self) -> None:
         """Return once approvals are known, and count what was held before a restart."""
-        await self._moves.wait_synced()
-        for federated in self._objects.list():
-            self._moves.remember(federated)
+        await self._moves.recall()
 
     def forget(self, key: Key) -> None:
         """Forget an object that is gone or being deleted."""
@@ -77,11 +69,7 @@ class OverrideGuard:
             self._moves.withdraw(key)
             was_held = names.HELD_OVERRIDES in (federated["metadata"].get("annotations") or {})
             return Ruling(annotations={names.HELD_OVERRIDES: None} if was_held else {})
-        template = federated["spec"]["template"]
-        sizes = {
-            cause: len(self._objects.of_kind(template["apiVersion"], template["kind"], cause.namespace))
-            for cause in causes_of(federated, [str(policy.reference) for policy in policies])
-        }
+        sizes = self._moves.sizes(federated, causes_of(federated, [str(policy.reference) for policy in policies]))
         judged = self._moves.judge(key, held_move(federated, names.HELD_OVERRIDES), sizes, shrunk, {})
         if judged.verdict is Verdict.WAIT:
             return Ruling(wait_s=judged.wait_s)
@@ -93,9 +81,3 @@ class OverrideGuard:
             f" {judged.approval_command}"
         )
         return Ruling(shrunk, judged.annotations, message=message)
-
-    def _on_hold(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
-        """Requeue the objects of an approved hold."""
-        if new is not None and new["spec"].get("approval"):
-            for federated in self._objects.by_index(_BY_HOLD, new["metadata"]["name"]):
-                self._enqueue(key_of(federated))

@@ -12,7 +12,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.decider import AttemptContext
 from federation.controllers.schedule.inputcache import InputCache
-from federation.dispatch.moveguard import MoveGuard, holds_of
+from federation.dispatch.moveguard import MoveGuard
 from federation.planning.federatedobject.placements import effective_placement, placement_of
 from federation.planning.guard.ledger import Cause, GuardOptions, Verdict
 from federation.planning.guard.losses import Blame, blame, held_placement, lost_clusters
@@ -26,8 +26,6 @@ from federation.scheduling.attempt import Annotations, Due
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.snapshot import Snapshot
 
-BY_HOLD = "schedule/hold"
-"""The index of federated objects by the PlacementHold that they wait for."""
 _BY_CLUSTER = "schedule/placed-in"
 _BY_NAMESPACE = "schedule/namespace"
 
@@ -59,8 +57,7 @@ class Guard:
         self._recorder = recorder
         self._cache = cache
         self._clock = clock
-        self._moves = MoveGuard(informers, clock, options)
-        objects.add_index(BY_HOLD, holds_of)
+        self._moves = MoveGuard(objects, informers, clock, options)
         objects.add_index(_BY_CLUSTER, effective_placement)
         objects.add_index(_BY_NAMESPACE, _placed_in_namespace)
 

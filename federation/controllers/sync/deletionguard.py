@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from federation.api import names
 from federation.api.federatedtype import Ending, FederatedType
-from federation.api.resources import PLACEMENT_HOLDS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.controllers.sync.clusters import clusters_of_interest
-from federation.dispatch.moveguard import Annotations, MoveGuard, holds_of
+from federation.dispatch.moveguard import Annotations, MoveGuard
 from federation.planning.guard.deletions import (
     CLAIM,
     allowed_deletion,
@@ -32,7 +31,6 @@ from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
 
 _REMAINING = "sync/remaining"
-_BY_HOLD = "sync/hold"
 _RECHECK_S = 1.0
 _WRITER = "sync"
 
@@ -52,17 +50,13 @@ class DeletionGuard:
         self._objects = objects
         self._recorder = recorder
         self._enqueue = enqueue
-        self._moves = MoveGuard(informers, clock, options)
+        self._moves = MoveGuard(objects, informers, clock, options)
+        self._moves.on_approval(self._requeue)
         objects.add_index(_REMAINING, remaining_of)
-        objects.add_index(_BY_HOLD, holds_of)
-        informers.for_resource(PLACEMENT_HOLDS).add_handler(self._on_hold)
 
     async def wait_synced(self) -> None:
         """Return once approvals are known, and count what was recorded before a restart."""
-        await self._moves.wait_synced()
-        for federated in self._objects.list():
-            if federated["metadata"].get("deletionTimestamp"):
-                self._moves.remember(federated)
+        await self._moves.recall(_is_deleted)
 
     def forget(self, key: Key) -> None:
         """Forget an object that is gone."""
@@ -96,12 +90,10 @@ class DeletionGuard:
         )
         return DONE
 
-    def _on_hold(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
-        """Requeue the deletions of an approved hold."""
-        if new is not None and new["spec"].get("approval"):
-            for federated in self._objects.by_index(_BY_HOLD, new["metadata"]["name"]):
-                if federated["metadata"].get("deletionTimestamp"):
-                    self._enqueue(key_of(federated))
+    def _requeue(self, federated: Object) -> None:
+        """Requeue an object of an approved hold if it is its deletion that was held."""
+        if _is_deleted(federated):
+            self._enqueue(key_of(federated))
 
     def _sizes(self, federated: Object) -> Mapping[Cause, int]:
         """Return the number of objects at the beginning of the window."""
@@ -135,3 +127,7 @@ class DeletionGuard:
         )
         if is_news:
             self._recorder.event(federated, WARNING, names.EVENT_DELETION_HELD, message)
+
+
+def _is_deleted(federated: Object) -> bool:
+    return bool(federated["metadata"].get("deletionTimestamp"))

@@ -25,7 +25,7 @@ _log = structlog.get_logger(__name__)
 
 
 async def ensure_types(client: Client) -> None:
-    """Create the shipped configurations that the host never had, and update those that nobody changed."""
+    """Create the shipped configurations that the host never had, and update those that no user changed."""
     existing = {config["metadata"]["name"]: config for config in (await client.list(FEDERATED_TYPE_CONFIGS)).items}
     record = await _read_record(client)
     if record is None:
