@@ -288,8 +288,9 @@ class ControlPlane:
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
         self._pool = ClusterPool(clock=clock, options=_pool_options(settings))
         self._wiring = Wiring(self.client, self._pool, self._journal, settings, clock)
-        view = DeliveryView(self._wiring.objects, self._wiring.members, self._wiring.corrections, self._wiring.scalers)
-        policies = PolicyView(self._wiring.objects, self._wiring.policy_usage)
+        wiring = self._wiring
+        view = DeliveryView(wiring.objects, wiring.informers, wiring.members, wiring.corrections, wiring.scalers)
+        policies = PolicyView(wiring.objects, wiring.policy_usage)
         self._server.mount("federation", application.mount(self._journal, self._server.registry.kinds, view, policies))
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)

@@ -14,6 +14,7 @@ import orjson
 from fastapi import FastAPI, Query, Request, Response
 
 from federation.api.federatedtype import FederatedType
+from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import ServiceUnavailable
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.auth.identity import Attributes
@@ -33,6 +34,7 @@ from federation.planning.rendering.memberobject import Renderer, RenderError
 from federation.planning.rendering.retention import RetentionError, is_replicas_retained
 from federation.planning.status.delivery import ClusterDelivery, Drift, deliveries_of, delivery_to_json
 from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.informers import Informers
 from federation.runtime.members import Members
 from federation.web.requests import check_parameters, json_response, required_permissions
 
@@ -57,8 +59,16 @@ class Found:
 class DeliveryView:
     """Reads federated objects and member objects from the caches of the controllers."""
 
-    def __init__(self, objects: FederatedObjects, members: Members, corrections: Corrections, scalers: Scalers) -> None:
+    def __init__(
+        self,
+        objects: FederatedObjects,
+        informers: Informers,
+        members: Members,
+        corrections: Corrections,
+        scalers: Scalers,
+    ) -> None:
         self._objects = objects
+        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._members = members
         self._corrections = corrections
         self._scalers = scalers
@@ -85,6 +95,11 @@ class DeliveryView:
             return None
         clusters = effective_placement(federated).union(clusters_of(federated))
         return Found(federated, type_, self._observed(type_.resource, where, name, clusters))
+
+    def rows(self, found: Found) -> list[ClusterDelivery]:
+        """Return the delivery of the object, cluster by cluster."""
+        clusters = {cluster["metadata"]["name"]: cluster for cluster in self._clusters.list()}
+        return deliveries_of(found.federated, found.type_, found.observed, clusters)
 
     def drifts(self, found: Found) -> dict[str, Drift]:
         """Return the drift of the object within the last hour, by cluster."""
@@ -140,7 +155,7 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: Kinds) -> None:
         found = await find_authorized(request, view, kinds, group, kind, namespace, name)
         if found is None:
             return json_response(200, {"kind": "Delivery", "conditions": [], "clusters": []})
-        rows = deliveries_of(found.federated, found.type_, found.observed)
+        rows = view.rows(found)
         scalers = {row.cluster: name for row in rows if (name := view.scaler(found, row.cluster))}
         return json_response(200, delivery_to_json(found.federated, rows, view.drifts(found), scalers))
 
@@ -160,7 +175,7 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: Kinds) -> None:
         items: list[Any] = []
         metadata: dict[str, str] = {}
         size = 0
-        rows = [] if found is None else deliveries_of(found.federated, found.type_, found.observed)
+        rows = [] if found is None else view.rows(found)
         for row in rows:
             if found is None or cluster not in ("", row.cluster) or row.cluster <= after:
                 continue

@@ -16,6 +16,7 @@ from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock, from_rfc3339
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, Forbidden, Unauthorized
+from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.client.clustersecret import has_given_credentials
@@ -112,11 +113,9 @@ class Reconciler:
 
     async def _ensure_finalizers(self, cluster: Object) -> Object | None:
         """Add both finalizers in one write: sync would add its own as soon as the cluster is joined."""
-        held = list(cluster["metadata"].get("finalizers") or ())
-        missing = [name for name in _OURS if name not in held]
-        if not missing:
+        if all(has_finalizer(cluster, name) for name in _OURS):
             return cluster
-        return await self._publisher.set_finalizers(cluster, [*held, *missing])
+        return await self._publisher.set_finalizers(cluster, with_finalizers(cluster, *_OURS))
 
     def _connect(self, cluster: Object) -> None:
         """Update the client; with unusable data the old connection stays, and an Event names the problem."""
@@ -208,11 +207,10 @@ class Reconciler:
 
     async def _leave(self, name: str, cluster: Object) -> Result:
         """Clean the member up once no other finalizer is left, then remove our own."""
-        finalizers = list(cluster["metadata"].get("finalizers") or ())
-        if names.FEDERATED_CLUSTER_FINALIZER not in finalizers:
+        if not has_finalizer(cluster, names.FEDERATED_CLUSTER_FINALIZER):
             return DONE
         is_joined = (cluster.get("status") or {}).get("joinPerformed")
-        if set(finalizers) != {names.FEDERATED_CLUSTER_FINALIZER}:
+        if without_finalizers(cluster, names.FEDERATED_CLUSTER_FINALIZER):
             # Other controllers still need the member: after a restart it is connected here.
             return await self._follow(name, cluster) if is_joined else DONE
         annotations = cluster["metadata"].get("annotations") or {}
@@ -232,7 +230,7 @@ class Reconciler:
             text = f"removed by force ({reason}); the member was not cleaned up: {error}"
             self._recorder.event(cluster, WARNING, names.EVENT_REMOVED_BY_FORCE, text)
         current = self._publisher.cluster(name) or cluster
-        others = [f for f in current["metadata"].get("finalizers") or () if f != names.FEDERATED_CLUSTER_FINALIZER]
+        others = without_finalizers(current, names.FEDERATED_CLUSTER_FINALIZER)
         await self._publisher.set_finalizers(current, others)
         self._forget(name)
         return DONE

@@ -12,6 +12,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.finalizers import has_finalizer
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.federate.policyselection import PolicySelection
@@ -124,7 +125,7 @@ class FederateController:
     def _on_deleted_source(self, type_: FederatedType, old: Object | None) -> None:
         """Delete the federated object of a source that our finalizer did not hold."""
         metadata = (old or {}).get("metadata") or {}
-        if metadata and names.FEDERATE_FINALIZER not in (metadata.get("finalizers") or ()):
+        if metadata and not has_finalizer(old or {}, names.FEDERATE_FINALIZER):
             key = SourceKey(type_.resource, metadata.get("namespace", ""), metadata["name"])
             self._deleted.add(key)
             self.controller.enqueue(key)
@@ -137,7 +138,7 @@ class FederateController:
         type_ = self._types.for_object({"apiVersion": api_version, "kind": kind})
         if type_ is None or (source := self._sources.get(type_.resource, namespace, name)) is None:
             return
-        if names.FEDERATE_FINALIZER not in (source["metadata"].get("finalizers") or ()):
+        if not has_finalizer(source, names.FEDERATE_FINALIZER):
             self.controller.enqueue(SourceKey(type_.resource, namespace, name))
 
     def _on_federated(self, old: Object | None, new: Object | None) -> None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from federation.api import names
 from federation.api.federatedtype import Ending, FederatedType
 from federation.apimachinery.errors import Invalid, NotFound
+from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client
@@ -150,10 +151,9 @@ class Reconciler:
         return False
 
     async def _ensure_finalizer(self, type_: FederatedType, source: Object) -> Object:
-        finalizers = source["metadata"].get("finalizers") or []
-        if names.FEDERATE_FINALIZER in finalizers:
+        if has_finalizer(source, names.FEDERATE_FINALIZER):
             return source
-        return await self._set_finalizers(type_, source, [*finalizers, names.FEDERATE_FINALIZER])
+        return await self._set_finalizers(type_, source, with_finalizers(source, names.FEDERATE_FINALIZER))
 
     async def _set_finalizers(self, type_: FederatedType, source: Object, finalizers: list[str]) -> Object:
         """Replace the finalizers. They are a list, so the patch holds only for the version that it was made for."""
@@ -195,8 +195,7 @@ class Reconciler:
         The federated object is read from the server, not from the cache: a cache that has not yet seen it would release
         the source while members still hold its objects. One read per deletion is the cost accepted.
         """
-        finalizers = source["metadata"].get("finalizers") or []
-        if names.FEDERATE_FINALIZER not in finalizers:
+        if not has_finalizer(source, names.FEDERATE_FINALIZER):
             return
         try:
             federated = await self._client.get(type_.federated_resource, key.name, key.namespace)
@@ -209,9 +208,8 @@ class Reconciler:
                     await self._objects.patch(key, federated, {"metadata": {"annotations": _ORPHANED}})
                 await self._delete(type_.federated_resource, federated)
             return
-        remaining = [finalizer for finalizer in finalizers if finalizer != names.FEDERATE_FINALIZER]
         with contextlib.suppress(NotFound):
-            await self._set_finalizers(type_, source, remaining)
+            await self._set_finalizers(type_, source, without_finalizers(source, names.FEDERATE_FINALIZER))
 
     async def _delete_without_source(self, key: SourceKey) -> None:
         """Delete the federated object of a source that was deleted without waiting for it.
@@ -262,5 +260,4 @@ def _is_orphaning(source: Object, federated: Object) -> bool:
     The finalizer shows it until the garbage collector removes the owner reference; then the missing reference does,
     as every federated object is created with one.
     """
-    finalizers = source["metadata"].get("finalizers") or ()
-    return names.ORPHAN_FINALIZER in finalizers or controller_of(federated) is None
+    return has_finalizer(source, names.ORPHAN_FINALIZER) or controller_of(federated) is None

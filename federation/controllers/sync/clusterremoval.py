@@ -17,6 +17,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.errors import ApiError, ClusterError, NotFound
+from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.controllers.sync.clusters import recorded_clusters
@@ -88,12 +89,9 @@ class ClusterRemoval:
         return DONE
 
     async def _set_finalizer(self, cluster: Object, *, is_present: bool) -> None:
-        metadata = cluster["metadata"]
-        remaining = [name for name in metadata.get("finalizers") or () if name != names.CASCADING_DELETE_FINALIZER]
-        finalizers = [*remaining, names.CASCADING_DELETE_FINALIZER] if is_present else remaining
-        await self._patch(
-            cluster, {"metadata": {"finalizers": finalizers, "resourceVersion": metadata["resourceVersion"]}}
-        )
+        change = with_finalizers if is_present else without_finalizers
+        finalizers, version = change(cluster, names.CASCADING_DELETE_FINALIZER), cluster["metadata"]["resourceVersion"]
+        await self._patch(cluster, {"metadata": {"finalizers": finalizers, "resourceVersion": version}})
 
     async def _patch(self, cluster: Object, patch: Object) -> None:
         name = cluster["metadata"]["name"]
@@ -182,7 +180,7 @@ def _unrecorded_reason(cluster: Object) -> str | None:
 
 def is_removal_due(cluster: Object) -> bool:
     """Return whether the finalizer must be added, or the cluster is leaving and still has it."""
-    has_finalizer = names.CASCADING_DELETE_FINALIZER in (cluster["metadata"].get("finalizers") or ())
     if cluster["metadata"].get("deletionTimestamp") and _unrecorded_reason(cluster) is not None:
         return True
-    return has_finalizer == bool(cluster["metadata"].get("deletionTimestamp"))
+    is_held = has_finalizer(cluster, names.CASCADING_DELETE_FINALIZER)
+    return is_held == bool(cluster["metadata"].get("deletionTimestamp"))

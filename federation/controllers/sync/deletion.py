@@ -13,6 +13,7 @@ from dataclasses import replace
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.finalizers import has_finalizer, without_finalizers
 from federation.apimachinery.resources import SECRETS, Object
 from federation.controllers.sync.clusters import Clusters
 from federation.controllers.sync.deletionguard import DeletionGuard
@@ -76,8 +77,7 @@ class Deletion:
 
     async def reconcile(self, key: Key, federated: Object, type_: FederatedType, *, recorded: Iterable[str]) -> Result:
         """Delete or release every member object, then remove the finalizer."""
-        finalizers = list(federated["metadata"].get("finalizers") or ())
-        if names.SYNC_FINALIZER not in finalizers:
+        if not has_finalizer(federated, names.SYNC_FINALIZER):
             self._since_s.pop(key, None)
             return DONE
         if (wait := await self._guard.wait(key, federated, type_)) is not None:
@@ -101,7 +101,7 @@ class Deletion:
             if silent:
                 await self._leave_behind(propagation, [cluster for cluster in clusters if cluster.name in silent])
             self._since_s.pop(key, None)
-            remaining = [name for name in finalizers if name != names.SYNC_FINALIZER]
+            remaining = without_finalizers(federated, names.SYNC_FINALIZER)
             await self._objects.patch(key, federated, {"metadata": {"finalizers": remaining}})
             return DONE
         return await self._wait(key, federated, propagation, silent)

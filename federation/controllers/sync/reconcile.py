@@ -15,6 +15,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType, template_problem
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.finalizers import has_finalizer, with_finalizers
 from federation.apimachinery.resources import Object
 from federation.controllers.sync.clusterdispatch import Dispatcher
 from federation.controllers.sync.clusters import Clusters, clusters_of_interest, recorded_clusters
@@ -104,7 +105,7 @@ class Reconciler:
             return DONE
         if (refusal := self._sources.check(key, federated, type_)) is not None:
             return await self._refuse(key, federated, refusal)
-        if names.SYNC_FINALIZER not in (federated["metadata"].get("finalizers") or ()):
+        if not has_finalizer(federated, names.SYNC_FINALIZER):
             patched = await self._add_finalizer(key, federated)
             if patched is None:
                 return DONE
@@ -145,7 +146,7 @@ class Reconciler:
         return DONE
 
     async def _add_finalizer(self, key: Key, federated: Object) -> Object | None:
-        finalizers = [*(federated["metadata"].get("finalizers") or ()), names.SYNC_FINALIZER]
+        finalizers = with_finalizers(federated, names.SYNC_FINALIZER)
         return await self._objects.patch(key, federated, {"metadata": {"finalizers": finalizers}}, writer=WRITER)
 
     def _is_dry_run(self, federated: Object) -> bool:

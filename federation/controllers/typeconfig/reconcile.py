@@ -11,6 +11,7 @@ from federation.api import names
 from federation.api.federatedtype import Ending, FederatedType, from_config
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.errors import Conflict, NotFound
+from federation.apimachinery.finalizers import has_finalizer, with_finalizers, without_finalizers
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.runtime.controller import DONE, Result, key_of
@@ -38,12 +39,11 @@ class Reconciler:
         config = self._config(name)
         if config is None:
             return DONE
-        finalizers = list(config["metadata"].get("finalizers") or ())
         if not config["metadata"].get("deletionTimestamp"):
-            if names.TYPE_CONFIG_FINALIZER not in finalizers:
-                await self._set_finalizers(config, [*finalizers, names.TYPE_CONFIG_FINALIZER])
+            if not has_finalizer(config, names.TYPE_CONFIG_FINALIZER):
+                await self._set_finalizers(config, with_finalizers(config, names.TYPE_CONFIG_FINALIZER))
             return DONE
-        if names.TYPE_CONFIG_FINALIZER not in finalizers:
+        if not has_finalizer(config, names.TYPE_CONFIG_FINALIZER):
             return DONE
         try:
             type_ = from_config(config)
@@ -53,7 +53,7 @@ class Reconciler:
             result = await self._end(config, type_)
             if result is not None:
                 return result
-        await self._set_finalizers(config, [each for each in finalizers if each != names.TYPE_CONFIG_FINALIZER])
+        await self._set_finalizers(config, without_finalizers(config, names.TYPE_CONFIG_FINALIZER))
         return DONE
 
     async def _end(self, config: Object, type_: FederatedType) -> Result | None:
@@ -95,17 +95,16 @@ class Reconciler:
             except NotFound:
                 return True  # the host does not serve the kind any more
             for source in page.items:
-                finalizers = source["metadata"].get("finalizers") or []
-                if names.FEDERATE_FINALIZER in finalizers:
+                if has_finalizer(source, names.FEDERATE_FINALIZER):
                     is_done = False
-                    await self._release(type_, source, finalizers)
+                    await self._release(type_, source)
             token = page.continue_token
             if not token:
                 return is_done
 
-    async def _release(self, type_: FederatedType, source: Object, finalizers: list[str]) -> None:
+    async def _release(self, type_: FederatedType, source: Object) -> None:
         metadata = source["metadata"]
-        kept = [each for each in finalizers if each != names.FEDERATE_FINALIZER]
+        kept = without_finalizers(source, names.FEDERATE_FINALIZER)
         patch = {"metadata": {"resourceVersion": metadata["resourceVersion"], "finalizers": kept or None}}
         namespace = metadata.get("namespace", "")
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery import dotpaths
+from federation.apimachinery import conditions, dotpaths
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.rendering.memberobject import Renderer, RenderError
@@ -66,11 +66,15 @@ def describe_drift(drift: Drift) -> str:
 
 
 def deliveries_of(
-    federated: Mapping[str, Any], type_: FederatedType, observed: Mapping[str, Mapping[str, Any] | None]
+    federated: Mapping[str, Any],
+    type_: FederatedType,
+    observed: Mapping[str, Mapping[str, Any] | None],
+    clusters: Mapping[str, Mapping[str, Any]],
 ) -> list[ClusterDelivery]:
     """Return one row per cluster of the placement and of the status, by name.
 
     `observed` has the managed member object of each cluster whose cache is complete, None when there is none.
+    `clusters` are the FederatedClusters: the conditions of one say what hinders the first delivery.
     """
     placed = effective_placement(federated)
     reported = {str(entry["cluster"]): entry for entry in (federated.get("status") or {}).get("clusters") or ()}
@@ -85,6 +89,7 @@ def deliveries_of(
             is_placed=cluster in placed,
             is_pending=is_pending,
             observed=observed,
+            joined=clusters.get(cluster),
         )
         for cluster in sorted(placed | reported.keys())
     ]
@@ -99,6 +104,7 @@ def _delivery(
     is_placed: bool,
     is_pending: bool,
     observed: Mapping[str, Mapping[str, Any] | None],
+    joined: Mapping[str, Any] | None,
 ) -> ClusterDelivery:
     wanted, digest, message = None, "", ""
     if is_placed:
@@ -110,7 +116,8 @@ def _delivery(
     live = observed.get(cluster)
     entry = reported or {}
     if reported is None:
-        message = message or ("earlier steps are pending" if is_pending else "not delivered yet, or not joined")
+        obstacle = "earlier steps are pending" if is_pending else _obstacle(joined, is_readable=cluster in observed)
+        message = message or obstacle
     return ClusterDelivery(
         cluster,
         is_placed,
@@ -120,6 +127,21 @@ def _delivery(
         str(entry.get("status") or ""),
         str(entry.get("message") or message),
     )
+
+
+def _obstacle(cluster: Mapping[str, Any] | None, *, is_readable: bool) -> str:
+    """Return why the cluster has nothing yet; `is_readable` means that its objects of the kind are known."""
+    if cluster is None:
+        return "the cluster has not joined the federation"
+    found = (cluster.get("status") or {}).get("conditions")
+    for type_, text in ((names.CLUSTER_JOINED, "has not joined the federation"), (names.CLUSTER_READY, "is not ready")):
+        if not conditions.is_true(found, type_):
+            reason = (conditions.find(found, type_) or {}).get("reason")
+            return f"the cluster {text}" + (f" ({reason})" if reason else "")
+    rights = conditions.find(found, names.CLUSTER_AUTHORIZED)
+    if not is_readable and rights is not None and rights.get("status") == "False":
+        return str(rights.get("message") or "the federation's credentials lack rights in the cluster")
+    return "not delivered yet"
 
 
 def _applied(digest: str, live: Mapping[str, Any] | None, *, is_known: bool) -> str:

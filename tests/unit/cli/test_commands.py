@@ -400,11 +400,14 @@ def test_a_hold_is_listed_and_approved_once(server: Parts) -> None:
     assert fedctl(server, "approve", "web-1", "--reason", " ").exit_code == 2
 
 
-async def _moved(server: Parts, name: str, at: datetime) -> None:
-    """Create a Deployment and its federated object, which was moved by a policy."""
+POLICY = Cause("PropagationPolicy", "default", "web")
+
+
+async def _moved(server: Parts, name: str, at: datetime, cause: Cause = POLICY) -> None:
+    """Create a Deployment and its federated object, which was moved."""
     client = LocalClient(server.registry)
     await client.create(DEPLOYMENTS, a_deployment(name))
-    move = PastMove(to_rfc3339(at), (Cause("PropagationPolicy", "default", "web"),), {"east": None})
+    move = PastMove(to_rfc3339(at), (cause,), {"east": None})
     federated = {
         "apiVersion": FEDERATED_OBJECTS.api_version,
         "kind": "FederatedObject",
@@ -416,6 +419,20 @@ async def _moved(server: Parts, name: str, at: datetime) -> None:
         "spec": {"template": a_deployment(name)},
     }
     await client.create(FEDERATED_OBJECTS, federated)
+
+
+def test_undo_of_a_namespace_restores_what_moved_with_it_only(server: Parts) -> None:
+    now = datetime.now(UTC)
+    server.run(_moved(server, "inside", now, Cause("Namespace", "", "default")))
+    server.run(_moved(server, "outside", now, Cause("Namespace", "", "elsewhere")))
+    done = fedctl(server, "undo", "namespace/default", "--timeout", "1")
+    assert done.stdout == "Deployment default/inside: not restored within 1 s; its events say why\n"
+    client = LocalClient(server.registry)
+    for name, is_asked in (("inside", True), ("outside", False)):
+        deployment = server.run(client.get(DEPLOYMENTS, name, "default"))
+        assert (names.UNDO in (deployment["metadata"].get("annotations") or {})) is is_asked
+    unmoved = fedctl(server, "undo", "namespace/kube-system")
+    assert "Namespace kube-system: no move is recorded" in str(unmoved.exception)
 
 
 def test_undo_asks_for_the_last_move_and_says_when_it_cannot(server: Parts) -> None:

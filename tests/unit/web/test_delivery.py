@@ -27,8 +27,9 @@ URL = "/federation/v1/delivery?group=apps&kind=Deployment&namespace=default&name
 @asynccontextmanager
 async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, httpx.AsyncClient]]:
     """Serve the world's host, with the views of its control plane."""
-    view = DeliveryView(world.plane.objects, world.plane.members, world.plane.corrections, world.plane.scalers)
-    policies = PolicyView(world.plane.objects, world.plane.policy_usage)
+    plane = world.plane
+    view = DeliveryView(plane.objects, plane.informers, plane.members, plane.corrections, plane.scalers)
+    policies = PolicyView(plane.objects, plane.policy_usage)
     parts = build(directory, world.store, registry=world.registry, view=view, policies=policies)
     await ensure_default_rbac(parts.registry, HOST_RBAC)
     authorizing = asyncio.create_task(parts.authorizer.run())

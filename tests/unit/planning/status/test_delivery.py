@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from tests.support.whatif import DEPLOYMENT, a_source
 
 from federation.api import names
@@ -34,8 +35,19 @@ def _live(federated: dict[str, Any], cluster: str, **status: Any) -> dict[str, A
     return {**Renderer(federated, DEPLOYMENT).render(cluster).object, "status": status}
 
 
+def _cluster(**statuses: str) -> dict[str, Any]:
+    conditions = [
+        {"type": type_, "status": status, "reason": f"{type_}Is{status}", "message": "no rights for things.example.com"}
+        for type_, status in statuses.items()
+    ]
+    return {"status": {"conditions": conditions}}
+
+
+CLUSTERS = {name: _cluster(Joined="True", Ready="True", Authorized="True") for name in ("east", "west", "a", "b", "c")}
+
+
 def _rows(federated: dict[str, Any], observed: dict[str, Any]) -> dict[str, ClusterDelivery]:
-    return {row.cluster: row for row in deliveries_of(federated, DEPLOYMENT, observed)}
+    return {row.cluster: row for row in deliveries_of(federated, DEPLOYMENT, observed, CLUSTERS)}
 
 
 def test_rows_tell_what_is_wanted_applied_and_ready() -> None:
@@ -56,7 +68,27 @@ def test_an_earlier_version_is_outdated_and_no_cache_is_unknown() -> None:
     rows = _rows(federated, {"east": live})
     assert (rows["east"].applied, rows["east"].ready) == ("outdated", 0)
     assert (rows["west"].applied, rows["west"].ready) == ("unknown", None)
-    assert rows["west"].message == "not delivered yet, or not joined"
+    assert rows["west"].message == "not delivered yet"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "observed", "message"),
+    [
+        (None, {}, "the cluster has not joined the federation"),
+        ({}, {}, "the cluster has not joined the federation"),
+        (_cluster(Joined="False"), {}, "the cluster has not joined the federation (JoinedIsFalse)"),
+        (_cluster(Joined="True", Ready="Unknown"), {}, "the cluster is not ready (ReadyIsUnknown)"),
+        (_cluster(Joined="True", Ready="True", Authorized="False"), {}, "no rights for things.example.com"),
+        (_cluster(Joined="True", Ready="True", Authorized="False"), {"east": None}, "not delivered yet"),
+        (_cluster(Joined="True", Ready="True"), {}, "not delivered yet"),
+    ],
+)
+def test_the_condition_that_hinders_the_first_delivery_is_named(
+    cluster: dict[str, Any] | None, observed: dict[str, Any], message: str
+) -> None:
+    clusters = {"east": cluster} if cluster is not None else {}
+    (row,) = deliveries_of(_federated(("east",), east=1), DEPLOYMENT, observed, clusters)
+    assert row.message == message
 
 
 def test_an_object_that_leaves_a_cluster_is_not_wanted_there() -> None:
@@ -91,6 +123,6 @@ def test_what_a_member_writes_into_a_status_cannot_break_the_answer() -> None:
 def test_the_document_has_the_conditions_of_delivery_only() -> None:
     federated = _federated(("east",), east=1)
     federated["status"]["conditions"] = [{"type": "Propagated", "status": "True"}, {"type": "Other", "status": "True"}]
-    document = delivery_to_json(federated, deliveries_of(federated, DEPLOYMENT, {"east": None}), {}, {})
+    document = delivery_to_json(federated, deliveries_of(federated, DEPLOYMENT, {"east": None}, CLUSTERS), {}, {})
     assert [condition["type"] for condition in document["conditions"]] == ["Propagated"]
     assert document["clusters"][0]["placed"] is True
