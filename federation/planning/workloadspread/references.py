@@ -89,6 +89,11 @@ def group_of(reference: Mapping[str, Any]) -> str:
     return group if slash else ""
 
 
+def object_name(obj: Mapping[str, Any]) -> str:
+    """Return the name in an object's metadata, "" when there is none."""
+    return str((obj.get("metadata") or {}).get("name") or "")
+
+
 def controller_owner(obj: Mapping[str, Any]) -> Reference | None:
     """Return the reference to the controlling owner, None when there is none."""
     references = owner_references(obj.get("metadata") or {})
