@@ -2,18 +2,33 @@
 
 from collections.abc import Generator, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import orjson
 
 from federation.api import names
 from federation.apimachinery.clock import to_rfc3339
+from federation.apiserver.semantics.validation.podpatches import validate_patched_pod
+from federation.apiserver.semantics.validation.selectorvalidation import (
+    validate_label_selector,
+    validate_node_term,
+    validate_toleration,
+)
 from federation.planning.workloadspread.hub import to_hub
 from federation.planning.workloadspread.ledger import Choice, choose_subset, record_deletion
+from federation.planning.workloadspread.specvalidation import CoreRules
 from federation.planning.workloadspread.versions import pod_version
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CLONE_SET = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web", "controller": True}
+RULES = CoreRules(
+    label_selector=validate_label_selector,
+    required_term=partial(validate_node_term, strict=True),
+    preferred_term=partial(validate_node_term, strict=False),
+    toleration=validate_toleration,
+    patched_pod=validate_patched_pod,
+)
 REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "controller": True}
 
 
