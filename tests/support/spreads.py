@@ -1,6 +1,7 @@
 """Builders for tests of WorkloadSpreads."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -9,15 +10,21 @@ import orjson
 
 from federation.api import names
 from federation.apimachinery.clock import to_rfc3339
-from federation.apiserver.semantics.validation.podpatches import validate_patched_pod
+from federation.apiserver.semantics.validation.podpatches import patch_pod, validate_patched_pod
 from federation.apiserver.semantics.validation.selectorvalidation import (
     validate_label_selector,
     validate_node_term,
     validate_toleration,
 )
+from federation.planning.workloadspread.adoption import group_pods
+from federation.planning.workloadspread.deletioncosts import changed_costs
 from federation.planning.workloadspread.hub import to_hub
-from federation.planning.workloadspread.ledger import Choice, choose_subset, record_deletion
+from federation.planning.workloadspread.injection import inject_subset
+from federation.planning.workloadspread.ledger import choose_subset, parse_match, record_deletion
+from federation.planning.workloadspread.references import object_name
 from federation.planning.workloadspread.specvalidation import CoreRules
+from federation.planning.workloadspread.status import SpreadStatus, compute_status
+from federation.planning.workloadspread.subsets import name_of
 from federation.planning.workloadspread.versions import pod_version
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -95,36 +102,105 @@ def vector_pod(given: Mapping[str, Any]) -> dict[str, Any]:
     return pod
 
 
-class Admission:
-    """One ledger: creates and deletes pods of a WorkloadSpread as its webhook does, without a controller's reconcile."""
+class SpreadWorkload:
+    """A workload in a model of one cluster: its pods, the ledger of admission, and the reconciles of the controller."""
 
-    def __init__(self, spread: Mapping[str, Any], total: int = 0, owner: Mapping[str, Any] = CLONE_SET) -> None:
-        self.spread = dict(spread)
-        self.total = total
+    def __init__(
+        self,
+        spread: Mapping[str, Any],
+        *,
+        owner: Mapping[str, Any] = CLONE_SET,
+        version: str = "",
+        fits: Callable[[Mapping[str, Any]], bool] | None = None,
+    ) -> None:
+        self.spread = to_hub(spread)
+        self.total = 0
         self.owner = owner
+        self.version = version
+        self.fits = fits
         self.pods: dict[str, dict[str, Any]] = {}
+        self.deleted: list[str | None] = []
+        """The subsets of deleted pods, in order."""
+        self._created = 0
 
-    def create(self, name: str, version: str = "") -> str | None:
+    def create(self, name: str = "", version: str | None = None) -> str | None:
         """Admit a pod; return the name of its subset, None when it is admitted unchanged."""
-        metadata = {"name": name, "labels": {"pod-template-hash": version}}
-        pod = with_controller({"metadata": metadata, "spec": {}}, self.owner)
-        choice = self.choose(pod)
-        subset = None if choice.subset is None else str(choice.subset["name"])
-        self.pods[name] = {**a_pod(name, subset), "metadata": {**a_pod(name, subset)["metadata"], **pod["metadata"]}}
-        return subset
-
-    def choose(self, pod: dict[str, Any]) -> Choice:
-        """Choose the subset of a pod and write the ledger."""
+        name = name or f"{self.owner['name']}-{self._created}"
+        self._created += 1
+        labels = {"pod-template-hash": self.version if version is None else version}
+        pod = with_controller({"metadata": {"name": name, "labels": labels}, "spec": {}}, self.owner)
         choice = choose_subset(
-            self.spread, pod, version=pod_version(pod), total=self.total, uid=f"uid-{len(self.pods)}", now=NOW
+            self.spread, pod, version=pod_version(pod), total=self.total, uid=f"uid-{name}", now=NOW, fits=self.fits
         )
         if choice.status is not None:
-            self.spread["status"] = choice.status
-        return choice
+            self.spread = {**self.spread, "status": choice.status}
+        if choice.subset is not None:
+            pod = inject_subset(pod, object_name(self.spread), choice.subset, patch_pod, choice.uid)
+        self.pods[name] = {**pod, "status": {"phase": "Running"}}
+        return None if choice.subset is None else name_of(choice.subset)
 
     def delete(self, name: str) -> None:
-        """Admit the deletion of a pod."""
+        """Admit the deletion of a pod, which is gone at once."""
         pod = self.pods.pop(name)
+        self.deleted.append(subset_of(pod))
         status = record_deletion(self.spread, pod, version=pod_version(pod), total=self.total, now=NOW)
         if status is not None:
-            self.spread["status"] = status
+            self.spread = {**self.spread, "status": status}
+
+    def scale(self, replicas: int) -> None:
+        """Set the replicas, create or delete pods, cheapest and newest first, and reconcile."""
+        self.total = replicas
+        while len(self.pods) < replicas:
+            self.create()
+        for name in self._deletion_order()[: max(0, len(self.pods) - replicas)]:
+            self.delete(name)
+        self.reconcile()
+
+    def roll_out(self, version: str) -> None:
+        """Replace the pods one by one: a new one is created before an old one is deleted."""
+        self.version = version
+        old = {name for name, pod in self.pods.items() if pod_version(pod) != version}
+        while old:
+            self.create()
+            name = next(name for name in self._deletion_order() if name in old)
+            old.discard(name)
+            self.delete(name)
+            self.reconcile()
+
+    def reconcile(self, nodes: Mapping[str, Any] | None = None) -> SpreadStatus:
+        """Run the decisions of one reconcile and apply them to the pods and the status."""
+        grouping = group_pods(self.spread, list(self.pods.values()), nodes or {}, self.total, patch_pod)
+        costs = changed_costs(self.spread, grouping.groups, self.version or "versionIgnored", self.total)
+        for name, cost in costs.items():
+            self.pods[name] = patch_pod(self.pods[name], {"metadata": {"annotations": {names.POD_DELETION_COST: cost}}})
+        for adoption in grouping.adoptions:
+            name = object_name(adoption.pod)
+            self.pods[name] = patch_pod(self.pods[name], adoption.patch)
+        result = compute_status(self.spread, grouping.groups, self.total, NOW)
+        self.spread = {**self.spread, "status": result.status}
+        return result
+
+    def counts(self) -> dict[str | None, int]:
+        """Return the number of pods by name of subset; None for pods without one."""
+        return dict(Counter(subset_of(pod) for pod in self.pods.values()))
+
+    def costs(self, subset: str | None) -> Counter[int]:
+        """Return the deletion costs of the pods of a subset, and how many pods have each."""
+        found = [pod for pod in self.pods.values() if subset_of(pod) == subset]
+        return Counter(cost for cost in map(cost_of, found) if cost is not None)
+
+    def _deletion_order(self) -> list[str]:
+        newest_first = list(reversed(self.pods))
+        return sorted(newest_first, key=lambda name: cost_of(self.pods[name]) or 0)
+
+
+def subset_of(pod: Mapping[str, Any]) -> str | None:
+    """Return the subset in the pod's annotation."""
+    match = parse_match(pod)
+    return None if match is None else match.subset
+
+
+def cost_of(pod: Mapping[str, Any]) -> int | None:
+    """Return the deletion cost in the pod's annotation."""
+    cost = (pod["metadata"].get("annotations") or {}).get(names.POD_DELETION_COST)
+    return None if cost is None else int(cost)

@@ -170,12 +170,12 @@ def _validate_limits(spread: Fields) -> Causes:
         if limit is None:
             continue
         at = f"{_SUBSETS}[{index}].maxReplicas"
-        is_text = isinstance(limit, str)
-        percentage = parse_percentage(limit)
+        is_text, percentage = isinstance(limit, str), parse_percentage(limit)
+        number = percentage if is_text else limit
         kinds.add(is_text)
-        if (is_text and percentage is None) or not isinstance(limit, int | str) or isinstance(limit, bool):
+        if not isinstance(number, int) or isinstance(number, bool):
             causes.append(invalid(at, limit, "must be an integer or an integer percentage such as 20%"))
-        elif (limit if percentage is None else percentage) < 0:
+        elif number < 0:
             causes.append(invalid(at, limit, "must be greater than or equal to 0"))
         elif is_text and is_stateful(spread):
             causes.append(invalid(at, limit, "must be an integer, because the target is a StatefulSet"))
