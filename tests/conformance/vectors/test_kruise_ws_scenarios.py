@@ -30,10 +30,12 @@ def test_actions_lead_to_the_subsets_of_the_vectors(case: dict[str, Any]) -> Non
 
 
 def _check(workload: SpreadWorkload, expected: Mapping[str, Any]) -> None:
-    statuses = {status["name"]: status for status in workload.spread["status"]["subsetStatuses"]}
+    status = workload.reconcile().status
+    statuses = {status["name"]: status for status in status["subsetStatuses"]}
     for name, wanted in expected.items():
         if name in FACTS:
             continue
+        assert name in statuses
         found = {"replicas": workload.counts().get(name, 0), "missingReplicas": statuses[name]["missingReplicas"]}
         assert statuses[name]["replicas"] == found["replicas"]
         assert found == found | {key: value for key, value in filled(wanted).items() if key != "deletionCost"}
