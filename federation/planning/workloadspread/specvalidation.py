@@ -163,7 +163,7 @@ def _validate_patch(subset: Fields, workload: Object, kind: str, rules: CoreRule
 def _validate_limits(spread: Fields) -> Causes:
     subsets = subsets_of(spread)
     causes: Causes = []
-    kinds: set[bool] = set()
+    is_first_text: bool | None = None
     total = 0
     for index, subset in enumerate(subsets):
         limit = subset.get("maxReplicas")
@@ -172,19 +172,19 @@ def _validate_limits(spread: Fields) -> Causes:
         at = f"{_SUBSETS}[{index}].maxReplicas"
         is_text, percentage = isinstance(limit, str), parse_percentage(limit)
         number = percentage if is_text else limit
-        kinds.add(is_text)
+        is_first_text = is_text if is_first_text is None else is_first_text
         if not isinstance(number, int) or isinstance(number, bool):
             causes.append(invalid(at, limit, "must be an integer or an integer percentage such as 20%"))
         elif number < 0:
             causes.append(invalid(at, limit, "must be greater than or equal to 0"))
         elif is_text and is_stateful(spread):
             causes.append(invalid(at, limit, "must be an integer, because the target is a StatefulSet"))
-        elif len(kinds) > 1:
+        elif is_text is not is_first_text:
             causes.append(invalid(at, limit, "all limits must be integers, or all must be percentages"))
         total += max(0, percentage or 0)
         if total > 100:
             causes.append(invalid(at, limit, "the sum of all percentages must not exceed 100%"))
-    if not causes and True in kinds and subsets[-1].get("maxReplicas") is not None and total != 100:
+    if not causes and is_first_text and subsets[-1].get("maxReplicas") is not None and total != 100:
         first = subsets[0].get("maxReplicas")
         text = "the sum of all percentages must be 100%, because the last subset has a limit"
         causes.append(invalid(f"{_SUBSETS}[0].maxReplicas", first, text))
