@@ -74,6 +74,7 @@ def test_closed_and_tainted_nodes_do_not_fit() -> None:
     assert not fits_nodes(_pod(), tainted)
     assert fits_nodes(_pod(tolerations=[{"key": "x", "value": "y"}]), tainted)
     assert not fits_nodes(_pod(), _nodes())
+    assert not fits_nodes({}, _nodes(_node())), "a pod without a spec"
 
 
 @pytest.mark.parametrize(

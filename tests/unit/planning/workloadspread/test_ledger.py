@@ -8,6 +8,7 @@ from tests.support.spreads import NOW, SpreadWorkload, a_pod, a_spread
 from federation.api import names
 from federation.apimachinery.errors import InvalidInput
 from federation.planning.workloadspread.ledger import Match, choose_subset, initial_entry, parse_match, record_deletion
+from federation.planning.workloadspread.subsets import uses_percentages
 from federation.planning.workloadspread.versions import VERSION_IGNORED
 
 A2_B = [{"name": "a", "maxReplicas": 2}, {"name": "b"}]
@@ -78,7 +79,7 @@ def test_limits_follow_the_current_total_and_the_current_spec() -> None:
     assert [workload.create() for _ in range(3)] == ["a", "b", None]
     workload.total = 4
     assert [workload.create() for _ in range(3)] == ["a", "b", None], "before any reconcile"
-    workload.spread = {**workload.spread, "spec": {"subsets": [{"name": "a"}]}, "metadata": {"name": "ws"}}
+    workload.spread = {**workload.spread, "spec": a_spread([{"name": "a"}, {"name": "b"}])["spec"]}
     assert workload.create() == "a"
 
 
@@ -191,6 +192,11 @@ def test_annotations_of_any_content_are_read(text: Any, expected: Match | None) 
 def test_limits_that_are_no_numbers_are_errors(limit: Any) -> None:
     with pytest.raises(InvalidInput):
         initial_entry([{"name": "a", "maxReplicas": limit}], 10)
+
+
+def test_only_percentages_need_the_total() -> None:
+    assert uses_percentages([{"name": "a"}, {"name": "b", "maxReplicas": "5%"}])
+    assert not uses_percentages([{"name": "a"}, {"name": "b", "maxReplicas": 5}])
 
 
 def test_negative_limits_and_unknown_totals_count_as_zero() -> None:

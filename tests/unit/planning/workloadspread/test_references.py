@@ -35,6 +35,11 @@ def test_a_controller_that_cannot_be_read_ends_the_search() -> None:
     assert drive(find_spread([SPREAD], POD), [None]) is None
 
 
+def test_a_controller_of_an_unmanaged_kind_ends_the_search() -> None:
+    unknown = {"apiVersion": "example.com/v1", "kind": "App", "name": "web", "controller": True}
+    assert drive(find_spread([SPREAD], POD), [_owned(unknown), _owned(DEPLOYMENT)]) is None
+
+
 def test_a_cycle_of_controllers_ends() -> None:
     assert drive(find_spread([SPREAD], POD), [_owned(REPLICA_SET)] * 100) is None
 

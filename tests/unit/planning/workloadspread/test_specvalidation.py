@@ -9,6 +9,7 @@ from federation.apiserver.semantics.validation.podpatches import unknown_fields
 from federation.planning.workloadspread.references import parse_whitelist
 from federation.planning.workloadspread.specvalidation import patch_warnings, validate_spread, validate_update
 
+SECONDS = "spec.scheduleStrategy.adaptive.rescheduleCriticalSeconds"
 A_B = [{"name": "a", "maxReplicas": 1}, {"name": "b"}]
 
 
@@ -81,6 +82,8 @@ def test_selectors_and_tolerations_follow_the_rules_of_kubernetes() -> None:
     assert _fields(a_spread(A_B, targetFilter={"selector": {}, "replicasPathList": ["spec.x"]})) == []
     tolerant = [{"name": "a", "tolerations": [{"key": "x", "operator": "Near"}]}]
     assert _fields(a_spread(tolerant)) == ["spec.subsets[0].tolerations[0].operator"]
+    weighted = [{"name": "a", "preferredNodeSelector": [{"weight": 100, "preference": {}}, {"weight": 1}]}]
+    assert _fields(a_spread(weighted)) == []
     unweighted = [{"name": "a", "preferredNodeSelector": [{"preference": {}}]}]
     assert _fields(a_spread(unweighted)) == ["spec.subsets[0].preferredNodeSelector[0].weight"]
 
@@ -104,6 +107,40 @@ def test_only_the_version_of_the_target_can_change() -> None:
     newer = a_spread(A_B, targetRef={**CLONE_SET, "apiVersion": "apps.kruise.io/v1beta1"})
     assert validate_update(newer, old) == []
     assert [cause["field"] for cause in validate_update(other, old)] == ["spec.targetRef"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"targetRef": None}, "spec.targetRef"),
+        ({"scheduleStrategy": {"type": "Random"}}, "spec.scheduleStrategy.type"),
+        ({"scheduleStrategy": {"adaptive": {}}}, "spec.scheduleStrategy.type"),
+        ({"scheduleStrategy": {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": -1}}}, SECONDS),
+        ({"subsets": []}, "spec.subsets"),
+        ({"subsets": [{}]}, "spec.subsets[0].name"),
+        ({"subsets": [{"name": "a"}, {"name": "a"}]}, "spec.subsets[1].name"),
+        ({"subsets": [{"name": "a", "requiredNodeSelector": {"matchExpressions": [{}]}}]}, None),
+    ],
+)
+def test_parts_of_the_spec_are_required(spec: dict[str, Any], field: str | None) -> None:
+    fields = _fields({"metadata": {"name": "ws"}, "spec": a_spread(A_B)["spec"] | spec})
+    assert (
+        fields == [field] if field else all(each.startswith("spec.subsets[0].requiredNodeSelector") for each in fields)
+    )
+    assert fields
+
+
+def test_the_last_subset_of_an_adaptive_spread_has_no_limit() -> None:
+    strategy = {"type": "Adaptive", "adaptive": {}}
+    assert _fields(a_spread(_limited(1, 2), scheduleStrategy=strategy)) == ["spec.scheduleStrategy.adaptive"]
+    assert _fields(a_spread(_limited(1), scheduleStrategy=strategy)) == []
+
+
+def test_a_target_belongs_to_one_spread() -> None:
+    spread = a_spread(A_B)
+    other = {**spread, "metadata": {"name": "other"}}
+    assert _fields(spread, others=[spread, other]) == ["spec.targetRef"]
+    assert _fields(spread, others=[spread]) == []
 
 
 def test_unknown_fields_of_patches_are_warnings() -> None:

@@ -43,5 +43,11 @@ def test_a_path_must_exist(path: str) -> None:
         replicas_at({"list": [1, 2], "text": "12"}, path)
 
 
+def test_the_paths_of_the_filter_come_first_and_are_added() -> None:
+    spread = a_spread([], "Deployment", targetFilter={"replicasPathList": ["spec.master", "spec.workers.1.size"]})
+    workload = {"spec": {"replicas": 9, "master": 1, "workers": [{"size": 5}, {"size": 3}]}}
+    assert total_replicas(spread, workload, replicas_path="spec.replicas") == 4
+
+
 def test_an_empty_path_is_zero() -> None:
     assert replicas_at({"": 5}, "") == 0

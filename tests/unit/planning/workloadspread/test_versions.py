@@ -59,4 +59,6 @@ def test_a_clone_set_has_no_version_before_its_controller_saw_it() -> None:
         "metadata": {"generation": 2},
         "status": {"observedGeneration": 1, "updateRevision": "web-1"},
     }
-    assert workload_version(clone_set, versioned_kinds=frozenset({"cloneset"})) is None
+    versioned = frozenset({"cloneset"})
+    assert workload_version(clone_set, versioned_kinds=versioned) is None
+    assert workload_version({**clone_set, "metadata": {"generation": 1}}, versioned_kinds=versioned) == "1"

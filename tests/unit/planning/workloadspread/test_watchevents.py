@@ -3,9 +3,14 @@
 from typing import Any
 
 import pytest
-from tests.support.spreads import REPLICA_SET, a_pod
+from tests.support.spreads import REPLICA_SET, a_pod, a_spread
 
-from federation.planning.workloadspread.watchevents import has_workload_changed, is_adoptable, spread_of_pod
+from federation.planning.workloadspread.watchevents import (
+    has_workload_changed,
+    is_adoptable,
+    spread_of_pod,
+    spread_of_workload,
+)
 
 RUNNING = a_pod("pod-0", "a", phase="Running")
 SCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
@@ -49,6 +54,16 @@ def test_changes_of_managed_pods_count(old: Any, new: Any, found: str | None) ->
 )
 def test_a_pod_can_be_adopted_when_it_gets_its_node(old: Any, new: Any, expected: bool) -> None:
     assert is_adoptable(old, new) is expected
+
+
+def test_a_workload_concerns_the_living_spread_with_its_group_kind_and_name() -> None:
+    spread = a_spread([{"name": "a"}], "Deployment")
+    dying = {**spread, "metadata": {"name": "old", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    workload = {"apiVersion": "apps/v1beta1", "kind": "Deployment", "metadata": {"name": "web"}}
+    assert spread_of_workload([dying, spread], workload) is spread
+    assert spread_of_workload([dying, spread], {**workload, "metadata": {"name": "db"}}) is None
+    assert has_workload_changed(None, workload)
+    assert has_workload_changed(workload, None)
 
 
 def _deployment(revision: str, replicas: int = 1) -> dict[str, Any]:
