@@ -31,6 +31,8 @@ REQUIRED = {
     "metadata",
     "controller",
     "resourceName",
+    "function",
+    "manifest",
 }
 """Keys that say what a case is about."""
 OPAQUE = {
@@ -47,6 +49,7 @@ OPAQUE = {
     ),
     *("oldPod", "newPod", "desired", "a", "b", "response", "targetClusters", "policy", "affinity", "tolerations"),
     *("taints", "conditions", "apiResourceTypes", "reschedulePolicy", "customNodeResources", "object"),
+    *("manifest", "patch", "pod", "workloadSpread", "existing", "workloadObject"),
     *("annotations", "labels", "secretData", "observed", "sourceAnnotations", "fedAnnotations", "registry", "enabled"),
     *("migrationConfig", "status", "clusterLabels", "clusterTaints", "clusterAPIResources", "new", "old", "src", "dst"),
 }
@@ -55,10 +58,10 @@ MAPS = {
     *("rsp", "currentReplicaCount", "estimatedCapacity", "limitedCapacity", "scheduledReplicas", "existing"),
     *("actualCapacity", "currentClusters", "clusterSelector", "clusterNames", "minReplicas", "maxReplicas", "weights"),
     *("priorities", "statusMap", "generationMap", "clusterAvailables", "weightLimit", "scalarResources"),
-    *("allocatable", "available"),
+    *("allocatable", "available", "matchLabels"),
 }
 """Maps whose keys are names of clusters, labels or resources: every key says something."""
-DISTINCT = {"su", "maxClusters", "desiredReplicas", "now_plus_ns", "resources"}
+DISTINCT = {"su", "maxClusters", "desiredReplicas", "now_plus_ns", "resources", "percentSubset"}
 """Keys for which absent and empty differ: no limit, no number, no unit."""
 UNREADABLE = (KeyError, TypeError, AttributeError, IndexError)
 KeyPath = tuple[str | int, ...]

@@ -1,0 +1,206 @@
+"""Builders for tests of WorkloadSpreads."""
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import orjson
+
+from federation.api import names
+from federation.apimachinery.clock import to_rfc3339
+from federation.apiserver.semantics.validation.podpatches import patch_pod, validate_patched_pod
+from federation.apiserver.semantics.validation.selectorvalidation import (
+    validate_label_selector,
+    validate_node_term,
+    validate_toleration,
+)
+from federation.planning.workloadspread.adoption import group_pods
+from federation.planning.workloadspread.deletioncosts import changed_costs
+from federation.planning.workloadspread.hub import to_hub
+from federation.planning.workloadspread.injection import inject_subset
+from federation.planning.workloadspread.ledger import choose_subset, parse_match, record_deletion
+from federation.planning.workloadspread.references import object_name
+from federation.planning.workloadspread.specvalidation import CoreRules
+from federation.planning.workloadspread.status import SpreadStatus, compute_status
+from federation.planning.workloadspread.subsets import name_of
+from federation.planning.workloadspread.versions import pod_version
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+CLONE_SET = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web", "controller": True}
+RULES = CoreRules(
+    label_selector=validate_label_selector,
+    required_term=partial(validate_node_term, strict=True),
+    preferred_term=partial(validate_node_term, strict=False),
+    toleration=validate_toleration,
+    patched_pod=validate_patched_pod,
+)
+REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-1", "controller": True}
+
+
+def with_controller(pod: Mapping[str, Any], owner: Mapping[str, Any] = CLONE_SET) -> dict[str, Any]:
+    """Return the pod with a controller, its own when it has one."""
+    metadata = pod.get("metadata") or {}
+    return {**pod, "metadata": {"ownerReferences": [dict(owner)], **metadata}}
+
+
+def drive(search: Generator[Any, Any, Any], owners: Iterable[Any] = ()) -> Any:
+    """Return the result of a search that is given the next of `owners` at each read."""
+    rest = iter(owners)
+    try:
+        next(search)
+        while True:
+            search.send(next(rest, None))
+    except StopIteration as done:
+        return done.value
+
+
+def seconds_ago(age_s: float) -> str:
+    """Return the Kubernetes time that long before `NOW`."""
+    return to_rfc3339(NOW - timedelta(seconds=age_s))
+
+
+def a_spread(subsets: Iterable[Mapping[str, Any]], kind: str = "CloneSet", **spec: Any) -> dict[str, Any]:
+    """Return a WorkloadSpread `ws` in the v1beta1 form."""
+    target = {"apiVersion": "apps.kruise.io/v1alpha1" if kind == "CloneSet" else "apps/v1", "kind": kind, "name": "web"}
+    return to_hub({"metadata": {"name": "ws"}, "spec": {"targetRef": target, "subsets": list(subsets), **spec}})
+
+
+def a_pod(name: str, subset: str | None = None, *, uid: str = "", node: str = "", **status: Any) -> dict[str, Any]:
+    """Return a pod of a CloneSet that is in a subset of the WorkloadSpread `ws`, or in none."""
+    match = {"name": "ws", "subset": subset} | ({"uid": uid} if uid else {})
+    annotations = {names.MATCHED_WORKLOAD_SPREAD: orjson.dumps(match).decode()} if subset is not None else {}
+    metadata: dict[str, Any] = {"name": name, "annotations": annotations}
+    return with_controller({"metadata": metadata, "spec": {"nodeName": node} if node else {}, "status": status})
+
+
+def vector_pod(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the pod of a vector: name, nodeName, phase, ready, readyTime, created, ageSeconds, restarts, ..."""
+    pod = a_pod(given.get("name") or "", given.get("subset") or None, node=given.get("nodeName") or "")
+    metadata, status = pod["metadata"], pod["status"]
+    metadata["labels"] = dict(given.get("labels") or {})
+    version = given.get("version")
+    if version and version != "versionIgnored":
+        metadata["ownerReferences"] = [dict(REPLICA_SET)]
+        metadata["labels"]["pod-template-hash"] = version
+    if given.get("deleting"):
+        metadata["deletionTimestamp"] = seconds_ago(1)
+    if given.get("created") is not None:
+        metadata["creationTimestamp"] = to_rfc3339(datetime.fromtimestamp(given["created"], UTC))
+    if given.get("ageSeconds") is not None:
+        metadata["creationTimestamp"] = seconds_ago(given["ageSeconds"])
+    status["phase"] = given.get("phase") or ""
+    status["conditions"] = [*(given.get("conditions") or ())]
+    if given.get("ready"):
+        since = given.get("readyTime")
+        condition = {"type": "Ready", "status": "True"}
+        if since is not None:
+            condition["lastTransitionTime"] = to_rfc3339(datetime.fromtimestamp(since, UTC))
+        status["conditions"].append(condition)
+    status["containerStatuses"] = [{"name": "main", "restartCount": given.get("restarts") or 0}]
+    return pod
+
+
+class SpreadWorkload:
+    """A workload in a model of one cluster: its pods, the ledger of admission, and the reconciles of the controller."""
+
+    def __init__(
+        self,
+        spread: Mapping[str, Any],
+        *,
+        owner: Mapping[str, Any] = CLONE_SET,
+        version: str = "",
+        fits: Callable[[Mapping[str, Any]], bool] | None = None,
+    ) -> None:
+        self.spread = to_hub(spread)
+        self.total = 0
+        self.owner = owner
+        self.version = version
+        self.fits = fits
+        self.pods: dict[str, dict[str, Any]] = {}
+        self.deleted: list[str | None] = []
+        """The subsets of deleted pods, in order."""
+        self._created = 0
+
+    def create(self, name: str = "", version: str | None = None) -> str | None:
+        """Admit a pod; return the name of its subset, None when it is admitted unchanged."""
+        name = name or f"{self.owner['name']}-{self._created}"
+        self._created += 1
+        labels = {"pod-template-hash": self.version if version is None else version}
+        pod = with_controller({"metadata": {"name": name, "labels": labels}, "spec": {}}, self.owner)
+        choice = choose_subset(
+            self.spread, pod, version=pod_version(pod), total=self.total, uid=f"uid-{name}", now=NOW, fits=self.fits
+        )
+        if choice.status is not None:
+            self.spread = {**self.spread, "status": choice.status}
+        if choice.subset is not None:
+            pod = inject_subset(pod, object_name(self.spread), choice.subset, patch_pod, choice.uid)
+        self.pods[name] = {**pod, "status": {"phase": "Running"}}
+        return None if choice.subset is None else name_of(choice.subset)
+
+    def delete(self, name: str) -> None:
+        """Admit the deletion of a pod, which is gone at once."""
+        pod = self.pods.pop(name)
+        self.deleted.append(subset_of(pod))
+        status = record_deletion(self.spread, pod, version=pod_version(pod), total=self.total, now=NOW)
+        if status is not None:
+            self.spread = {**self.spread, "status": status}
+
+    def scale(self, replicas: int) -> None:
+        """Set the replicas, create or delete pods, cheapest and newest first, and reconcile."""
+        self.total = replicas
+        while len(self.pods) < replicas:
+            self.create()
+        for name in self._deletion_order()[: max(0, len(self.pods) - replicas)]:
+            self.delete(name)
+        self.reconcile()
+
+    def roll_out(self, version: str) -> None:
+        """Replace the pods one by one: a new one is created before an old one is deleted."""
+        self.version = version
+        old = {name for name, pod in self.pods.items() if pod_version(pod) != version}
+        while old:
+            self.create()
+            name = next(name for name in self._deletion_order() if name in old)
+            old.discard(name)
+            self.delete(name)
+            self.reconcile()
+
+    def reconcile(self, nodes: Mapping[str, Any] | None = None) -> SpreadStatus:
+        """Run the decisions of one reconcile and apply them to the pods and the status."""
+        grouping = group_pods(self.spread, list(self.pods.values()), nodes or {}, self.total, patch_pod)
+        costs = changed_costs(self.spread, grouping.groups, self.version or "versionIgnored", self.total)
+        for name, cost in costs.items():
+            self.pods[name] = patch_pod(self.pods[name], {"metadata": {"annotations": {names.POD_DELETION_COST: cost}}})
+        for adoption in grouping.adoptions:
+            name = object_name(adoption.pod)
+            self.pods[name] = patch_pod(self.pods[name], adoption.patch)
+        result = compute_status(self.spread, grouping.groups, self.total, NOW)
+        self.spread = {**self.spread, "status": result.status}
+        return result
+
+    def counts(self) -> dict[str | None, int]:
+        """Return the number of pods by name of subset; None for pods without one."""
+        return dict(Counter(subset_of(pod) for pod in self.pods.values()))
+
+    def costs(self, subset: str | None) -> Counter[int]:
+        """Return the deletion costs of the pods of a subset, and how many pods have each."""
+        found = [pod for pod in self.pods.values() if subset_of(pod) == subset]
+        return Counter(cost for cost in map(cost_of, found) if cost is not None)
+
+    def _deletion_order(self) -> list[str]:
+        newest_first = list(reversed(self.pods))
+        return sorted(newest_first, key=lambda name: cost_of(self.pods[name]) or 0)
+
+
+def subset_of(pod: Mapping[str, Any]) -> str | None:
+    """Return the subset in the pod's annotation."""
+    match = parse_match(pod)
+    return None if match is None else match.subset
+
+
+def cost_of(pod: Mapping[str, Any]) -> int | None:
+    """Return the deletion cost in the pod's annotation."""
+    cost = (pod["metadata"].get("annotations") or {}).get(names.POD_DELETION_COST)
+    return None if cost is None else int(cost)
