@@ -27,3 +27,7 @@ PROPAGATED_VERSIONS = _ours("PropagatedVersion", "propagatedversions")
 LEFTOVERS = _ours("Leftover", "leftovers", namespaced=False)
 PLACEMENT_HOLDS = _ours("PlacementHold", "placementholds", namespaced=False)
 CLUSTER_PROPAGATED_VERSIONS = _ours("ClusterPropagatedVersion", "clusterpropagatedversions", namespaced=False)
+
+UNITED_DEPLOYMENTS = Resource("apps.kruise.io", "v1beta1", "UnitedDeployment", "uniteddeployments")
+CLONE_SETS = Resource("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets")
+ADVANCED_STATEFUL_SETS = Resource("apps.kruise.io", "v1beta1", "StatefulSet", "statefulsets")
