@@ -21,6 +21,9 @@ OVERRIDE_POLICY_LABEL = _A + "override-policy-name"
 CLUSTER_OVERRIDE_POLICY_LABEL = _A + "cluster-override-policy-name"
 MANAGED_LABEL = _A + "managed"
 
+# Annotations on pods
+POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
 # Annotations on source, federated and member objects
 SOURCE_GENERATION = _A + "source-generation"
 NO_SCHEDULING = _A + "no-scheduling"

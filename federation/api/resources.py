@@ -3,6 +3,7 @@
 from federation.apimachinery.resources import Resource
 
 CORE_GROUP = "core.kubeadmiral.io"
+KRUISE_GROUP = "apps.kruise.io"
 
 
 def _ours(kind: str, plural: str, *, namespaced: bool = True) -> Resource:
@@ -28,6 +29,7 @@ LEFTOVERS = _ours("Leftover", "leftovers", namespaced=False)
 PLACEMENT_HOLDS = _ours("PlacementHold", "placementholds", namespaced=False)
 CLUSTER_PROPAGATED_VERSIONS = _ours("ClusterPropagatedVersion", "clusterpropagatedversions", namespaced=False)
 
-UNITED_DEPLOYMENTS = Resource("apps.kruise.io", "v1beta1", "UnitedDeployment", "uniteddeployments")
-CLONE_SETS = Resource("apps.kruise.io", "v1alpha1", "CloneSet", "clonesets")
-ADVANCED_STATEFUL_SETS = Resource("apps.kruise.io", "v1beta1", "StatefulSet", "statefulsets")
+WORKLOAD_SPREADS = Resource(KRUISE_GROUP, "v1beta1", "WorkloadSpread", "workloadspreads")
+UNITED_DEPLOYMENTS = Resource(KRUISE_GROUP, "v1beta1", "UnitedDeployment", "uniteddeployments")
+CLONE_SETS = Resource(KRUISE_GROUP, "v1alpha1", "CloneSet", "clonesets")
+ADVANCED_STATEFUL_SETS = Resource(KRUISE_GROUP, "v1beta1", "StatefulSet", "statefulsets")
