@@ -313,6 +313,21 @@ REASON_HELD = "Held"
 SCALING_ACTIVE = "ScalingActive"
 REASON_FEDERATED_WORKLOAD = "FederatedWorkload"
 
+# WorkloadSpread: OpenKruise's names, and Kubernetes' annotation for the order of scale-in
+MATCHED_WORKLOAD_SPREAD = "apps.kruise.io/matched-workloadspread"
+"""On a pod: JSON {name, subset, uid} of the WorkloadSpread and the subset that admission chose."""
+IGNORE_PATCH_EXISTING_PODS_METADATA = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
+"""On a WorkloadSpread: "true" if adopted pods get no labels and annotations of the subset's patch."""
+POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+SUBSET_SCHEDULABLE = "Schedulable"
+REASON_SUFFICIENT = "Sufficient"
+REASON_POD_UNSCHEDULABLE = "PodUnschedulable"
+REASON_UNKNOWN = "Unknown"
+EVENT_CREATE_POD_FAILED = "CreatePodFailed"
+EVENT_DELETE_POD_FAILED = "DeletePodFailed"
+EVENT_RECOVER_SCHEDULABLE = "RecoverSchedulable"
+EVENT_PATCH_POD_DELETION_COST_FAILED = "PatchPodDeletionCostFailed"
+
 # Names of resources
 KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"
 """Prefix of the resources that Katalyst reclaims from requested but unused capacity."""

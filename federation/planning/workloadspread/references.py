@@ -1,0 +1,137 @@
+"""Find the WorkloadSpread of a pod: compare the pod's controllers with `spec.targetRef`. Pure.
+
+A pod belongs to the target when its controller, or a controller above it, has the target's group, kind and name. Only
+controllers of managed kinds are looked up. Reading them is I/O of the caller: `find_spread` yields each controller to
+read.
+"""
+
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from federation.apimachinery.errors import InvalidInput
+from federation.apimachinery.jsonobject import parse_object
+from federation.apimachinery.ownerreferences import Reference, owner_references
+from federation.apimachinery.resources import Object
+from federation.planning.automigration.podanalysis import is_live
+from federation.planning.workloadspread.subsets import target_of
+from federation.planning.workloadspread.totals import is_selected
+
+KRUISE = "apps.kruise.io"
+GROUPS_BY_KIND = {
+    "CloneSet": frozenset({KRUISE}),
+    "Deployment": frozenset({"apps"}),
+    "ReplicaSet": frozenset({"apps"}),
+    "Job": frozenset({"batch"}),
+    "StatefulSet": frozenset({"apps", KRUISE}),
+}
+"""The kinds that are managed without a whitelist, and their groups."""
+_DEPTH_MAX = 8
+"""Controllers above one pod that are read; references of hostile objects may form a cycle."""
+
+
+@dataclass(frozen=True, slots=True)
+class CustomWorkload:
+    """A kind of the whitelist; `replicas_path` is the dot path of its replicas, "" when it has none."""
+
+    group: str
+    version: str
+    kind: str
+    replicas_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Whitelist:
+    """Further kinds: workloads that a WorkloadSpread may target, and all kinds that may control their pods."""
+
+    workloads: tuple[CustomWorkload, ...] = ()
+    managed: frozenset[tuple[str, str]] = frozenset()
+    """(group, kind) of the workloads and of their sub-resources."""
+
+    def has_workload(self, group: str, kind: str) -> bool:
+        """Return True if a WorkloadSpread may target this kind."""
+        return any((workload.group, workload.kind) == (group, kind) for workload in self.workloads)
+
+    def replicas_path(self, api_version: str, kind: str) -> str:
+        """Return the path of the replicas of a kind in one version, "" when none is listed."""
+        for workload in self.workloads:
+            if (f"{workload.group}/{workload.version}".lstrip("/"), workload.kind) == (api_version, kind):
+                return workload.replicas_path
+        return ""
+
+
+EMPTY_WHITELIST = Whitelist()
+
+
+def parse_whitelist(text: str) -> Whitelist:
+    """Return the whitelist in the JSON text of the ConfigMap `kruise-configuration`; InvalidInput when it is malformed.
+
+    The format is {"workloads": [{Group, Version, Kind, replicasPath, subResources: [{Group, Version, Kind}]}]}.
+    """
+    parsed = parse_object(text)
+    if parsed is None:
+        raise InvalidInput("the whitelist of custom workloads is not a JSON object")
+    workloads, managed = [], set()
+    for entry in parsed.get("workloads") or ():
+        if not isinstance(entry, dict):
+            raise InvalidInput("the whitelist of custom workloads: each entry of workloads is an object")
+        group, version, kind = (str(entry.get(key) or "") for key in ("Group", "Version", "Kind"))
+        workloads.append(CustomWorkload(group, version, kind, str(entry.get("replicasPath") or "")))
+        managed.add((group, kind))
+        for part in entry.get("subResources") or ():
+            managed.add((str(part.get("Group") or ""), str(part.get("Kind") or "")))
+    return Whitelist(tuple(workloads), frozenset(managed))
+
+
+def group_of(reference: Mapping[str, Any]) -> str:
+    """Return the API group in `apiVersion` of a reference or an object, "" for the core group."""
+    group, slash, _ = str(reference.get("apiVersion") or "").partition("/")
+    return group if slash else ""
+
+
+def controller_owner(obj: Mapping[str, Any]) -> Reference | None:
+    """Return the reference to the controlling owner, None when there is none."""
+    references = owner_references(obj.get("metadata") or {})
+    return next((reference for reference in references if reference.get("controller")), None)
+
+
+def is_same_workload(target: Mapping[str, Any], reference: Mapping[str, Any]) -> bool:
+    """Return True if both name the same object: group, kind and name are equal, the version is ignored."""
+    return (group_of(target), target.get("kind"), target.get("name")) == (
+        group_of(reference),
+        reference.get("kind"),
+        reference.get("name"),
+    )
+
+
+def is_managed(reference: Mapping[str, Any], whitelist: Whitelist = EMPTY_WHITELIST) -> bool:
+    """Return True if pods below a controller of this kind can be managed."""
+    group, kind = group_of(reference), str(reference.get("kind") or "")
+    return group in GROUPS_BY_KIND.get(kind, ()) or (group, kind) in whitelist.managed
+
+
+def find_spread(
+    spreads: Iterable[Object], pod: Mapping[str, Any], whitelist: Whitelist = EMPTY_WHITELIST
+) -> Generator[Reference, Mapping[str, Any] | None, Object | None]:
+    """Return the WorkloadSpread of the pod's namespace that manages the pod, None when there is none.
+
+    Pods that have ended or are being deleted are not managed.
+
+    Yields references of controllers. Send the object that each names; None when it cannot be read, which ends the
+    search. An object that does not exist is an error of the caller's: its pod must not be admitted unmanaged.
+    """
+    candidates = [spread for spread in spreads if is_selected(spread, pod)]
+    owner = controller_owner(pod)
+    if owner is None or not is_managed(owner, whitelist) or not is_live(pod):
+        return None
+    for _ in range(_DEPTH_MAX if candidates else 0):
+        if owner is None:
+            return None
+        for spread in candidates:
+            if is_same_workload(target_of(spread), owner):
+                return spread
+        if not is_managed(owner, whitelist):
+            return None
+        read = yield owner
+        owner = None if read is None else controller_owner(read)
+    return None

@@ -1,0 +1,18 @@
+"""A version without pods starts with the free replicas of the vectors."""
+
+from typing import Any
+
+import pytest
+from tests.support.vectors import case_id, filled, load
+
+from federation.planning.workloadspread.ledger import initial_entry
+
+
+@pytest.mark.parametrize("case", load("kruise-ws-initial-missing"), ids=case_id)
+def test_an_empty_version_starts_with_the_free_replicas_of_the_vectors(case: dict[str, Any]) -> None:
+    given = filled(case["input"], workloadReplicas=0, subsets=[])
+    found = {
+        status["name"]: status["missingReplicas"]
+        for status in initial_entry(given["subsets"], given["workloadReplicas"])
+    }
+    assert found == (case["expected"].get("missingReplicas") or {})

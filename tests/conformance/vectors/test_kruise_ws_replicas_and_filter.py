@@ -1,0 +1,48 @@
+"""The replicas of a target and the pods of a filter are those of the vectors."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.support.vectors import case_id, filled, load
+
+from federation.apimachinery.errors import InvalidInput
+from federation.apimachinery.selectors import SelectorError
+from federation.planning.workloadspread.subsets import uses_percentages
+from federation.planning.workloadspread.totals import is_selected, nested_value, replicas_at, total_replicas
+
+ERRORS = (InvalidInput, SelectorError)
+
+
+@pytest.mark.parametrize("case", load("kruise-ws-replicas-and-filter"), ids=case_id)
+def test_replicas_and_selections_are_those_of_the_vectors(case: dict[str, Any]) -> None:
+    given = filled(case["input"], targetRef={}, targetFilter={}, workload={}, object={}, path="", paths=[], labels={})
+    expected = filled(case["expected"], error=False)
+    if expected["error"]:
+        with pytest.raises(ERRORS):
+            _found(given)
+        return
+    wanted = next((value for key, value in expected.items() if key != "error"), None)
+    if given["function"] == "isPodSelected" and given["targetFilter"].get("selector") is None:
+        # The vector has the webhook of OpenKruise, which selects nothing; its controller, as ours, selects all.
+        wanted = True
+    assert _found(given) == (wanted or 0)
+
+
+def _found(given: Mapping[str, Any]) -> Any:
+    spread = {"spec": {"targetRef": given["targetRef"], "targetFilter": given["targetFilter"]}}
+    match given["function"]:
+        case "replicasFromPath":
+            return replicas_at(given["object"], given["path"])
+        case "replicasFromPathList":
+            return sum(replicas_at(given["object"], path) for path in given["paths"])
+        case "nestedField":
+            return nested_value(given["object"], given["path"])
+        case "isPodSelected":
+            return is_selected(spread, {"metadata": {"labels": given["labels"]}})
+        case _:
+            limit = 5 if given.get("percentSubset") is False else "50%"
+            if not uses_percentages([{"name": "a", "maxReplicas": limit}]):
+                return 0
+            path = (given.get("whitelist") or {}).get("replicasPath") or ""
+            return total_replicas(spread, given["workload"], replicas_path=path, scale=given.get("scale"))

@@ -1,0 +1,50 @@
+"""Pods and workloads have the versions of the vectors."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.support.vectors import case_id, filled, load
+
+from federation.planning.workloadspread.versions import VERSIONED_KINDS, pod_version, workload_version
+
+GROUPS = {"cloneset": "apps.kruise.io", "job": "batch"}
+
+
+@pytest.mark.parametrize("case", load("kruise-ws-version"), ids=case_id)
+def test_versions_are_those_of_the_vectors(case: dict[str, Any]) -> None:
+    given = filled(case["input"], labels={}, versionedKinds=VERSIONED_KINDS, kind="", replicaSets=[])
+    expected = filled(case["expected"], version="", error=False)
+    versioned = frozenset(given["versionedKinds"])
+    if given["function"] == "podVersion":
+        owner = {"kind": given.get("ownerKind") or "", "controller": True}
+        pod = {"metadata": {"labels": given["labels"], "ownerReferences": [owner]}}
+        assert pod_version(pod, versioned) == expected["version"]
+    else:
+        replica_sets = [_replica_set(replica_set) for replica_set in given["replicaSets"]]
+        found = workload_version(_workload(given), replica_sets, versioned)
+        assert found == (None if expected["error"] else expected["version"])
+
+
+def _template(version: Any, labels: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    return {"metadata": {"labels": {"version": version or "", **(labels or {})}}, "spec": {"containers": []}}
+
+
+def _replica_set(given: Mapping[str, Any]) -> dict[str, Any]:
+    labels = {"pod-template-hash": given.get("hash") or ""}
+    metadata = {"labels": labels, "deletionTimestamp": "2026-01-01T00:00:00Z" if given.get("deleting") else None}
+    return {"metadata": metadata, "spec": {"template": _template(given.get("templateVersion"), labels)}}
+
+
+def _workload(given: Mapping[str, Any]) -> dict[str, Any]:
+    kind, _, group = str(given["kind"]).rstrip(")").partition("(")
+    return {
+        "apiVersion": f"{group or GROUPS.get(kind.lower(), 'apps')}/v1",
+        "kind": kind,
+        "metadata": {"generation": given.get("generation"), "labels": given["labels"]},
+        "spec": {"template": _template(given.get("templateVersion"))},
+        "status": {
+            "observedGeneration": given.get("observedGeneration"),
+            "updateRevision": given.get("updateRevision"),
+        },
+    }
