@@ -48,7 +48,21 @@ OPAQUE = {
     *("oldPod", "newPod", "desired", "a", "b", "response", "targetClusters", "policy", "affinity", "tolerations"),
     *("taints", "conditions", "apiResourceTypes", "reschedulePolicy", "customNodeResources", "object"),
     *("annotations", "labels", "secretData", "observed", "sourceAnnotations", "fedAnnotations", "registry", "enabled"),
-    *("migrationConfig", "status", "clusterLabels", "clusterTaints", "clusterAPIResources", "new", "old", "src", "dst"),
+    *(
+        "manifest",
+        "workload",
+        "podTemplate",
+        "patch",
+        "migrationConfig",
+        "status",
+        "clusterLabels",
+        "clusterTaints",
+        "clusterAPIResources",
+        "new",
+        "old",
+        "src",
+        "dst",
+    ),
 }
 """Kubernetes objects, which the product reads as they are, and maps whose keys are data."""
 MAPS = {
