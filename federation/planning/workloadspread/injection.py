@@ -11,6 +11,7 @@ import orjson
 
 from federation.api import names
 from federation.apimachinery.resources import Object
+from federation.planning.workloadspread.subsets import name_of
 
 PatchPod = Callable[[Object, Object], Object]
 """Returns a pod with a strategic merge patch merged in, without fields that pods do not have; BadRequest."""
@@ -35,7 +36,7 @@ def inject_subset(pod: Object, spread: str, subset: Object, patch_pod: PatchPod,
                 **injected,
                 "spec": {key: value for key, value in injected["spec"].items() if key != "priority"},
             }
-    return with_match(injected, spread, str(subset.get("name")), uid)
+    return with_match(injected, spread, name_of(subset), uid)
 
 
 def with_node_rules(spec: Mapping[str, Any], subset: Mapping[str, Any]) -> Object:

@@ -20,7 +20,7 @@ from federation.apimachinery.conditions import find
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
 from federation.planning.automigration.podanalysis import is_live
-from federation.planning.workloadspread.references import controller_owner
+from federation.planning.workloadspread.references import controller_owner, object_name
 from federation.planning.workloadspread.subsets import (
     UNLIMITED,
     find_subset,
@@ -92,7 +92,7 @@ def choose_subset(
     if is_stateful(spread):
         return Choice(_subset_of_ordinal(spread, pod, total))
     entry = entry_of(spread, version, total)
-    name = (pod.get("metadata") or {}).get("name") or ""
+    name = object_name(pod)
     recorded = _recorded_in(entry, name)
     if recorded is not None and (subset := find_subset(spread, recorded)) is not None:
         return Choice(subset)
@@ -113,14 +113,13 @@ def record_deletion(
 ) -> Object | None:
     """Return the status to write before the pod is deleted or evicted; None to write nothing."""
     match = parse_match(pod) if is_live(pod) and controller_owner(pod) is not None else None
-    metadata = pod.get("metadata") or {}
-    if match is None or match.spread != (spread.get("metadata") or {}).get("name"):
+    if match is None or match.spread != object_name(spread):
         return None
     subset = find_subset(spread, match.subset)
     if subset is None or is_unrestricted(spread) or is_stateful(spread):
         return None
     entry = entry_of(spread, version, total)
-    name = metadata.get("name") or ""
+    name = object_name(pod)
     if not name or _recorded_in(entry, name) is not None:
         return None
     if free_replicas(subset, _status_of(entry, match.subset), total) == UNLIMITED:
@@ -176,7 +175,7 @@ def is_schedulable(spread: Mapping[str, Any], name: str, entry: Sequence[Mapping
 
 def _subset_of_ordinal(spread: Object, pod: Mapping[str, Any], total: int) -> Object | None:
     """Return the subset of a StatefulSet's pod: each schedulable subset takes the next `maxReplicas` ordinals."""
-    found = _ORDINAL.fullmatch(str((pod.get("metadata") or {}).get("name") or ""))
+    found = _ORDINAL.fullmatch(object_name(pod))
     ordinal = int(found[1]) if found else -1
     threshold = 0
     for subset in subsets_of(spread):

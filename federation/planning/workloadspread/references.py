@@ -72,21 +72,34 @@ def parse_whitelist(text: str) -> Whitelist:
     if parsed is None:
         raise InvalidInput("the whitelist of custom workloads is not a JSON object")
     workloads, managed = [], set()
-    for entry in parsed.get("workloads") or ():
-        if not isinstance(entry, dict):
-            raise InvalidInput("the whitelist of custom workloads: each entry of workloads is an object")
-        group, version, kind = (str(entry.get(key) or "") for key in ("Group", "Version", "Kind"))
-        workloads.append(CustomWorkload(group, version, kind, str(entry.get("replicasPath") or "")))
-        managed.add((group, kind))
-        for part in entry.get("subResources") or ():
-            managed.add((str(part.get("Group") or ""), str(part.get("Kind") or "")))
+    for entry in _objects(parsed, "workloads"):
+        workloads.append(CustomWorkload(*_kind_of(entry), str(entry.get("replicasPath") or "")))
+        for part in (entry, *_objects(entry, "subResources")):
+            group, _, kind = _kind_of(part)
+            managed.add((group, kind))
     return Whitelist(tuple(workloads), frozenset(managed))
+
+
+def _objects(parent: Mapping[str, Any], field: str) -> list[Object]:
+    listed = parent.get(field) or []
+    if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):
+        raise InvalidInput(f"the whitelist of custom workloads: {field} is not a list of objects")
+    return listed
+
+
+def _kind_of(entry: Mapping[str, Any]) -> tuple[str, str, str]:
+    return str(entry.get("Group") or ""), str(entry.get("Version") or ""), str(entry.get("Kind") or "")
 
 
 def group_of(reference: Mapping[str, Any]) -> str:
     """Return the API group in `apiVersion` of a reference or an object, "" for the core group."""
     group, slash, _ = str(reference.get("apiVersion") or "").partition("/")
     return group if slash else ""
+
+
+def object_name(obj: Mapping[str, Any]) -> str:
+    """Return the name in an object's metadata, "" when there is none."""
+    return str((obj.get("metadata") or {}).get("name") or "")
 
 
 def controller_owner(obj: Mapping[str, Any]) -> Reference | None:

@@ -61,10 +61,10 @@ def validate_node_selector(selector: Fields, field: str) -> Causes:
     at = f"{field}.nodeSelectorTerms"
     if not terms:
         return [required(at, "must have at least one node selector term")]
-    return [found for i, term in enumerate(terms) for found in _validate_node_term(term, f"{at}[{i}]", strict=True)]
+    return [found for i, term in enumerate(terms) for found in validate_node_term(term, f"{at}[{i}]", strict=True)]
 
 
-def _validate_node_term(term: Fields, field: str, *, strict: bool) -> Causes:
+def validate_node_term(term: Fields, field: str, *, strict: bool) -> Causes:
     """Validate a term; a preferred one, which is not strict, may have values that no label has."""
     causes: Causes = []
     for index, wanted in enumerate(term.get("matchExpressions") or ()):
@@ -119,7 +119,7 @@ def validate_affinity(affinity: Fields, field: str) -> Causes:
         for index, term in enumerate(nodes.get(soft) or ()):
             causes += _validate_weight(term, f"{at}.{soft}[{index}].weight")
             preference = term.get("preference") or {}
-            causes += _validate_node_term(preference, f"{at}.{soft}[{index}].preference", strict=False)
+            causes += validate_node_term(preference, f"{at}.{soft}[{index}].preference", strict=False)
     for name in ("podAffinity", "podAntiAffinity"):
         if pods := affinity.get(name):
             causes += _validate_pod_affinity(pods, f"{field}.{name}")
