@@ -30,3 +30,4 @@ PLACEMENT_HOLDS = _ours("PlacementHold", "placementholds", namespaced=False)
 CLUSTER_PROPAGATED_VERSIONS = _ours("ClusterPropagatedVersion", "clusterpropagatedversions", namespaced=False)
 
 WORKLOAD_SPREADS = Resource(KRUISE_GROUP, "v1beta1", "WorkloadSpread", "workloadspreads")
+UNITED_DEPLOYMENTS = Resource(KRUISE_GROUP, "v1beta1", "UnitedDeployment", "uniteddeployments")
