@@ -51,6 +51,8 @@ class Column:
     name: str
     json_path: str
     type: str = "string"
+    is_wide: bool = False
+    """Whether the column is shown only with `-o wide`."""
 
 
 @dataclass(frozen=True, slots=True)
