@@ -20,6 +20,7 @@ from federation.api.v1alpha1.propagationpolicy import ClusterPropagationPolicy, 
 from federation.api.v1alpha1.schedulerpluginwebhookconfiguration import SchedulerPluginWebhookConfiguration
 from federation.api.v1alpha1.schedulingprofile import SchedulingProfile
 from federation.api.v1alpha1.structural import to_structural
+from federation.api.v1alpha1.topologyspreadplan import TopologySpreadPlan
 
 KINDS: tuple[type[Kind], ...] = (
     ClusterCollectedStatus,
@@ -40,6 +41,7 @@ KINDS: tuple[type[Kind], ...] = (
     SchedulingProfile,
     ServiceExport,
     ServiceImport,
+    TopologySpreadPlan,
 )
 
 
