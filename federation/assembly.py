@@ -61,6 +61,7 @@ from federation.controllers.statusaggregate.controller import StatusAggregateCon
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.controllers.sync.controller import SyncController, SyncOptions
 from federation.controllers.sync.driftreports import DriftReports
+from federation.controllers.topologyspread.controller import TopologySpreadController
 from federation.controllers.typeconfig.controller import TypeConfigController
 from federation.controllers.typeconfig.derivation import TypeDerivationController
 from federation.controllers.typeconfig.shippedtypes import ensure_types
@@ -229,6 +230,7 @@ class Wiring:
             "statusaggregate": StatusAggregateController(
                 client, objects, informers, members, compile_status_rule, clock=clock
             ),
+            "topologyspread": TopologySpreadController(client, informers, members, recorder, clock=clock),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
         }
         return [(name, controller.run) for name, controller in controllers.items()]

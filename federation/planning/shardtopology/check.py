@@ -185,7 +185,7 @@ class _Live:
                 {name: node.zone for name, node in local.items()},
                 {other.node for other in self._pods if (other.cluster, other.shard) == (pod.cluster, pod.shard)},
                 self._plan.skews,
-                allowed=self._plan.zones[pod.shard],
+                allowed=self._plan.zones_of(pod.shard),
                 schedulable={name for name, node in local.items() if node.is_schedulable},
             )
             if not found:

@@ -28,7 +28,8 @@ from federation.planning.shardtopology.service import Limits, Mode, Service, Ske
 T = TypeVar("T")
 Slices = Generator[None, None, T]
 """Yields between slices of work and returns the result."""
-_SLICE_STATES = 100
+_SLICE_STATES = 25
+"""About five milliseconds of work."""
 STATES_MAX = 20_000
 
 
@@ -69,6 +70,10 @@ class Plan:
     """The smallest values of maxSkew without a deadlock, if the computed ones allow one."""
     assignment: tuple[Zones, ...] | None = None
     """The zones of each shard with which the computed maxSkew has no deadlock."""
+
+    def zones_of(self, shard: int) -> Zones:
+        """Return the zones that a shard may use; all for a StatefulSet beyond the declared number of shards."""
+        return self.zones[shard] if shard < len(self.zones) else tuple(zone.name for zone in self.service.zones)
 
 
 def run(slices: Slices[T]) -> T:
