@@ -1,7 +1,8 @@
 """Triggers of the topology spread of sharded services, and its wiring; the steps are in `reconcile.py`.
 
-A plan is reconciled when it, a StatefulSet of its namespace on the host or in a member, or a pod of a StatefulSet
-changes. Nodes, and caches that become complete, trigger all plans. Changes within a second share a reconcile.
+A plan is reconciled at once when it or a StatefulSet of its namespace on the host changes: a new StatefulSet should have
+its constraints before it is delivered. Pods and StatefulSets of members, nodes, and caches that become complete trigger
+it a second later, all changes until then together.
 """
 
 import asyncio
@@ -28,7 +29,7 @@ class TopologySpreadOptions:
     workers: int = 1
     """Concurrent reconciles; a search for deadlocks keeps one busy."""
     coalescing_s: float = 1.0
-    """Delay between a change and the reconcile; all changes until then share it."""
+    """Delay between a change in a member and the reconcile; all changes until then share it."""
 
 
 class TopologySpreadController:
@@ -84,11 +85,12 @@ class TopologySpreadController:
 
     def _on_plan(self, old: Object | None, new: Object | None) -> None:
         if new is not None and (old is None or old.get("spec") != new.get("spec")):
-            self._enqueue(iter((key_of(new),)))
+            self.controller.enqueue(key_of(new))
 
     def _on_stateful_set(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None or old.get("spec") != new.get("spec"):
-            self._enqueue(self._keys((new if new is not None else old or {})["metadata"]["namespace"]))
+            for key in self._keys((new if new is not None else old or {})["metadata"]["namespace"]):
+                self.controller.enqueue(key)
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None:
