@@ -86,6 +86,7 @@ from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.podlocations import PodLocations
 from federation.web.policyobjects import PolicyView
+from federation.web.topology import TopologyView
 
 Run = Callable[[], Awaitable[None]]
 HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYSTEM_NAMESPACE))
@@ -293,7 +294,9 @@ class ControlPlane:
         wiring = self._wiring
         view = DeliveryView(wiring.objects, wiring.informers, wiring.members, wiring.corrections, wiring.scalers)
         policies = PolicyView(wiring.objects, wiring.policy_usage)
-        self._server.mount("federation", application.mount(self._journal, self._server.registry.kinds, view, policies))
+        spread = TopologyView(wiring.informers, wiring.members)
+        mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread)
+        self._server.mount("federation", mount)
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)

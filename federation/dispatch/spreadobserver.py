@@ -1,41 +1,24 @@
 """The caches of members as inputs of the planner of sharded services (`planning/shardtopology`).
 
 Nodes and pods come from the slim informers of capacity, StatefulSets from the informers of managed objects. Nothing is
-requested from a member. A cluster whose caches are incomplete gives no observation, so that absent objects are not
-mistaken for deleted ones.
+requested from a member. While a cache is incomplete there is no observation, so that absent objects are not mistaken
+for deleted ones.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
 from federation.apimachinery.resources import STATEFUL_SETS, Object
-from federation.planning.shardtopology.check import Distribution
-from federation.planning.shardtopology.observation import (
-    Member,
-    ShardSet,
-    distribution_of,
-    service_of,
-    shards_of,
-    zone_key_of,
-)
-from federation.planning.shardtopology.service import Service
+from federation.planning.shardtopology.observation import Member, Observation, observe
+from federation.planning.shardtopology.plan import Slices
 from federation.runtime.members import Members
 
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """The state of a service: its shards on the host, its pods in members, and the service for the planner."""
-
-    shards: Sequence[ShardSet]
-    members: Sequence[Member]
-    distribution: Distribution
-    service: Service
-    zone_key: str
+T = TypeVar("T")
 
 
 class SpreadObserver:
-    """Observes the service of a plan."""
+    """Observes the services of TopologySpreadPlans."""
 
     def __init__(self, members: Members) -> None:
         self._members = members
@@ -50,13 +33,8 @@ class SpreadObserver:
 
     def observe(self, plan: Object, stateful_sets: Iterable[Object]) -> Observation:
         """Return the observation of a plan whose caches are complete; `stateful_sets` are those of its namespace."""
-        spec, namespace = plan["spec"], plan["metadata"]["namespace"]
-        members = [self._member(cluster, namespace) for cluster in self._clusters(spec)]
-        shards = shards_of(spec, stateful_sets)
-        zone_key = zone_key_of(spec, members)
-        distribution = distribution_of(members, namespace, shards, zone_key)
-        service = service_of(spec, shards, distribution.nodes)
-        return Observation(shards, members, distribution, service, zone_key)
+        namespace = plan["metadata"].get("namespace", "")
+        return observe(plan, stateful_sets, [self._member(each, namespace) for each in self._clusters(plan["spec"])])
 
     def _clusters(self, spec: Mapping[str, Any]) -> list[str]:
         return list(spec.get("clusters") or ()) or self._members.clusters
@@ -66,3 +44,14 @@ class SpreadObserver:
         managed = self._members.informer(cluster, STATEFUL_SETS)
         nodes, pods = (informers[0].list(), informers[1].list(namespace)) if informers is not None else ([], [])
         return Member(cluster, nodes, pods, managed.list(namespace) if managed is not None else [])
+
+
+async def in_slices(work: Slices[T]) -> T:
+    """Do the work, and let other tasks run between its slices."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+        await asyncio.sleep(0)

@@ -2,6 +2,7 @@
 different zones while a node and a zone fail and return.
 """
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -228,3 +229,40 @@ async def test_constraints_of_a_user_are_not_overwritten() -> None:
         await world.until_equal(look, names.REASON_APPLY_REFUSED)
         kept = await world.user.get(STATEFUL_SETS, own["metadata"]["name"], "default")
         assert kept["spec"]["template"]["spec"]["affinity"] == {"nodeAffinity": required}
+
+
+async def test_shards_are_assigned_to_clusters_with_one_zone_each() -> None:
+    """Constraints cannot span clusters, so each StatefulSet is placed in the clusters of its assigned zones."""
+    clusters = {"east": "zoneA", "north": "zoneB", "west": "zoneC"}
+    by_zone = {zone: cluster for cluster, zone in clusters.items()}
+    async with a_world(members=tuple(clusters)) as world:
+        for cluster, zone in clusters.items():
+            await add_nodes(world.members[cluster], {zone: 2})
+        for policy in manifests("policy.yaml", schedulingMode="Divide", maxClusters=None):
+            await world.create(PROPAGATION_POLICIES, policy)
+        for plan in manifests("plan.yaml"):
+            await world.create(TOPOLOGY_SPREAD_PLANS, plan)
+        await world.until_equal(lambda: planned(world), names.REASON_PLANNED)
+        assigned = (await plan_status(world))["constraints"]
+        for shard, constraints in zip(manifests("shards.yaml"), assigned, strict=True):
+            placements = [{"cluster": by_zone[zone]} for zone in constraints["zones"]]
+            shard["metadata"]["annotations"] = {names.PLACEMENTS: json.dumps(placements)}
+            await world.create(STATEFUL_SETS, shard)
+
+        async def look() -> dict[str, int]:
+            found = {name: await pods(member) for name, member in world.members.items()}
+            return {name: len([node for node in placed.values() if node]) for name, placed in found.items()}
+
+        await world.until_equal(look, dict.fromkeys(clusters, 2))
+        await world.settle()
+        shares = (await plan_status(world))["clusters"]
+        assert [(each["cluster"], each["pods"]) for each in shares] == [(name, 2) for name in clusters]
+        for each in shares:
+            found = Counter(pod.rpartition("-")[0] for pod in await pods(world.members[each["cluster"]]))
+            assert found == each["replicas"]
+        await until_rules(world)
+
+        await taint(world.members["north"], "zoneb-0", "zoneb-1", lost=True)
+        await until_rules(world, "V5", "V7")
+        await taint(world.members["north"], "zoneb-0", "zoneb-1", lost=False)
+        await until_rules(world)

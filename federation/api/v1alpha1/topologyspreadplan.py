@@ -116,7 +116,7 @@ class ShardConstraints(Model):
     node_max_skew: Int64
     """The maxSkew of the hard constraint over nodes."""
     stateful_set: str
-    """The name of the StatefulSet."""
+    """The name of the StatefulSet; #3 for shard 3, counted from 0, before it has one."""
     zone_max_skew: Int64 | None = None
     """The maxSkew of the hard constraint over zones; absent if there is only one zone."""
     zones: list[str]

@@ -1,8 +1,8 @@
 """Triggers of the topology spread of sharded services, and its wiring; the steps are in `reconcile.py`.
 
-A plan is reconciled at once when it or a StatefulSet of its namespace on the host changes: a new StatefulSet should have
-its constraints before it is delivered. Pods and StatefulSets of members, nodes, and caches that become complete trigger
-it a second later, all changes until then together.
+A plan is reconciled at once when it or a StatefulSet of its namespace on the host changes: a new StatefulSet should
+have its constraints before it is delivered. Changes of nodes, pods and StatefulSets in members trigger it a second
+later, all changes until then together.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
 """The steps for one TopologySpreadPlan: observe, plan, write constraints, check, write the status, report changes."""
 
-import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from federation.api import names
 from federation.api.resources import TOPOLOGY_SPREAD_PLANS
@@ -12,22 +11,20 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, NotFound
 from federation.apimachinery.resources import STATEFUL_SETS, Object
 from federation.client.client import Client, PatchType
-from federation.dispatch.spreadobserver import Observation, SpreadObserver
+from federation.dispatch.spreadobserver import SpreadObserver, in_slices
 from federation.planning.shardtopology import report
-from federation.planning.shardtopology.check import Violation, changes, check, live_states
+from federation.planning.shardtopology.check import Violation, changes
 from federation.planning.shardtopology.constraints import build_constraints, has_constraints
+from federation.planning.shardtopology.evaluation import check_observed, plan_observed
 from federation.planning.shardtopology.feasibility import Severity
-from federation.planning.shardtopology.observation import held_zones, labels_of, outdated_pods
-from federation.planning.shardtopology.plan import Plan, Slices, plan_service, search_from
+from federation.planning.shardtopology.observation import Observation, held_zones, labels_of
+from federation.planning.shardtopology.plan import Plan
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.informer import Informer
 
-T = TypeVar("T")
 _CACHE_WAIT_S = 5.0
 """Interval of attempts while the cache of a member is incomplete."""
-_LIVE_STATES_MAX = 5_000
-"""States of a search from the live pods; larger ones say nothing."""
 
 
 class Reconciler:
@@ -63,7 +60,7 @@ class Reconciler:
         observation = self._observer.observe(obj, self._stateful_sets(key.namespace))
         plan = await self._compute(key, observation)
         problems = await self._apply(key, obj, plan, observation)
-        violations = await self._check(plan, observation, problems)
+        violations = await in_slices(check_observed(observation, plan, problems))
         before = (obj.get("status") or {}).get("violations") or []
         now, held = self._clock.now(), (obj.get("status") or {}).get("conditions") or []
         held = report.plan_condition(held, plan, now)
@@ -95,13 +92,11 @@ class Reconciler:
 
     async def _compute(self, key: Key, observation: Observation) -> Plan:
         """Return the plan, computed only if its inputs have changed."""
-        service = observation.service
-        held = held_zones(observation.shards, observation.distribution, service, observation.zone_key)
-        inputs = (service, sorted((number, tuple(zones)) for number, zones in held.items()))
+        inputs = (observation.service, held_zones(observation))
         known = self._known.get(key)
         if known is not None and known[0] == inputs:
             return known[1]
-        plan = await _in_slices(plan_service(service, held=held))
+        plan = await in_slices(plan_observed(observation))
         self._known[key] = (inputs, plan)
         return plan
 
@@ -135,13 +130,6 @@ class Reconciler:
                 problems[shard.name] = error.message
         return problems
 
-    async def _check(self, plan: Plan, observation: Observation, problems: Mapping[str, str]) -> list[Violation]:
-        states = live_states(plan, observation.distribution)
-        searches = [await _in_slices(search_from(state, plan.skews, _LIVE_STATES_MAX)) for state in states]
-        outdated = outdated_pods(observation.members, observation.shards)
-        outdated |= {name: f"{name} lacks its constraints: {problem}" for name, problem in problems.items()}
-        return check(plan, observation.distribution, outdated=outdated, searches=searches)
-
     async def _write(self, obj: Object, status: Object) -> None:
         if obj.get("status") == status:
             return
@@ -159,7 +147,7 @@ class Reconciler:
             # The next reconcile compares with this status, so that no change is reported twice.
             await self._plans.wait_for(written["metadata"]["resourceVersion"])
 
-    def _report(self, obj: Object, before: Iterable[Mapping[str, Any]], violations: list[Violation]) -> None:
+    def _report(self, obj: Object, before: Iterable[Mapping[str, Any]], violations: Sequence[Violation]) -> None:
         """Emit an Event for each violation that appeared or cleared."""
         appeared, cleared = changes(map(report.key_of, before), violations[: report.VIOLATIONS_MAX])
         for violation in appeared:
@@ -168,14 +156,3 @@ class Reconciler:
         for rule, domain in cleared:
             about = f" of {domain}" if domain else ""
             self._recorder.event(obj, NORMAL, names.EVENT_SPREAD_VIOLATION_CLEARED, f"{rule}{about} has cleared")
-
-
-async def _in_slices(work: Slices[T]) -> T:
-    """Do the work, and let other tasks run between its slices."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            value: T = stop.value
-            return value
-        await asyncio.sleep(0)

@@ -150,15 +150,33 @@ def _is_schedulable(node: Object, tolerations: Sequence[Mapping[str, Any]]) -> b
     return is_true(status.get("conditions"), "Ready") and not spec.get("unschedulable") and is_tolerated
 
 
-def held_zones(
-    shards: Sequence[ShardSet], distribution: Distribution, service: Service, zone_key: str
-) -> dict[int, list[str]]:
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The state of a service: its shards on the host, its pods in members, and the service for the planner."""
+
+    shards: Sequence[ShardSet]
+    members: Sequence[Member]
+    distribution: Distribution
+    service: Service
+    zone_key: str
+
+
+def observe(plan: Object, stateful_sets: Iterable[Object], members: Sequence[Member]) -> Observation:
+    """Return the observation of a TopologySpreadPlan; `stateful_sets` are those of its namespace on the host."""
+    spec, namespace = plan["spec"], plan["metadata"].get("namespace", "")
+    shards, zone_key = shards_of(spec, stateful_sets), zone_key_of(spec, members)
+    distribution = distribution_of(members, namespace, shards, zone_key)
+    return Observation(shards, members, distribution, service_of(spec, shards, distribution.nodes), zone_key)
+
+
+def held_zones(observation: Observation) -> dict[int, list[str]]:
     """Return the zones that shards keep in an assignment: those that they are pinned to, else those with their pods."""
+    service, distribution = observation.service, observation.distribution
     allowed = {zone.name for zone in service.zones}
     zones = {(node.cluster, node.name): node.zone for node in distribution.nodes}
     held: dict[int, list[str]] = {}
-    for number, shard in enumerate(shards):
-        pinned = [name for name in pinned_zones(shard.pod_spec, zone_key) if name in allowed]
+    for number, shard in enumerate(observation.shards):
+        pinned = [name for name in pinned_zones(shard.pod_spec, observation.zone_key) if name in allowed]
         if len(pinned) == service.replicas < len(allowed):
             held[number] = pinned
             continue
@@ -168,11 +186,11 @@ def held_zones(
     return held
 
 
-def outdated_pods(members: Iterable[Member], shards: Sequence[ShardSet]) -> dict[str, str]:
+def outdated_pods(observation: Observation) -> dict[str, str]:
     """Return a message for each StatefulSet of which a member still runs pods of an earlier template."""
-    names = {shard.name for shard in shards}
+    names = {shard.name for shard in observation.shards}
     found: dict[str, str] = {}
-    for member in members:
+    for member in observation.members:
         for stateful_set in member.stateful_sets:
             name, status = stateful_set["metadata"]["name"], stateful_set.get("status") or {}
             old = int(status.get("replicas") or 0) - int(status.get("updatedReplicas") or 0)

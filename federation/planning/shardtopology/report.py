@@ -19,8 +19,12 @@ VIOLATIONS_MAX = 100
 
 
 def plan_to_json(plan: Plan, stateful_sets: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of the status that describe the plan; the StatefulSets are those of the shards, in order."""
+    """Return the fields of the status that describe the plan; the StatefulSets are those of the shards, in order.
+
+    Shards without a StatefulSet are named by number, such as #3.
+    """
     service = plan.service
+    stateful_sets = [*stateful_sets, *(f"#{number}" for number in range(len(stateful_sets), service.shards))]
     status: dict[str, Any] = {
         "pods": service.pods,
         "shards": service.shards,
@@ -36,6 +40,22 @@ def plan_to_json(plan: Plan, stateful_sets: Sequence[str]) -> dict[str, Any]:
     if plan.findings:
         status["message"] = "; ".join(finding.message for finding in plan.findings)
     return status
+
+
+def plan_document(plan: Plan, stateful_sets: Sequence[str]) -> dict[str, Any]:
+    """Return the plan with all findings and both ways to avoid a deadlock, for `fedctl topology plan`."""
+    document = plan_to_json(plan, stateful_sets)
+    document["findings"] = [
+        {"reason": each.reason, "severity": str(each.severity), "message": each.message, "isRefused": each.is_refused}
+        for each in plan.findings
+    ]
+    if plan.relaxation is not None:
+        document["relaxation"] = {"node": plan.relaxation.node} | (
+            {"zone": plan.relaxation.zone} if plan.relaxation.zone is not None else {}
+        )
+    if plan.assignment is not None:
+        document["assignment"] = [list(zones) for zones in plan.assignment]
+    return document
 
 
 def _limits(limits: Limits) -> dict[str, int]:
@@ -88,11 +108,9 @@ def describe(plan: Plan) -> str:
     if plan.outcome is Outcome.DEADLOCK:
         return "a deadlock is reachable, and neither larger maxSkew nor zones per shard avoid it"
     if plan.avoidance is Avoidance.RELAXED:
-        return f"without it a deadlock is reachable: maxSkew is raised to {format_skews(plan.skews)}"
-    if plan.avoidance is Avoidance.PINNED and plan.search is not None:
-        return "without it a deadlock is reachable: each StatefulSet is pinned to its zones"
+        return f"no deadlock is reachable, because maxSkew is raised to {format_skews(plan.skews)}"
     if plan.avoidance is Avoidance.PINNED:
-        return "no deadlock is reachable with each StatefulSet pinned to its zones"
+        return "no deadlock is reachable, because each StatefulSet is pinned to its zones"
     return "no deadlock is reachable"
 
 
@@ -107,19 +125,21 @@ def violations_to_json(
 ) -> list[dict[str, Any]]:
     """Return the violations for a status; those that were there before keep the time of their first observation."""
     since = {key_of(each): each.get("since") for each in before or ()}
-    found = []
-    for violation in violations[:VIOLATIONS_MAX]:
-        fields = {"count": violation.count, "limit": violation.limit, "domain": violation.domain or None}
-        found.append(
-            {
-                "rule": violation.rule,
-                "severity": str(violation.severity),
-                "message": violation.message,
-                "since": since.get(violation.key) or to_rfc3339(now),
-                **{key: value for key, value in fields.items() if value is not None},
-            }
-        )
-    return found
+    return [
+        violation_to_json(violation) | {"since": since.get(violation.key) or to_rfc3339(now)}
+        for violation in violations[:VIOLATIONS_MAX]
+    ]
+
+
+def violation_to_json(violation: Violation) -> dict[str, Any]:
+    """Return a violation in the form of a status, without its time."""
+    fields = {"count": violation.count, "limit": violation.limit, "domain": violation.domain or None}
+    return {
+        "rule": violation.rule,
+        "severity": str(violation.severity),
+        "message": violation.message,
+        **{key: value for key, value in fields.items() if value is not None},
+    }
 
 
 def key_of(violation: Mapping[str, Any]) -> ViolationKey:
