@@ -18,6 +18,7 @@ _LABEL_KEY = (
 _LABEL_VALUE = r"^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"
 Name = Annotated[str, Field(min_length=1, max_length=253)]
 Positive = Annotated[int, Field(ge=1, le=10_000, json_schema_extra={"format": "int32"})]
+Shards = Annotated[int, Field(ge=1, le=1_000, json_schema_extra={"format": "int32"})]
 
 
 class SpreadMode(StrEnum):
@@ -85,7 +86,7 @@ class TopologySpreadPlanSpec(Model):
     """The pods of the service, by the labels in the pod templates of its StatefulSets."""
     shard_label: Annotated[str, Field(max_length=317, pattern=_LABEL_KEY)]
     """The key of the pod label that differs between shards. Each shard is one StatefulSet."""
-    shards: Positive | None = None
+    shards: Shards | None = None
     """The declared number of shards. Absent means the number of StatefulSets that the selector matches."""
     zone_key: Annotated[str | None, Field(max_length=317, pattern=_LABEL_KEY)] = None
     """The key of the zone label of nodes. Absent means topology.kubernetes.io/zone, or
@@ -182,7 +183,7 @@ class TopologySpreadPlanStatus(Model):
     ] = None
     """Planned, ConstraintsApplied and SpreadSatisfied."""
     constraints: list[ShardConstraints] | None = None
-    """The constraints of each StatefulSet."""
+    """The constraints of each StatefulSet, at most 500."""
     limits: SpreadLimits | None = None
     """The limits for the present number of pods."""
     message: str | None = None

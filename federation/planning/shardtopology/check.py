@@ -6,8 +6,9 @@ cleared. V4, V6 and the empty zones of V5 are judged only when no pod is being c
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from federation.planning.shardtopology.feasibility import Severity, feasible_nodes
 from federation.planning.shardtopology.plan import Plan
@@ -17,6 +18,8 @@ ViolationKey = tuple[str, str]
 """Rule and domain."""
 _NAMED_MAX = 5
 """Objects that one message names."""
+_PENDING_MAX = 100
+"""Pending pods of which the feasible nodes are computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ class _Live:
         counts = Counter(node.zone for _, node in self._placed)
         self._by_zone = {zone.name: counts[zone.name] for zone in self._service.zones}
         self._outside = {zone: count for zone, count in counts.items() if zone not in self._by_zone}
+        self._clusters: dict[str, _Cluster] = {}
         is_waiting = any(not pod.node and not pod.is_unschedulable for pod in self._pods)
         self._is_settled = not is_waiting and len(self._pods) >= self._service.pods
 
@@ -175,22 +179,38 @@ class _Live:
             yield Violation("V6", Severity.INFO, "", text, difference, limit)
 
     def pods_without_node(self) -> Iterator[Violation]:
-        for pod in self._pods:
-            if pod.node or not self._plan.zones:
-                continue
-            local = {key[1]: node for key, node in self._nodes.items() if key[0] == pod.cluster}
-            counts = {node.name: count for node, count in self._by_node.items() if node.cluster == pod.cluster}
+        pending = [pod for pod in self._pods if not pod.node] if self._plan.zones else []
+        for pod in sorted(pending, key=str)[:_PENDING_MAX]:
+            local = self._local(pod.cluster)
             found = feasible_nodes(
-                counts,
-                {name: node.zone for name, node in local.items()},
+                local.pods,
+                local.zones,
                 {other.node for other in self._pods if (other.cluster, other.shard) == (pod.cluster, pod.shard)},
                 self._plan.skews,
                 allowed=self._plan.zones_of(pod.shard),
-                schedulable={name for name, node in local.items() if node.is_schedulable},
+                schedulable=local.schedulable,
             )
             if not found:
                 text = f"pod {pod} is pending, and the constraints allow no schedulable node"
                 yield Violation("V7", Severity.CRITICAL, str(pod), text)
+
+    def _local(self, cluster: str) -> "_Cluster":
+        if cluster not in self._clusters:
+            nodes = [node for key, node in self._nodes.items() if key[0] == cluster]
+            self._clusters[cluster] = _Cluster(
+                {node.name: self._by_node[node] for node in nodes},
+                {node.name: node.zone for node in nodes},
+                {node.name for node in nodes if node.is_schedulable},
+            )
+        return self._clusters[cluster]
+
+
+class _Cluster(NamedTuple):
+    """The nodes of one cluster: pods and zone by name, and those that accept pods."""
+
+    pods: Mapping[str, int]
+    zones: Mapping[str, str]
+    schedulable: AbstractSet[str]
 
 
 def live_states(plan: Plan, distribution: Distribution) -> list[State]:

@@ -28,9 +28,12 @@ from federation.planning.shardtopology.service import Limits, Mode, Service, Ske
 T = TypeVar("T")
 Slices = Generator[None, None, T]
 """Yields between slices of work and returns the result."""
-_SLICE_STATES = 25
-"""About five milliseconds of work."""
+_SLICE_COST = 1_000
+"""About five milliseconds of work; a state costs its nodes, and its domains times its shards."""
+_SEARCH_COST = 1_000_000
 STATES_MAX = 20_000
+_NODES_MAX, _SHARDS_MAX, _DOMAINS_MAX = 64, 64, 20
+"""A larger start is not searched; counting still may exclude a deadlock."""
 
 
 class Avoidance(StrEnum):
@@ -157,8 +160,8 @@ def judge_pins(service: Service, assigned: Sequence[Zones], skews: Skews, states
 def search_unpinned(service: Service, skews: Skews, states_max: int = STATES_MAX) -> Slices[SearchResult]:
     """Search from the state without pods, with shards that may use all zones.
 
-    If counting excludes a deadlock, the verdict is never TooLarge, and the maxima are upper bounds that a search within
-    the limit of states may not have reached.
+    If counting excludes a deadlock, the verdict is never TooLarge, and the maxima of an incomplete search are upper
+    bounds.
     """
     if len(service.zones) == 1:
         start = start_by_node(service.nodes, service.shards, service.replicas)
@@ -169,14 +172,19 @@ def search_unpinned(service: Service, skews: Skews, states_max: int = STATES_MAX
         return (yield from search_from(start, skews, states_max))
     bounds = worst_case_bounds(service, skews)
     result = yield from search_from(start, skews, states_max, enough=bounds)
-    return replace(result, maxima=bounds) if result.states > states_max else result
+    return result if result.is_complete else replace(result, maxima=bounds)
 
 
 def search_from(
     start: State, skews: Skews, states_max: int = STATES_MAX, *, enough: Maxima | None = None
 ) -> Slices[SearchResult]:
     """Search from a state; `enough` as in DeadlockSearch."""
-    search = DeadlockSearch(start, skews, states_max=states_max, enough=enough)
-    while not search.advance(_SLICE_STATES):
+    nodes, domains, shards = sum(map(len, start.domains)), len(start.domains), len(start.shards)
+    if nodes > _NODES_MAX or domains > _DOMAINS_MAX or shards > _SHARDS_MAX:
+        verdict = Verdict.TOO_LARGE if enough is None else Verdict.FREE
+        return SearchResult(verdict, 0, Maxima(0, 0), is_completable=enough is not None, is_complete=False)
+    cost = nodes + domains * shards + 1
+    search = DeadlockSearch(start, skews, states_max=min(states_max, _SEARCH_COST // cost), enough=enough)
+    while not search.advance(max(1, _SLICE_COST // cost)):
         yield
     return search.result

@@ -16,6 +16,8 @@ from federation.planning.shardtopology.service import Limits, Skews
 
 VIOLATIONS_MAX = 100
 """Violations in a status."""
+_CONSTRAINTS_MAX = 500
+"""StatefulSets in a status."""
 
 
 def plan_to_json(plan: Plan, stateful_sets: Sequence[str]) -> dict[str, Any]:
@@ -33,7 +35,8 @@ def plan_to_json(plan: Plan, stateful_sets: Sequence[str]) -> dict[str, Any]:
     }
     if plan.zones:
         status["constraints"] = [
-            _constraints(name, plan.zones_of(number), plan.skews) for number, name in enumerate(stateful_sets)
+            _constraints(name, plan.zones_of(number), plan.skews)
+            for number, name in enumerate(stateful_sets[:_CONSTRAINTS_MAX])
         ]
     if len(service.clusters) > 1 and plan.assignment is not None:
         status["clusters"] = [_cluster(plan, cluster, stateful_sets) for cluster in service.clusters]

@@ -55,6 +55,8 @@ class SearchResult:
     states: int
     maxima: Maxima
     is_completable: bool
+    is_complete: bool
+    """Whether every reachable state was examined."""
     deadlocks: tuple[State, ...] = ()
 
 
@@ -108,8 +110,8 @@ class DeadlockSearch:
         """The result so far, final after `advance` returned True."""
         is_free = not self._waiting or self._enough is not None
         verdict = Verdict.DEADLOCK if self._deadlocks else Verdict.FREE if is_free else Verdict.TOO_LARGE
-        found = tuple(self._deadlocks)
-        return SearchResult(verdict, len(self._seen), self._maxima, self._is_completable, found)
+        is_complete, found = not self._waiting, tuple(self._deadlocks)
+        return SearchResult(verdict, len(self._seen), self._maxima, self._is_completable, is_complete, found)
 
 
 def start_by_node(nodes: int, shards: int, replicas: int) -> State:
