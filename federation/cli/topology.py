@@ -36,31 +36,33 @@ async def plan(context: KubeconfigContext, target: str, namespace: str, output: 
     if output == "json":
         print_document({"name": name, **document}, output)
     else:
-        _print_plan(name, document)
+        print_plan(name, document)
     return 0 if document["verdict"]["result"] == Outcome.FREE else 1
 
 
 async def check(context: KubeconfigContext, name: str, namespace: str, output: str) -> int:
     """Print pods per node and violations of a named plan; return the exit code."""
     evaluation = await _evaluate(context, namespace, name)
-    violations = evaluation["violations"]
     if output == "json":
         print_document(evaluation, output)
     else:
-        _print_rows(
-            [(node["zone"], node["cluster"], node["name"], str(node["pods"])) for node in evaluation["nodes"]],
-            ("ZONE", "CLUSTER", "NODE", "PODS"),
-        )
-        print()
-        if not violations:
-            print("no violations")
-        else:
-            rows = [
-                (each["rule"], each["severity"], _number(each, "count"), _number(each, "limit"), each["message"])
-                for each in violations
-            ]
-            _print_rows(rows, ("RULE", "SEVERITY", "COUNT", "LIMIT", "VIOLATION"))
-    return 1 if violations else 0
+        print_evaluation(evaluation)
+    return 1 if evaluation["violations"] else 0
+
+
+def print_evaluation(evaluation: Mapping[str, Any]) -> None:
+    """Print the pods per node and the violations of an answer of `/federation/v1/topology`."""
+    nodes = [(node["zone"], node["cluster"], node["name"], str(node["pods"])) for node in evaluation["nodes"]]
+    _print_rows(nodes, ("ZONE", "CLUSTER", "NODE", "PODS"))
+    print()
+    rows = [
+        (each["rule"], each["severity"], _number(each, "count"), _number(each, "limit"), each["message"])
+        for each in evaluation["violations"]
+    ]
+    if rows:
+        _print_rows(rows, ("RULE", "SEVERITY", "COUNT", "LIMIT", "VIOLATION"))
+    else:
+        print("no violations")
 
 
 def _number(violation: Mapping[str, Any], key: str) -> str:
@@ -112,7 +114,8 @@ def _read(target: str) -> list[Object]:
     return [each for each in found if isinstance(each, dict) and isinstance(each.get("metadata") or {}, dict)]
 
 
-def _print_plan(name: str, document: Mapping[str, Any]) -> None:
+def print_plan(name: str, document: Mapping[str, Any]) -> None:
+    """Print a plan: facts, constraints of each StatefulSet, shares of clusters."""
     console, verdict = make_console(), document["verdict"]
     console.print(f"{name}: {document['shards']} shards, {document['pods']} pods", markup=False, soft_wrap=True)
     facts = [("limits", _amounts(document["limits"])), ("verdict", f"{verdict['result']}: {verdict['message']}")]
