@@ -61,6 +61,7 @@ from federation.controllers.statusaggregate.controller import StatusAggregateCon
 from federation.controllers.statuscollect.controller import StatusCollectController
 from federation.controllers.sync.controller import SyncController, SyncOptions
 from federation.controllers.sync.driftreports import DriftReports
+from federation.controllers.topologyspread.controller import TopologySpreadController
 from federation.controllers.typeconfig.controller import TypeConfigController
 from federation.controllers.typeconfig.derivation import TypeDerivationController
 from federation.controllers.typeconfig.shippedtypes import ensure_types
@@ -85,6 +86,7 @@ from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.podlocations import PodLocations
 from federation.web.policyobjects import PolicyView
+from federation.web.topology import TopologyView
 
 Run = Callable[[], Awaitable[None]]
 HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYSTEM_NAMESPACE))
@@ -229,6 +231,7 @@ class Wiring:
             "statusaggregate": StatusAggregateController(
                 client, objects, informers, members, compile_status_rule, clock=clock
             ),
+            "topologyspread": TopologySpreadController(client, informers, members, recorder, clock=clock),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
         }
         return [(name, controller.run) for name, controller in controllers.items()]
@@ -291,7 +294,9 @@ class ControlPlane:
         wiring = self._wiring
         view = DeliveryView(wiring.objects, wiring.informers, wiring.members, wiring.corrections, wiring.scalers)
         policies = PolicyView(wiring.objects, wiring.policy_usage)
-        self._server.mount("federation", application.mount(self._journal, self._server.registry.kinds, view, policies))
+        spread = TopologyView(wiring.informers, wiring.members)
+        mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread)
+        self._server.mount("federation", mount)
         self._server.set_pod_locations(PodLocations(self._wiring.objects).find)
         finalizers = first_finalizers(self._wiring.types, self._wiring.policy_selection)
         self._server.registry.set_creation_finalizers(finalizers, manager=names.FIELD_MANAGER)

@@ -28,6 +28,7 @@ PROPAGATED_VERSIONS = _ours("PropagatedVersion", "propagatedversions")
 LEFTOVERS = _ours("Leftover", "leftovers", namespaced=False)
 PLACEMENT_HOLDS = _ours("PlacementHold", "placementholds", namespaced=False)
 CLUSTER_PROPAGATED_VERSIONS = _ours("ClusterPropagatedVersion", "clusterpropagatedversions", namespaced=False)
+TOPOLOGY_SPREAD_PLANS = _ours("TopologySpreadPlan", "topologyspreadplans")
 
 WORKLOAD_SPREADS = Resource(KRUISE_GROUP, "v1beta1", "WorkloadSpread", "workloadspreads")
 CLONE_SETS = Resource(KRUISE_GROUP, "v1alpha1", "CloneSet", "clonesets")

@@ -17,7 +17,17 @@ from federation import __version__
 from federation.apimachinery import logs
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, FederationError
-from federation.cli import clusters, deliverycommands, demo, flags, holdcommands, leftovers, spreadcommands, why
+from federation.cli import (
+    clusters,
+    deliverycommands,
+    demo,
+    flags,
+    holdcommands,
+    leftovers,
+    spreadcommands,
+    topologycommands,
+    why,
+)
 from federation.cli.execution import execute as _execute
 from federation.cli.execution import fail as _fail
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
@@ -369,6 +379,9 @@ def apply_plan_command(
     from federation.cli.plan import command  # noqa: PLC0415  # see the module's docstring
 
     _execute(command.apply_plan(KubeconfigContext(kubeconfig, context), path, wait=wait, timeout_s=timeout))
+
+
+app.add_typer(topologycommands.app, name="topology")
 
 
 @app.command("kubeconfig")

@@ -1,4 +1,4 @@
-"""The federation's own HTTP API below `/federation/v1`, on FastAPI: the journal, and the delivery of objects.
+"""The federation's own HTTP API below `/federation/v1`, on FastAPI: journal, delivery, sharded services.
 
 The API server mounts it and authenticates its requests. Requests for decisions and deliveries are authorized here: they
 need the right to read the object that they are about. Other paths are authorized as non-resource URLs.
@@ -15,14 +15,19 @@ from federation.apimachinery.errors import ApiError, BadRequest, not_served
 from federation.apiserver.http.nonresource import Mount
 from federation.apiserver.semantics.kinds.kinds import Kinds
 from federation.journal.decisions import Journal
-from federation.web import decisions, delivery, memberobjects, policyobjects
+from federation.web import decisions, delivery, memberobjects, policyobjects, topology
 from federation.web.delivery import DeliveryView
 from federation.web.policyobjects import PolicyView
 from federation.web.requests import json_response
+from federation.web.topology import TopologyView
 
 
 def mount(
-    journal: Journal, kinds: Kinds, view: DeliveryView | None = None, policies: PolicyView | None = None
+    journal: Journal,
+    kinds: Kinds,
+    view: DeliveryView | None = None,
+    policies: PolicyView | None = None,
+    spread: TopologyView | None = None,
 ) -> Mount:
     """Return the app as the API server mounts it below `/federation/`; without views it serves the journal only."""
     web = FastAPI(title="federation", docs_url=None, redoc_url=None, openapi_url="/federation/v1/openapi.json")
@@ -35,6 +40,9 @@ def mount(
     if policies is not None:
         policyobjects.add_routes(web, policies)
         paths.add(policyobjects.PATH)
+    if spread is not None:
+        topology.add_routes(web, spread)
+        paths.add(topology.PATH)
     _add_error_handlers(web)
     return Mount(web, ("/federation/v1",), frozenset(paths))
 

@@ -37,6 +37,7 @@ from federation.assembly import protect_federated_objects
 from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.policyobjects import PolicyView
+from federation.web.topology import TopologyView
 from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")
@@ -74,10 +75,12 @@ def build(
     registry: Registry | None = None,
     view: DeliveryView | None = None,
     policies: PolicyView | None = None,
+    spread: TopologyView | None = None,
 ) -> Parts:
     """Build a server without starting it, over a given registry or its own. Call it in a running event loop.
 
-    With a `view` it also serves the delivery of objects, with `policies` the objects of policies.
+    With a `view` it also serves the delivery of objects, with `policies` the objects of policies, with
+    `spread` sharded services.
     """
     clock = SystemClock()
     pki = ensure_pki(directory / "pki", now=datetime.now(UTC))
@@ -88,7 +91,7 @@ def build(
     authenticator = Authenticator(registry, clock=clock, service_account_tokens=tokens, token_file=token_file)
     authorizer = RBACAuthorizer(registry, clock=clock, implied=HOST_RBAC.implied)
     journal = MemoryJournal()
-    mounts = {"federation": application.mount(journal, registry.kinds, view, policies)}
+    mounts = {"federation": application.mount(journal, registry.kinds, view, policies, spread)}
     aggregator = Aggregator(registry, identity=pki.front_proxy.read, clock=clock)
     trust = FrontProxyTrust(pki.front_proxy.ca_certificate.read_bytes, FRONT_PROXY_USER)
     publisher = CAPublisher(registry, ca=pki.ca_certificate.read_bytes, clock=clock, front_proxy=trust)

@@ -26,6 +26,7 @@ from federation.api.v1alpha1.propagatedversion import ClusterPropagatedVersion, 
 from federation.api.v1alpha1.propagationpolicy import ClusterPropagationPolicy, PropagationPolicy
 from federation.api.v1alpha1.schedulerpluginwebhookconfiguration import SchedulerPluginWebhookConfiguration
 from federation.api.v1alpha1.schedulingprofile import SchedulingProfile
+from federation.api.v1alpha1.topologyspreadplan import TopologySpreadPlan
 
 KINDS: tuple[type[Kind], ...] = (
     CloneSet,
@@ -48,6 +49,7 @@ KINDS: tuple[type[Kind], ...] = (
     ServiceExport,
     ServiceImport,
     StatefulSet,
+    TopologySpreadPlan,
     UnitedDeployment,
     WorkloadSpread,
 )

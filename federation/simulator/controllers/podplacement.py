@@ -1,8 +1,9 @@
 """Select a node for a pod: the pure part of the simulated kube-scheduler, over a cache of nodes and assigned pods.
 
 The cache keeps integer sums (millicores, bytes, counts), so that scheduling a pod costs one pass over the nodes.
-Filters: unschedulable, taints, node selector, required node affinity, resources and pod count. The score is the mean
-free share of CPU, memory and pods; among equal scores the smallest node name wins.
+Filters: unschedulable, taints, node selector, required node affinity, resources, pod count, and topology spread and
+anti-affinity of pods (`podspread.py`). The score is the mean free share of CPU, memory and pods, after the soft spread
+constraints; among equal scores the smallest node name wins.
 """
 
 from collections import Counter
@@ -12,6 +13,8 @@ from typing import Any
 
 from federation.api.selectors import ClusterTerms, compile_cluster_terms, tolerates
 from federation.apimachinery.quantity import to_int_ceil, to_milli
+from federation.simulator.controllers import podspread
+from federation.simulator.controllers.podspread import AssignedPods
 
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 Amounts = dict[str, int]
@@ -60,6 +63,7 @@ class SchedulerCache:
     def __init__(self) -> None:
         self._nodes: dict[str, _NodeInfo] = {}
         self._assigned: dict[str, tuple[str, Amounts]] = {}
+        self._pods = AssignedPods()
 
     def set_node(self, node: Mapping[str, Any]) -> None:
         """Add or replace a node; pods assigned to it remain counted."""
@@ -87,11 +91,12 @@ class SchedulerCache:
         """Remove a node."""
         self._nodes.pop(name, None)
 
-    def add_pod(self, uid: str, node_name: str, request: Amounts) -> None:
-        """Count a pod on a node, once per uid."""
+    def add_pod(self, uid: str, node_name: str, request: Amounts, metadata: Mapping[str, Any] | None = None) -> None:
+        """Count a pod on a node, once per uid; `metadata` has its namespace and labels."""
         if uid in self._assigned:
             return
         self._assigned[uid] = (node_name, request)
+        self._pods.add(uid, node_name, metadata or {})
         if (node := self._nodes.get(node_name)) is not None:
             node.add(request)
 
@@ -101,32 +106,46 @@ class SchedulerCache:
         if assigned is None:
             return False
         node_name, request = assigned
+        self._pods.remove(uid, node_name)
         if (node := self._nodes.get(node_name)) is not None:
             node.pods -= 1
             for key, amount in request.items():
                 node.used[key] -= amount
         return True
 
-    def select_node(self, spec: Mapping[str, Any], request: Amounts) -> tuple[str, str]:
+    def select_node(self, spec: Mapping[str, Any], request: Amounts, namespace: str = "") -> tuple[str, str]:
         """Return (node name, "") or ("", the reason in kube-scheduler's words)."""
         reasons: Counter[str] = Counter()
-        best, best_score = "", -1.0
+        best, best_score = "", (0, -1.0)
         required = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
             "requiredDuringSchedulingIgnoredDuringExecution"
         )
         terms = compile_cluster_terms(required.get("nodeSelectorTerms")) if required else None
+        blocked: dict[str, str] = {}
+        soft: Counter[str] = Counter()
+        if podspread.has_rules(spec):
+            nodes = {name: node.labels for name, node in self._nodes.items() if _is_selected(name, node, spec, terms)}
+            blocked = podspread.blocked_nodes(spec, namespace, nodes, self._pods)
+            soft = podspread.soft_counts(spec, namespace, nodes, self._pods)
         for name, node in self._nodes.items():
-            rejections = _filter_node(name, node, spec, terms, request)
+            rejections = _filter_node(name, node, spec, terms, request) or ([blocked[name]] if name in blocked else [])
             if rejections:
                 reasons.update(rejections)
                 continue
-            score = _least_allocated_score(node, request)
-            if score > best_score or (score == best_score and name < best):
+            score = (-soft[name], _least_allocated_score(node, request))
+            if not best or score > best_score or (score == best_score and name < best):
                 best, best_score = name, score
         if best:
             return best, ""
         listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items()))
         return "", f"0/{len(self._nodes)} nodes are available: {listed or 'no nodes'}."
+
+
+def _is_selected(name: str, node: _NodeInfo, spec: Mapping[str, Any], terms: ClusterTerms | None) -> bool:
+    """Return whether the node matches node selector and required node affinity."""
+    selector = spec.get("nodeSelector") or {}
+    is_selected = all(node.labels.get(k) == v for k, v in selector.items())
+    return is_selected and (terms is None or terms.matches(name, node.labels))
 
 
 def _filter_node(
@@ -140,9 +159,7 @@ def _filter_node(
             tolerates(toleration, taint) for toleration in spec.get("tolerations") or ()
         ):
             return [f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"]
-    selector = spec.get("nodeSelector") or {}
-    is_selected = all(node.labels.get(k) == v for k, v in selector.items())
-    if not is_selected or (terms is not None and not terms.matches(name, node.labels)):
+    if not _is_selected(name, node, spec, terms):
         return ["node(s) didn't match Pod's node affinity/selector"]
     rejections = [
         f"Insufficient {key}"

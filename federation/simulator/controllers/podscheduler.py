@@ -51,7 +51,7 @@ class PodScheduler:
             if self._cache.remove_pod(meta["uid"]):
                 self._retry_unschedulable()
         elif node := new["spec"].get("nodeName"):
-            self._cache.add_pod(meta["uid"], node, compute_pod_request(new["spec"]))
+            self._cache.add_pod(meta["uid"], node, compute_pod_request(new["spec"]), meta)
         elif old is None:
             self.controller.enqueue(Key(meta["namespace"], meta["name"]))
 
@@ -65,13 +65,14 @@ class PodScheduler:
             self._unschedulable.discard(key)
             return _DONE
         request = compute_pod_request(pod["spec"])
-        node, reason = self._cache.select_node(pod["spec"], request)
+        node, reason = self._cache.select_node(pod["spec"], request, key.namespace)
         if not node:
             self._unschedulable.add(key)
             await self._report_unschedulable(pod, reason)
             return _DONE
         uid = pod["metadata"]["uid"]
-        self._cache.add_pod(uid, node, request)  # assume the pod before the binding is in the informer
+        # Assume the pod before the binding is in the informer.
+        self._cache.add_pod(uid, node, request, pod["metadata"])
         try:
             await self._bind(key.namespace, key.name, node)
         except ApiError as error:

@@ -20,6 +20,7 @@ from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.identity import Attributes, User
 from federation.web.delivery import DeliveryView
 from federation.web.policyobjects import PolicyView
+from federation.web.topology import TopologyView
 
 URL = "/federation/v1/delivery?group=apps&kind=Deployment&namespace=default&name=web"
 
@@ -30,7 +31,8 @@ async def served(world: World, directory: Path) -> AsyncIterator[tuple[Parts, ht
     plane = world.plane
     view = DeliveryView(plane.objects, plane.informers, plane.members, plane.corrections, plane.scalers)
     policies = PolicyView(plane.objects, plane.policy_usage)
-    parts = build(directory, world.store, registry=world.registry, view=view, policies=policies)
+    spread = TopologyView(plane.informers, plane.members)
+    parts = build(directory, world.store, registry=world.registry, view=view, policies=policies, spread=spread)
     await ensure_default_rbac(parts.registry, HOST_RBAC)
     authorizing = asyncio.create_task(parts.authorizer.run())
     await parts.authorizer.wait_synced()

@@ -1,0 +1,268 @@
+"""The Redis Cluster of document 002 in a member with three zones: the deadlock is found and avoided, and shards stay in
+different zones while a node and a zone fail and return.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+import yaml
+from tests.support.vectors import ROOT
+from tests.support.world import Member, World, a_world
+
+from federation.api import names
+from federation.api.resources import PROPAGATION_POLICIES, TOPOLOGY_SPREAD_PLANS
+from federation.apimachinery import conditions
+from federation.apimachinery.resources import NODES, PODS, STATEFUL_SETS, Object
+from federation.client.client import PatchType
+
+FOLDER = ROOT / "examples" / "seeds" / "002"
+NAME = "rediscluster-3az-6379"
+ZONES = ("zoneA", "zoneB", "zoneC")
+LABEL = "failure-domain.beta.kubernetes.io/zone"
+READY = [{"type": "Ready", "status": "True"}]
+
+
+def manifests(file: str, **spec: Any) -> list[Object]:
+    found = list(yaml.safe_load_all((FOLDER / file).read_text()))
+    for manifest in found:
+        manifest["metadata"]["namespace"] = "default"
+        manifest["spec"] |= spec
+    return found
+
+
+def a_node(name: str, zone: str) -> Object:
+    amounts = {"cpu": "16", "memory": "64Gi", "pods": "110"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {LABEL: zone, "kubernetes.io/hostname": name}},
+        "spec": {},
+        "status": {"allocatable": amounts, "capacity": amounts, "conditions": READY},
+    }
+
+
+async def add_nodes(member: Member, zones: Mapping[str, int]) -> None:
+    for zone, count in zones.items():
+        for number in range(count):
+            await member.admin.create(NODES, a_node(f"{zone.lower()}-{number}", zone))
+
+
+async def taint(member: Member, *nodes: str, lost: bool) -> None:
+    """Take nodes out of service, which deletes their StatefulSet pods, or put them back."""
+    taints = [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}] if lost else []
+    for node in nodes:
+        await member.merge(NODES, node, {"spec": {"taints": taints}}, namespace="")
+
+
+async def pods(member: Member) -> dict[str, str]:
+    """Return the node of each pod of the service, "" while it is pending."""
+    found = (await member.admin.list(PODS, "default")).items
+    return {
+        pod["metadata"]["name"]: pod["spec"].get("nodeName", "")
+        for pod in found
+        if not pod["metadata"].get("deletionTimestamp") and pod["metadata"]["name"].startswith("rediscluster")
+    }
+
+
+def by_zone(placed: Mapping[str, str]) -> dict[str, int]:
+    return dict(Counter(f"zone{node[4].upper()}" for node in placed.values() if node))
+
+
+def assert_apart(placed: Mapping[str, str]) -> None:
+    zones = [(pod.rpartition("-")[0], node[:5]) for pod, node in placed.items() if node]
+    assert len(zones) == len(set(zones)), f"two pods of a shard are in one zone: {placed}"
+
+
+async def plan_status(world: World) -> Object:
+    return (await world.user.get(TOPOLOGY_SPREAD_PLANS, NAME, "default")).get("status") or {}
+
+
+async def until_rules(world: World, *rules: str) -> list[Object]:
+    """Wait until the violations are exactly of these rules, and return them."""
+
+    async def look() -> set[str]:
+        return {violation["rule"] for violation in (await plan_status(world)).get("violations") or ()}
+
+    await world.until_equal(look, set(rules))
+    return list((await plan_status(world))["violations"])
+
+
+async def until_placed(world: World, count: int) -> dict[str, str]:
+    member = world.members["east"]
+
+    async def look() -> int:
+        return len([node for node in (await pods(member)).values() if node])
+
+    await world.until_equal(look, count)
+    await world.settle()
+    placed = await pods(member)
+    assert_apart(placed)
+    return placed
+
+
+async def create(world: World, *, nodes: int = 2, **spec: Any) -> None:
+    await add_nodes(world.members["east"], dict.fromkeys(ZONES, nodes))
+    for policy in manifests("policy.yaml"):
+        await world.create(PROPAGATION_POLICIES, policy)
+    for plan in manifests("plan.yaml", **spec):
+        await world.create(TOPOLOGY_SPREAD_PLANS, plan)
+
+
+async def planned(world: World) -> str:
+    held = conditions.find((await plan_status(world)).get("conditions"), names.PLANNED) or {}
+    return str(held.get("reason", ""))
+
+
+async def test_the_deadlock_of_document_002_is_found_and_avoided_before_any_pod_runs() -> None:
+    async with a_world(members=("east",)) as world:
+        await create(world)
+        await world.until_equal(lambda: planned(world), names.REASON_PLANNED)
+        status = await plan_status(world)
+        assert status["limits"] == {"node": 1, "zone": 2}
+        assert status["verdict"]["avoidance"] == "Pinned"
+        for shard in manifests("shards.yaml"):
+            await world.create(STATEFUL_SETS, shard)
+        placed = await until_placed(world, 6)
+        assert by_zone(placed) == dict.fromkeys(ZONES, 2)
+        assert max(Counter(placed.values()).values()) == 1
+        await until_rules(world)
+        constraints = (await plan_status(world))["constraints"]
+        assert [len(each["zones"]) for each in constraints] == [2, 2, 2]
+        shard = await world.user.get(STATEFUL_SETS, f"{NAME}-2", "default")
+        owners = {entry["manager"] for entry in shard["metadata"]["managedFields"]}
+        assert names.TOPOLOGY_FIELD_MANAGER in owners
+
+
+async def test_shards_stay_apart_while_a_node_and_a_zone_fail_and_return() -> None:
+    async with a_world(members=("east",)) as world:
+        member = world.members["east"]
+        await create(world)
+        for shard in manifests("shards.yaml"):
+            await world.create(STATEFUL_SETS, shard)
+        before = await until_placed(world, 6)
+        await until_rules(world)
+
+        await taint(member, "zonea-0", lost=True)
+        await until_placed(world, 5)  # maxSkew 1 over nodes leaves no other node
+        violations = await until_rules(world, "V7")
+        assert all(violation["severity"] == "critical" for violation in violations)
+        await taint(member, "zonea-0", lost=False)
+        assert by_zone(await until_placed(world, 6)) == by_zone(before)
+        await until_rules(world)
+
+        await taint(member, "zoneb-0", "zoneb-1", lost=True)
+        assert by_zone(await until_placed(world, 4)) == {"zoneA": 2, "zoneC": 2}
+        await until_rules(world, "V5", "V7")
+        await world.restart()
+        await taint(member, "zoneb-0", "zoneb-1", lost=False)
+        assert by_zone(await until_placed(world, 6)) == by_zone(before)
+        await until_rules(world)
+
+        events = [message for reason, message in await world.events() if reason == names.EVENT_SPREAD_VIOLATION]
+        cleared = [m for reason, m in await world.events() if reason == names.EVENT_SPREAD_VIOLATION_CLEARED]
+        assert len([message for message in events if message.startswith("V5")]) == 1
+        assert len([message for message in cleared if message.startswith("V5")]) == 1
+
+
+async def test_new_shards_get_new_constraints_and_running_pods_stay() -> None:
+    async with a_world(members=("east",)) as world:
+        await create(world, shards=None)
+        shards = manifests("shards.yaml")
+        for shard in shards:
+            await world.create(STATEFUL_SETS, shard)
+        before = await until_placed(world, 6)
+        for number in (3, 4):
+            text = yaml.safe_dump(shards[0]).replace(f"{NAME}-0", f"{NAME}-{number}")
+            await world.create(STATEFUL_SETS, yaml.safe_load(text))
+        placed = await until_placed(world, 10)
+        assert before.items() <= placed.items()
+        status = await plan_status(world)
+        assert status["limits"] == {"node": 3, "zone": 4}
+        assert {(each["nodeMaxSkew"], each["zoneMaxSkew"]) for each in status["constraints"]} == {(3, 4)}
+        violations = await until_rules(world, "V10")
+        assert {violation["domain"] for violation in violations} == {f"{NAME}-{number}" for number in range(3)}
+
+
+@pytest.mark.parametrize("mode", ["Relaxed", "Strict"])
+async def test_modes_raise_max_skew_or_refuse_too_few_nodes(mode: str) -> None:
+    async with a_world(members=("east",), has_workloads=False) as world:
+        await create(world, nodes=2 if mode == "Relaxed" else 1, mode=mode)
+        for shard in manifests("shards.yaml"):
+            await world.create(STATEFUL_SETS, shard)
+        wanted = names.REASON_PLANNED if mode == "Relaxed" else names.REASON_REFUSED
+        await world.until_equal(lambda: planned(world), wanted)
+        await world.settle()
+        spec = (await world.user.get(STATEFUL_SETS, f"{NAME}-0", "default"))["spec"]["template"]["spec"]
+        status = await plan_status(world)
+        if mode == "Relaxed":
+            assert status["verdict"]["avoidance"] == "Relaxed"
+            hard = [each for each in spec["topologySpreadConstraints"] if each["whenUnsatisfiable"] == "DoNotSchedule"]
+            assert [each["maxSkew"] for each in hard] == [2, 2]
+        else:
+            assert "need 6 nodes; there are 3" in status["verdict"]["message"]
+            assert "topologySpreadConstraints" not in spec
+
+
+async def test_constraints_of_a_user_are_not_overwritten() -> None:
+    async with a_world(members=("east",), has_workloads=False) as world:
+        await create(world)
+        own = manifests("shards.yaml")[0]
+        term = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+        own["spec"]["template"]["spec"]["affinity"] = {"nodeAffinity": required}
+        await world.user.patch(
+            STATEFUL_SETS,
+            own["metadata"]["name"],
+            own,
+            patch_type=PatchType.APPLY,
+            namespace="default",
+            field_manager="user",
+        )
+
+        async def look() -> str:
+            held = conditions.find((await plan_status(world)).get("conditions"), names.CONSTRAINTS_APPLIED) or {}
+            return str(held.get("reason", ""))
+
+        await world.until_equal(look, names.REASON_APPLY_REFUSED)
+        kept = await world.user.get(STATEFUL_SETS, own["metadata"]["name"], "default")
+        assert kept["spec"]["template"]["spec"]["affinity"] == {"nodeAffinity": required}
+
+
+async def test_shards_are_assigned_to_clusters_with_one_zone_each() -> None:
+    """Constraints cannot span clusters, so each StatefulSet is placed in the clusters of its assigned zones."""
+    clusters = {"east": "zoneA", "north": "zoneB", "west": "zoneC"}
+    by_zone = {zone: cluster for cluster, zone in clusters.items()}
+    async with a_world(members=tuple(clusters)) as world:
+        for cluster, zone in clusters.items():
+            await add_nodes(world.members[cluster], {zone: 2})
+        for policy in manifests("policy.yaml", schedulingMode="Divide", maxClusters=None):
+            await world.create(PROPAGATION_POLICIES, policy)
+        for plan in manifests("plan.yaml"):
+            await world.create(TOPOLOGY_SPREAD_PLANS, plan)
+        await world.until_equal(lambda: planned(world), names.REASON_PLANNED)
+        assigned = (await plan_status(world))["constraints"]
+        for shard, constraints in zip(manifests("shards.yaml"), assigned, strict=True):
+            placements = [{"cluster": by_zone[zone]} for zone in constraints["zones"]]
+            shard["metadata"]["annotations"] = {names.PLACEMENTS: json.dumps(placements)}
+            await world.create(STATEFUL_SETS, shard)
+
+        async def look() -> dict[str, int]:
+            found = {name: await pods(member) for name, member in world.members.items()}
+            return {name: len([node for node in placed.values() if node]) for name, placed in found.items()}
+
+        await world.until_equal(look, dict.fromkeys(clusters, 2))
+        await world.settle()
+        shares = (await plan_status(world))["clusters"]
+        assert [(each["cluster"], each["pods"]) for each in shares] == [(name, 2) for name in clusters]
+        for each in shares:
+            found = Counter(pod.rpartition("-")[0] for pod in await pods(world.members[each["cluster"]]))
+            assert found == each["replicas"]
+        await until_rules(world)
+
+        await taint(world.members["north"], "zoneb-0", "zoneb-1", lost=True)
+        await until_rules(world, "V5", "V7")
+        await taint(world.members["north"], "zoneb-0", "zoneb-1", lost=False)
+        await until_rules(world)
