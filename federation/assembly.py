@@ -86,7 +86,7 @@ from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.podlocations import PodLocations
 from federation.web.policyobjects import PolicyView
-from federation.web.topology import TopologyView
+from federation.web.shardtopology import TopologyView
 
 Run = Callable[[], Awaitable[None]]
 HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYSTEM_NAMESPACE))

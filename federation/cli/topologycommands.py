@@ -1,6 +1,7 @@
 """The commands `fedctl topology plan` and `fedctl topology check`.
 
-`topology.py` does the work. It is imported inside the commands, because the models of our kinds take long to import.
+`shardtopology.py` does the work. It is imported inside the commands, because the models of our kinds take long to
+import.
 """
 
 from typing import Annotated
@@ -38,9 +39,9 @@ def plan_command(
     fedctl topology plan plan.yaml
     fedctl topology plan redis -n prod
     """  # noqa: D301  # the backspace keeps lines apart in the help
-    from federation.cli import topology  # noqa: PLC0415  # see the module's docstring
+    from federation.cli import shardtopology  # noqa: PLC0415  # see the module's docstring
 
-    execute(topology.plan(KubeconfigContext(kubeconfig, context), target, namespace, output))
+    execute(shardtopology.plan(KubeconfigContext(kubeconfig, context), target, namespace, output))
 
 
 @app.command("check")
@@ -55,6 +56,6 @@ def check_command(
 
     Prints the pods per node and every violated requirement. Exit code: 0 without violations, 1 with violations.
     """
-    from federation.cli import topology  # noqa: PLC0415  # see the module's docstring
+    from federation.cli import shardtopology  # noqa: PLC0415  # see the module's docstring
 
-    execute(topology.check(KubeconfigContext(kubeconfig, context), name, namespace, output))
+    execute(shardtopology.check(KubeconfigContext(kubeconfig, context), name, namespace, output))

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from federation.apimachinery.resources import STATEFUL_SETS, Object
 from federation.planning.shardtopology.observation import Member, Observation, observe
-from federation.planning.shardtopology.plan import Slices
+from federation.planning.shardtopology.planner import Slices
 from federation.runtime.members import Members
 
 T = TypeVar("T")

@@ -15,11 +15,11 @@ from federation.apimachinery.errors import ApiError, BadRequest, not_served
 from federation.apiserver.http.nonresource import Mount
 from federation.apiserver.semantics.kinds.kinds import Kinds
 from federation.journal.decisions import Journal
-from federation.web import decisions, delivery, memberobjects, policyobjects, topology
+from federation.web import decisions, delivery, memberobjects, policyobjects, shardtopology
 from federation.web.delivery import DeliveryView
 from federation.web.policyobjects import PolicyView
 from federation.web.requests import json_response
-from federation.web.topology import TopologyView
+from federation.web.shardtopology import TopologyView
 
 
 def mount(
@@ -41,8 +41,8 @@ def mount(
         policyobjects.add_routes(web, policies)
         paths.add(policyobjects.PATH)
     if spread is not None:
-        topology.add_routes(web, spread)
-        paths.add(topology.PATH)
+        shardtopology.add_routes(web, spread)
+        paths.add(shardtopology.PATH)
     _add_error_handlers(web)
     return Mount(web, ("/federation/v1",), frozenset(paths))
 

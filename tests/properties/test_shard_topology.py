@@ -9,7 +9,7 @@ from federation.planning.shardtopology.assignment import assign_zones, count_by_
 from federation.planning.shardtopology.check import Distribution, Node, Pod, changes, check
 from federation.planning.shardtopology.counting import cannot_deadlock, worst_case_bounds
 from federation.planning.shardtopology.feasibility import feasible_nodes
-from federation.planning.shardtopology.plan import (
+from federation.planning.shardtopology.planner import (
     Avoidance,
     Outcome,
     Plan,

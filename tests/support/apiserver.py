@@ -37,7 +37,7 @@ from federation.assembly import protect_federated_objects
 from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.policyobjects import PolicyView
-from federation.web.topology import TopologyView
+from federation.web.shardtopology import TopologyView
 from tests.support.memoryjournal import MemoryJournal
 
 T = TypeVar("T")

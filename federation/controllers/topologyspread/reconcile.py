@@ -18,7 +18,7 @@ from federation.planning.shardtopology.constraints import build_constraints, has
 from federation.planning.shardtopology.evaluation import check_observed, plan_observed
 from federation.planning.shardtopology.feasibility import Severity
 from federation.planning.shardtopology.observation import Observation, held_zones, labels_of
-from federation.planning.shardtopology.plan import Plan
+from federation.planning.shardtopology.planner import Plan
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.informer import Informer

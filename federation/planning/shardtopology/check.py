@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from federation.planning.shardtopology.feasibility import Severity, feasible_nodes
-from federation.planning.shardtopology.plan import Plan
+from federation.planning.shardtopology.planner import Plan
 from federation.planning.shardtopology.search import SearchResult, Shard, State, Verdict
 
 ViolationKey = tuple[str, str]

@@ -1,13 +1,13 @@
 """Planner and checker over an observation, for the controller and for `fedctl topology`. Pure.
 
-Both are generators that yield between slices of work (`plan.py`).
+Both are generators that yield between slices of work (`planner.py`).
 """
 
 from collections.abc import Mapping, Sequence
 
 from federation.planning.shardtopology.check import Violation, check, live_states
 from federation.planning.shardtopology.observation import Observation, held_zones, outdated_pods
-from federation.planning.shardtopology.plan import Plan, Slices, plan_service, search_from
+from federation.planning.shardtopology.planner import Plan, Slices, plan_service, search_from
 
 _LIVE_STATES_MAX = 5_000
 """States of a search from the live pods; a larger one says nothing."""

@@ -10,7 +10,7 @@ from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.conditions import Condition
 from federation.planning.shardtopology.check import Violation, ViolationKey
 from federation.planning.shardtopology.feasibility import Severity
-from federation.planning.shardtopology.plan import Avoidance, Outcome, Plan
+from federation.planning.shardtopology.planner import Avoidance, Outcome, Plan
 from federation.planning.shardtopology.search import SearchResult, Verdict
 from federation.planning.shardtopology.service import Limits, Skews
 

@@ -17,7 +17,7 @@ from federation.planning.shardtopology.assignment import Zones
 from federation.planning.shardtopology.check import Distribution, Node, Pod, check
 from federation.planning.shardtopology.constraints import ZONE_KEYS, Labels, build_constraints, has_constraints
 from federation.planning.shardtopology.feasibility import feasible_nodes
-from federation.planning.shardtopology.plan import Outcome, Plan, plan_service, run, search_from, search_unpinned
+from federation.planning.shardtopology.planner import Outcome, Plan, plan_service, run, search_from, search_unpinned
 from federation.planning.shardtopology.search import SearchResult, Shard, State, Verdict
 from federation.planning.shardtopology.service import Limits, Service, Skews, Zone, compute_limits, limits_of
 

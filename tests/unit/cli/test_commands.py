@@ -264,6 +264,9 @@ COMMANDS = (
     "why",
     "plan",
     "apply-plan",
+    "topology",
+    "topology plan",
+    "topology check",
     "kubeconfig",
     "version",
 )
@@ -272,11 +275,11 @@ COMMANDS = (
 @pytest.mark.parametrize("command", ["", *COMMANDS])
 def test_help_fits_80_columns_and_names_the_values(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    text = fedctl(None, *filter(None, (command,)), "--help").stdout
+    text = fedctl(None, *command.split(), "--help").stdout
     assert [line for line in text.splitlines() if len(line) > 80] == []
     assert "\\b" not in text
     examples = [line for line in text.splitlines() if line.startswith(f"  fedctl {command} ")]
-    assert len(examples) == {"join": 3, "undo": 2, "why": 4, "plan": 4}.get(command, 0)
+    assert len(examples) == {"join": 3, "undo": 2, "why": 4, "plan": 4, "topology plan": 2}.get(command, 0)
     options = [line for line in text.splitlines() if line.lstrip().startswith("-")]
     assert [line for line in options if "<" in line.partition("--")[2].partition("  ")[0]] == []
 

@@ -20,7 +20,7 @@ from federation.apiserver.auth.bootstrappolicy import ensure_default_rbac
 from federation.apiserver.auth.identity import Attributes, User
 from federation.web.delivery import DeliveryView
 from federation.web.policyobjects import PolicyView
-from federation.web.topology import TopologyView
+from federation.web.shardtopology import TopologyView
 
 URL = "/federation/v1/delivery?group=apps&kind=Deployment&namespace=default&name=web"
 

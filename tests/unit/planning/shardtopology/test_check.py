@@ -7,7 +7,7 @@ import pytest
 from federation.planning.shardtopology.check import Distribution, Node, Pod, Violation, changes, check, live_states
 from federation.planning.shardtopology.evaluation import check_observed, plan_observed
 from federation.planning.shardtopology.observation import Member, observe
-from federation.planning.shardtopology.plan import Plan, plan_service, run, search_from
+from federation.planning.shardtopology.planner import Plan, plan_service, run, search_from
 from federation.planning.shardtopology.service import Service, Zone
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from federation.planning.shardtopology.plan import Avoidance, Outcome, Plan, judge_pins, plan_service, run
+from federation.planning.shardtopology.planner import Avoidance, Outcome, Plan, judge_pins, plan_service, run
 from federation.planning.shardtopology.report import describe, plan_document
 from federation.planning.shardtopology.search import Verdict
 from federation.planning.shardtopology.service import Mode, Service, Skews, Zone

@@ -19,7 +19,7 @@ from federation.cli.terminal.kubeconfigcontext import KubeconfigContext, get_jso
 from federation.cli.terminal.printing import make_console, make_table, print_document, print_field, print_table
 from federation.planning.shardtopology import report
 from federation.planning.shardtopology.observation import service_of, shards_of
-from federation.planning.shardtopology.plan import Avoidance, Outcome, plan_service, run
+from federation.planning.shardtopology.planner import Avoidance, Outcome, plan_service, run
 
 _PATH = "/federation/v1/topology"
 _STATES_MAX = 100_000
