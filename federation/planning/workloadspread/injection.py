@@ -27,16 +27,24 @@ def inject_subset(pod: Object, spread: str, subset: Object, patch_pod: PatchPod,
     malformed.
     """
     injected = {**pod, "spec": with_node_rules(pod.get("spec") or {}, subset)}
-    if patch := subset.get("patch"):
-        before = injected["spec"].get("priorityClassName")
-        injected = patch_pod(injected, patch)
-        if ((injected.get("spec") or {}).get("priorityClassName") or "") != (before or ""):
-            # The priority admission plugin computes the number of the new class.
-            injected = {
-                **injected,
-                "spec": {key: value for key, value in injected["spec"].items() if key != "priority"},
-            }
-    return with_match(injected, spread, name_of(subset), uid)
+    return with_match(with_patch(injected, subset, patch_pod), spread, name_of(subset), uid)
+
+
+def with_patch(pod: Object, subset: Mapping[str, Any], patch_pod: PatchPod) -> Object:
+    """Return the pod with the patch of a subset merged in; BadRequest when the patch is malformed."""
+    patch = subset.get("patch")
+    if not patch:
+        return pod
+    patched = patch_pod(pod, patch)
+    if _priority_class(patched) == _priority_class(pod):
+        return patched
+    # The priority admission plugin computes the number of the new class.
+    kept = {key: value for key, value in (patched.get("spec") or {}).items() if key != "priority"}
+    return {**patched, "spec": kept}
+
+
+def _priority_class(pod: Mapping[str, Any]) -> str:
+    return str((pod.get("spec") or {}).get("priorityClassName") or "")
 
 
 def with_node_rules(spec: Mapping[str, Any], subset: Mapping[str, Any]) -> Object:

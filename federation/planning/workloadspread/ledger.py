@@ -122,7 +122,7 @@ def record_deletion(
     name = object_name(pod)
     if not name or _recorded_in(entry, name) is not None:
         return None
-    if free_replicas(subset, _status_of(entry, match.subset), total) == UNLIMITED:
+    if free_replicas(subset, _status_of(entry, match.subset), total) < 0:
         return None
     return _recorded(spread, version, entry, subset, DELETING, name, total, now)
 
@@ -192,7 +192,8 @@ def _first_free(spread: Object, entry: Sequence[Object], total: int, fits: Fits 
     subsets = subsets_of(spread)
     for subset in subsets:
         name = name_of(subset)
-        if not is_schedulable(spread, name, entry) or not free_replicas(subset, _status_of(entry, name), total):
+        free = free_replicas(subset, _status_of(entry, name), total)
+        if not is_schedulable(spread, name, entry) or not (free > 0 or free == UNLIMITED):
             continue
         if fits is None or subset is subsets[-1] or fits(subset):
             return subset

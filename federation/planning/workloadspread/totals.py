@@ -39,16 +39,18 @@ def is_selected(spread: Mapping[str, Any], pod: Mapping[str, Any]) -> bool:
 
 def total_replicas(
     spread: Mapping[str, Any],
-    workload: Mapping[str, Any],
+    workload: Mapping[str, Any] | None,
     *,
     replicas_path: str = "",
     scale: Mapping[str, Any] | None = None,
 ) -> int:
-    """Return the replicas of the target, `UNKNOWN` when it shows none.
+    """Return the replicas of the target, `UNKNOWN` when it shows none, 0 when it does not exist.
 
     `replicas_path` is that of the whitelist. `scale` is the scale subresource of a kind that has one; it is read only
     for kinds without a path. InvalidInput when a path leads to no integer.
     """
+    if workload is None:
+        return 0
     if paths := filter_of(spread).get("replicasPathList"):
         return sum(replicas_at(workload, path) for path in paths)
     if replicas_path:
@@ -61,6 +63,14 @@ def total_replicas(
     if scale is not None:
         return _integer((scale.get("spec") or {}).get("replicas") or 0, "spec.replicas")
     return UNKNOWN
+
+
+def has_pods(workload: Mapping[str, Any] | None) -> bool:
+    """Return False if the pods of a workload do not count: it is gone, being deleted, or scaled to 0."""
+    if workload is None or (workload.get("metadata") or {}).get("deletionTimestamp"):
+        return False
+    spec = workload.get("spec") or {}
+    return 0 not in (spec.get("replicas"), spec.get("parallelism"))
 
 
 def replicas_at(obj: Any, path: str) -> int:

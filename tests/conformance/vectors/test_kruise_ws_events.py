@@ -59,5 +59,8 @@ def _workload_event(text: str, kind: str) -> tuple[Mapping[str, Any] | None, Map
             return None, old
         case "delete":
             return old, None
+        case _ if "revision" in text.lower():
+            annotations = {"annotations": {"deployment.kubernetes.io/revision": "2"}}
+            return old, {**old, "metadata": annotations, "status": {"updateRevision": "2"}}
         case _:
             return old, {**old, "spec": {field: 2 if "+1" in text else 1}}

@@ -33,7 +33,7 @@ def _check_adoption(given: Mapping[str, Any], expected: Mapping[str, Any]) -> No
     spread = a_spread(given["subsets"], given["workload"].get("kind") or "CloneSet")
     nodes = {node["name"]: _node(node) for node in given["nodes"] if node.get("name")}
     pods = [
-        a_pod(f"pod-{number}", pod.get("annotation"), node=pod.get("node") or "", phase="Running")
+        a_pod(f"pod-{number}", _annotated(pod.get("annotation")), node=pod.get("node") or "", phase="Running")
         for number, pod in enumerate(given["pods"])
     ]
     total = given["workload"].get("replicas") or 0
@@ -48,6 +48,11 @@ def _check_adoption(given: Mapping[str, Any], expected: Mapping[str, Any]) -> No
     assert positive == expected.get("positiveCost", positive)
     negative = sum(lowest < cost < 0 for cost in costs)
     assert negative == expected.get("negativeCostWithinSubsets", negative)
+
+
+def _annotated(annotation: Any) -> str | None:
+    """Return the subset in an annotation, which is an object or the name of the subset."""
+    return annotation.get("subset") if isinstance(annotation, Mapping) else annotation or None
 
 
 def _node(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,13 +5,20 @@ from typing import Any
 import pytest
 from tests.support.vectors import case_id, filled, load
 
+from federation.apimachinery.errors import ApiError
 from federation.apiserver.semantics.validation.podpatches import patch_pod
+from federation.planning.workloadspread.injection import with_patch
 
 
 @pytest.mark.parametrize("case", load("kruise-ws-patch"), ids=case_id)
 def test_pods_are_patched_as_in_the_vectors(case: dict[str, Any]) -> None:
     given = filled(case["input"], pod={}, patch={})
-    patched = patch_pod(given["pod"], given["patch"])
+    subset = {"name": "a", "patch": given["patch"]}
+    if case["expected"].get("error"):
+        with pytest.raises(ApiError):
+            with_patch(given["pod"], subset, patch_pod)
+        return
+    patched = with_patch(given["pod"], subset, patch_pod)
     expected = filled(case["expected"], pod=patched)
     assert patched == expected["pod"]
     if (wanted := expected.get("envNames as set")) is not None:

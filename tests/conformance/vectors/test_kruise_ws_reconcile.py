@@ -10,7 +10,7 @@ from tests.support.vectors import case_id, filled, load
 from federation.planning.workloadspread.adoption import group_pods
 from federation.planning.workloadspread.deletioncosts import changed_costs
 from federation.planning.workloadspread.status import compute_status
-from federation.planning.workloadspread.totals import is_selected, total_replicas
+from federation.planning.workloadspread.totals import has_pods, is_selected, total_replicas
 
 RECORDS = ("creatingPods", "deletingPods")
 
@@ -29,17 +29,15 @@ def _summary(status: Mapping[str, Any]) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("case", load("kruise-ws-reconcile"), ids=case_id)
 def test_a_reconcile_gives_the_statuses_and_costs_of_the_vectors(case: dict[str, Any]) -> None:
-    given = filled(
-        case["input"], targetRef={}, workload={}, subsets=[], pods=[], oldSubsetStatuses={}, latestVersion=""
-    )
+    given = filled(case["input"], targetRef={}, subsets=[], pods=[], oldSubsetStatuses={}, latestVersion="")
     expected = filled(case["expected"], subsetStatuses=[], deletionCost={})
     kind = given["targetRef"].get("kind") or ""
     old = [{"name": name, **_records(records)} for name, records in given["oldSubsetStatuses"].items()]
     spread = a_spread(given["subsets"], kind, targetFilter=given.get("targetFilter"))
     spread["status"] = {"subsetStatuses": old}
-    workload = given.get("workloadObject") or {"spec": {"replicas": given["workload"].get("replicas") or 0}}
+    workload = _workload(given)
     total = total_replicas(spread, workload, scale=workload)
-    pods = [pod for pod in map(vector_pod, given["pods"]) if is_selected(spread, pod)]
+    pods = [pod for pod in map(vector_pod, given["pods"]) if has_pods(workload) and is_selected(spread, pod)]
     groups = group_pods(spread, pods, {}, total, lambda pod, _patch: pod).groups
     statuses = compute_status(spread, groups, total, NOW).status["subsetStatuses"]
     assert [(_summary(status), status["replicas"]) for status in statuses] == [
@@ -47,6 +45,16 @@ def test_a_reconcile_gives_the_statuses_and_costs_of_the_vectors(case: dict[str,
     ]
     costs = changed_costs(spread, groups, given["latestVersion"] or "versionIgnored", total)
     assert costs == {name: str(cost) for name, cost in filled(expected["deletionCost"]).items()}
+
+
+def _workload(given: Mapping[str, Any]) -> dict[str, Any] | None:
+    if given.get("workloadObject") is not None:
+        return dict(given["workloadObject"])
+    if given.get("workload") is None:
+        return None
+    replicas = given["workload"].get("replicas") or 0
+    metadata = {"deletionTimestamp": seconds_ago(1) if given["workload"].get("deleting") else None}
+    return {"metadata": metadata, "spec": {"replicas": replicas, "parallelism": replicas}}
 
 
 @pytest.mark.parametrize("case", load("kruise-ws-subset-sequence"), ids=case_id)

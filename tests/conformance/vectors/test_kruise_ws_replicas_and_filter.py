@@ -16,7 +16,7 @@ ERRORS = (InvalidInput, SelectorError)
 
 @pytest.mark.parametrize("case", load("kruise-ws-replicas-and-filter"), ids=case_id)
 def test_replicas_and_selections_are_those_of_the_vectors(case: dict[str, Any]) -> None:
-    given = filled(case["input"], targetRef={}, targetFilter={}, workload={}, object={}, path="", paths=[], labels={})
+    given = filled(case["input"], targetRef={}, targetFilter={}, object={}, path="", paths=[], labels={})
     expected = filled(case["expected"], error=False)
     if expected["error"]:
         with pytest.raises(ERRORS):
@@ -45,4 +45,4 @@ def _found(given: Mapping[str, Any]) -> Any:
             if not uses_percentages([{"name": "a", "maxReplicas": limit}]):
                 return 0
             path = (given.get("whitelist") or {}).get("replicasPath") or ""
-            return total_replicas(spread, given["workload"], replicas_path=path, scale=given.get("scale"))
+            return total_replicas(spread, given.get("workload"), replicas_path=path, scale=given.get("scale"))

@@ -36,6 +36,6 @@ def _conditions(given: Any) -> dict[str, Any]:
     if not given:
         return {}
     reason = "PodUnschedulable" if given.get("status") == "False" else "Sufficient"
-    since = seconds_ago(given.get("ageSeconds") or 0)
+    since = seconds_ago(next((value for key, value in given.items() if "age" in key.lower()), None) or 0)
     condition = {"type": "Schedulable", "status": given.get("status"), "reason": reason, "lastTransitionTime": since}
     return {"conditions": [condition]}

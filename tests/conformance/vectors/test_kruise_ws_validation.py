@@ -4,11 +4,13 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
 import pytest
 from tests.support.spreads import RULES
 from tests.support.vectors import case_id, filled, load
 
 from federation.planning.workloadspread.hub import to_hub
+from federation.planning.workloadspread.references import parse_whitelist
 from federation.planning.workloadspread.specvalidation import validate_conflict, validate_spread, validate_update
 
 TARGET = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "demo"}
@@ -25,7 +27,8 @@ def test_spreads_are_validated_as_in_the_vectors(case: dict[str, Any]) -> None:
         spread = to_hub(given["object"])
     texts = repr((spread, given.get("workload")))
     others = [to_hub(other) for other in given["existing"]]
-    causes = validate_spread(spread, RULES, others=others, workload=given.get("workload"))
+    whitelist = parse_whitelist(orjson.dumps(given.get("whitelist") or {}).decode())
+    causes = validate_spread(spread, RULES, others=others, workload=given.get("workload"), whitelist=whitelist)
     assert repr((spread, given.get("workload"))) == texts, "validation changes nothing in place"
     fields = {cause["field"] for cause in causes}
     assert (not causes) == expected.get("valid", not causes)

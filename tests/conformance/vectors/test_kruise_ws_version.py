@@ -21,7 +21,8 @@ def test_versions_are_those_of_the_vectors(case: dict[str, Any]) -> None:
         pod = {"metadata": {"labels": given["labels"], "ownerReferences": [owner]}}
         assert pod_version(pod, versioned) == expected["version"]
     else:
-        replica_sets = [_replica_set(replica_set) for replica_set in given["replicaSets"]]
+        owned = [replica_set for replica_set in given["replicaSets"] if replica_set.get("owned") is not False]
+        replica_sets = [_replica_set(replica_set) for replica_set in owned]
         found = workload_version(_workload(given), replica_sets, versioned)
         assert found == (None if expected["error"] else expected["version"])
 
@@ -32,16 +33,18 @@ def _template(version: Any, labels: Mapping[str, Any] | None = None) -> dict[str
 
 def _replica_set(given: Mapping[str, Any]) -> dict[str, Any]:
     labels = {"pod-template-hash": given.get("hash") or ""}
-    metadata = {"labels": labels, "deletionTimestamp": "2026-01-01T00:00:00Z" if given.get("deleting") else None}
+    is_deleting = given.get("deleting") or given.get("terminating")
+    metadata = {"labels": labels, "deletionTimestamp": "2026-01-01T00:00:00Z" if is_deleting else None}
     return {"metadata": metadata, "spec": {"template": _template(given.get("templateVersion"), labels)}}
 
 
 def _workload(given: Mapping[str, Any]) -> dict[str, Any]:
     kind, _, group = str(given["kind"]).rstrip(")").partition("(")
+    labels = {"pod-template-hash": given.get("hash")} | given["labels"]
     return {
         "apiVersion": f"{group or GROUPS.get(kind.lower(), 'apps')}/v1",
         "kind": kind,
-        "metadata": {"generation": given.get("generation"), "labels": given["labels"]},
+        "metadata": {"generation": given.get("generation"), "labels": labels},
         "spec": {"template": _template(given.get("templateVersion"))},
         "status": {
             "observedGeneration": given.get("observedGeneration"),

@@ -56,10 +56,11 @@ OPAQUE = {
 }
 """Kubernetes objects, which the product reads as they are, and maps whose keys are data."""
 MAPS = {
+    "matchLabels",
     *("rsp", "currentReplicaCount", "estimatedCapacity", "limitedCapacity", "scheduledReplicas", "existing"),
     *("actualCapacity", "currentClusters", "clusterSelector", "clusterNames", "minReplicas", "maxReplicas", "weights"),
     *("priorities", "statusMap", "generationMap", "clusterAvailables", "weightLimit", "scalarResources"),
-    *("allocatable", "available", "matchLabels"),
+    *("allocatable", "available"),
     *("current", "specified", "nextReplicas", "partitions"),
 }
 """Maps whose keys are names of clusters, labels or resources: every key says something."""

@@ -64,6 +64,11 @@ def test_a_new_priority_class_clears_the_number_of_the_old_one(class_name: str, 
     assert injected["spec"].get("priority") == priority
 
 
+def test_a_patch_may_remove_the_spec() -> None:
+    subset = {"name": "a", "patch": {"spec": None}}
+    assert inject_subset(_pod(priorityClassName="low"), "ws", subset, patch_pod)["spec"] == {}
+
+
 def test_a_malformed_patch_is_an_error() -> None:
     with pytest.raises(BadRequest):
         inject_subset(_pod(), "ws", {"name": "a", "patch": {"$patch": "unknown"}}, patch_pod)

@@ -39,6 +39,12 @@ def test_subsets_are_filled_in_order_and_a_removed_pod_gives_its_place_back() ->
     assert [workload.create(), workload.create()] == ["a", None]
 
 
+def test_negative_counts_of_other_writers_are_full() -> None:
+    spread = _with_entry(a_spread(A2_B), {"name": "a", "missingReplicas": -5}, {"name": "b", "missingReplicas": -1})
+    assert _chosen(spread, a_pod("pod-0")) == "b"
+    assert record_deletion(spread, a_pod("pod-0", "a"), version=VERSION_IGNORED, total=0, now=NOW) is None
+
+
 def test_a_retry_gets_the_same_subset_and_writes_nothing() -> None:
     workload = SpreadWorkload(a_spread(A2_B))
     assert workload.create("pod-0") == "a"

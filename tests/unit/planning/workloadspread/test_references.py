@@ -31,6 +31,13 @@ def test_the_nearest_target_wins() -> None:
     assert drive(find_spread([SPREAD, near], POD)) is near
 
 
+def test_pods_of_an_unlisted_kind_are_not_managed_even_by_their_target() -> None:
+    owner = {"apiVersion": "game.io/v1", "kind": "GameServerSet", "name": "web", "controller": True}
+    spread = a_spread([{"name": "a"}], "GameServerSet", targetRef=owner)
+    assert drive(find_spread([spread], _owned(owner))) is None
+    assert drive(find_spread([spread], _owned(owner), parse_whitelist(GAME_SERVERS))) is spread
+
+
 def test_a_controller_that_cannot_be_read_ends_the_search() -> None:
     assert drive(find_spread([SPREAD], POD), [None]) is None
 

@@ -6,7 +6,7 @@ import pytest
 from tests.support.spreads import a_spread
 
 from federation.apimachinery.errors import InvalidInput
-from federation.planning.workloadspread.totals import UNKNOWN, replicas_at, total_replicas
+from federation.planning.workloadspread.totals import UNKNOWN, has_pods, replicas_at, total_replicas
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,25 @@ def test_the_paths_of_the_filter_come_first_and_are_added() -> None:
     spread = a_spread([], "Deployment", targetFilter={"replicasPathList": ["spec.master", "spec.workers.1.size"]})
     workload = {"spec": {"replicas": 9, "master": 1, "workers": [{"size": 5}, {"size": 3}]}}
     assert total_replicas(spread, workload, replicas_path="spec.replicas") == 4
+
+
+@pytest.mark.parametrize(
+    ("workload", "expected"),
+    [
+        (None, False),
+        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}, "spec": {"replicas": 2}}, False),
+        ({"spec": {"replicas": 0}}, False),
+        ({"spec": {"parallelism": 0}}, False),
+        ({"spec": {"replicas": 1}}, True),
+        ({}, True),
+    ],
+)
+def test_pods_of_a_workload_that_goes_do_not_count(workload: Any, expected: bool) -> None:
+    assert has_pods(workload) is expected
+
+
+def test_a_missing_workload_has_no_replicas() -> None:
+    assert total_replicas(a_spread([], "Deployment", targetFilter={"replicasPathList": ["x"]}), None) == 0
 
 
 def test_an_empty_path_is_zero() -> None:

@@ -23,7 +23,7 @@ DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": _template("
 
 
 def test_the_revision_label_is_used_without_a_template_hash() -> None:
-    pod = with_controller({"metadata": {"labels": {"controller-revision-hash": "web-5d4"}}}, REPLICA_SET)
+    pod = with_controller({"metadata": {"labels": {"controller-revision-hash": "web-x-5d4"}}}, REPLICA_SET)
     assert pod_version(pod) == "5d4"
     assert pod_version(with_controller({"metadata": {"labels": None}}, REPLICA_SET)) == VERSION_IGNORED
     assert pod_version({"metadata": {"labels": {HASH: "x"}}}) == VERSION_IGNORED
@@ -57,7 +57,7 @@ def test_a_clone_set_has_no_version_before_its_controller_saw_it() -> None:
         "apiVersion": "apps.kruise.io/v1alpha1",
         "kind": "CloneSet",
         "metadata": {"generation": 2},
-        "status": {"observedGeneration": 1, "updateRevision": "web-1"},
+        "status": {"observedGeneration": 1, "updateRevision": "web-x-1"},
     }
     versioned = frozenset({"cloneset"})
     assert workload_version(clone_set, versioned_kinds=versioned) is None
