@@ -1,6 +1,7 @@
 """Run the work of a command, and report an error: one line on standard error and an exit code."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Coroutine
@@ -39,3 +40,13 @@ def fail(message: str, code: int = 1) -> NoReturn:
     line = " ".join(message.split())
     print(f"fedctl: {line}", file=sys.stderr)
     sys.exit(code)
+
+
+def fail_output(error: OSError, code: int = 1) -> NoReturn:
+    """Report output that cannot be written.
+
+    Standard output is redirected first: the interpreter flushes it at exit and would print the same error again.
+    """
+    with open(os.devnull, "w") as nowhere:  # noqa: PTH123  # a descriptor, not a file
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    fail(f"{error.filename or 'output'}: {error.strerror or error}", code)

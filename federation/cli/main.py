@@ -5,11 +5,10 @@ itself, with exit code 2. The work of each command is in a module of its own. Th
 plan are imported inside their commands: they take about a second, which the other commands need not wait for.
 """
 
-import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -24,12 +23,14 @@ from federation.cli import (
     flags,
     holdcommands,
     leftovers,
+    plancommands,
     spreadcommands,
     topologycommands,
     why,
 )
 from federation.cli.execution import execute as _execute
 from federation.cli.execution import fail as _fail
+from federation.cli.execution import fail_output as _fail_output
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.settings import from_environment
 
@@ -290,97 +291,8 @@ app.command("import")(deliverycommands.import_command)
 app.command("adopt")(deliverycommands.adopt_command)
 
 
-@app.command("plan")
-def plan_command(
-    files: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-f", "--filename", metavar="FILE", help="Manifests: a file, a directory, or - for standard input."
-        ),
-    ] = None,
-    cluster_down: Annotated[
-        list[str] | None,
-        typer.Option("--cluster-down", metavar="CLUSTER", help="Assume that the cluster does not respond."),
-    ] = None,
-    taint: Annotated[
-        list[str] | None,
-        typer.Option("--taint", metavar="TAINT", help="CLUSTER=key=value:Effect; CLUSTER=key- removes one."),
-    ] = None,
-    label_cluster: Annotated[
-        list[str] | None,
-        typer.Option("--label-cluster", metavar="LABEL", help="CLUSTER=key=value; CLUSTER=key- removes one."),
-    ] = None,
-    replicas: Annotated[
-        list[str] | None,
-        typer.Option("--replicas", metavar="COUNT", help="KIND/NAME[.NAMESPACE]=N: scale the object to N."),
-    ] = None,
-    delete: Annotated[
-        list[str] | None,
-        typer.Option("--delete", metavar="OBJECT", help="KIND/NAME[.NAMESPACE]: delete the object."),
-    ] = None,
-    namespace: flags.Namespace = "default",
-    diff: Annotated[bool, typer.Option("--diff", help="Show how the manifests change per cluster.")] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Show scores and division, as `fedctl why` does.")] = False,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", min=0, help="Objects to print; 0 is all.")] = 50,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE", help="Save the plan in this file, for apply-plan.")
-    ] = None,
-    kubeconfig: flags.Kubeconfig = None,
-    context: flags.Context = "",
-    output: flags.OutputFormat = "table",
-) -> None:
-    """Show what a change would do, without changing anything.
-
-    For every affected object: replicas and manifest changes per cluster, and unplaced replicas; then the resources
-    that clusters would have free. Changes can be combined, and options repeated.
-
-    Exit code: 0 nothing changes, 1 something changes, 2 an error.
-
-    \b
-    fedctl plan -f policy.yaml --diff
-    fedctl plan --replicas deployment/web=12 --explain
-    fedctl plan --cluster-down east
-    fedctl plan --taint east=maintenance=yes:NoExecute --out drain.plan
-    """  # noqa: D301  # as above
-    from federation.cli.plan import command, manifests, requestedchanges  # noqa: PLC0415  # see the module's docstring
-
-    if not (files or cluster_down or taint or label_cluster or replicas or delete):
-        _fail("nothing to plan; give -f FILE, --replicas, --taint, --cluster-down, … (see --help)", code=2)
-    try:
-        changes = requestedchanges.RequestedChanges(
-            manifests.read_manifests(files or ()),
-            cluster_down or (),
-            taint or (),
-            label_cluster or (),
-            replicas or (),
-            delete or (),
-            namespace,
-        )
-        form = command.OutputOptions(output, diff, explain, limit, out)
-        _execute(command.plan(KubeconfigContext(kubeconfig, context), changes, form))
-    except FederationError as error:
-        _fail(str(error), code=2)
-    except OSError as error:
-        _fail_output(error, code=2)
-
-
-@app.command("apply-plan")
-def apply_plan_command(
-    path: Annotated[Path, typer.Argument(metavar="FILE", help="File written by `fedctl plan … --out FILE`.")],
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the members match the plan.")] = True,
-    kubeconfig: flags.Kubeconfig = None,
-    context: flags.Context = "",
-    timeout: flags.Timeout = 60,
-) -> None:
-    """Apply a saved plan if it is still valid.
-
-    Otherwise print one line per difference and apply nothing. Exit code: 0 applied and as planned, 1 not.
-    """
-    from federation.cli.plan import command  # noqa: PLC0415  # see the module's docstring
-
-    _execute(command.apply_plan(KubeconfigContext(kubeconfig, context), path, wait=wait, timeout_s=timeout))
-
-
+app.command("plan")(plancommands.plan_command)
+app.command("apply-plan")(plancommands.apply_plan_command)
 app.add_typer(topologycommands.app, name="topology")
 
 
@@ -432,16 +344,6 @@ def main() -> None:
         _fail_group(group)
     except KeyboardInterrupt:
         sys.exit(130)
-
-
-def _fail_output(error: OSError, code: int = 1) -> NoReturn:
-    """Report output that cannot be written.
-
-    Standard output is redirected first: the interpreter flushes it at exit and would print the same error again.
-    """
-    with open(os.devnull, "w") as nowhere:  # noqa: PTH123  # a descriptor, not a file
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    _fail(f"{error.filename or 'output'}: {error.strerror or error}", code)
 
 
 def _fail_group(group: BaseExceptionGroup[BaseException]) -> None:

@@ -92,7 +92,7 @@ class CloneSetController:
         return [pod for pod in self._control.owned(clone_set) if podsof.is_active(pod)]
 
     async def _create(self, clone_set: Object, step: Step, current: Object, update: Object) -> bool:
-        """Create the step's pods; return True if there are more than one reconcile creates."""
+        """Create the step's pods; return True if others must be created after this reconcile."""
         wanted = [update] * step.create_updated + [current] * step.create_old
         made = wanted[: podsof.BURST_MAX]
         instances = [self._suffixes.new() for _ in made]
@@ -100,8 +100,8 @@ class CloneSetController:
         claims = [_to_claim(clone_set, template, instance) for instance in instances for template in templates]
         await asyncio.gather(*(self._create_claim(claim) for claim in claims))
         pods = [_to_pod(clone_set, revision, instance) for revision, instance in zip(made, instances, strict=True)]
-        await self._control.create(pods)
-        return len(wanted) > len(made)
+        is_complete = await self._control.create(pods)
+        return not is_complete or len(wanted) > len(made)
 
     async def _create_claim(self, claim: Object) -> None:
         try:

@@ -71,9 +71,9 @@ class DaemonSetController:
         plan = self._plan(daemon_set, nodes, placement, revision_hash)
         owned = {pod["metadata"]["name"]: pod for pod in self._control.owned(daemon_set)}
         new_pods = [self._to_pod(daemon_set, node, revision_hash) for node in plan.create[: podsof.BURST_MAX]]
-        await self._control.create(new_pods)
+        is_complete = await self._control.create(new_pods)
         await self._control.delete([owned[name] for name in plan.delete[: podsof.BURST_MAX] if name in owned])
-        if max(len(plan.create), len(plan.delete)) > podsof.BURST_MAX:
+        if not is_complete or max(len(plan.create), len(plan.delete)) > podsof.BURST_MAX:
             self.controller.enqueue(key)
         pods, now = self._control.owned(daemon_set), self._clock.now()
         by_node = daemons.group_by_node(pods)

@@ -95,8 +95,9 @@ class JobController:
             return None
         if (left_s := backoff.left_s(self._clock.now())) > 0:
             return left_s
-        await self._control.create([self._to_pod(job, index) for index in changes.create[: podsof.BURST_MAX]])
-        return 0.0 if len(changes.create) > podsof.BURST_MAX else None
+        new_pods = [self._to_pod(job, index) for index in changes.create[: podsof.BURST_MAX]]
+        is_complete = await self._control.create(new_pods) and len(changes.create) == len(new_pods)
+        return None if is_complete else 0.0
 
     async def _track(
         self,

@@ -116,13 +116,14 @@ class PodControl:
         """Return the pods that the object controls."""
         return self._pods.by_index(BY_OWNER, owner["metadata"]["uid"])
 
-    async def create(self, pods: Sequence[Object]) -> None:
-        """Create the pods; one whose name is taken is left out, for the next reconcile to judge."""
+    async def create(self, pods: Sequence[Object]) -> bool:
+        """Create the pods; return False if the name of one was taken, so that it must be tried with another name."""
         if not pods:
-            return
+            return True
         made = await asyncio.gather(*(self._create(pod) for pod in pods))
         if newest := max((each["metadata"]["resourceVersion"] for each in made if each), key=int, default=""):
             await self._pods.wait_for(newest)
+        return all(made)
 
     async def _create(self, pod: Object) -> Object | None:
         try:

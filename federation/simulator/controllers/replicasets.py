@@ -65,20 +65,21 @@ class ReplicaSetController:
             return _DONE
         active = [pod for pod in self._control.owned(replica_set) if podsof.is_active(pod)]
         missing = int(replica_set["spec"].get("replicas", 1)) - len(active)
+        is_complete = abs(missing) <= podsof.BURST_MAX
         if missing > 0:
-            await self._create_pods(replica_set, min(missing, podsof.BURST_MAX))
+            is_complete &= await self._create_pods(replica_set, min(missing, podsof.BURST_MAX))
         elif missing < 0:
             await self._control.delete(rank_for_deletion(active)[: min(-missing, podsof.BURST_MAX)])
         active = [pod for pod in self._control.owned(replica_set) if podsof.is_active(pod)]
         wait_s = await self._write_status(replica_set, active)
-        if abs(missing) > podsof.BURST_MAX:
+        if not is_complete:
             self.controller.enqueue(key)
         return Result(requeue_after_s=wait_s)
 
-    async def _create_pods(self, replica_set: Object, count: int) -> None:
+    async def _create_pods(self, replica_set: Object, count: int) -> bool:
         template, name = replica_set["spec"]["template"], replica_set["metadata"]["name"]
         names = [f"{name}-{self._suffixes.new()}" for _ in range(count)]
-        await self._control.create([podsof.to_pod(replica_set, REPLICA_SETS, template, each) for each in names])
+        return await self._control.create([podsof.to_pod(replica_set, REPLICA_SETS, template, each) for each in names])
 
     async def _write_status(self, replica_set: Object, active: list[Object]) -> float | None:
         """Write the status; return the seconds until it changes because a ready pod becomes available."""

@@ -23,6 +23,8 @@ from federation.simulator.controllers.podupdates import update_pod
 from federation.simulator.controllers.revisions import HASH_LABEL, REVISION_LABEL, Revisions, template_of
 
 _DONE = Result()
+_NAME_TAKEN_S = 1.0
+"""Pause before a pod is tried again whose name another pod has; its names are fixed."""
 _POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 _POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
@@ -79,7 +81,7 @@ class StatefulSetController:
             new_pods.append(
                 _to_stateful_pod(stateful_set, self._resource, template_of(by_name[revision]), ordinal, revision)
             )
-        await self._control.create(new_pods)
+        is_complete = await self._control.create(new_pods)
         condemned = [pod for pod in owned if pod["metadata"]["name"] in step.delete]
         await self._release_claims(stateful_set, scope, condemned)
         await self._control.delete(condemned)
@@ -94,7 +96,8 @@ class StatefulSetController:
         await podsof.write_status(self._client, self._stateful_sets, self._resource, stateful_set, status)
         live = {current, update, status["currentRevision"], *map(ordinals.revision_of, owned)}
         await self._revisions.truncate(revisions, live, int(stateful_set["spec"].get("revisionHistoryLimit", 10)))
-        return Result(requeue_after_s=podsof.next_available_s(owned, scope.min_ready_s, now))
+        wait_s = podsof.next_available_s(owned, scope.min_ready_s, now)
+        return Result(requeue_after_s=wait_s if is_complete else _NAME_TAKEN_S)
 
     async def _ensure_claims(self, stateful_set: Object, ordinal: int) -> None:
         """Create the claims of the ordinal that do not exist; existing ones keep their data and are used again."""

@@ -1,12 +1,16 @@
-"""Which pods a simulated ReplicaSet deletes when it is scaled in."""
+"""Which pods simulated ReplicaSets delete when they are scaled in, and names of pods that are taken."""
 
+import random
 from typing import Any
 
 import pytest
-from tests.support.simulatedmember import a_member, a_workload
+from tests.support.simulatedmember import Member, a_member, a_template, a_workload, an_object
 
+from federation.api.crds import crd_manifests
 from federation.api.names import POD_DELETION_COST
-from federation.apimachinery.resources import PODS, REPLICA_SETS
+from federation.api.resources import CLONE_SETS
+from federation.apimachinery.resources import DAEMON_SETS, JOBS, PODS, REPLICA_SETS, Resource
+from federation.simulator.controllers.pods import NameSuffixes
 
 
 @pytest.mark.parametrize(
@@ -43,6 +47,28 @@ async def test_a_pod_that_is_not_ready_goes_before_one_of_lower_cost() -> None:
         )
         await member.merge(REPLICA_SETS, "web", {"spec": {"replicas": 1}})
         await member.until_equal(lambda: member.names(PODS), [first])
+
+
+@pytest.mark.parametrize("resource", [REPLICA_SETS, DAEMON_SETS, JOBS, CLONE_SETS], ids=lambda each: each.kind)
+async def test_names_that_are_taken_are_replaced_by_others(resource: Resource) -> None:
+    """A simulated member draws the same names after each restart, so those of its earlier pods come again."""
+    async with a_member() as member:
+        await member.registry.install_crds(
+            [crd for crd in crd_manifests() if crd["metadata"]["name"] == CLONE_SETS.group_resource]
+        )
+        names = NameSuffixes(random.Random("east"))  # as a member called "east" draws them
+        for _ in range(3):
+            await member.create(PODS, an_object(PODS, f"web-{names.new()}", spec=a_template()["spec"]))
+        workload = a_workload(resource)
+        if resource == JOBS:
+            del workload["spec"]["selector"]
+            workload["spec"]["template"]["spec"]["restartPolicy"] = "Never"
+        await member.create(resource, workload)
+        await member.until_equal(lambda: _owned(member), 1)
+
+
+async def _owned(member: Member) -> int:
+    return sum("ownerReferences" in pod["metadata"] for pod in await member.all(PODS))
 
 
 async def _count(member: Any) -> int:
