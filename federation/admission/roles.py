@@ -18,7 +18,6 @@ from federation.api.resources import (
     OVERRIDE_POLICIES,
     PROPAGATED_VERSIONS,
     PROPAGATION_POLICIES,
-    TOPOLOGY_SPREAD_PLANS,
 )
 from federation.apimachinery.resources import SECRETS
 from federation.apiserver.auth.bootstrappolicy import RBACOptions
@@ -26,7 +25,7 @@ from federation.apiserver.auth.bootstrappolicy import RBACOptions
 FEDERATED = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
 REPORTS = (COLLECTED_STATUSES, CLUSTER_COLLECTED_STATUSES, PROPAGATED_VERSIONS, CLUSTER_PROPAGATED_VERSIONS)
 """Kinds in which the control plane reports; only it writes them."""
-_POLICIES = [OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural, TOPOLOGY_SPREAD_PLANS.plural]
+_POLICIES = [OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
 _WORKLOADS = [
     f"{resource.plural}{suffix}" for resource in (CLONE_SETS, ADVANCED_STATEFUL_SETS) for suffix in ("", "/scale")
 ]
