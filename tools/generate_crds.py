@@ -11,12 +11,12 @@ from typing import Any
 import orjson
 import yaml
 
-from federation.api.v1alpha1.definitions import build_crds
+from federation.api.schema.definitions import build_crds
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNTIME = ROOT / "federation" / "api" / "crds.json"
 CHART = ROOT / "charts" / "federation" / "crds"
-_HEADER = "# Generated from federation/api/v1alpha1 by tools/generate_crds.py. Do not edit.\n"
+_HEADER = "# Generated from federation/api by tools/generate_crds.py. Do not edit.\n"
 
 
 class _Dumper(yaml.SafeDumper):

@@ -3,6 +3,7 @@
 from federation.apimachinery.resources import Resource
 
 CORE_GROUP = "core.kubeadmiral.io"
+KRUISE_GROUP = "apps.kruise.io"
 
 
 def _ours(kind: str, plural: str, *, namespaced: bool = True) -> Resource:
@@ -27,3 +28,5 @@ PROPAGATED_VERSIONS = _ours("PropagatedVersion", "propagatedversions")
 LEFTOVERS = _ours("Leftover", "leftovers", namespaced=False)
 PLACEMENT_HOLDS = _ours("PlacementHold", "placementholds", namespaced=False)
 CLUSTER_PROPAGATED_VERSIONS = _ours("ClusterPropagatedVersion", "clusterpropagatedversions", namespaced=False)
+
+WORKLOAD_SPREADS = Resource(KRUISE_GROUP, "v1beta1", "WorkloadSpread", "workloadspreads")

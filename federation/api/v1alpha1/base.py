@@ -61,6 +61,8 @@ class Definition:
     short_name: str = ""
     has_status: bool = True
     columns: tuple[Column, ...] = ()
+    also_served: tuple[str, ...] = ()
+    """Other versions that are served, with the same schema; the resource's own version is stored."""
 
 
 AGE = Column("Age", ".metadata.creationTimestamp", "date")

@@ -9,7 +9,7 @@ from tools.generate_crds import main
 from federation.api import resources
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import default_type_configs
-from federation.api.v1alpha1.definitions import KINDS
+from federation.api.schema.definitions import KINDS
 from federation.api.v1alpha1.federatedtypeconfig import FederatedTypeConfig
 from federation.api.v1alpha1.propagationpolicy import PropagationPolicy
 from federation.apiserver.semantics.crd.rulevalidation import validate_rules
@@ -45,7 +45,7 @@ def test_every_kind_of_the_product_has_a_crd() -> None:
     ours = {
         value.kind
         for value in vars(resources).values()
-        if isinstance(value, resources.Resource) and value.group == resources.CORE_GROUP
+        if isinstance(value, resources.Resource) and value.group in (resources.CORE_GROUP, resources.KRUISE_GROUP)
     }
     assert ours | {"ServiceExport", "ServiceImport"} == set(CRDS)
     for kind in KINDS:

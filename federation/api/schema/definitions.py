@@ -6,6 +6,8 @@ generated file is read instead (`api/crds.py`), because importing the models cos
 
 from typing import Any
 
+from federation.api.kruise.workloadspread import WorkloadSpread
+from federation.api.schema.structural import to_structural
 from federation.api.v1alpha1.base import Column, Kind
 from federation.api.v1alpha1.collectedstatus import ClusterCollectedStatus, CollectedStatus
 from federation.api.v1alpha1.federatedcluster import FederatedCluster
@@ -19,7 +21,6 @@ from federation.api.v1alpha1.propagatedversion import ClusterPropagatedVersion, 
 from federation.api.v1alpha1.propagationpolicy import ClusterPropagationPolicy, PropagationPolicy
 from federation.api.v1alpha1.schedulerpluginwebhookconfiguration import SchedulerPluginWebhookConfiguration
 from federation.api.v1alpha1.schedulingprofile import SchedulingProfile
-from federation.api.v1alpha1.structural import to_structural
 
 KINDS: tuple[type[Kind], ...] = (
     ClusterCollectedStatus,
@@ -40,6 +41,7 @@ KINDS: tuple[type[Kind], ...] = (
     SchedulingProfile,
     ServiceExport,
     ServiceImport,
+    WorkloadSpread,
 )
 
 
@@ -58,12 +60,7 @@ def to_crd(kind: type[Kind]) -> dict[str, Any]:
     schema = to_structural(kind)
     # Kubernetes describes the metadata of every kind itself and refuses a definition that does.
     schema["properties"]["metadata"].pop("description", None)
-    version: dict[str, Any] = {
-        "name": resource.version,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-    }
+    version: dict[str, Any] = {"schema": {"openAPIV3Schema": schema}}
     if definition.has_status:
         version["subresources"] = {"status": {}}
     if definition.columns:
@@ -76,7 +73,10 @@ def to_crd(kind: type[Kind]) -> dict[str, Any]:
             "group": resource.group,
             "names": spec_names,
             "scope": "Namespaced" if resource.namespaced else "Cluster",
-            "versions": [version],
+            "versions": [
+                {"name": name, "served": True, "storage": name == resource.version, **version}
+                for name in (resource.version, *definition.also_served)
+            ],
         },
     }
 
