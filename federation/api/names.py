@@ -7,6 +7,8 @@ Names under `federation.kubeadmiral.io/` are ours. Nothing else in the product s
 SYSTEM_NAMESPACE = "kube-admiral-system"
 FIELD_MANAGER = "federation"
 """The field manager of server-side apply to member clusters."""
+SPREAD_WEBHOOKS = "workloadspread.kubeadmiral.io"
+"""The webhook configurations of the WorkloadSpread service in a cluster, and the last part of its webhooks' names."""
 
 _A = "kubeadmiral.io/"
 _I = "internal.kubeadmiral.io/"
@@ -328,6 +330,7 @@ EVENT_CREATE_POD_FAILED = "CreatePodFailed"
 EVENT_DELETE_POD_FAILED = "DeletePodFailed"
 EVENT_RECOVER_SCHEDULABLE = "RecoverSchedulable"
 EVENT_PATCH_POD_DELETION_COST_FAILED = "PatchPodDeletionCostFailed"
+EVENT_INVALID_SPREAD = "InvalidWorkloadSpread"
 
 # Names of resources
 KATALYST_PREFIX = "resource.katalyst.kubewharf.io/"

@@ -1,9 +1,13 @@
 """The simulated ReplicaSet controller: creates and deletes pods until there are `spec.replicas`, and writes the status.
 
-Terminating pods do not count. Surplus pods are deleted in this order: unassigned before assigned, not ready before
-ready, younger before older. Read `kubelet.py` for the pods themselves.
+Terminating pods do not count. Surplus pods are deleted in this order: unassigned before assigned, Pending before
+Unknown before Running, not ready before ready, lower deletion cost before higher, younger before older. Read
+`kubelet.py` for the pods themselves.
 """
 
+import contextlib
+
+from federation.api.names import POD_DELETION_COST
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import REPLICA_SETS, Object
 from federation.client.client import Client
@@ -13,6 +17,7 @@ from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.pods import NameSuffixes, PodControl
 
 _DONE = Result()
+_PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
 class ReplicaSetController:
@@ -93,11 +98,23 @@ def _rank_for_deletion(active: list[Object]) -> list[Object]:
         active,
         key=lambda pod: (
             bool(pod["spec"].get("nodeName")),
+            _PHASES.get(podsof.phase_of(pod), 0),
             podsof.is_ready(pod),
+            _deletion_cost(pod),
             _youngest_first(pod),
             pod["metadata"]["name"],
         ),
     )
+
+
+def _deletion_cost(pod: Object) -> int:
+    """Return the pod's deletion cost; 0 if it has none or an invalid one, as in Kubernetes."""
+    text = (pod["metadata"].get("annotations") or {}).get(POD_DELETION_COST, "")
+    with contextlib.suppress(ValueError):
+        cost = int(text)
+        if str(cost) == text and -(2**31) <= cost < 2**31:
+            return cost
+    return 0
 
 
 def _youngest_first(pod: Object) -> tuple[int, ...]:
