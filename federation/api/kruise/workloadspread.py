@@ -117,6 +117,9 @@ class SubsetStatus(Model):
     or identifiers of pods whose names are generated."""
     deleting_pods: dict[str, DateTime] | None = None
     """Pods whose deletion was admitted and is not observed yet, with the time of that admission."""
+    max_replicas: Int32 | None = None
+    """The limit of the subset as a number of pods, when the status was computed; absent for any number. This field is
+    ours."""
     missing_replicas: Int32
     """The number of pods that the subset can still take; -1 for any number."""
     name: str
