@@ -1,12 +1,13 @@
 """Calls to the webhooks of Kubernetes' API: one POST of an AdmissionReview or ConversionReview, one parsed response.
 
-Service references need the network inside a cluster, which this server does not have; they fail with a message that
-says so. `apiserver/admission/webhooks.py` and `apiserver/semantics/conversion` interpret the responses.
+Service references need the network inside a cluster, which this server does not have. `ServiceNetwork` reaches services
+that run in this process; others fail with a message that says so. `apiserver/admission/webhooks.py` and
+`apiserver/semantics/conversion` interpret the responses.
 """
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from federation.apimachinery.connection import Connection
-from federation.apimachinery.errors import ConfigurationError, WebhookFailed
+from federation.apimachinery.errors import ApiError, ConfigurationError, WebhookFailed
 from federation.apimachinery.resources import Object
 from federation.apimachinery.webhookclient import WebhookClient
 
@@ -29,6 +30,35 @@ class WebhookCaller(Protocol):
     async def call(self, client_config: Mapping[str, Any], review: Object, *, timeout_s: float) -> Any:
         """Send a review to the webhook of a `clientConfig` and return the parsed response; WebhookFailed."""
         ...
+
+
+Answer = Callable[[str, Object], Awaitable[Any]]
+"""Answers a review that was sent to a path; ApiError when it refuses to."""
+
+
+class ServiceNetwork:
+    """A `WebhookCaller` for a server with services in its process. Calls to URLs and other services go `outside`."""
+
+    def __init__(self, outside: WebhookCaller | None = None) -> None:
+        self._outside = outside
+        self._services: dict[tuple[str, str], Answer] = {}
+
+    def add(self, namespace: str, name: str, answer: Answer) -> None:
+        """Answer calls to a service of the cluster."""
+        self._services[namespace, name] = answer
+
+    async def call(self, client_config: Mapping[str, Any], review: Object, *, timeout_s: float) -> Any:
+        """Send the review and return the parsed response; WebhookFailed when there is none."""
+        service = client_config.get("service") or {}
+        answer = self._services.get((str(service.get("namespace")), str(service.get("name"))))
+        if answer is None:
+            if self._outside is None:
+                raise WebhookFailed("this API server was started without a way to call webhooks")
+            return await self._outside.call(client_config, review, timeout_s=timeout_s)
+        try:
+            return await answer(str(service.get("path") or "/"), review)
+        except ApiError as error:
+            raise WebhookFailed(error.message) from error
 
 
 class HTTPWebhookCaller:

@@ -15,7 +15,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.apimachinery.tasks import Supervisor
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
-from federation.apimachinery.webhooks import REVIEW_BYTES_MAX, HTTPWebhookCaller
+from federation.apimachinery.webhooks import REVIEW_BYTES_MAX, Answer, HTTPWebhookCaller, ServiceNetwork
 from federation.apiserver.aggregation.aggregator import Aggregator
 from federation.apiserver.audit.auditoptions import AuditOptions
 from federation.apiserver.audit.auditpolicy import load
@@ -90,14 +90,17 @@ class APIServer:
         if options.oidc is not None:
             keys = SigningKeys(options.oidc, self._webhook_client, clock)
             self._oidc = OIDCAuthenticator(options.oidc, keys, clock)
-        self.registry = Registry(
-            store, clock=clock, options=options.registry, webhooks=HTTPWebhookCaller(self._webhook_client)
-        )
+        self._network = ServiceNetwork(HTTPWebhookCaller(self._webhook_client))
+        self.registry = Registry(store, clock=clock, options=options.registry, webhooks=self._network)
         self.authorizer = RBACAuthorizer(self.registry, clock=clock, implied=options.rbac.implied)
 
     def mount(self, name: str, mount: Mount) -> None:
         """Serve an ASGI app below `/NAME/`. Call it before `run`."""
         self._mounts[name] = mount
+
+    def add_service(self, namespace: str, name: str, answer: Answer) -> None:
+        """Answer webhook calls to a service of the cluster in this process."""
+        self._network.add(namespace, name, answer)
 
     def set_pod_locations(self, locate: Locate) -> None:
         """Name the clusters of pods that are not here when `kubectl logs` asks for them. Call it before `run`."""

@@ -21,12 +21,18 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--pod-start", type=float, default=0.3, help="seconds from binding to Running")
     parser.add_argument("--pods-per-node", type=int, default=5000)
+    parser.add_argument("--workload-spreads", action="store_true", help="spread pods by WorkloadSpreads")
     parser.add_argument("--log-format", choices=("text", "json"), default="text")
     parser.add_argument("--log-level", default="warning")
     options = parser.parse_args()
     logs.configure(options.log_format, options.log_level)
     memory.tune_collector()
-    members = describe_members(options.members, pod_start_s=options.pod_start, pods_per_node=options.pods_per_node)
+    members = describe_members(
+        options.members,
+        pod_start_s=options.pod_start,
+        pods_per_node=options.pods_per_node,
+        has_workload_spreads=options.workload_spreads,
+    )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         try:
             runner.run(run_fleet(members, options.dir, SystemClock()))

@@ -14,6 +14,8 @@ from federation.apiserver.store.sql import SQLStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.simulator.options import MemberOptions
 from federation.simulator.workloads import Workloads
+from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
+from federation.spread.configurations import definitions
 
 _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 """The namespaces of any new cluster; joining creates the federation's own."""
@@ -37,17 +39,30 @@ class SimulatedMember:
             clock=clock,
         )
         self._workloads = Workloads(self._server.registry, options, clock)
+        self._spreads: WorkloadSpreads | None = None
+        if options.has_workload_spreads:
+            self._spreads = WorkloadSpreads(self._server.registry, clock, cluster=options.name)
+            self._server.add_service(*SERVICE, self._spreads.answer)
 
     async def run(self, on_started: Callable[[str], None]) -> None:
         """Serve and reconcile until cancelled; `on_started` gets the URL."""
-        await self._server.prepare()
+        await self._server.prepare(definitions() if self._spreads is not None else ())
         await self._workloads.ensure_nodes()
         try:
             async with asyncio.TaskGroup() as group:
-                workloads = group.create_task(self._workloads.run())
+                controllers = group.create_task(self._run_controllers())
                 try:
                     await self._server.run(on_started)
                 finally:
-                    workloads.cancel()
+                    controllers.cancel()
         finally:
             await self._store.close()
+
+    async def _run_controllers(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            if self._spreads is not None:
+                # Before the controllers that create pods: a pod that is created earlier is not spread.
+                group.create_task(self._spreads.run())
+                await self._spreads.wait_synced()
+                await self._spreads.prepare()
+            group.create_task(self._workloads.run())

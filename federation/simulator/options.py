@@ -35,6 +35,8 @@ class MemberOptions:
     """Seconds from deletionTimestamp to the pod's removal."""
     workers: int = 4
     """Concurrent reconciles per controller."""
+    has_workload_spreads: bool = False
+    """Whether the member serves WorkloadSpreads and spreads pods by them."""
 
 
 _ZONES = (
@@ -46,7 +48,9 @@ _ZONES = (
 )
 
 
-def describe_members(count: int, *, pod_start_s: float = 0.3, pods_per_node: int = 110) -> list[MemberOptions]:
+def describe_members(
+    count: int, *, pod_start_s: float = 0.3, pods_per_node: int = 110, has_workload_spreads: bool = False
+) -> list[MemberOptions]:
     """Return `count` members named member-1 … with three nodes each, spread over five zones."""
     members = []
     for index in range(count):
@@ -66,5 +70,13 @@ def describe_members(count: int, *, pod_start_s: float = 0.3, pods_per_node: int
             for number in range(3)
         )
         labels = {"region": region, "az": zone, "provider": provider, "simulated": "true"}
-        members.append(MemberOptions(name=name, nodes=nodes, labels=labels, pod_start_s=pod_start_s))
+        members.append(
+            MemberOptions(
+                name=name,
+                nodes=nodes,
+                labels=labels,
+                pod_start_s=pod_start_s,
+                has_workload_spreads=has_workload_spreads,
+            )
+        )
     return members

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -10,12 +11,15 @@ from federation.apimachinery.conditions import is_true
 from federation.apimachinery.entropy import SeededEntropy
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import PODS, Object, Resource
+from federation.apimachinery.webhooks import ServiceNetwork
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
 from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.workloads import Workloads
+from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
+from federation.spread.configurations import definitions
 
 T = TypeVar("T")
 LABELS = {"app": "web"}
@@ -111,16 +115,29 @@ class Member:
 
 
 @contextlib.asynccontextmanager
-async def a_member(nodes: Sequence[NodeShape] = (NodeShape("node-1"),), seed: int = 1) -> AsyncIterator[Member]:
-    """Run a member for the block."""
+async def a_member(
+    nodes: Sequence[NodeShape] = (NodeShape("node-1"),), seed: int = 1, spread_services: int = 0
+) -> AsyncIterator[Member]:
+    """Run a member for the block. With several WorkloadSpread services, they answer reviews in turn."""
     clock = ManualClock()
-    registry = Registry(MemoryStore(clock=clock), clock=clock, entropy=SeededEntropy(seed))
-    await registry.start()
+    network = ServiceNetwork()
+    registry = Registry(MemoryStore(clock=clock), clock=clock, entropy=SeededEntropy(seed), webhooks=network)
+    await registry.install_crds(definitions() if spread_services else ())
+    member = Member(registry, clock)
     workloads = Workloads(registry, MemberOptions("east", tuple(nodes)), clock)
     await workloads.ensure_nodes()
-    tasks = [asyncio.create_task(registry.run()), asyncio.create_task(workloads.run())]
+    tasks = [asyncio.create_task(registry.run())]
+    if spread_services:
+        spreads = [WorkloadSpreads(registry, clock, cluster=f"east-{n}") for n in range(spread_services)]
+        answers = itertools.cycle(spreads)
+        network.add(*SERVICE, lambda path, review: next(answers).answer(path, review))
+        tasks += [asyncio.create_task(each.run()) for each in spreads]
+        for each in spreads:
+            await each.wait_synced()
+        await spreads[0].prepare()
+    tasks.append(asyncio.create_task(workloads.run()))
     try:
-        yield Member(registry, clock)
+        yield member
         for task in tasks:
             assert not task.done(), task
     finally:

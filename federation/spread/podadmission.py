@@ -1,0 +1,157 @@
+"""Admission of pods: a new pod gets the changes of its subset, and a removed one gives its place back.
+
+Every admission of a managed pod is a write to its WorkloadSpread (`statusledger.py`). Pods without a WorkloadSpread in
+their namespace cost one look-up in memory. Dry runs change nothing.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.entropy import Entropy
+from federation.apimachinery.errors import ApiError, ClusterError, Conflict, InternalError, NotFound, WebhookFailed
+from federation.apimachinery.resources import Object
+from federation.apimachinery.selectors import SelectorError
+from federation.planning.automigration.podanalysis import is_live
+from federation.planning.workloadspread import ledger
+from federation.planning.workloadspread.injection import PatchPod, inject_subset
+from federation.planning.workloadspread.ledger import Choice
+from federation.planning.workloadspread.references import controller_owner, find_spread
+from federation.planning.workloadspread.subsets import is_stateful, is_unrestricted, subsets_of, uses_percentages
+from federation.planning.workloadspread.totals import pod_selector
+from federation.planning.workloadspread.versions import pod_version
+from federation.runtime.informer import Informer
+from federation.spread.statusledger import StatusLedger
+from federation.spread.targetworkloads import Workloads
+
+
+class PodAdmission:
+    """Handlers of reviews of pods (`reviews.py`) in one cluster."""
+
+    def __init__(
+        self,
+        spreads: Informer,
+        pods: Informer,
+        workloads: Workloads,
+        status_ledger: StatusLedger,
+        patch_pod: PatchPod,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> None:
+        self._spreads = spreads
+        self._pods = pods
+        self._workloads = workloads
+        self._ledger = status_ledger
+        self._patch_pod = patch_pod
+        self._clock = clock
+        self._entropy = entropy
+
+    async def admit_creation(self, request: Object) -> Object | None:
+        """Return the pod with the changes of its subset, None if it stays as it is.
+
+        InternalError when its place cannot be recorded because of other writers, or when its controller does not exist:
+        the workload creates the pod again. BadRequest when the patch of the subset cannot be applied.
+        """
+        pod, namespace = request.get("object") or {}, str(request.get("namespace") or "")
+        if request.get("dryRun") or request.get("subResource") or not _is_counted(pod):
+            return None
+        candidates = [spread for spread in self._spreads.list(namespace) if _is_usable(spread)]
+        if not candidates:
+            return None
+        try:
+            spread = await self._find_spread(candidates, pod, namespace)
+            choice = None if spread is None else await self._choose(spread, pod)
+        except InternalError:
+            raise
+        except Conflict as error:
+            raise InternalError(f"the status of the WorkloadSpread changes too often: {error}") from error
+        except ApiError as error:
+            # The API server refuses or fails. The pod must not wait for that.
+            raise WebhookFailed(str(error)) from error
+        if spread is None or choice is None or choice.subset is None:
+            return None
+        return inject_subset(pod, spread["metadata"]["name"], choice.subset, self._patch_pod, choice.uid)
+
+    async def admit_deletion(self, request: Object) -> None:
+        """Record the deletion of a pod. Deletions are never denied: the controller counts the pods again."""
+        if not request.get("dryRun"):
+            await self._record_removal(request.get("oldObject") or {}, str(request.get("namespace") or ""))
+
+    async def admit_eviction(self, request: Object) -> None:
+        """Record the eviction of a pod, as a deletion."""
+        namespace = str(request.get("namespace") or "")
+        pod = self._pods.get(namespace, str(request.get("name") or ""))
+        if pod is not None and not request.get("dryRun"):
+            await self._record_removal(pod, namespace)
+
+    async def _find_spread(self, candidates: list[Object], pod: Object, namespace: str) -> Object | None:
+        search = find_spread(candidates, pod, self._workloads.whitelist)
+        try:
+            owner = next(search)
+            while True:
+                owner = search.send(await self._read_owner(owner, namespace))
+        except StopIteration as found:
+            spread: Object | None = found.value
+            return spread
+
+    async def _read_owner(self, reference: Mapping[str, Any], namespace: str) -> Object | None:
+        try:
+            return await self._workloads.read(reference, namespace)
+        except NotFound as error:
+            raise InternalError(f"the controller of the pod does not exist: {error.message}") from error
+        except (ApiError, ClusterError):
+            return None
+
+    async def _choose(self, spread: Object, pod: Object) -> Choice | None:
+        """Return the subset of the pod, recorded; None if the WorkloadSpread is gone."""
+        total, version, uid, now = await self._total(spread), pod_version(pod), self._entropy.uid(), self._clock.now()
+
+        def choose(newest: Object) -> Choice:
+            return ledger.choose_subset(newest, pod, version=version, total=total, uid=uid, now=now)
+
+        def decide(newest: Object) -> tuple[Object | None, Choice]:
+            choice = choose(newest)
+            return choice.status, choice
+
+        if is_unrestricted(spread) or is_stateful(spread):
+            return choose(self._ledger.newest(spread))
+        recorded: Choice | None = await self._ledger.change(spread, decide)
+        return recorded
+
+    async def _record_removal(self, pod: Object, namespace: str) -> None:
+        match = ledger.parse_match(pod)
+        spread = self._spreads.get(namespace, match.spread) if match is not None else None
+        if spread is None or not _is_counted(pod):
+            return
+        version, now = pod_version(pod), self._clock.now()
+        try:
+            total = await self._total(spread)
+            await self._ledger.change(
+                spread,
+                lambda newest: (
+                    ledger.record_deletion(newest, pod, version=version, total=total, now=now),
+                    None,
+                ),
+            )
+        except ApiError as error:
+            raise WebhookFailed(str(error)) from error
+
+    async def _total(self, spread: Object) -> int:
+        """Return the current replicas of the target; 0 if no limit depends on them."""
+        if not uses_percentages(subsets_of(spread)):
+            return 0
+        return await self._workloads.count_replicas(spread, await self._workloads.find_target(spread))
+
+
+def _is_counted(pod: Object) -> bool:
+    """Return True for an active pod that a controller owns."""
+    return is_live(pod) and controller_owner(pod) is not None
+
+
+def _is_usable(spread: Object) -> bool:
+    """Return False for an object that is being deleted, or whose selector cannot be read."""
+    try:
+        pod_selector(spread)
+    except SelectorError:
+        return False
+    return "deletionTimestamp" not in spread["metadata"]

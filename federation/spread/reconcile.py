@@ -1,0 +1,150 @@
+"""Bring one WorkloadSpread up to date: adopt pods, write deletion costs and status, move pods that cannot run.
+
+The status is computed from the newest known state and written only over that state, so that no admission in between is
+lost: a conflict repeats the reconcile. Pods are deleted after the write, when admission skips their subset.
+"""
+
+import asyncio
+from collections.abc import Iterable
+
+from federation.api import names
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import ApiError, ClusterError, Conflict, FederationError, InvalidInput, NotFound
+from federation.apimachinery.resources import PODS, Object
+from federation.apimachinery.selectors import NOTHING, SelectorError, parse_label_selector
+from federation.client.client import Client, PatchType
+from federation.planning.workloadspread.adoption import Grouping, group_pods
+from federation.planning.workloadspread.deletioncosts import changed_costs
+from federation.planning.workloadspread.injection import PatchPod
+from federation.planning.workloadspread.status import compute_status
+from federation.planning.workloadspread.totals import is_selected
+from federation.planning.workloadspread.versions import workload_version
+from federation.runtime.controller import DONE, Key, Result
+from federation.runtime.events import WARNING, Recorder
+from federation.runtime.informer import Informer
+from federation.spread.statusledger import StatusLedger
+from federation.spread.targetworkloads import BY_CONTROLLER, Workloads
+
+_WRITES_MAX = 32
+"""Concurrent patches of pods in one reconcile."""
+
+
+class Reconciler:
+    """Reconciles the WorkloadSpreads of one cluster."""
+
+    def __init__(
+        self,
+        client: Client,
+        spreads: Informer,
+        pods: Informer,
+        nodes: Informer,
+        workloads: Workloads,
+        ledger: StatusLedger,
+        recorder: Recorder,
+        patch_pod: PatchPod,
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._spreads = spreads
+        self._pods = pods
+        self._nodes = nodes
+        self._workloads = workloads
+        self._ledger = ledger
+        self._recorder = recorder
+        self._patch_pod = patch_pod
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> Result:
+        """Write what follows from the pods of the workload; requeues for records and marks that expire."""
+        cached = self._spreads.get(key.namespace, key.name)
+        if cached is None or cached["metadata"].get("deletionTimestamp"):
+            return DONE
+        spread = self._ledger.newest(cached)
+        try:
+            return await self._reconcile(spread)
+        except (InvalidInput, SelectorError) as error:
+            # Validation refuses this, unless it was not running when the object was written.
+            self._recorder.event(spread, WARNING, names.EVENT_INVALID_SPREAD, str(error))
+            return DONE
+
+    async def _reconcile(self, spread: Object) -> Result:
+        workload = await self._workloads.find_target(spread)
+        total = max(0, await self._workloads.count_replicas(spread, workload))
+        pods = [pod for pod in await self._pods_of(spread, workload) if is_selected(spread, pod)]
+        nodes = {node["metadata"]["name"]: node for node in self._nodes.list()}
+        grouping = group_pods(spread, pods, nodes, total, self._patch_pod)
+        failure = await self._write_pods(spread, workload, grouping, total)
+        computed = compute_status(spread, grouping.groups, total, self._clock.now())
+        if computed.status != spread.get("status"):
+            await self._ledger.replace(spread, computed.status)
+        for event in computed.events:
+            self._recorder.event(spread, event.type_, event.reason, event.message)
+        await self._delete(spread, computed.failed)
+        if failure is not None:
+            raise failure
+        return Result(requeue_after_s=computed.requeue_after_s)
+
+    async def _pods_of(self, spread: Object, workload: Object | None) -> list[Object]:
+        """Return the pods of a target; none while it is being deleted or scaled to 0."""
+        if workload is None or workload["metadata"].get("deletionTimestamp"):
+            return []
+        spec = workload.get("spec") or {}
+        if 0 in (spec.get("replicas"), spec.get("parallelism")):
+            return []
+        uid, namespace = workload["metadata"]["uid"], workload["metadata"]["namespace"]
+        uids = [uid, *(replica_set["metadata"]["uid"] for replica_set in self._workloads.replica_sets_of(uid))]
+        pods = [pod for each in uids for pod in self._pods.by_index(BY_CONTROLLER, each)]
+        if pods:
+            return pods
+        # Pods of custom kinds may be controlled by objects in between, which the selector of the scale bridges.
+        scale = await self._workloads.read_scale(spread) or {}
+        selector = (scale.get("status") or {}).get("selector")
+        matching = parse_label_selector(selector) if selector else NOTHING
+        return [pod for pod in self._pods.list(namespace) if matching.matches(pod["metadata"].get("labels"))]
+
+    async def _write_pods(
+        self, spread: Object, workload: Object | None, grouping: Grouping, total: int
+    ) -> FederationError | None:
+        """Patch the pods that are adopted or whose deletion cost changes; return the first failure."""
+        patches: dict[str, Object] = {
+            adoption.pod["metadata"]["name"]: adoption.patch for adoption in grouping.adoptions
+        }
+        replica_sets = self._workloads.replica_sets_of(workload["metadata"]["uid"]) if workload is not None else []
+        version = workload_version(workload, replica_sets) if workload is not None else None
+        # Before the controller of the workload has made its new version known, every pod would count as an old one.
+        costs = changed_costs(spread, grouping.groups, version, total) if version is not None else {}
+        for name, cost in costs.items():
+            patches[name] = _with_cost(patches.get(name, {}), cost)
+        namespace, limit = spread["metadata"]["namespace"], asyncio.Semaphore(_WRITES_MAX)
+
+        async def patch(name: str, body: Object) -> FederationError | None:
+            async with limit:
+                try:
+                    await self._client.patch(PODS, name, body, patch_type=PatchType.STRATEGIC, namespace=namespace)
+                except NotFound:
+                    return None
+                except (ApiError, ClusterError) as error:
+                    message = f"pod {name}: {error}"
+                    self._recorder.event(spread, WARNING, names.EVENT_PATCH_POD_DELETION_COST_FAILED, message)
+                    return error
+            return None
+
+        failures = await asyncio.gather(*(patch(name, body) for name, body in patches.items()))
+        return next((failure for failure in failures if failure is not None), None)
+
+    async def _delete(self, spread: Object, pods: Iterable[Object]) -> None:
+        for pod in pods:
+            metadata = pod["metadata"]
+            try:
+                await self._client.delete(PODS, metadata["name"], metadata["namespace"], uid=metadata["uid"])
+            except (NotFound, Conflict):
+                continue
+            except (ApiError, ClusterError) as error:
+                message = f"pod {metadata['name']} cannot be moved: {error}"
+                self._recorder.event(spread, WARNING, names.EVENT_DELETE_POD_FAILED, message)
+
+
+def _with_cost(patch: Object, cost: str) -> Object:
+    metadata = patch.get("metadata") or {}
+    annotations = {**(metadata.get("annotations") or {}), names.POD_DELETION_COST: cost}
+    return {**patch, "metadata": {**metadata, "annotations": annotations}}

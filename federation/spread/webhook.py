@@ -1,0 +1,54 @@
+"""The admission endpoints over HTTP: one POST of an AdmissionReview per path, on FastAPI.
+
+The API server sends no credentials that this service could check. The endpoints change nothing but the bookkeeping of
+WorkloadSpreads, whose entries expire when no pod follows.
+"""
+
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request, Response
+
+from federation.apimachinery.errors import ApiError, BadRequest
+from federation.spread.reviews import Reviews
+
+BODY_BYTES_MAX = 8 * 1024 * 1024
+"""A review holds the object up to twice; API servers accept objects of 3 MiB."""
+
+
+def to_app(reviews: Reviews, paths: dict[str, str]) -> FastAPI:
+    """Return the app that answers reviews; `paths` has the handler of each path."""
+    app = FastAPI(title="WorkloadSpread admission", docs_url=None, redoc_url=None, openapi_url=None)
+
+    @app.exception_handler(ApiError)
+    async def on_api_error(request: Request, error: ApiError) -> Response:
+        del request
+        return _json(error.code, error.to_status())
+
+    @app.get("/healthz")
+    async def healthz() -> Response:
+        return Response("ok", media_type="text/plain")
+
+    for path, handler in paths.items():
+        app.add_api_route(path, _endpoint(reviews, handler), methods=["POST"], response_class=Response)
+    return app
+
+
+def _endpoint(reviews: Reviews, handler: str) -> Any:
+    async def review(request: Request) -> Response:
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > BODY_BYTES_MAX:
+                raise BadRequest(f"the body is larger than {BODY_BYTES_MAX} bytes")
+        try:
+            parsed = orjson.loads(bytes(body))
+        except orjson.JSONDecodeError as error:
+            raise BadRequest(f"the body is not JSON: {error}") from error
+        return _json(200, await reviews.answer(handler, parsed))
+
+    return review
+
+
+def _json(status: int, value: Any) -> Response:
+    return Response(orjson.dumps(value), status_code=status, media_type="application/json")
