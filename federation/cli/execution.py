@@ -1,6 +1,7 @@
 """Run the work of a command, and report an error: one line on standard error and an exit code."""
 
 import asyncio
+import signal
 import sys
 from collections.abc import Coroutine
 from typing import Any, NoReturn
@@ -18,6 +19,19 @@ def execute(command: Coroutine[Any, Any, int | None]) -> None:
         code = runner.run(command)
     if code:
         raise typer.Exit(code)
+
+
+async def until_signal(work: Coroutine[None, None, None]) -> int:
+    """Run the coroutine until it ends, or until SIGINT or SIGTERM cancels it, which counts as success."""
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        return 0
+    return 0
 
 
 def fail(message: str, code: int = 1) -> NoReturn:

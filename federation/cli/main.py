@@ -17,7 +17,7 @@ from federation import __version__
 from federation.apimachinery import logs
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, FederationError
-from federation.cli import clusters, deliverycommands, demo, flags, holdcommands, leftovers, why
+from federation.cli import clusters, deliverycommands, demo, flags, holdcommands, leftovers, spreadcommands, why
 from federation.cli.execution import execute as _execute
 from federation.cli.execution import fail as _fail
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
@@ -66,6 +66,9 @@ def up(
         float,
         typer.Option("--pod-start", metavar="SECONDS", min=0, help="Time from a pod's binding to Running."),
     ] = 0.3,
+    workload_spreads: Annotated[
+        bool, typer.Option("--workload-spreads", help="Let the members spread pods by WorkloadSpreads.")
+    ] = False,
     store_bytes_max: flags.StoreBytesMax = None,
     new: flags.New = None,
     log_format: flags.LogFormat = "text",
@@ -80,7 +83,13 @@ def up(
     logs.configure(log_format, log_level)
     given = {"directory": directory, "port": port, "host": host, "store_bytes_max": store_bytes_max, "new": new}
     settings = from_environment(given)
-    fleet = run.FleetOptions(members, pod_start_s=pod_start, log_format=log_format, log_level=log_level)
+    fleet = run.FleetOptions(
+        members,
+        pod_start_s=pod_start,
+        has_workload_spreads=workload_spreads,
+        log_format=log_format,
+        log_level=log_level,
+    )
     _execute(run.up(settings, fleet))
 
 
@@ -369,6 +378,9 @@ def kubeconfig_command(directory: flags.Dir) -> None:
     For: export KUBECONFIG=$(fedctl kubeconfig --dir DIR)
     """
     clusters.print_kubeconfig(directory)
+
+
+app.command("spread-webhook")(spreadcommands.spread_webhook_command)
 
 
 @app.command("encryption-key")

@@ -8,9 +8,8 @@ run in a separate process, which ends with this one even after kill -9: it exits
 import asyncio
 import contextlib
 import json
-import signal
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import FederationError
 from federation.assembly import ControlPlane
 from federation.cli import joining
+from federation.cli.execution import until_signal
 from federation.cli.joining import JoinRequest
 from federation.cli.statedirectory import StateDirectory
 from federation.client.client import Client
@@ -37,31 +37,20 @@ class FleetOptions:
     members: int
     pod_start_s: float
     """Time from a pod's binding to Running."""
+    has_workload_spreads: bool = False
+    """Whether the members spread pods by WorkloadSpreads."""
     log_format: str = "text"
     log_level: str = "warning"
 
 
 async def serve(settings: Settings) -> int:
     """Run a control plane until a signal; return the exit code."""
-    return await _until_signal(_serve(settings))
+    return await until_signal(_serve(settings))
 
 
 async def up(settings: Settings, fleet: FleetOptions) -> int:
     """Run a control plane and simulated members until a signal; return the exit code."""
-    return await _until_signal(_up(settings, fleet))
-
-
-async def _until_signal(work: Coroutine[None, None, None]) -> int:
-    """Run the coroutine until it ends, or until SIGINT or SIGTERM cancels it, which counts as success."""
-    task = asyncio.ensure_future(work)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, task.cancel)
-    try:
-        await task
-    except asyncio.CancelledError:
-        return 0
-    return 0
+    return await until_signal(_up(settings, fleet))
 
 
 async def _serve(settings: Settings) -> None:
@@ -122,6 +111,7 @@ async def _fleet(
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, list[dict[str, object]]]]:
     command = ["-m", "federation.simulator", "--dir", str(directory), "--members", str(options.members)]
     command += ["--pod-start", str(options.pod_start_s)]
+    command += ["--workload-spreads"] if options.has_workload_spreads else []
     command += ["--log-format", options.log_format, "--log-level", options.log_level]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
