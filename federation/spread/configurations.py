@@ -10,13 +10,13 @@ from typing import Any
 
 from federation.api import names
 from federation.api.crds import crd_manifests
-from federation.api.resources import KRUISE_GROUP
+from federation.api.resources import KRUISE_GROUP, WORKLOAD_SPREADS
 from federation.apimachinery.errors import ConfigurationError, Conflict, NotFound
 from federation.apimachinery.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Object, Resource
 from federation.client.client import Client, PatchType
 
-CREATE_POD, REMOVE_POD, EVICT_POD = "create-pod", "remove-pod", "evict-pod"
-PATHS = {f"/{handler}": handler for handler in (CREATE_POD, REMOVE_POD, EVICT_POD)}
+CREATE_POD, REMOVE_POD, EVICT_POD, WRITE_SPREAD = "create-pod", "remove-pod", "evict-pod", "write-workloadspread"
+PATHS = {f"/{handler}": handler for handler in (CREATE_POD, REMOVE_POD, EVICT_POD, WRITE_SPREAD)}
 """The handler behind each path of the service."""
 TIMEOUT_S = 3
 """How long the API server waits; the service admits a request earlier (`ReviewOptions.deadline_s`)."""
@@ -83,6 +83,7 @@ def to_configurations(client_config: ClientConfig) -> tuple[Object, Object]:
             [
                 webhook(REMOVE_POD, "", "pods", ["DELETE"], _IS_SPREAD),
                 webhook(EVICT_POD, "", "pods/eviction", ["CREATE"]),
+                webhook(WRITE_SPREAD, KRUISE_GROUP, WORKLOAD_SPREADS.plural, ["CREATE", "UPDATE"]),
             ],
         ),
     )

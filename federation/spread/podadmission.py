@@ -21,6 +21,8 @@ from federation.planning.workloadspread.subsets import is_stateful, is_unrestric
 from federation.planning.workloadspread.totals import pod_selector
 from federation.planning.workloadspread.versions import pod_version
 from federation.runtime.informer import Informer
+from federation.spread.reviews import Verdict
+from federation.spread.simulation import Simulation
 from federation.spread.statusledger import StatusLedger
 from federation.spread.targetworkloads import Workloads
 
@@ -34,6 +36,7 @@ class PodAdmission:
         pods: Informer,
         workloads: Workloads,
         status_ledger: StatusLedger,
+        simulation: Simulation,
         patch_pod: PatchPod,
         clock: Clock,
         entropy: Entropy,
@@ -42,22 +45,23 @@ class PodAdmission:
         self._pods = pods
         self._workloads = workloads
         self._ledger = status_ledger
+        self._simulation = simulation
         self._patch_pod = patch_pod
         self._clock = clock
         self._entropy = entropy
 
-    async def admit_creation(self, request: Object) -> Object | None:
-        """Return the pod with the changes of its subset, None if it stays as it is.
+    async def admit_creation(self, request: Object) -> Verdict:
+        """Give the pod the changes of its subset.
 
         InternalError when its place cannot be recorded because of other writers, or when its controller does not exist:
         the workload creates the pod again. BadRequest when the patch of the subset cannot be applied.
         """
         pod, namespace = request.get("object") or {}, str(request.get("namespace") or "")
         if request.get("dryRun") or request.get("subResource") or not _is_counted(pod):
-            return None
+            return Verdict()
         candidates = [spread for spread in self._spreads.list(namespace) if _is_usable(spread)]
         if not candidates:
-            return None
+            return Verdict()
         try:
             spread = await self._find_spread(candidates, pod, namespace)
             choice = None if spread is None else await self._choose(spread, pod)
@@ -69,20 +73,22 @@ class PodAdmission:
             # The API server refuses or fails. The pod must not wait for that.
             raise WebhookFailed(str(error)) from error
         if spread is None or choice is None or choice.subset is None:
-            return None
-        return inject_subset(pod, spread["metadata"]["name"], choice.subset, self._patch_pod, choice.uid)
+            return Verdict()
+        return Verdict(inject_subset(pod, spread["metadata"]["name"], choice.subset, self._patch_pod, choice.uid))
 
-    async def admit_deletion(self, request: Object) -> None:
+    async def admit_deletion(self, request: Object) -> Verdict:
         """Record the deletion of a pod. Deletions are never denied: the controller counts the pods again."""
         if not request.get("dryRun"):
             await self._record_removal(request.get("oldObject") or {}, str(request.get("namespace") or ""))
+        return Verdict()
 
-    async def admit_eviction(self, request: Object) -> None:
+    async def admit_eviction(self, request: Object) -> Verdict:
         """Record the eviction of a pod, as a deletion."""
         namespace = str(request.get("namespace") or "")
         pod = self._pods.get(namespace, str(request.get("name") or ""))
         if pod is not None and not request.get("dryRun"):
             await self._record_removal(pod, namespace)
+        return Verdict()
 
     async def _find_spread(self, candidates: list[Object], pod: Object, namespace: str) -> Object | None:
         search = find_spread(candidates, pod, self._workloads.whitelist)
@@ -107,7 +113,15 @@ class PodAdmission:
         total, version, uid, now = await self._total(spread), pod_version(pod), self._entropy.uid(), self._clock.now()
 
         def choose(newest: Object) -> Choice:
-            return ledger.choose_subset(newest, pod, version=version, total=total, uid=uid, now=now)
+            return ledger.choose_subset(
+                newest,
+                pod,
+                version=version,
+                total=total,
+                uid=uid,
+                now=now,
+                fits=lambda subset: self._simulation.fits(newest, subset, pod),
+            )
 
         def decide(newest: Object) -> tuple[Object | None, Choice]:
             choice = choose(newest)

@@ -29,8 +29,17 @@ _durations = Histogram(
     "federation_spread_review_seconds", "Time of one admission review", ["handler"], buckets=LATENCY_BUCKETS_S
 )
 
-Handler = Callable[[Object], Awaitable[Object | None]]
-"""Takes the `request` of a review; returns the object to store if it must change, else None."""
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An admitted request: the object to store if it must change, and warnings for the user."""
+
+    changed: Object | None = None
+    warnings: tuple[str, ...] = ()
+
+
+Handler = Callable[[Object], Awaitable[Verdict]]
+"""Takes the `request` of a review; ApiError denies it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +76,19 @@ class Reviews:
 
     async def _respond(self, name: str, request: Object) -> tuple[Object, str]:
         try:
-            changed = await self._handle(name, request)
+            verdict = await self._handle(name, request)
         except ApiError as error:
             return {"allowed": False, "status": error.to_status()}, "denied"
         except FederationError as error:
             _log.info("admitted without a decision", handler=name, error=str(error))
             return {"allowed": True, "warnings": [f"WorkloadSpread: admitted without a decision: {error}"]}, "failed"
-        if changed is None:
-            return {"allowed": True}, "allowed"
-        patch = base64.b64encode(orjson.dumps(list(to_operations(request["object"], changed)))).decode()
-        return {"allowed": True, "patchType": "JSONPatch", "patch": patch}, "changed"
+        response: Object = {"allowed": True} | ({"warnings": list(verdict.warnings)} if verdict.warnings else {})
+        if verdict.changed is None:
+            return response, "allowed"
+        patch = base64.b64encode(orjson.dumps(list(to_operations(request["object"], verdict.changed)))).decode()
+        return {**response, "patchType": "JSONPatch", "patch": patch}, "changed"
 
-    async def _handle(self, name: str, request: Object) -> Object | None:
+    async def _handle(self, name: str, request: Object) -> Verdict:
         """Run the handler; WebhookFailed after the deadline."""
         handling = asyncio.ensure_future(self._handlers[name](request))
         deadline = asyncio.ensure_future(self._clock.sleep(self._options.deadline_s))

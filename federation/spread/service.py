@@ -18,10 +18,12 @@ from federation.planning.workloadspread.hub import to_hub
 from federation.runtime.events import EventRecorder
 from federation.runtime.informers import Informers
 from federation.runtime.transforms import drop_managed_fields
-from federation.spread.configurations import CREATE_POD, EVICT_POD, PATHS, REMOVE_POD
+from federation.spread.configurations import CREATE_POD, EVICT_POD, PATHS, REMOVE_POD, WRITE_SPREAD
 from federation.spread.controller import Caches, SpreadController
 from federation.spread.podadmission import PodAdmission
 from federation.spread.reviews import Reviews
+from federation.spread.simulation import Simulation
+from federation.spread.spreadadmission import SpreadAdmission
 from federation.spread.statusledger import StatusLedger
 from federation.spread.targetworkloads import Workloads
 
@@ -42,12 +44,16 @@ class SpreadService:
         self._recorder = EventRecorder(client, component="workloadspread", clock=clock)
         workloads = Workloads(client, self._informers)
         ledger = StatusLedger(client, spreads, clock)
-        admission = PodAdmission(spreads, pods, workloads, ledger, patch_pod, clock, entropy or SystemEntropy())
+        simulation = Simulation(pods, nodes, patch_pod)
+        admission = PodAdmission(
+            spreads, pods, workloads, ledger, simulation, patch_pod, clock, entropy or SystemEntropy()
+        )
         self.reviews = Reviews(
             {
                 CREATE_POD: admission.admit_creation,
                 REMOVE_POD: admission.admit_deletion,
                 EVICT_POD: admission.admit_eviction,
+                WRITE_SPREAD: SpreadAdmission(spreads, workloads).admit,
             },
             clock,
         )

@@ -30,6 +30,7 @@ from federation.planning.workloadspread.references import (
     group_of,
     parse_whitelist,
 )
+from federation.planning.workloadspread.subsets import target_of
 from federation.planning.workloadspread.totals import UNKNOWN, total_replicas
 from federation.runtime.informer import Handler, Informer
 from federation.runtime.informers import Informers
@@ -104,7 +105,7 @@ class Workloads:
     async def find_target(self, spread: Object) -> Object | None:
         """Return the target of a WorkloadSpread, None when it does not exist or its kind is not served."""
         try:
-            return await self.read(spread["spec"].get("targetRef") or {}, spread["metadata"]["namespace"])
+            return await self.read(target_of(spread), spread["metadata"]["namespace"])
         except NotFound:
             return None
 
@@ -112,7 +113,7 @@ class Workloads:
         """Return the replicas of a target, UNKNOWN if it shows none and 0 if there is no target; InvalidInput."""
         if workload is None:
             return 0
-        target = spread["spec"].get("targetRef") or {}
+        target = target_of(spread)
         api_version, kind = str(target.get("apiVersion") or ""), str(target.get("kind") or "")
         path = self.whitelist.replicas_path(api_version, kind)
         total = total_replicas(spread, workload, replicas_path=path)
@@ -122,7 +123,7 @@ class Workloads:
 
     async def read_scale(self, spread: Object) -> Object | None:
         """Return the scale subresource of a target, None if its kind has none."""
-        target, namespace = spread["spec"].get("targetRef") or {}, spread["metadata"]["namespace"]
+        target, namespace = target_of(spread), spread["metadata"]["namespace"]
         followed = await self._find(str(target.get("apiVersion") or ""), str(target.get("kind") or ""))
         if followed is None or not followed.has_scale:
             return None

@@ -238,3 +238,12 @@ async def evict(member: Member, pod: str) -> None:
 
 async def _is_gone(member: Member, pod: str) -> bool:
     return not await member.exists(PODS, pod)
+
+
+async def test_simulation_sends_pods_past_a_subset_without_room() -> None:
+    async with a_member([a_node("a", "base", cpu="2"), a_node("b", "elastic")], spread_services=1) as member:
+        strategy = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": 60}}
+        await create_spread(member, a_spread(a_subset("base", 5), a_subset("elastic"), scheduleStrategy=strategy))
+        await member.create(DEPLOYMENTS, a_workload(DEPLOYMENTS, replicas=6, template=a_template(cpu="1")))
+        await member.until_equal(lambda: pools(member), Counter(base=2, elastic=4))
+        assert await schedulable(member) == {"base": "True", "elastic": "True"}
