@@ -1,0 +1,157 @@
+"""`fedctl spread-webhook` beside a cluster: real processes, kubectl, HTTPS, and a cluster that survives its end."""
+
+import json
+import select
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.federation import FEDCTL, Kubectl, eventually, fedctl, free_clusters
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+SPREAD = """
+apiVersion: apps.kruise.io/v1alpha1
+kind: WorkloadSpread
+metadata: {name: web}
+spec:
+  targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  subsets:
+  - name: first
+    maxReplicas: 2
+    requiredNodeSelectorTerm:
+      matchExpressions:
+      - {key: kubernetes.io/hostname, operator: In, values: [member-1-node-1]}
+    patch: {metadata: {labels: {subset: first}}}
+  - name: rest
+    patch: {metadata: {labels: {subset: rest}}}
+"""
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 5
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: nginx}]}
+"""
+
+
+@contextmanager
+def spread_webhook(cluster: Path, *arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """Run the service during the block, which begins when it is ready."""
+    command = [*FEDCTL, "spread-webhook", "--kubeconfig", str(cluster), *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    try:
+        readable, _, _ = select.select([process.stdout], [], [], 60)
+        line = process.stdout.readline() if readable else ""
+        assert line.startswith("ready https://"), process.stderr.read() if process.poll() is not None else line
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with free_clusters(tmp_path_factory.mktemp("spread") / "clusters", 1) as (kubeconfig,):
+        yield kubeconfig
+
+
+def subsets(kubectl: Kubectl) -> Counter[str]:
+    pods: list[Any] = kubectl.json("get", "pods", "-l", "app=web")["items"]
+    live = [pod["metadata"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+    return Counter(metadata["labels"].get("subset", "") for metadata in live)
+
+
+def webhooks(kubectl: Kubectl) -> list[str]:
+    kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+    return kubectl("get", kinds, "-o", "name").split()
+
+
+def test_pods_are_spread_while_it_runs_and_created_without_it(cluster: Path) -> None:
+    kubectl = Kubectl(cluster)
+    with spread_webhook(cluster) as process:
+        assert len(webhooks(kubectl)) == 2
+        assert "workloadspread.apps.kruise.io/web created" in kubectl("apply", "-f", "-", stdin=SPREAD)
+        kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
+        _becomes(lambda: subsets(kubectl), Counter(first=2, rest=3))
+        _becomes(lambda: _nodes(kubectl, "first"), {"member-1-node-1"})
+        _check_what_users_see(kubectl)
+        kubectl("scale", "deployment/web", "--replicas=2")
+        _becomes(lambda: subsets(kubectl), Counter(first=2))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert webhooks(kubectl) == []
+    kubectl("scale", "deployment/web", "--replicas=4")
+    _becomes(lambda: subsets(kubectl), Counter({"first": 2, "": 2}))
+
+
+def test_a_killed_service_stops_no_pod_and_the_next_one_takes_over(cluster: Path) -> None:
+    kubectl = Kubectl(cluster)
+    kubectl(
+        "apply",
+        "-f",
+        "-",
+        stdin=DEPLOYMENT.replace("name: web}", "name: other}", 1).replace("replicas: 5", "replicas: 1"),
+    )
+    with spread_webhook(cluster) as process:
+        process.kill()
+        process.wait(30)
+    assert len(webhooks(kubectl)) == 2
+    kubectl("scale", "deployment/other", "--replicas=3")
+    kubectl("rollout", "status", "deployment/other", "--timeout=30s")
+    with spread_webhook(cluster) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+    assert webhooks(kubectl) == []
+    assert (
+        "stays, because there are objects"
+        in fedctl("spread-webhook", "--kubeconfig", str(cluster), "--uninstall").stdout
+    )
+    kubectl("delete", "workloadspread", "--all")
+    assert "are removed" in fedctl("spread-webhook", "--kubeconfig", str(cluster), "--uninstall").stdout
+    assert "workloadspreads" not in kubectl("get", "crds", "-o", "name")
+
+
+def _becomes(look: Callable[[], Any], expected: Any) -> None:
+    eventually(look, lambda seen: seen == expected, what=f"{expected}")
+
+
+def _nodes(kubectl: Kubectl, subset: str) -> set[str]:
+    pods = kubectl.json("get", "pods", "-l", f"subset={subset}")["items"]
+    return {pod["spec"].get("nodeName", "") for pod in pods}
+
+
+def _check_what_users_see(kubectl: Kubectl) -> None:
+    header, row = kubectl("get", "ws", "web").splitlines()
+    assert header.split() == ["NAME", "WORKLOADNAME", "WORKLOADKIND", "ADAPTIVE", "AGE"]
+    assert "Deployment" in row
+    assert "requiredNodeSelectorTerm" in kubectl(
+        "explain", "workloadspread.spec.subsets", "--api-version=apps.kruise.io/v1alpha1"
+    )
+    stored = json.loads(kubectl("get", "workloadspreads.v1alpha1.apps.kruise.io", "web", "-o", "json"))
+    assert stored["spec"]["subsets"][0]["requiredNodeSelectorTerm"]
+    refused = kubectl.run("patch", "ws", "web", "--type=merge", "-p", '{"spec":{"targetRef":{"name":"another"}}}')
+    assert "immutable" in refused.stderr
+    second = SPREAD.replace("metadata: {name: web}", "metadata: {name: second}")
+    assert "has the same target" in kubectl.run("apply", "-f", "-", stdin=second).stderr
+    warned = kubectl.run(
+        "patch",
+        "ws",
+        "web",
+        "--type=json",
+        "-p",
+        '[{"op":"add","path":"/spec/subsets/1/patch/spec","value":{"priority2":1}}]',
+    )
+    assert 'unknown field "spec.subsets[1].patch.spec.priority2"' in warned.stderr
