@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from fastapi import FastAPI, Request, Response
 
+from federation.apimachinery import metrics
 from federation.apimachinery.errors import ApiError, BadRequest
 from federation.spread.reviews import Reviews
 
@@ -28,6 +29,10 @@ def to_app(reviews: Reviews, paths: dict[str, str]) -> FastAPI:
     @app.get("/healthz")
     async def healthz() -> Response:
         return Response("ok", media_type="text/plain")
+
+    @app.get("/metrics")
+    async def show_metrics() -> Response:
+        return Response(metrics.to_text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     for path, handler in paths.items():
         app.add_api_route(path, _endpoint(reviews, handler), methods=["POST"], response_class=Response)

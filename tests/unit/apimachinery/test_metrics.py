@@ -5,7 +5,7 @@ import re
 from federation import assembly
 from federation.apimachinery import metrics
 
-LAYERS = "base|store|registry|server|client|runtime|dispatch|scheduling|controllers"
+LAYERS = "base|store|registry|server|client|runtime|dispatch|scheduling|controllers|spread"
 
 
 def test_metric_names_contain_layer_and_unit() -> None:
