@@ -12,6 +12,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.ownerreferences import controller_uids
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
+from federation.planning.clusters.clusterresources import has_ended
 from federation.planning.workloadspread import watchevents
 from federation.planning.workloadspread.injection import PatchPod
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
@@ -28,6 +29,9 @@ class SpreadControllerOptions:
 
     workers: int = 3
     """Concurrent reconciles."""
+    coalescing_s: float = 0.2
+    """Delay between a change of a pod or of a status and the reconcile, which all changes until then share. A workload
+    with thousands of pods would be counted again for each of them otherwise."""
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
 
@@ -59,6 +63,7 @@ class SpreadController:
         self._caches = caches
         self._workloads = workloads
         self._ledger = ledger
+        self._coalescing_s = chosen.coalescing_s
         caches.pods.add_index(BY_CONTROLLER, controller_uids)
         reconciler = Reconciler(
             client, caches.spreads, caches.pods, caches.nodes, workloads, ledger, recorder, patch_pod, clock
@@ -87,7 +92,7 @@ class SpreadController:
         if new is None and old is not None:
             self._ledger.forget(old)
         elif new is not None:
-            self.controller.enqueue(key_of(new))
+            self.controller.enqueue(key_of(new), after_s=0.0 if _has_spec_changed(old, new) else self._coalescing_s)
 
     def _on_workload(self, old: Object | None, new: Object | None) -> None:
         workload = new or old or {}
@@ -99,10 +104,12 @@ class SpreadController:
         namespace = (new or old or {})["metadata"]["namespace"]
         name = watchevents.spread_of_pod(old, new)
         if name is not None:
-            self.controller.enqueue(Key(namespace, name))
+            # Admission does not see that a pod ends. Its place must be free before its successor is created.
+            has_ended_now = new is not None and has_ended(new)
+            self.controller.enqueue(Key(namespace, name), after_s=0.0 if has_ended_now else self._coalescing_s)
         elif watchevents.is_adoptable(old, new) and self._caches.spreads.list(namespace):
             for owner in self._controllers(new or {}):
-                self._enqueue_target(owner)
+                self._enqueue_target(owner, after_s=self._coalescing_s)
 
     def _controllers(self, pod: Object) -> Iterator[Object]:
         """Yield the cached controllers above a pod, the nearest first."""
@@ -113,10 +120,14 @@ class SpreadController:
             yield owner
             owner = self._workloads.cached_controller(owner)
 
-    def _enqueue_target(self, workload: Object | None) -> None:
+    def _enqueue_target(self, workload: Object | None, after_s: float = 0.0) -> None:
         if workload is None:
             return
         spreads = self._caches.spreads.list(workload["metadata"]["namespace"])
         spread = watchevents.spread_of_workload(spreads, workload)
         if spread is not None:
-            self.controller.enqueue(key_of(spread))
+            self.controller.enqueue(key_of(spread), after_s=after_s)
+
+
+def _has_spec_changed(old: Object | None, new: Object) -> bool:
+    return old is None or old["metadata"].get("generation") != new["metadata"].get("generation")
