@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.federation import FEDCTL, Kubectl, eventually, fedctl, free_clusters
+from tests.support.federation import FEDCTL, Kubectl, eventually, fedctl, federation, free_clusters
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -155,3 +155,12 @@ def _check_what_users_see(kubectl: Kubectl) -> None:
         '[{"op":"add","path":"/spec/subsets/1/patch/spec","value":{"priority2":1}}]',
     )
     assert 'unknown field "spec.subsets[1].patch.spec.priority2"' in warned.stderr
+
+
+def test_members_of_fedctl_up_spread_pods_without_another_process(tmp_path: Path) -> None:
+    with federation(tmp_path / "up", members=1, arguments=["--workload-spreads"]) as running:
+        kubectl = running.member("member-1")
+        kubectl("apply", "-f", "-", stdin=SPREAD)
+        kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
+        _becomes(lambda: subsets(kubectl), Counter(first=2, rest=3))
+        _becomes(lambda: _nodes(kubectl, "first"), {"member-1-node-1"})
