@@ -211,3 +211,15 @@ async def test_simulation_sends_pods_past_a_subset_without_room() -> None:
         await member.create(DEPLOYMENTS, a_workload(DEPLOYMENTS, replicas=6, template=a_template(cpu="1")))
         await member.until_equal(lambda: pools(member), Counter(base=2, elastic=4))
         assert await schedulable(member) == {"base": "True", "elastic": "True"}
+
+
+async def test_a_cluster_that_has_converged_is_left_alone() -> None:
+    async with a_member([a_node("a", "base"), a_node("b", "elastic")], spread_services=2) as member:
+        strategy = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": 30}}
+        await create_spread(member, a_spread(a_subset("base", "50%"), a_subset("elastic"), scheduleStrategy=strategy))
+        await member.create(DEPLOYMENTS, a_workload(DEPLOYMENTS, replicas=4))
+        await member.until_equal(lambda: costs(member), {"base": [200] * 2, "elastic": [100] * 2})
+        await member.pass_time(60)
+        before = await member.revision()
+        await member.pass_time(400)
+        assert await member.revision() == before
