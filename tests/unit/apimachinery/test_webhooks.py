@@ -14,9 +14,9 @@ import orjson
 import pytest
 
 from federation.apimachinery.clock import SystemClock
-from federation.apimachinery.errors import Forbidden, WebhookFailed
+from federation.apimachinery.errors import Forbidden, NotFound, WebhookFailed
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
-from federation.apimachinery.webhooks import REVIEW_BYTES_MAX, HTTPWebhookCaller
+from federation.apimachinery.webhooks import REVIEW_BYTES_MAX, HTTPWebhookCaller, ServiceNetwork
 from federation.apiserver.auth.pki import PKI, ensure_pki
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
@@ -174,3 +174,24 @@ async def test_a_registry_calls_a_real_webhook(pki: PKI, caller: HTTPWebhookCall
         assert orjson.loads(made)["data"] == {"k": "good", "seen": "yes"}
         with pytest.raises(Forbidden, match=r'admission webhook "a\.b\.c" denied the request: bad'):
             await registry.create(maps, "default", {"metadata": {"name": "b"}, "data": {"k": "bad"}}, options)
+
+
+async def test_a_service_of_the_network_answers_by_its_path() -> None:
+    async def answer(path: str, review: Any) -> Any:
+        if path == "/unknown":
+            raise NotFound("no such path")
+        return {"path": path, "review": review}
+
+    network = ServiceNetwork()
+    network.add("kube-system", "spread", answer)
+    service = {"namespace": "kube-system", "name": "spread"}
+    assert await network.call({"service": {**service, "path": "/a"}}, {"x": 1}, timeout_s=1) == {
+        "path": "/a",
+        "review": {"x": 1},
+    }
+    assert (await network.call({"service": service}, {}, timeout_s=1))["path"] == "/"
+    with pytest.raises(WebhookFailed, match="no such path"):
+        await network.call({"service": {**service, "path": "/unknown"}}, {}, timeout_s=1)
+    for config in ({"service": {**service, "name": "another"}}, {"url": "https://a"}, {}):
+        with pytest.raises(WebhookFailed, match="without a way to call webhooks"):
+            await network.call(config, {}, timeout_s=1)
