@@ -19,7 +19,7 @@ from federation.planning.shardtopology.planner import (
     search_unpinned,
 )
 from federation.planning.shardtopology.search import Verdict, start_by_node, start_by_zone
-from federation.planning.shardtopology.service import Mode, Service, Skews, Zone, limits_of
+from federation.planning.shardtopology.shardedservice import Mode, Service, Skews, Zone, limits_of
 
 STATES_MAX = 3_000
 

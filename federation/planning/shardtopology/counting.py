@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from federation.planning.shardtopology.service import Service, Skews, compute_limits
+from federation.planning.shardtopology.shardedservice import Service, Skews, compute_limits
 
 
 class Maxima(NamedTuple):

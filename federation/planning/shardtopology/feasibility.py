@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from federation.planning.shardtopology.service import Limits, Mode, Service, Skews
+from federation.planning.shardtopology.shardedservice import Limits, Mode, Service, Skews
 
 
 class Severity(StrEnum):

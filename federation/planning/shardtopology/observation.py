@@ -15,7 +15,7 @@ from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object
 from federation.planning.shardtopology.check import Distribution, Node, Pod
 from federation.planning.shardtopology.constraints import ZONE, ZONE_KEYS, Labels, pinned_zones
-from federation.planning.shardtopology.service import Mode, Service, Zone
+from federation.planning.shardtopology.shardedservice import Mode, Service, Zone
 
 _REPLICAS = 2
 _ENDED = ("Succeeded", "Failed")

@@ -23,7 +23,7 @@ from federation.planning.shardtopology.search import (
     start_by_node,
     start_by_zone,
 )
-from federation.planning.shardtopology.service import Limits, Mode, Service, Skews, limits_of
+from federation.planning.shardtopology.shardedservice import Limits, Mode, Service, Skews, limits_of
 
 T = TypeVar("T")
 Slices = Generator[None, None, T]

@@ -12,7 +12,7 @@ from federation.planning.shardtopology.check import Violation, ViolationKey
 from federation.planning.shardtopology.feasibility import Severity
 from federation.planning.shardtopology.planner import Avoidance, Outcome, Plan
 from federation.planning.shardtopology.search import SearchResult, Verdict
-from federation.planning.shardtopology.service import Limits, Skews
+from federation.planning.shardtopology.shardedservice import Limits, Skews
 
 VIOLATIONS_MAX = 100
 """Violations in a status."""

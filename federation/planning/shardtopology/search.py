@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from federation.planning.shardtopology.counting import Maxima
-from federation.planning.shardtopology.service import Skews, Zone
+from federation.planning.shardtopology.shardedservice import Skews, Zone
 
 Domain = tuple[int, ...]
 """The number of pods on each node, ascending."""

@@ -19,7 +19,7 @@ from federation.planning.shardtopology.constraints import ZONE_KEYS, Labels, bui
 from federation.planning.shardtopology.feasibility import feasible_nodes
 from federation.planning.shardtopology.planner import Outcome, Plan, plan_service, run, search_from, search_unpinned
 from federation.planning.shardtopology.search import SearchResult, Shard, State, Verdict
-from federation.planning.shardtopology.service import Limits, Service, Skews, Zone, compute_limits, limits_of
+from federation.planning.shardtopology.shardedservice import Limits, Service, Skews, Zone, compute_limits, limits_of
 
 CASES = load("seeds-002-redis-topology-spread")
 HOSTNAME = "kubernetes.io/hostname"

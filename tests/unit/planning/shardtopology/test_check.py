@@ -8,7 +8,7 @@ from federation.planning.shardtopology.check import Distribution, Node, Pod, Vio
 from federation.planning.shardtopology.evaluation import check_observed, plan_observed
 from federation.planning.shardtopology.observation import Member, observe
 from federation.planning.shardtopology.planner import Plan, plan_service, run, search_from
-from federation.planning.shardtopology.service import Service, Zone
+from federation.planning.shardtopology.shardedservice import Service, Zone
 
 
 def a_plan(zones: str = "abc", nodes: int = 2, shards: int = 4, **fields: Any) -> Plan:

@@ -5,7 +5,7 @@ import pytest
 from federation.planning.shardtopology.planner import Avoidance, Outcome, Plan, judge_pins, plan_service, run
 from federation.planning.shardtopology.report import describe, plan_document
 from federation.planning.shardtopology.search import Verdict
-from federation.planning.shardtopology.service import Mode, Service, Skews, Zone
+from federation.planning.shardtopology.shardedservice import Mode, Service, Skews, Zone
 
 
 def a_service(zones: int = 3, nodes: int = 2, shards: int = 3, replicas: int = 2, **fields: object) -> Service:
