@@ -21,6 +21,11 @@ PATHS = {f"/{handler}": handler for handler in (CREATE_POD, REMOVE_POD, EVICT_PO
 TIMEOUT_S = 3
 """How long the API server waits; the service admits a request earlier (`ReviewOptions.deadline_s`)."""
 
+_MANAGER = "workloadspread"
+"""Not the manager of the federation, which may deliver the same definition to the cluster."""
+_LABELS = {"app.kubernetes.io/managed-by": names.FIELD_MANAGER}
+_RESOURCES = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+
 ClientConfig = Callable[[str], Object]
 """Returns the clientConfig of a webhook for a path."""
 
@@ -89,9 +94,6 @@ def to_configurations(client_config: ClientConfig) -> tuple[Object, Object]:
     )
 
 
-_LABELS = {"app.kubernetes.io/managed-by": names.FIELD_MANAGER}
-
-
 def definitions() -> list[Object]:
     """Return the definitions of the kinds that work inside a cluster, with the label that makes them ours."""
     manifests = [manifest for manifest in crd_manifests() if manifest["spec"]["group"] == KRUISE_GROUP]
@@ -109,9 +111,7 @@ async def install_definitions(client: Client) -> None:
                 raise ConfigurationError(
                     f"the cluster has the definition {name} of another project; uninstall it first"
                 )
-        await client.patch(
-            CRDS, name, manifest, patch_type=PatchType.APPLY, field_manager=names.FIELD_MANAGER, force=True
-        )
+        await client.patch(CRDS, name, manifest, patch_type=PatchType.APPLY, field_manager=_MANAGER, force=True)
 
 
 async def install_webhooks(client: Client, client_config: ClientConfig) -> None:
@@ -122,7 +122,7 @@ async def install_webhooks(client: Client, client_config: ClientConfig) -> None:
             names.SPREAD_WEBHOOKS,
             configuration,
             patch_type=PatchType.APPLY,
-            field_manager=names.FIELD_MANAGER,
+            field_manager=_MANAGER,
             force=True,
         )
 
@@ -154,9 +154,6 @@ async def uninstall_definitions(client: Client) -> list[str]:
                 continue
             await client.delete(CRDS, name)
     return kept
-
-
-_RESOURCES = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 
 
 def _has_client_config(found: Object, wanted: Object) -> bool:
