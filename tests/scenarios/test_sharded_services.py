@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.support.invariants import changes_of_a_restart
 from tests.support.vectors import ROOT
 from tests.support.world import Member, World, a_world
 
@@ -134,6 +135,7 @@ async def test_the_deadlock_of_document_002_is_found_and_avoided_before_any_pod_
         shard = await world.user.get(STATEFUL_SETS, f"{NAME}-2", "default")
         owners = {entry["manager"] for entry in shard["metadata"]["managedFields"]}
         assert names.TOPOLOGY_FIELD_MANAGER in owners
+        assert await changes_of_a_restart(world) == []
 
 
 async def test_shards_stay_apart_while_a_node_and_a_zone_fail_and_return() -> None:

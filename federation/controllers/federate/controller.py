@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES
+from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES, TOPOLOGY_SPREAD_PLANS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.finalizers import has_finalizer
 from federation.apimachinery.resources import Object, Resource
@@ -19,6 +19,7 @@ from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.federate.reconcile import WRITER, Reconciler, SourceKey
 from federation.planning.federatedobject import builder, changes, eligibility
 from federation.planning.overrides.policymatching import Bindings, idle_controllers
+from federation.planning.shardtopology.observation import awaits_constraints
 from federation.runtime.controller import Controller, ControllerOptions
 from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
@@ -69,6 +70,7 @@ class FederateController:
         self._deleted: set[SourceKey] = set()
         self._bindings = Bindings()
         self._policies = [informers.for_resource(OVERRIDE_POLICIES), informers.for_resource(CLUSTER_OVERRIDE_POLICIES)]
+        self._spread_plans = informers.for_resource(TOPOLOGY_SPREAD_PLANS)
         reconciler = Reconciler(
             client,
             objects,
@@ -79,6 +81,9 @@ class FederateController:
             # A policy that appears right now may be missed here; the override controller finds every federated object
             # that the policy selects, so the object may be propagated once without its overrides, and no more.
             idle=lambda source, federated: idle_controllers(self._bindings, source, federated),
+            waits=lambda source: awaits_constraints(
+                source, self._spread_plans.list(source["metadata"].get("namespace", "")), clock.now()
+            ),
         )
         self.controller: Controller[SourceKey] = Controller(
             "federate",
@@ -97,8 +102,8 @@ class FederateController:
         self._objects.subscribe(self._on_placed, _PLACED)
         stop = self._types.add_listener(self._sources.follow, self._sources.unfollow)
         try:
-            overrides = (informer.wait_synced() for informer in self._policies)
-            await asyncio.gather(self._objects.wait_synced(), self._selection.wait_synced(), *overrides)
+            synced = (informer.wait_synced() for informer in (*self._policies, self._spread_plans))
+            await asyncio.gather(self._objects.wait_synced(), self._selection.wait_synced(), *synced)
             await self.controller.run()
         finally:
             stop()

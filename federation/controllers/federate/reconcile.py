@@ -44,7 +44,7 @@ class SourceKey(NamedTuple):
 WRITER = "federate"
 _ORPHANED = {names.INTERNAL_ORPHAN: "all"}
 _RECHECK_S = 1.0
-"""When to look again at a deleted federated object that cannot be written again yet."""
+"""When to look again at a federated object that cannot be written yet."""
 
 
 class Reconciler:
@@ -60,6 +60,7 @@ class Reconciler:
         deleted: MutableSet[SourceKey],
         expects_placement: Callable[[FederatedType, Object], bool],
         idle: Callable[[Mapping[str, Any], Mapping[str, Any] | None], Collection[str]],
+        waits: Callable[[Object], bool],
     ) -> None:
         self._client = client
         self._objects = objects
@@ -68,6 +69,7 @@ class Reconciler:
         self._deleted = deleted
         self._expects_placement = expects_placement
         self._idle = idle
+        self._waits = waits
         self._replaced: dict[SourceKey, Object] = {}
         """Deleted federated objects whose replacement is not written yet."""
 
@@ -100,6 +102,8 @@ class Reconciler:
                 source = await self._ensure_finalizer(type_, source)
             except NotFound:
                 return DONE  # The source is deleted; its event deletes the federated object.
+        if federated is None and self._waits(source):
+            return Result(requeue_after_s=_RECHECK_S)
         if federated is None:
             await self._create(key, type_, source)
         else:

@@ -25,6 +25,8 @@ from federation.runtime.informer import Informer
 
 _CACHE_WAIT_S = 5.0
 """Interval of attempts while the cache of a member is incomplete."""
+_CACHE_ATTEMPTS = 7
+"""After half a minute an incomplete cache is reported also for a plan that has a status."""
 
 
 class Reconciler:
@@ -47,16 +49,19 @@ class Reconciler:
         self._plans = plans
         self._stateful_sets = stateful_sets
         self._known: dict[Key, tuple[Any, Plan]] = {}
+        self._attempts: dict[Key, int] = {}
 
     async def reconcile(self, key: Key) -> Result:
         """Bring constraints and status of one plan up to date."""
         obj = self._plans.get(*key)
         if obj is None or obj["metadata"].get("deletionTimestamp"):
             self._known.pop(key, None)
+            self._attempts.pop(key, None)
             return DONE
         if cluster := self._observer.missing_cache(obj["spec"]):
-            await self._write(obj, self._waiting(obj, cluster))
+            await self._report_waiting(key, obj, cluster)
             return Result(requeue_after_s=_CACHE_WAIT_S)
+        self._attempts.pop(key, None)
         observation = self._observer.observe(obj, self._stateful_sets(key.namespace))
         plan = await self._compute(key, observation)
         problems = await self._apply(key, obj, plan, observation)
@@ -77,9 +82,13 @@ class Reconciler:
         self._report(obj, before, violations)
         return DONE
 
-    def _waiting(self, obj: Object, cluster: str) -> Object:
-        """Return the status while a cache is incomplete: everything else stays as it was."""
+    async def _report_waiting(self, key: Key, obj: Object, cluster: str) -> None:
+        """Report an incomplete cache, unless the status is about this generation and it is only a restart."""
+        attempts = self._attempts[key] = self._attempts.get(key, 0) + 1
         status = obj.get("status") or {}
+        is_current = status.get("observedGeneration") == obj["metadata"].get("generation", 0)
+        if is_current and attempts < _CACHE_ATTEMPTS:
+            return
         held = conditions.set_condition(
             status.get("conditions"),
             type_=names.PLANNED,
@@ -88,7 +97,7 @@ class Reconciler:
             message=f"nodes and pods of cluster {cluster} are not known yet",
             now=self._clock.now(),
         )
-        return {**status, "conditions": held}
+        await self._write(obj, {**status, "conditions": held})
 
     async def _compute(self, key: Key, observation: Observation) -> Plan:
         """Return the plan, computed only if its inputs have changed."""

@@ -7,17 +7,21 @@ deleted do not count, as in kube-scheduler.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
+from federation.api import names
 from federation.api.selectors import tolerates
+from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.conditions import find, is_true
 from federation.apimachinery.ownerreferences import controller_of
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import STATEFUL_SETS, Object
 from federation.planning.shardtopology.check import Distribution, Node, Pod
 from federation.planning.shardtopology.constraints import ZONE, ZONE_KEYS, Labels, pinned_zones
 from federation.planning.shardtopology.shardedservice import Mode, Service, Zone
 
 _REPLICAS = 2
+_DELIVERY_WAIT_S = 10.0
 _ENDED = ("Succeeded", "Failed")
 _BLOCKING = ("NoSchedule", "NoExecute")
 
@@ -61,6 +65,31 @@ def shards_of(spec: Mapping[str, Any], stateful_sets: Iterable[Object]) -> list[
             pod_spec = template.get("spec") or {}
             found.append(ShardSet(metadata["name"], {label: labels[label]}, count, pod_spec, metadata.get("uid", "")))
     return sorted(found, key=lambda shard: (len(shard.name), shard.name))
+
+
+def awaits_constraints(source: Object, plans: Iterable[Object], now: datetime) -> bool:
+    """Return whether a new object is a StatefulSet that should get its constraints before it is delivered.
+
+    That is so for ten seconds after its creation, if a plan selects it that is not refused and could write them.
+    """
+    if (source.get("apiVersion"), source.get("kind")) != (STATEFUL_SETS.api_version, STATEFUL_SETS.kind):
+        return False
+    pod_spec = ((source.get("spec") or {}).get("template") or {}).get("spec") or {}
+    created = source["metadata"].get("creationTimestamp")
+    if pod_spec.get("topologySpreadConstraints") or not created:
+        return False
+    if (now - from_rfc3339(created)).total_seconds() > _DELIVERY_WAIT_S:
+        return False
+    for plan in plans:
+        status, name = plan.get("status") or {}, source["metadata"]["name"]
+        planned = find(status.get("conditions"), names.PLANNED) or {}
+        is_lacking = any(
+            (each.get("rule"), each.get("domain")) == ("V10", name) for each in status.get("violations") or ()
+        )
+        is_refused = planned.get("reason") == names.REASON_REFUSED or is_lacking
+        if not is_refused and shards_of(plan.get("spec") or {}, (source,)):
+            return True
+    return False
 
 
 def zone_key_of(spec: Mapping[str, Any], members: Iterable[Member]) -> str:
@@ -188,13 +217,13 @@ def held_zones(observation: Observation) -> dict[int, list[str]]:
 
 def outdated_pods(observation: Observation) -> dict[str, str]:
     """Return a message for each StatefulSet of which a member still runs pods of an earlier template."""
-    names = {shard.name for shard in observation.shards}
+    sets = {shard.name for shard in observation.shards}
     found: dict[str, str] = {}
     for member in observation.members:
         for stateful_set in member.stateful_sets:
             name, status = stateful_set["metadata"]["name"], stateful_set.get("status") or {}
             old = int(status.get("replicas") or 0) - int(status.get("updatedReplicas") or 0)
             is_new = status.get("currentRevision") == status.get("updateRevision")
-            if name in names and old > 0 and not is_new:
+            if name in sets and old > 0 and not is_new:
                 found[name] = f"{old} pods of {name} in {member.cluster} run with an earlier template"
     return found

@@ -1,12 +1,14 @@
 """Each rule of the checker, and what its violation says."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from federation.api import names
 from federation.planning.shardtopology.check import Distribution, Node, Pod, Violation, changes, check, live_states
 from federation.planning.shardtopology.evaluation import check_observed, plan_observed
-from federation.planning.shardtopology.observation import Member, observe
+from federation.planning.shardtopology.observation import Member, awaits_constraints, observe
 from federation.planning.shardtopology.planner import Plan, plan_service, run, search_from
 from federation.planning.shardtopology.shardedservice import Service, Zone
 
@@ -170,3 +172,22 @@ def test_objects_without_fields_are_read(absent: dict[str, Any]) -> None:
     plan = run(plan_observed(observation))
     assert [finding.reason for finding in plan.findings if finding.is_refused] == ["NoNodes"]
     assert run(check_observed(observation, plan)) == []
+
+
+def test_a_new_stateful_set_waits_for_its_constraints() -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    new = {**a_set(0), "apiVersion": "apps/v1", "kind": "StatefulSet"}
+    new["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z"}
+    refused = {"conditions": [{"type": names.PLANNED, "reason": names.REASON_REFUSED}]}
+    lacking = {"violations": [{"rule": "V10", "domain": "redis-0"}]}
+    assert awaits_constraints(new, [PLAN], now)
+    assert awaits_constraints(new, [{**PLAN, "status": refused}, PLAN], now)
+    assert not awaits_constraints(new, [{**PLAN, "status": refused}], now)
+    assert not awaits_constraints(new, [{**PLAN, "status": lacking}], now)
+    assert not awaits_constraints(new, [], now)
+    assert not awaits_constraints(new, [PLAN], now + timedelta(seconds=11))
+    assert not awaits_constraints({**new, "kind": "Deployment"}, [PLAN], now)
+    other = {**PLAN, "spec": {**PLAN["spec"], "selector": {"matchLabels": {"app": "web"}}}}
+    assert not awaits_constraints(new, [other, {"metadata": {}, "spec": None, "status": None}], now)
+    new["spec"]["template"]["spec"]["topologySpreadConstraints"] = [{}]
+    assert not awaits_constraints(new, [PLAN], now)
