@@ -25,6 +25,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     │   ├── RenderError, RetentionError, FollowersError, PipelineError: in federated objects
     │   ├── MigrationError, AdoptionError: in annotations
     │   ├── OrdinalError, NotDerivableError: in divisions of StatefulSets, in kinds that policies select
+    │   ├── AllocationError: in the counts of a UnitedDeployment's subsets
     │   ├── PathError, KeyMissingError, _Malformed: in requests
     │   └── PatchError: in JSON patches
     │       └── TestFailedError: an operation that tests a value
