@@ -5,7 +5,7 @@ status.replicas nor for autoscalers. It stops being reserved after it has been r
 removed. Only Deployments and CloneSets can reserve pods.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -90,7 +90,7 @@ def _check_release(pod: Pod, strategy: Strategy, now: datetime, *, has_revision:
 
 def decide_reservations(
     conditions: Sequence[Mapping[str, Any]] | None,
-    pods: Iterable[Pod],
+    pods: Sequence[Pod],
     revision: Revision,
     strategy: Strategy,
     now: datetime,
@@ -106,8 +106,7 @@ def decide_reservations(
     labels: dict[str, str] = {}
     delays_s: list[float | None] = []
     reserved = overdue = 0
-    count = 0
-    for count, pod in enumerate(pods, 1):
+    for pod in pods:
         label = _label_of(pod)
         if label is None and not was_schedulable:
             checked = PodReservation(is_reserved=True, recheck_after_s=strategy.unschedulable_s)
@@ -121,7 +120,7 @@ def decide_reservations(
     updated = [dict(condition) for condition in conditions or ()]
     if reserved:
         updated = mark(updated, now, names.REASON_RESERVED_PODS, is_schedulable=False)
-    elif was_schedulable or count >= replicas:
+    elif was_schedulable or len(pods) >= replicas:
         updated = mark(updated, now, names.REASON_NO_RESERVED_PODS, is_schedulable=True)
     return SubsetReservation(updated, reserved, overdue, labels, was_schedulable, soonest(delays_s))
 
