@@ -11,8 +11,8 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery import dotpaths
-from federation.planning.uniteddeployment.subsetpods import Pod, count_updated, revision_of
-from federation.planning.uniteddeployment.workloadkinds import WorkloadKind, updates_on_delete
+from federation.planning.uniteddeployment.subsetpods import Pod, count_updated, ready_condition, revision_of
+from federation.planning.uniteddeployment.workloadkinds import WorkloadKind, applies_partition, updates_on_delete
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,8 @@ class SubsetWorkload:
     replicas: int
     """The replicas in its spec."""
     partition: int
+    is_partitioned: bool
+    """Whether the partition in its spec has an effect."""
     patch: str
     """The text of the subset's patch when the workload was last written."""
     observed_generation: int
@@ -49,6 +51,7 @@ def observe_workload(
         revision=labels.get(names.SUBSET_REVISION_LABEL) or "",
         replicas=(workload.get("spec") or {}).get("replicas") or 0,
         partition=partition_of(kind, workload, pods, revision),
+        is_partitioned=applies_partition(kind, workload),
         patch=annotations.get(names.SUBSET_PATCH) or "",
         observed_generation=status.get("observedGeneration") or 0,
         status_replicas=status.get("replicas") or 0,
@@ -76,3 +79,27 @@ def next_partitions(update_strategy: Mapping[str, Any] | None, next_replicas: Ma
     """Return the partition of each subset: the wanted one or 0, at most the subset's next replicas."""
     wanted = ((update_strategy or {}).get("manualUpdate") or {}).get("partitions") or {}
     return {subset: min(wanted.get(subset) or 0, replicas) for subset, replicas in next_replicas.items()}
+
+
+def stuck_pods(workload: SubsetWorkload, pods: Sequence[Pod], target_revision: str, partition: int) -> list[str]:
+    """Return the pods of a StatefulSet that block its update: old, not ready, and above the partition.
+
+    A StatefulSet waits for such a pod to become ready before it replaces it, so that a broken revision would stay for
+    ever (kubernetes/kubernetes#67250). Deleting it lets the StatefulSet create it with the new revision.
+    """
+    if not workload.is_partitioned:
+        return []
+    return [
+        pod["metadata"]["name"]
+        for pod in pods
+        if revision_of(pod) != target_revision
+        and ready_condition(pod) is None
+        and not pod["metadata"].get("deletionTimestamp")
+        and ordinal_of(pod["metadata"]["name"]) >= partition
+    ]
+
+
+def ordinal_of(name: str) -> int:
+    """Return the number at the end of a pod's name, -1 without one."""
+    tail = name.rpartition("-")[2]
+    return int(tail) if tail.isascii() and tail.isdigit() else -1
