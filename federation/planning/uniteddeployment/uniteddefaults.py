@@ -1,4 +1,4 @@
-"""The defaults of a UnitedDeployment. Pure; returns a new spec."""
+"""The defaults of a UnitedDeployment. Pure; returns new objects."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,6 +8,12 @@ from federation.planning.uniteddeployment.subsetcounts import is_bounded, is_spe
 from federation.planning.uniteddeployment.templaterevisions import HISTORY_LIMIT
 
 MANUAL = "Manual"
+
+
+def default_united(united: Mapping[str, Any]) -> Object:
+    """Return the object as admission stores it: with the defaults of its spec, and without a status."""
+    defaulted = {key: value for key, value in united.items() if key != "status"}
+    return {**defaulted, "spec": default_spec(united.get("spec") or {})}
 
 
 def default_spec(spec: Mapping[str, Any]) -> Object:

@@ -52,7 +52,21 @@ OPAQUE = {
     *("manifest", "patch", "pod", "workloadSpread", "existing", "workloadObject"),
     *("steps", "workload", "podTemplate"),
     *("annotations", "labels", "secretData", "observed", "sourceAnnotations", "fedAnnotations", "registry", "enabled"),
-    *("migrationConfig", "status", "clusterLabels", "clusterTaints", "clusterAPIResources", "new", "old", "src", "dst"),
+    *(
+        "manifest",
+        "workload",
+        "podTemplate",
+        "patch",
+        "migrationConfig",
+        "status",
+        "clusterLabels",
+        "clusterTaints",
+        "clusterAPIResources",
+        "new",
+        "old",
+        "src",
+        "dst",
+    ),
 }
 """Kubernetes objects, which the product reads as they are, and maps whose keys are data."""
 MAPS = {

@@ -1,0 +1,104 @@
+"""Sequences of changes to a UnitedDeployment give the subsets the replicas and partitions of the vectors.
+
+The steps change a spec; workloads follow at once. What needs pods and time is in
+tests/scenarios/test_united_deployments.py.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.support.uniteddeployments import RULES
+from tests.support.vectors import case_id, filled, load
+
+from federation.apiserver.semantics.validation.podpatches import patch_pod
+from federation.planning.uniteddeployment.allocation import SubsetState, allocate
+from federation.planning.uniteddeployment.strategy import strategy_of
+from federation.planning.uniteddeployment.subsettemplate import Target, render_workload
+from federation.planning.uniteddeployment.subsetworkload import next_partitions
+from federation.planning.uniteddeployment.unitedvalidation import validate_united
+from federation.planning.uniteddeployment.workloadkinds import kind_of
+
+
+def _apply(spec: dict[str, Any], step: Mapping[str, Any]) -> None:
+    subsets = spec["topology"]["subsets"]
+    for key, value in step.items():
+        if key.endswith(".replicas"):
+            next(each for each in subsets if each["name"] == key.removesuffix(".replicas"))["replicas"] = value
+        elif key == "add":
+            subsets.append({"name": value})
+        elif key == "remove":
+            subsets[:] = [each for each in subsets if each["name"] != value]
+        elif key == "partitions":
+            spec["updateStrategy"] = {"type": "Manual", "manualUpdate": {"partitions": value}}
+        elif key == "clear all subset replicas":
+            subsets[:] = [{"name": each["name"]} for each in subsets]
+
+
+@pytest.mark.parametrize("case", load("kruise-ud-scenarios"), ids=case_id)
+def test_a_sequence_of_changes_is_followed_like_in_the_reference(case: dict[str, Any]) -> None:
+    initial = filled(case["input"].get("initial") or {}, replicas=1, subsets=[])
+    spec = {"replicas": initial["replicas"], "topology": {"subsets": [dict(each) for each in initial["subsets"]]}}
+    current: dict[str, int] = {}
+    for step, expected in zip(case["input"].get("steps") or (), case["expected"] or (), strict=False):
+        _apply(spec, step or {})
+        current = allocate(spec, {name: SubsetState(replicas=count) for name, count in current.items()})
+        partitions = next_partitions(spec.get("updateStrategy"), current)
+        wanted = filled(expected or {}, subsetReplicas=current, appliedPartition={}, updatedPods={})
+        assert current == wanted["subsetReplicas"]
+        for subset, partition in wanted["appliedPartition"].items():
+            assert partitions[subset] == (partition or 0)
+        for subset, updated in wanted["updatedPods"].items():
+            assert current[subset] - partitions[subset] == (updated or 0)
+
+
+SEEDS = [case for case in load("seeds-001-workloadspread-uniteddeployment") if "UnitedDeployment" in str(case["input"])]
+SEEDS = [case for case in SEEDS if (case["input"].get("manifest") or {}).get("kind") == "UnitedDeployment"]
+
+
+@pytest.mark.parametrize("case", SEEDS, ids=case_id)
+def test_a_manifest_of_the_seed_is_divided_and_rendered(case: dict[str, Any]) -> None:
+    manifest, expected = case["input"].get("manifest") or {}, case["expected"]
+    clusters = {("clusters", "cluster-bj"), ("clusters", "cluster-sh")}
+    fields = [cause["field"] for cause in validate_united(manifest, RULES, clusters=clusters)]
+    # The seed's manifests have no defaults, which the validation of pods expects.
+    fields = [field for field in fields if ".spec.template." not in field]
+    if expected.get("error_field"):
+        assert fields == [expected["error_field"]]
+        return
+    assert fields == []
+    spec = manifest.get("spec") or {}
+    allocation = filled(expected, allocation={})["allocation"]
+    by_total = allocation if allocation and all(total.isdigit() for total in allocation) else {}
+    for total, shares in by_total.items():
+        assert allocate({**spec, "replicas": int(total)}, {}) == shares
+    if allocation and not by_total:
+        assert allocate(spec, {}) == allocation
+    for step in expected.get("steps") or ():
+        observed = {
+            name: SubsetState(ready=state.get("readyReplicas") or 0, is_schedulable=not state.get("unschedulable"))
+            for name, state in (step.get("observed") or {}).items()
+        }
+        assert allocate({**spec, "replicas": step.get("replicas") or 0}, observed) == (step.get("allocation") or {})
+    if expected.get("unschedulable_seconds"):
+        assert strategy_of(spec).unschedulable_s == expected["unschedulable_seconds"]
+    _check_pods(manifest, expected)
+
+
+def _check_pods(manifest: dict[str, Any], expected: Mapping[str, Any]) -> None:
+    united = {**manifest, "metadata": {**manifest["metadata"], "namespace": "default", "uid": "uid"}}
+    kind = kind_of(manifest["spec"].get("template") or {})
+    for subset in (manifest["spec"].get("topology") or {}).get("subsets") or () if kind else ():
+        assert kind is not None
+        workload = render_workload(united, subset, kind, Target("rev", 1), patch_pod)
+        assert workload["metadata"]["name"].startswith(f"{manifest['metadata']['name']}-{subset['name']}-")
+        pod = workload["spec"]["template"]["spec"]
+        wanted = (subset.get("nodeSelectorTerm") or {}).get("matchExpressions")
+        if wanted:
+            required = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+            assert [term["matchExpressions"] for term in required["nodeSelectorTerms"]] == [wanted]
+        limits = (expected.get("container main limits") or {}).get(subset["name"])
+        if limits:
+            assert pod["containers"][0]["resources"]["limits"] == limits
+        for name, value in (expected.get(f"{subset['name']} pods env") or {}).items():
+            assert {"name": name, "value": value} in pod["containers"][0]["env"]

@@ -1,0 +1,39 @@
+"""UnitedDeployments are accepted and refused as in the vectors."""
+
+from typing import Any
+
+import pytest
+from tests.support.uniteddeployments import RULES
+from tests.support.vectors import case_id, load
+
+from federation.planning.uniteddeployment.countvalidation import validate_counts
+from federation.planning.uniteddeployment.unitedvalidation import validate_united, validate_update
+
+
+def _check(fields: list[str], expected: dict[str, Any]) -> None:
+    assert (not fields) == bool(expected.get("valid")), fields
+    wanted = expected.get("error_fields_include_one_of") or []
+    assert not wanted or set(wanted) & set(fields), fields
+
+
+@pytest.mark.parametrize("case", load("kruise-ud-validation"), ids=case_id)
+def test_a_new_object_is_validated_like_in_the_reference(case: dict[str, Any]) -> None:
+    causes = validate_united(case["input"].get("object") or {}, RULES)
+    _check([cause["field"] for cause in causes], case["expected"])
+
+
+@pytest.mark.parametrize("case", load("kruise-ud-validation-update"), ids=case_id)
+def test_an_update_is_validated_like_in_the_reference(case: dict[str, Any]) -> None:
+    new, old = case["input"].get("new") or {}, case["input"].get("old") or {}
+    causes = [*validate_united(new, RULES), *validate_update(new, old)]
+    _check([cause["field"] for cause in causes], case["expected"])
+
+
+@pytest.mark.parametrize("case", load("kruise-ud-validation-capacity"), ids=case_id)
+def test_counts_are_validated_like_in_the_reference(case: dict[str, Any]) -> None:
+    given, expected = case["input"], case["expected"]
+    subsets = [{"name": "", **subset} for subset in given.get("subsets") or ()]
+    fields = [cause["field"] for cause in validate_counts(given.get("replicas"), subsets, "subsets")]
+    assert bool(fields) == bool(expected.get("error"))
+    first = expected.get("first_error_fields") or []
+    assert fields[: len(first)] == first
