@@ -31,5 +31,3 @@ CLUSTER_PROPAGATED_VERSIONS = _ours("ClusterPropagatedVersion", "clusterpropagat
 
 WORKLOAD_SPREADS = Resource(KRUISE_GROUP, "v1beta1", "WorkloadSpread", "workloadspreads")
 UNITED_DEPLOYMENTS = Resource(KRUISE_GROUP, "v1beta1", "UnitedDeployment", "uniteddeployments")
-CLONE_SETS = Resource(KRUISE_GROUP, "v1alpha1", "CloneSet", "clonesets")
-ADVANCED_STATEFUL_SETS = Resource(KRUISE_GROUP, "v1beta1", "StatefulSet", "statefulsets")

@@ -6,6 +6,7 @@ generated file is read instead (`api/crds.py`), because importing the models cos
 
 from typing import Any
 
+from federation.api.kruise.uniteddeployment import UnitedDeployment
 from federation.api.kruise.workloadspread import WorkloadSpread
 from federation.api.schema.structural import to_structural
 from federation.api.v1alpha1.base import Column, Kind
@@ -41,6 +42,7 @@ KINDS: tuple[type[Kind], ...] = (
     SchedulingProfile,
     ServiceExport,
     ServiceImport,
+    UnitedDeployment,
     WorkloadSpread,
 )
 
@@ -63,6 +65,12 @@ def to_crd(kind: type[Kind]) -> dict[str, Any]:
     version: dict[str, Any] = {"schema": {"openAPIV3Schema": schema}}
     if definition.has_status:
         version["subresources"] = {"status": {}}
+    if definition.is_scalable:
+        version["subresources"]["scale"] = {
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.labelSelector",
+        }
     if definition.columns:
         version["additionalPrinterColumns"] = [_column(column) for column in definition.columns]
     return {

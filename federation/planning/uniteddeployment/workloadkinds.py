@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS
+from federation.api.resources import KRUISE_GROUP
 from federation.apimachinery import dotpaths
 from federation.apimachinery.resources import DEPLOYMENTS, STATEFUL_SETS, Resource
 
+CLONE_SETS = Resource(KRUISE_GROUP, "v1alpha1", "CloneSet", "clonesets")
+ADVANCED_STATEFUL_SETS = Resource(KRUISE_GROUP, "v1beta1", "StatefulSet", "statefulsets")
 ROLLING_UPDATE = "RollingUpdate"
-ON_DELETE = "OnDelete"
 _STRATEGY_TYPE = ("spec", "updateStrategy", "type")
 
 

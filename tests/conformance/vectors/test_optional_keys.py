@@ -54,6 +54,7 @@ OPAQUE = {
     *("annotations", "labels", "secretData", "observed", "sourceAnnotations", "fedAnnotations", "registry", "enabled"),
     *(
         "manifest",
+        "steps",
         "workload",
         "podTemplate",
         "patch",
