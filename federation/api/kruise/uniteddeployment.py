@@ -25,7 +25,8 @@ class WorkloadTemplate(Model):
 
 class SubsetTemplate(Model):
     """The template of the workloads. Exactly one field must be set; it can be replaced by another one later, which
-    deletes the workloads of the former kind."""
+    deletes the workloads of the former kind.
+    """
 
     advanced_stateful_set_template: WorkloadTemplate | None = None
     """Creates a StatefulSet of apps.kruise.io/v1beta1 for each subset. The cluster must serve that kind."""
@@ -73,8 +74,8 @@ class AdaptiveStrategy(Model):
     ready, its substitute is removed. Only with deploymentTemplate and cloneSetTemplate. The default is false, which
     moves the replicas to other subsets."""
     unschedulable_duration: Int32 | None = None
-    """Seconds that a subset stays unschedulable. It gets no more replicas until then. With reserveUnschedulablePods, the
-    seconds that a reserved pod must be ready before its substitute is removed. The default is 300."""
+    """Seconds that a subset stays unschedulable. It gets no more replicas until then. With reserveUnschedulablePods,
+    the seconds that a reserved pod must be ready before its substitute is removed. The default is 300."""
     unschedulable_last_seconds: Int32 | None = None
     """Another name of unschedulableDuration, which has precedence. An extension of this project."""
 
@@ -85,8 +86,8 @@ class ScheduleStrategy(Model):
     adaptive: AdaptiveStrategy | None = None
     """The parameters of the type Adaptive."""
     type: Annotated[str, Field(json_schema_extra={"enum": ["", "Adaptive", "Fixed"]})] | None = None
-    """Fixed, the default, keeps the division whether or not pods can be scheduled. Adaptive moves replicas from a subset
-    that cannot run them to others."""
+    """Fixed, the default, keeps the division whether or not pods can be scheduled. Adaptive moves replicas from a
+    subset that cannot run them to others."""
 
 
 class Topology(Model):

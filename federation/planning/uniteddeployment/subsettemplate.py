@@ -7,7 +7,7 @@ A subset adds its nodes and tolerations first and its patch last, so that the pa
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,10 +145,8 @@ def with_nodes(spec: Mapping[str, Any], subset: Mapping[str, Any]) -> Object:
         affinity = spec.get("affinity") or {}
         nodes = affinity.get("nodeAffinity") or {}
         required = nodes.get(_REQUIRED) or {}
-        terms = [
-            {**term, "matchExpressions": [*(term.get("matchExpressions") or ()), *expressions]}
-            for term in required.get("nodeSelectorTerms") or ({},)
-        ]
+        own: Sequence[Mapping[str, Any]] = required.get("nodeSelectorTerms") or ({},)
+        terms = [{**term, "matchExpressions": [*(term.get("matchExpressions") or ()), *expressions]} for term in own]
         required = {**required, "nodeSelectorTerms": terms}
         changed["affinity"] = {**affinity, "nodeAffinity": {**nodes, _REQUIRED: required}}
     if tolerations := subset.get("tolerations"):

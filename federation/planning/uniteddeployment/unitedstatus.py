@@ -168,13 +168,13 @@ def hub_status(status: Mapping[str, Any] | None) -> Object:
 
 
 def v1alpha1_fields(status: Mapping[str, Any]) -> Object:
-    """Return the fields of v1alpha1 for a status with those of v1beta1; maps without entries are null."""
+    """Return the fields of v1alpha1 for a status with those of v1beta1; maps without entries are absent."""
     entries = [entry for entry in status.get("subsetStatuses") or () if entry.get("name")]
-    partitions = {entry["name"]: entry.get("partition") or 0 for entry in entries}
+    update: Object = {"updatedRevision": status.get("updatedRevision") or ""}
+    if not entries:
+        return {"updateStatus": update}
+    update["currentPartitions"] = {entry["name"]: entry.get("partition") or 0 for entry in entries}
     return {
-        "subsetReplicas": {entry["name"]: entry.get("replicas") or 0 for entry in entries} or None,
-        "updateStatus": {
-            "updatedRevision": status.get("updatedRevision") or "",
-            "currentPartitions": partitions or None,
-        },
+        "subsetReplicas": {entry["name"]: entry.get("replicas") or 0 for entry in entries},
+        "updateStatus": update,
     }

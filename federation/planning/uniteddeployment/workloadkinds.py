@@ -27,6 +27,11 @@ class WorkloadKind:
     max_unavailable_path: tuple[str, ...] = ()
     """The field that limits unavailable pods during an update, for kinds that can reserve pods."""
 
+    @property
+    def is_custom(self) -> bool:
+        """Whether only clusters with OpenKruise serve the kind."""
+        return self.resource.group == KRUISE_GROUP
+
 
 _ROLLING = ("spec", "updateStrategy", "rollingUpdate", "partition")
 KINDS = (

@@ -1,0 +1,151 @@
+"""Plan all subsets of a UnitedDeployment: what each workload should be, and what its status says. Pure.
+
+The steps: decide which subsets are unschedulable, divide the replicas, limit the partitions. `allocation.py`,
+`schedulability.py` and `reservation.py` have the rules.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery.conditions import Condition, find
+from federation.planning.uniteddeployment.allocation import SubsetState, allocate
+from federation.planning.uniteddeployment.reservation import (
+    Revision,
+    SubsetReservation,
+    decide_reservations,
+    mark_scaled_up,
+)
+from federation.planning.uniteddeployment.schedulability import Schedulability, decide_schedulability
+from federation.planning.uniteddeployment.strategy import Strategy, strategy_of
+from federation.planning.uniteddeployment.subsetpods import Pod, parse_time, soonest
+from federation.planning.uniteddeployment.subsettemplate import Target
+from federation.planning.uniteddeployment.subsetworkload import SubsetWorkload, next_partitions
+from federation.planning.uniteddeployment.unitedstatus import SubsetOutcome, start_conditions
+from federation.planning.uniteddeployment.workloadkinds import WorkloadKind
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedSubset:
+    """The workload of a subset and its pods."""
+
+    workload: SubsetWorkload
+    pods: Sequence[Pod] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """What a plan starts from: the stored status, the conditions and the revision of now, and the workloads."""
+
+    status: Mapping[str, Any]
+    conditions: Sequence[Condition]
+    revision: str
+    subsets: Mapping[str, ObservedSubset]
+
+
+@dataclass(frozen=True, slots=True)
+class SubsetPlan:
+    """The plan for all subsets of the spec, by name."""
+
+    targets: Mapping[str, Target]
+    outcomes: Mapping[str, SubsetOutcome]
+    pod_labels: Mapping[str, str] = field(default_factory=dict)
+    """New values of the reserved label, by pod name."""
+    requeue_after_s: float | None = None
+
+
+def plan_subsets(
+    spec: Mapping[str, Any], kind: WorkloadKind, current: Current, now: datetime, *, is_strict: bool = False
+) -> SubsetPlan:
+    """Plan the subsets of a defaulted spec; AllocationError when their counts do not fit together."""
+    strategy = strategy_of(spec)
+    conditions = start_conditions(spec, current.status, now)
+    known = {name: observed for name, observed in current.subsets.items() if name in conditions}
+    if strategy.reserves_pods:
+        return _plan_reserving(spec, kind, current, strategy, conditions, known, now)
+    decisions: dict[str, Schedulability] = {}
+    if strategy.is_adaptive:
+        decisions = {
+            name: decide_schedulability(conditions[name], _replica_status(each.workload), each.pods, strategy, now)
+            for name, each in known.items()
+        }
+    states = {
+        name: SubsetState(
+            replicas=each.workload.replicas,
+            ready=each.workload.ready,
+            is_schedulable=name not in decisions or decisions[name].is_schedulable,
+        )
+        for name, each in known.items()
+    }
+    allocation = allocate(spec, states, is_strict=is_strict)
+    partitions = _partitions(spec, kind, allocation)
+    return SubsetPlan(
+        targets={name: Target(current.revision, replicas, partitions[name]) for name, replicas in allocation.items()},
+        outcomes={
+            name: SubsetOutcome(
+                replicas, partitions[name], decisions[name].conditions if name in decisions else conditions[name]
+            )
+            for name, replicas in allocation.items()
+        },
+        requeue_after_s=soonest(decision.requeue_after_s for decision in decisions.values()),
+    )
+
+
+def _plan_reserving(
+    spec: Mapping[str, Any],
+    kind: WorkloadKind,
+    current: Current,
+    strategy: Strategy,
+    conditions: Mapping[str, list[Condition]],
+    known: Mapping[str, ObservedSubset],
+    now: datetime,
+) -> SubsetPlan:
+    updated = find(current.conditions, names.UNITED_DEPLOYMENT_UPDATED) or {}
+    revision = Revision(current.revision, parse_time(updated.get("lastTransitionTime")))
+    decisions = {
+        name: decide_reservations(conditions[name], each.pods, revision, strategy, now, replicas=each.workload.replicas)
+        for name, each in known.items()
+    }
+    states = {
+        name: SubsetState(
+            replicas=known[name].workload.replicas,
+            ready=known[name].workload.ready,
+            reserved=decision.reserved,
+            is_schedulable=decision.is_schedulable,
+            was_schedulable=decision.was_schedulable,
+        )
+        for name, decision in decisions.items()
+    }
+    allocation = allocate(spec, states)
+    partitions = _partitions(spec, kind, allocation)
+    targets: dict[str, Target] = {}
+    outcomes: dict[str, SubsetOutcome] = {}
+    for name, replicas in allocation.items():
+        decision = decisions.get(name) or SubsetReservation(conditions[name])
+        workload = known[name].workload if name in known else None
+        unavailable = None
+        if workload is not None and not decision.is_schedulable:
+            unavailable = max(0, workload.replicas - workload.ready + decision.overdue_updates)
+            decided = decision.conditions
+        else:
+            decided = mark_scaled_up(decision, workload.replicas if workload is not None else 0, replicas, now)
+        targets[name] = Target(current.revision, replicas, partitions[name], unavailable)
+        outcomes[name] = SubsetOutcome(replicas, partitions[name], decided, decision.reserved)
+    return SubsetPlan(
+        targets,
+        outcomes,
+        {pod: label for decision in decisions.values() for pod, label in (decision.labels or {}).items()},
+        soonest(decision.requeue_after_s for decision in decisions.values()),
+    )
+
+
+def _replica_status(workload: SubsetWorkload) -> dict[str, int]:
+    return {"replicas": workload.status_replicas, "readyReplicas": workload.ready}
+
+
+def _partitions(spec: Mapping[str, Any], kind: WorkloadKind, allocation: Mapping[str, int]) -> dict[str, int]:
+    if not kind.partition_path:
+        return dict.fromkeys(allocation, 0)
+    return next_partitions(spec.get("updateStrategy"), allocation)
