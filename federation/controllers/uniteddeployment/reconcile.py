@@ -224,10 +224,10 @@ class Reconciler:
         workloads = {name: observed.workload for name, observed in work.observed.items()}
         status = compute_status(work.united, Observation(work.revisions, workloads, outcomes, work.conditions))
         if status != work.united.get("status"):
-            try:
-                await self._client.update(UNITED_DEPLOYMENTS, {**work.united, "status": status}, subresource="status")
-            except NotFound:
-                return status
+            body = {**work.united, "status": status}
+            with contextlib.suppress(NotFound):
+                written = await self._client.update(UNITED_DEPLOYMENTS, body, subresource="status")
+                await self._cache.wait_for(written["metadata"]["resourceVersion"])
         return status
 
     async def _patch_replicas(self, united: Object, replicas: int) -> None:
