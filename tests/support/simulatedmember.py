@@ -13,9 +13,11 @@ from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import PODS, Object, Resource
 from federation.apimachinery.webhooks import ServiceNetwork
 from federation.apiserver.registry.registry import Registry
+from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.apiserver.store.memory import MemoryStore
 from federation.client.client import PatchType
 from federation.client.local import LocalClient
+from federation.controllers.uniteddeployment.service import UnitedDeploymentService
 from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.workloads import Workloads
 from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
@@ -116,13 +118,17 @@ class Member:
 
 @contextlib.asynccontextmanager
 async def a_member(
-    nodes: Sequence[NodeShape] = (NodeShape("node-1"),), seed: int = 1, spread_services: int = 0
+    nodes: Sequence[NodeShape] = (NodeShape("node-1"),),
+    seed: int = 1,
+    spread_services: int = 0,
+    *,
+    united_deployments: bool = False,
 ) -> AsyncIterator[Member]:
     """Run a member for the block. With several WorkloadSpread services, they answer reviews in turn."""
     clock = ManualClock()
     network = ServiceNetwork()
     registry = Registry(MemoryStore(clock=clock), clock=clock, entropy=SeededEntropy(seed), webhooks=network)
-    await registry.install_crds(definitions() if spread_services else ())
+    await registry.install_crds(definitions() if spread_services or united_deployments else ())
     member = Member(registry, clock)
     workloads = Workloads(registry, MemberOptions("east", tuple(nodes)), clock)
     await workloads.ensure_nodes()
@@ -136,6 +142,9 @@ async def a_member(
             await each.wait_synced()
         await spreads[0].prepare()
     tasks.append(asyncio.create_task(workloads.run()))
+    if united_deployments:
+        service = UnitedDeploymentService(member.client, patch_pod=patch_pod, clock=clock, cluster="east")
+        tasks.append(asyncio.create_task(service.run()))
     try:
         yield member
         for task in tasks:
