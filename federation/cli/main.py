@@ -67,7 +67,7 @@ def up(
         typer.Option("--pod-start", metavar="SECONDS", min=0, help="Time from a pod's binding to Running."),
     ] = 0.3,
     workload_spreads: Annotated[
-        bool, typer.Option("--workload-spreads", help="Let the members spread pods by WorkloadSpreads.")
+        bool, typer.Option("--workload-spreads", help="Let the members serve WorkloadSpreads and UnitedDeployments.")
     ] = False,
     store_bytes_max: flags.StoreBytesMax = None,
     new: flags.New = None,

@@ -38,7 +38,7 @@ class FleetOptions:
     pod_start_s: float
     """Time from a pod's binding to Running."""
     has_workload_spreads: bool = False
-    """Whether the members spread pods by WorkloadSpreads."""
+    """Whether the members serve WorkloadSpreads and UnitedDeployments."""
     log_format: str = "text"
     log_level: str = "warning"
 

@@ -1,4 +1,4 @@
-"""`fedctl spread-webhook`: the WorkloadSpread service of one cluster, in the foreground.
+"""`fedctl spread-webhook`: WorkloadSpreads and UnitedDeployments of one cluster, in the foreground.
 
 A line that starts with `ready` goes to standard output when the webhooks are installed. The serving certificate comes
 from a CA of this process, whose keys are in a temporary folder: the webhook configurations carry the CA and are written
@@ -21,9 +21,11 @@ from federation.apimachinery.errors import ApiError, ClusterError, Configuration
 from federation.apimachinery.resources import Object
 from federation.apiserver.auth.pki import Authority, TLSFiles, is_due, load_certificate
 from federation.apiserver.http.serving import serve as serve_https
+from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.cli.execution import until_signal
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.client import Client
+from federation.controllers.uniteddeployment.unitedservice import UnitedDeploymentService
 from federation.spread import configurations, webhook
 from federation.spread.service import SpreadService
 
@@ -80,7 +82,8 @@ async def _serve(cluster: KubeconfigContext, addresses: Addresses) -> None:
             certificate = _Certificate(Path(folder), urlsplit(addresses.url).hostname or addresses.host, clock)
             await configurations.install_definitions(client)
             service = SpreadService(client, clock=clock, cluster="member")
-            background = [group.create_task(service.run()), group.create_task(certificate.renew())]
+            uniteds = UnitedDeploymentService(client, patch_pod=patch_pod, clock=clock, cluster="member")
+            background = [group.create_task(run()) for run in (service.run, uniteds.run, certificate.renew)]
             try:
                 await _wait_synced(service)
                 await _answer(client, service, certificate, addresses)

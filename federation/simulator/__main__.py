@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--pod-start", type=float, default=0.3, help="seconds from binding to Running")
     parser.add_argument("--pods-per-node", type=int, default=5000)
-    parser.add_argument("--workload-spreads", action="store_true", help="spread pods by WorkloadSpreads")
+    parser.add_argument("--workload-spreads", action="store_true", help="serve WorkloadSpreads and UnitedDeployments")
     parser.add_argument("--log-format", choices=("text", "json"), default="text")
     parser.add_argument("--log-level", default="warning")
     options = parser.parse_args()

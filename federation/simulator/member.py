@@ -8,10 +8,14 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from federation.admission.uniteddeployments import UnitedDeploymentAdmission
 from federation.apimachinery.clock import Clock
+from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.apiserver.server import APIServer, APIServerOptions
 from federation.apiserver.store.sql import SQLStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
+from federation.client.local import LocalClient
+from federation.controllers.uniteddeployment.unitedservice import UnitedDeploymentService
 from federation.simulator.options import MemberOptions
 from federation.simulator.workloads import Workloads
 from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
@@ -40,9 +44,14 @@ class SimulatedMember:
         )
         self._workloads = Workloads(self._server.registry, options, clock)
         self._spreads: WorkloadSpreads | None = None
+        self._uniteds: UnitedDeploymentService | None = None
         if options.has_workload_spreads:
             self._spreads = WorkloadSpreads(self._server.registry, clock, cluster=options.name)
             self._server.add_service(*SERVICE, self._spreads.answer)
+            registry = self._server.registry
+            registry.add_admission_plugin(UnitedDeploymentAdmission())
+            client = LocalClient(registry, user_agent="uniteddeployment")
+            self._uniteds = UnitedDeploymentService(client, patch_pod=patch_pod, clock=clock, cluster=options.name)
 
     async def run(self, on_started: Callable[[str], None]) -> None:
         """Serve and reconcile until cancelled; `on_started` gets the URL."""
@@ -65,4 +74,6 @@ class SimulatedMember:
                 group.create_task(self._spreads.run())
                 await self._spreads.wait_synced()
                 await self._spreads.prepare()
+            if self._uniteds is not None:
+                group.create_task(self._uniteds.run())
             group.create_task(self._workloads.run())

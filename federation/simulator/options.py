@@ -36,7 +36,7 @@ class MemberOptions:
     workers: int = 4
     """Concurrent reconciles per controller."""
     has_workload_spreads: bool = False
-    """Whether the member serves WorkloadSpreads and spreads pods by them."""
+    """Whether the member serves WorkloadSpreads and UnitedDeployments."""
 
 
 _ZONES = (

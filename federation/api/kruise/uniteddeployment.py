@@ -2,7 +2,7 @@
 
 from typing import Annotated, ClassVar
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from federation.api.kruise.common import IntOrPercent, NodeSelectorTerm, NodeToleration
 from federation.api.resources import UNITED_DEPLOYMENTS
@@ -11,15 +11,92 @@ from federation.api.v1alpha1.common import LabelSelector
 
 _BY_NAME = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}
 _BY_TYPE = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+_OPEN = ConfigDict(extra="allow", json_schema_extra={"x-kubernetes-preserve-unknown-fields": True})
+"""For parts of other kinds: fields that are not named here are stored as they are."""
 Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int32"})]
+
+
+class TemplateMeta(Model):
+    """Labels and annotations."""
+
+    model_config = _OPEN
+
+    annotations: dict[str, str] | None = None
+    """The annotations."""
+    labels: dict[str, str] | None = None
+    """The labels."""
+
+
+class RequiredNodes(Model):
+    """Alternative terms, of which one must match a node."""
+
+    model_config = _OPEN
+
+    node_selector_terms: list[NodeSelectorTerm] | None = None
+    """The alternatives. The subset's expressions are added to each."""
+
+
+class NodeAffinity(Model):
+    """The nodes that the pods need or prefer."""
+
+    model_config = _OPEN
+
+    required_during_scheduling_ignored_during_execution: RequiredNodes | None = None
+    """The nodes that the pods need."""
+
+
+class Affinity(Model):
+    """The nodes and pods that the pods need or prefer to be near to."""
+
+    model_config = _OPEN
+
+    node_affinity: NodeAffinity | None = None
+    """The nodes that the pods need or prefer."""
+
+
+class TemplatePodSpec(Model):
+    """The spec of the pods, as of a Pod."""
+
+    model_config = _OPEN
+
+    affinity: Affinity | None = None
+    """The nodes and pods that the pods need or prefer to be near to."""
+    containers: list[AnyObject] | None = None
+    """The containers of the pods."""
+    tolerations: list[NodeToleration] | None = None
+    """The taints of nodes that the pods tolerate. The subset's tolerations are added."""
+
+
+class PodTemplate(Model):
+    """The template of the pods. Its labels must match spec.selector."""
+
+    model_config = _OPEN
+
+    metadata: TemplateMeta | None = None
+    """Labels and annotations of the pods."""
+    spec: TemplatePodSpec | None = None
+    """The spec of the pods."""
+
+
+class WorkloadSpec(Model):
+    """The spec of the workloads, as in their own kind."""
+
+    model_config = _OPEN
+
+    strategy: AnyObject | None = None
+    """How Deployments replace their pods."""
+    template: PodTemplate | None = None
+    """The template of the pods."""
+    update_strategy: AnyObject | None = None
+    """How StatefulSets and CloneSets replace their pods."""
 
 
 class WorkloadTemplate(Model):
     """A template of the workloads, with the spec of their kind."""
 
-    metadata: AnyObject | None = None
+    metadata: TemplateMeta | None = None
     """Labels and annotations of the workloads. The labels must match spec.selector."""
-    spec: AnyObject
+    spec: WorkloadSpec
     """The spec of the workloads, as in their own kind, without replicas, selector and partition."""
 
 

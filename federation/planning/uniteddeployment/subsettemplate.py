@@ -167,8 +167,8 @@ def _with_update_limits(workload: Object, kind: WorkloadKind, target: Target) ->
 
 def _with_value(obj: Mapping[str, Any], path: tuple[str, ...], value: Any) -> Object:
     """Return a copy of the object with a value at the path; objects on the way are copied or made."""
-    if not path:
-        return dict(obj)
-    key, *rest = path
-    inner = _with_value(obj.get(key) or {}, tuple(rest), value) if rest else value
-    return {**obj, key: inner}
+    key, rest = path[0], path[1:]
+    if not rest:
+        return {**obj, key: value}
+    inner = obj.get(key)
+    return {**obj, key: _with_value(inner if isinstance(inner, Mapping) else {}, rest, value)}

@@ -1,0 +1,80 @@
+"""Admission of UnitedDeployments: defaults, and what their schema cannot check.
+
+The defaults of pods are filled into a copy before pods are validated, as an API server does for a workload.
+"""
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+from federation.api.resources import UNITED_DEPLOYMENTS
+from federation.apimachinery.errors import invalid
+from federation.apimachinery.fielderrors import Causes
+from federation.apimachinery.resources import Object
+from federation.apiserver.admission.requests import CREATE, UPDATE, AdmissionRequest
+from federation.apiserver.semantics.cel.authorizer import Decide
+from federation.apiserver.semantics.defaults.poddefaults import default_template
+from federation.apiserver.semantics.schema import builtin
+from federation.apiserver.semantics.schema.validation import validate
+from federation.apiserver.semantics.validation.podvalidation import validate_template
+from federation.apiserver.semantics.validation.selectorvalidation import (
+    validate_label_selector,
+    validate_node_selector,
+    validate_toleration,
+)
+from federation.planning.uniteddeployment.uniteddefaults import default_united
+from federation.planning.uniteddeployment.unitedvalidation import CoreRules, validate_united, validate_update
+
+_NO_TERM = "nodeSelectorTerms[0]"
+
+
+def _node_term(term: Mapping[str, Any], field: str) -> Causes:
+    causes = validate_node_selector({"nodeSelectorTerms": [term]}, "")
+    return [{**cause, "field": field + cause["field"].removeprefix(f".{_NO_TERM}")} for cause in causes]
+
+
+def _pod_template(template: Mapping[str, Any], field: str) -> Causes:
+    schema = builtin.builtin_schema("", "v1", "PodTemplate").child("template")
+    assert schema is not None
+    if causes := validate(schema, template, field):
+        return causes
+    defaulted = copy.deepcopy(dict(template))
+    default_template(defaulted)
+    return validate_template(defaulted, field)
+
+
+RULES = CoreRules(
+    label_selector=validate_label_selector,
+    node_term=_node_term,
+    toleration=validate_toleration,
+    pod_template=_pod_template,
+)
+
+
+class UnitedDeploymentAdmission:
+    """An `AdmissionPlugin`. It lives as long as the API server and keeps no state."""
+
+    resources = frozenset({UNITED_DEPLOYMENTS.group_resource})
+
+    def mutate(self, request: AdmissionRequest) -> Object:
+        """Fill in defaults; the server itself keeps the status out of such writes."""
+        obj = request.obj or {}
+        if request.subresource or request.operation not in (CREATE, UPDATE):
+            return obj
+        return {**default_united(obj), **({"status": obj["status"]} if "status" in obj else {})}
+
+    async def validate(self, request: AdmissionRequest, access: Decide) -> None:  # noqa: ARG002  # a plugin's signature
+        """Raise Invalid when the spec cannot be realised, or an update changes what is fixed.
+
+        A change that leaves the spec as it is, such as one of labels, is not validated.
+        """
+        obj, old = request.obj or {}, request.old
+        if request.subresource or request.operation not in (CREATE, UPDATE):
+            return
+        if old is not None and old.get("spec") == obj.get("spec"):
+            return
+        causes = validate_united(obj, RULES)
+        if old is not None:
+            causes += validate_update(obj, old)
+        if causes:
+            raise invalid(UNITED_DEPLOYMENTS.kind, UNITED_DEPLOYMENTS.group, request.shown_name, causes)
