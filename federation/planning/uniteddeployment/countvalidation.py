@@ -73,15 +73,16 @@ def _parsed(value: Any, total: int | None, default: int) -> int:
 
 def _specific(total: int | None, subsets: Subsets, field: str, *, is_strict: bool) -> Causes:
     counts = specified_counts(subsets, total, is_strict=is_strict)
+    if not counts:
+        return []
     given = sum(counts.values())
     is_complete = len(counts) == len(subsets)
     if total is None:
-        if counts and not is_complete:
-            return [invalid(field, len(subsets), "without spec.replicas every subset must have replicas")]
-        return []
+        text = "without spec.replicas every subset must have replicas"
+        return [] if is_complete else [invalid(field, len(subsets), text)]
     if given > total:
         return [invalid(field, given, f"the replicas of the subsets add up to more than spec.replicas, {total}")]
-    if counts and is_complete and given < total:
+    if is_complete and given < total:
         text = f"the replicas of the subsets add up to less than spec.replicas, {total}, and no subset takes the rest"
         return [invalid(field, given, text)]
     return []

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.support.uniteddeployments import RULES
 from tests.support.vectors import case_id, filled, load
 
+from federation.admission.uniteddeployments import RULES
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.planning.uniteddeployment.allocation import SubsetState, allocate
 from federation.planning.uniteddeployment.strategy import strategy_of
@@ -61,8 +61,6 @@ def test_a_manifest_of_the_seed_is_divided_and_rendered(case: dict[str, Any]) ->
     manifest, expected = case["input"].get("manifest") or {}, case["expected"]
     clusters = {("clusters", "cluster-bj"), ("clusters", "cluster-sh")}
     fields = [cause["field"] for cause in validate_united(manifest, RULES, clusters=clusters)]
-    # The seed's manifests have no defaults, which the validation of pods expects.
-    fields = [field for field in fields if ".spec.template." not in field]
     if expected.get("error_field"):
         assert fields == [expected["error_field"]]
         return

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.support.uniteddeployments import RULES
 from tests.support.vectors import case_id, load
 
+from federation.admission.uniteddeployments import RULES
 from federation.planning.uniteddeployment.countvalidation import validate_counts
 from federation.planning.uniteddeployment.unitedvalidation import validate_united, validate_update
 

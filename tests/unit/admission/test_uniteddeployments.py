@@ -1,0 +1,100 @@
+"""Admission of UnitedDeployments in an API server: defaults on the way in, causes for what cannot work."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from federation.admission.uniteddeployments import UnitedDeploymentAdmission
+from federation.api.resources import UNITED_DEPLOYMENTS
+from federation.apimachinery.clock import ManualClock
+from federation.apimachinery.errors import ApiError, Invalid
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.memory import MemoryStore
+from federation.apiserver.verbs.requestoptions import WriteOptions
+from federation.spread.configurations import definitions
+
+
+def a_united(template: Any = None, **spec: Any) -> dict[str, Any]:
+    pods = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+    deployment = {"metadata": {"labels": {"app": "a"}}, "spec": {"template": pods if template is None else template}}
+    return {
+        "apiVersion": "apps.kruise.io/v1alpha1",
+        "kind": "UnitedDeployment",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "a"}}, "template": {"deploymentTemplate": deployment}, **spec},
+    }
+
+
+class Server:
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.info = registry.kinds.lookup(UNITED_DEPLOYMENTS.group, "v1alpha1", UNITED_DEPLOYMENTS.plural)
+        self.options = WriteOptions(user=lambda: {"username": "alice"})
+
+    async def create(self, united: dict[str, Any]) -> dict[str, Any]:
+        created: dict[str, Any] = orjson.loads(await self.registry.create(self.info, "default", united, self.options))
+        return created
+
+    async def update(self, united: dict[str, Any]) -> dict[str, Any]:
+        body, _ = await self.registry.update(self.info, "default", "web", united, self.options)
+        updated: dict[str, Any] = orjson.loads(body)
+        return updated
+
+
+@pytest.fixture
+async def server() -> Server:
+    clock = ManualClock()
+    registry = Registry(MemoryStore(clock=clock), clock=clock)
+    await registry.install_crds(definitions())
+    registry.add_admission_plugin(UnitedDeploymentAdmission())
+    return Server(registry)
+
+
+async def test_defaults_are_stored(server: Server) -> None:
+    subsets = [{"name": "a", "replicas": 2}, {"name": "b", "replicas": 3}]
+    spec = (await server.create(a_united(topology={"subsets": subsets})))["spec"]
+    assert spec["replicas"] == 5
+    assert spec["revisionHistoryLimit"] == 10
+    assert spec["updateStrategy"]["type"] == "Manual"
+
+
+async def test_problems_are_causes_of_a_422(server: Server) -> None:
+    with pytest.raises(Invalid) as raised:
+        await server.create(a_united(topology={"subsets": [{"name": "a", "replicas": 2}]}, replicas=4))
+    assert [cause["field"] for cause in raised.value.details["causes"]] == ["spec.topology.subsets"]
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "text",
+        {"metadata": {"labels": {"app": "a"}}, "spec": "text"},
+        {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": ["text"]}},
+        {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a", "image": "a", "ports": "x"}]}},
+        {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [{"name": "a"}]}},
+        {"metadata": {"labels": {"app": "a"}}, "spec": {"affinity": {"nodeAffinity": "x"}, "containers": []}},
+    ],
+)
+async def test_templates_that_are_no_pods_are_refused(server: Server, template: Any) -> None:
+    with pytest.raises(ApiError) as raised:
+        await server.create(a_united(template))
+    assert raised.value.code == 422
+
+
+async def test_nodes_of_a_subset_cannot_be_changed(server: Server) -> None:
+    def term(value: str) -> dict[str, Any]:
+        return {"matchExpressions": [{"key": "zone", "operator": "In", "values": [value]}]}
+
+    created = await server.create(a_united(topology={"subsets": [{"name": "a", "nodeSelectorTerm": term("x")}]}))
+    created["spec"]["topology"]["subsets"][0]["nodeSelectorTerm"] = term("y")
+    with pytest.raises(Invalid) as raised:
+        await server.update(created)
+    fields = [cause["field"] for cause in raised.value.details["causes"]]
+    assert fields == ["spec.topology.subsets[0].nodeSelectorTerm"]
+
+
+async def test_labels_change_without_a_new_validation_of_the_spec(server: Server) -> None:
+    created = await server.create(a_united())
+    created["metadata"]["labels"] = {"team": "a"}
+    assert (await server.update(created))["metadata"]["labels"] == {"team": "a"}
