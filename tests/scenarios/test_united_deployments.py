@@ -10,6 +10,7 @@ from federation.api.resources import KRUISE_GROUP, UNITED_DEPLOYMENTS
 from federation.apimachinery.conditions import find
 from federation.apimachinery.resources import (
     CONTROLLER_REVISIONS,
+    CRDS,
     DEPLOYMENTS,
     EVENTS,
     NODES,
@@ -18,6 +19,7 @@ from federation.apimachinery.resources import (
     Object,
     Resource,
 )
+from federation.planning.uniteddeployment.workloadkinds import CLONE_SETS
 from federation.simulator.options import NodeShape
 
 V1ALPHA1 = Resource(KRUISE_GROUP, "v1alpha1", "UnitedDeployment", "uniteddeployments")
@@ -115,6 +117,10 @@ async def test_six_replicas_use_two_of_ecs_and_the_rest_of_serverless() -> None:
         assert nodes == {"ecs-1"}
 
         await member.until(lambda: _is_ready(member, 6))
+        await member.pass_time(2)
+        revision = await member.revision()
+        await member.pass_time(60, step_s=1)
+        assert await member.revision() == revision  # nothing is written any more
         status = await member.status(V1ALPHA1, "sample")
         assert status["subsetReplicas"] == {"ecs": 2, "acs-serverless": 4}
         assert status["labelSelector"] == "app=sample"
@@ -336,6 +342,76 @@ async def test_a_second_workload_of_a_subset_is_deleted() -> None:
         await member.until_equal(lambda: member.names(DEPLOYMENTS), [deployment["metadata"]["name"]])
 
 
+CLONE_SET_DEFINITION = {
+    "apiVersion": CRDS.api_version,
+    "kind": CRDS.kind,
+    "metadata": {"name": CLONE_SETS.group_resource},
+    "spec": {
+        "group": CLONE_SETS.group,
+        "names": {"kind": "CloneSet", "listKind": "CloneSetList", "plural": "clonesets", "singular": "cloneset"},
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": CLONE_SETS.version,
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                },
+            }
+        ],
+    },
+}
+
+
+async def test_clone_sets_are_created_once_the_cluster_serves_them() -> None:
+    async with a_member(united_deployments=True) as member:
+        united = a_united(
+            a_subset("ecs", maxReplicas=2),
+            a_subset("acs-serverless"),
+            replicas=6,
+            kind="cloneSetTemplate",
+            updateStrategy={"manualUpdate": {"partitions": {"acs-serverless": 3}}},
+        )
+        await member.create(V1ALPHA1, united)
+        await member.until(lambda: _has_condition(member, "False"))
+        await member.create(CRDS, CLONE_SET_DEFINITION)
+        await member.until(lambda: _has_condition(member, "True"))
+        assert await workloads(member, CLONE_SETS) == {"ecs": 2, "acs-serverless": 4}
+        partitions = {
+            _subset(each): each["spec"]["updateStrategy"]["partition"] for each in await member.all(CLONE_SETS)
+        }
+        assert partitions == {"ecs": 0, "acs-serverless": 3}
+        await member.delete(CRDS, CLONE_SETS.group_resource)
+        await member.until(lambda: _has_condition(member, "False"))
+
+
+async def _has_condition(member: Member, status: str) -> bool:
+    conditions = (await member.status(UNITED_DEPLOYMENTS, "sample")).get("conditions")
+    return (find(conditions, names.SUBSET_PROVISIONED) or {}).get("status") == status
+
+
+async def test_pods_that_block_the_update_of_a_stateful_set_are_replaced() -> None:
+    async with a_member([a_node("other", pool="other")], united_deployments=True) as member:
+        united = a_united(a_subset("subset-a"), a_subset("subset-b"), replicas=10, kind="statefulSetTemplate")
+        spec = united["spec"]["template"]["statefulSetTemplate"]["spec"]
+        spec["podManagementPolicy"] = "Parallel"
+        await member.create(V1ALPHA1, united)
+
+        async def images() -> dict[str, list[str]]:
+            found: dict[str, list[str]] = {}
+            for pod in await member.all(PODS):
+                found.setdefault(_subset(pod), []).append(pod["spec"]["containers"][0]["image"])
+            return found
+
+        old, new = "nginx:1.25", "nginx:2.0"
+        await member.until_equal(images, {"subset-a": [old] * 5, "subset-b": [old] * 5})
+        template = {"statefulSetTemplate": {"spec": {"template": a_template(new)}}}
+        manual = {"type": "Manual", "manualUpdate": {"partitions": {"subset-a": 4, "subset-b": 3}}}
+        await edit(member, template=template, updateStrategy=manual)
+        await member.until_equal(images, {"subset-a": [old] * 4 + [new], "subset-b": [old] * 3 + [new] * 2})
+
+
 async def test_failures_are_stored_in_the_status_until_they_are_gone() -> None:
     async with a_member([a_node("a", pool="a")], united_deployments=True) as member:
         broken = a_subset("one", "a", patch={"spec": {"containers": [{"name": "main", "image": ""}]}})
@@ -383,13 +459,8 @@ async def test_a_total_that_the_subsets_do_not_allow_changes_nothing() -> None:
         await member.until(lambda: _contains(reasons, names.EVENT_SPECIFY_REPLICAS))
         assert await running(member) == Counter(one=2, two=1)
         await scale(member, 3)
-        await member.until(lambda: _has_recovered(member))
+        await member.until(lambda: _has_condition(member, "True"))
 
 
 async def _contains(reasons: Any, wanted: str) -> bool:
     return wanted in await reasons()
-
-
-async def _has_recovered(member: Member) -> bool:
-    conditions = (await member.status(UNITED_DEPLOYMENTS, "sample")).get("conditions")
-    return (find(conditions, names.SUBSET_PROVISIONED) or {}).get("status") == "True"

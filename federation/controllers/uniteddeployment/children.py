@@ -53,10 +53,13 @@ class Children:
         for informer in list(self._workloads.values()):
             await informer.wait_synced()
 
-    def is_served(self, kind: WorkloadKind) -> bool:
-        """Return True if the cluster serves the kind and its cache is complete."""
+    async def wait_served(self, kind: WorkloadKind) -> bool:
+        """Return False if the cluster does not serve the kind; otherwise wait until its cache is complete."""
         informer = self._workloads.get(kind.template)
-        return informer is not None and informer.has_synced
+        if informer is None:
+            return False
+        await informer.wait_synced()
+        return True
 
     def workloads_of(self, united: Mapping[str, object], kind: WorkloadKind) -> list[Object]:
         """Return the workloads of this kind that the UnitedDeployment controls, oldest first."""

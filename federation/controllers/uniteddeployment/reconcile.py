@@ -90,8 +90,9 @@ class Reconciler:
         kind = kind_of(spec.get("template") or {})
         if kind is None:
             return DONE  # refused by admission; nothing can be created from it
+        is_served = await self._children.wait_served(kind)
         work = await self._begin({**stored, "spec": spec}, kind)
-        if not self._children.is_served(kind):
+        if not is_served:
             resource = kind.resource
             problem = f"the cluster does not serve {resource.kind} of {resource.api_version}"
             await self._fail(work, names.SUBSET_PROVISIONED, problem)
