@@ -90,15 +90,12 @@ class Admission:
     ) -> Object:
         """Return the object after mutating policies and webhooks; ApiError when one denies it."""
         if (plugin := self._plugin_for(info, options)) is not None:
-            obj = plugin.mutate(await self._build_request(info, obj, old, options, subresource))
+            request = await self._build_request(info, obj, old, options, subresource)
+            obj = _unscaled(info, obj, request, plugin.mutate(request))
         if options.user is None or not (self._mutating_policies.is_active or self._mutating.items):
             return obj
         request = await self._build_request(info, obj, old, options, subresource)
-        mutated = await self._mutate(info, request, options)
-        if request.kind == _SCALE:
-            replicas = (mutated.get("spec") or {}).get("replicas")
-            return with_replicas(info, obj, replicas) if isinstance(replicas, int) else obj
-        return mutated
+        return _unscaled(info, obj, request, await self._mutate(info, request, options))
 
     async def validate(
         self, info: KindInfo, obj: Object, old: Object | None, options: WriteOptions, *, subresource: str = ""
@@ -248,6 +245,14 @@ class Admission:
     def _changed(self) -> None:
         policies = self._mutating_policies.is_active or self._policies.is_active
         self.is_active = bool(policies or self._mutating.items or self._validating.items)
+
+
+def _unscaled(info: KindInfo, obj: Object, request: AdmissionRequest, mutated: Object) -> Object:
+    """Return the object to write; after admission of a Scale, the scaled object with the Scale's replicas."""
+    if request.kind != _SCALE:
+        return mutated
+    replicas = (mutated.get("spec") or {}).get("replicas")
+    return with_replicas(info, obj, replicas) if isinstance(replicas, int) else obj
 
 
 def _namespace_labels(own: Mapping[str, Any] | None, stored: bytes) -> Mapping[str, str] | None:

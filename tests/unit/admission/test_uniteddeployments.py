@@ -98,3 +98,14 @@ async def test_labels_change_without_a_new_validation_of_the_spec(server: Server
     created = await server.create(a_united())
     created["metadata"]["labels"] = {"team": "a"}
     assert (await server.update(created))["metadata"]["labels"] == {"team": "a"}
+
+
+async def test_users_scale_through_the_subresource(server: Server) -> None:
+    await server.create(a_united(topology={"subsets": [{"name": "a"}]}))
+    scale, body = {"spec": {"replicas": 7}}, "application/merge-patch+json"
+    await server.registry.patch(
+        server.info, "default", "web", body, orjson.dumps(scale), server.options, subresource="scale"
+    )
+    stored = orjson.loads(await server.registry.get(server.info, "default", "web"))
+    assert stored["spec"]["replicas"] == 7
+    assert stored["kind"] == "UnitedDeployment"
