@@ -14,7 +14,12 @@ from federation.planning.uniteddeployment.allocation import (
     fill,
     fill_reserving,
 )
-from federation.planning.uniteddeployment.subsetcounts import UNLIMITED, divide_by_percentage, parse_count
+from federation.planning.uniteddeployment.subsetcounts import (
+    UNLIMITED,
+    AllocationError,
+    divide_by_percentage,
+    parse_count,
+)
 
 NAMES = tuple("abcdef")
 TOTALS = st.integers(0, 60)
@@ -137,6 +142,36 @@ def test_shares_of_the_rest_differ_by_at_most_one(current: dict[str, int], data:
     assert max(rest) - min(rest) <= 1
     largest = max((name for name in current if name not in specified), key=lambda name: (current[name], name))
     assert allocation[largest] == max(rest)
+
+
+@given(
+    st.lists(
+        st.fixed_dictionaries({}, optional={"minReplicas": st.integers(0, 4), "replicas": st.integers(0, 4)}),
+        min_size=1,
+        max_size=5,
+    ),
+    st.sampled_from((None, {"type": "Adaptive"}, {"type": "Adaptive", "adaptive": {"reserveUnschedulablePods": True}})),
+    TOTALS,
+    st.data(),
+)
+def test_subsets_that_cannot_be_reached_keep_their_replicas_and_get_no_substitutes(
+    given_subsets: list[dict[str, int]], strategy: dict[str, Any] | None, total: int, data: st.DataObject
+) -> None:
+    subsets = [{"name": NAMES[place], **subset} for place, subset in enumerate(given_subsets)]
+    lost = data.draw(st.lists(st.sampled_from([subset["name"] for subset in subsets]), unique=True))
+    observed = {name: SubsetState(replicas=data.draw(st.integers(0, 9)), is_reachable=False) for name in lost}
+    spec = {"replicas": total, "topology": {"subsets": subsets, "scheduleStrategy": strategy}}
+    try:
+        allocation = allocate(spec, observed)
+    except AllocationError:
+        return
+    is_specific = strategy is None and not any("minReplicas" in subset for subset in subsets)
+    own = {str(subset["name"]) for subset in subsets if is_specific and "replicas" in subset}
+    kept = {name: observed[name].replicas for name in lost if name not in own}
+    assert {name: allocation[name] for name in kept} == kept
+    fixed = sum(allocation[name] for name in own) + sum(kept.values())
+    if own | kept.keys() != allocation.keys():
+        assert sum(allocation.values()) == max(total, fixed)
 
 
 @st.composite

@@ -38,6 +38,8 @@ class SubsetState:
     is_schedulable: bool = True
     was_schedulable: bool = True
     """Whether the condition Schedulable was not False before this reconcile."""
+    is_reachable: bool = True
+    """Whether the cluster of the workload answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +56,45 @@ def allocate(
 ) -> dict[str, int]:
     """Return the replicas of each subset; AllocationError when the counts do not fit together.
 
-    `observed` has the subsets with a workload. `is_strict` keeps OpenKruise's rounding (`subsetcounts.py`).
+    `observed` has the subsets with a workload. A subset in a cluster that does not answer keeps its replicas, which
+    count in the total. `is_strict` keeps OpenKruise's rounding (`subsetcounts.py`).
     """
     subsets: Sequence[Subset] = (spec.get("topology") or {}).get("subsets") or ()
     total = spec.get("replicas")
-    strategy = strategy_of(spec)
-    if strategy.is_adaptive:
-        bounds = bounds_of(subsets, total)
-        if strategy.reserves_pods:
-            return fill_reserving(bounds, _or_one(total), observed)
-        return fill(adapt_bounds(bounds, observed), _or_one(total))
-    if any(map(is_bounded, subsets)):
-        return fill(bounds_of(subsets, total), _or_one(total))
-    current = {
-        subset["name"]: observed[subset["name"]].replicas if subset["name"] in observed else 0 for subset in subsets
+    frozen = {
+        subset["name"]: observed[subset["name"]].replicas
+        for subset in subsets
+        if subset["name"] in observed and not observed[subset["name"]].is_reachable
     }
-    return divide_rest(current, total, specified_counts(subsets, total, is_strict=is_strict))
+    strategy = strategy_of(spec)
+    if not strategy.is_adaptive and not any(map(is_bounded, subsets)):
+        specified = specified_counts(subsets, total, is_strict=is_strict)
+        current = {
+            subset["name"]: observed[subset["name"]].replicas if subset["name"] in observed else 0 for subset in subsets
+        }
+        return _divide_around(current, total, specified, frozen)
+    bounds = bounds_of(subsets, total)
+    movable = [subset for subset in bounds if subset.name not in frozen]
+    rest = max(0, (1 if total is None else total) - sum(frozen.values()))
+    if strategy.reserves_pods:
+        divided = fill_reserving(movable, rest, observed)
+    else:
+        divided = fill(adapt_bounds(movable, observed) if strategy.is_adaptive else movable, rest)
+    return {subset.name: (divided | frozen)[subset.name] for subset in bounds}
 
 
-def _or_one(total: int | None) -> int:
-    return 1 if total is None else total
+def _divide_around(
+    current: Mapping[str, int], total: int | None, specified: Mapping[str, int], frozen: Mapping[str, int]
+) -> dict[str, int]:
+    """Divide as `divide_rest`, but subsets in `frozen` without a specified count keep their replicas."""
+    kept = {name: count for name, count in frozen.items() if name not in specified}
+    given = sum(specified.values())
+    if not kept or total is None or given > total:
+        return divide_rest(current, total, specified)
+    movable = {name: count for name, count in current.items() if name not in kept}
+    if not movable.keys() - specified.keys():
+        return {**specified, **kept}
+    return divide_rest(movable, max(given, total - sum(kept.values())), specified) | kept
 
 
 def divide_rest(current: Mapping[str, int], total: int | None, specified: Mapping[str, int]) -> dict[str, int]:
