@@ -1,5 +1,7 @@
 """WorkloadSpreads in a simulated member: the pods of real workload controllers, on a virtual clock."""
 
+import asyncio
+import random
 from collections import Counter
 
 import pytest
@@ -11,6 +13,7 @@ from federation.api.names import POD_DELETION_COST
 from federation.api.resources import WORKLOAD_SPREADS
 from federation.apimachinery.resources import DEPLOYMENTS, EVENTS, NODES, PODS, REPLICA_SETS
 from federation.apiserver.verbs.requestoptions import WriteOptions, own_user
+from federation.planning.automigration.podanalysis import is_live
 from federation.planning.workloadspread.ledger import parse_match
 from federation.spread.configurations import CREATE_POD
 from federation.spread.reviews import OUTCOMES
@@ -223,3 +226,37 @@ async def test_a_cluster_that_has_converged_is_left_alone() -> None:
         before = await member.revision()
         await member.pass_time(400)
         assert await member.revision() == before
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_limit_holds_at_every_moment_while_pods_come_and_go(seed: int) -> None:
+    rng = random.Random(seed)
+    async with a_member([a_node("a", "base"), a_node("b", "elastic")], seed=seed, spread_services=3) as member:
+        await create_spread(
+            member, a_spread(a_subset("base", 5), a_subset("elastic", 8), a_subset("rest", required=False))
+        )
+        await member.create(DEPLOYMENTS, a_workload(DEPLOYMENTS, replicas=3))
+        deletions: dict[str, asyncio.Future[None]] = {}
+        for _ in range(25):
+            for name in rng.sample(pods := await member.names(PODS), min(rng.randrange(3), len(pods))):
+                # Not awaited: its admission may wait for the clock.
+                deletions[name] = asyncio.ensure_future(member.delete(PODS, name))
+            await member.merge(DEPLOYMENTS, "web", {"spec": {"replicas": rng.randrange(20)}})
+            for _ in range(rng.randrange(1, 20)):
+                await member.clock.advance(0.02)
+                # The place of a pod is free as soon as its deletion is admitted, a moment before it is deleted.
+                leaving = {name for name, deletion in deletions.items() if not deletion.done()}
+                live = Counter(
+                    match.subset
+                    for pod in await member.all(PODS)
+                    if is_live(pod) and pod["metadata"]["name"] not in leaving and (match := parse_match(pod))
+                )
+                assert live["base"] <= 5
+                assert live["elastic"] <= 8
+        # Records of pods that lived shorter than a reconcile expire; then all places are known to be free again.
+        await member.merge(DEPLOYMENTS, "web", {"spec": {"replicas": 0}})
+        await member.pass_time(40)
+        assert all(deletion.done() for deletion in deletions.values())
+        await asyncio.gather(*deletions.values(), return_exceptions=True)
+        await member.merge(DEPLOYMENTS, "web", {"spec": {"replicas": 15}})
+        await member.until_equal(lambda: subset_sizes(member), Counter(base=5, elastic=8, rest=2))
