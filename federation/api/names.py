@@ -118,6 +118,8 @@ SHIPPED_TYPES = "shipped-type-configs"
 """The ConfigMap in the system namespace that records which FederatedTypeConfigs were shipped to this host, and how."""
 DERIVED_TYPE = _OURS + "derived"
 """Label of a FederatedTypeConfig: "true" if the control plane derived it for a policy."""
+SHIPPED_DEFINITION = _OURS + "shipped"
+"""Label of a CustomResourceDefinition of the group apps.kruise.io: "true" if it is ours, not OpenKruise's."""
 HAND_WRITTEN = _OURS + "hand-written"
 """On a federated object: "true" if a user with permission wrote it, so that it need not follow from a source object.
 Only admission can set it (federation/admission)."""

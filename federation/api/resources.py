@@ -30,3 +30,5 @@ PLACEMENT_HOLDS = _ours("PlacementHold", "placementholds", namespaced=False)
 CLUSTER_PROPAGATED_VERSIONS = _ours("ClusterPropagatedVersion", "clusterpropagatedversions", namespaced=False)
 
 WORKLOAD_SPREADS = Resource(KRUISE_GROUP, "v1beta1", "WorkloadSpread", "workloadspreads")
+CLONE_SETS = Resource(KRUISE_GROUP, "v1alpha1", "CloneSet", "clonesets")
+ADVANCED_STATEFUL_SETS = Resource(KRUISE_GROUP, "v1beta1", "StatefulSet", "statefulsets")

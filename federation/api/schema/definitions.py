@@ -6,7 +6,11 @@ generated file is read instead (`api/crds.py`), because importing the models cos
 
 from typing import Any
 
+from federation.api import names
+from federation.api.kruise.cloneset import CloneSet
+from federation.api.kruise.statefulset import StatefulSet
 from federation.api.kruise.workloadspread import WorkloadSpread
+from federation.api.resources import KRUISE_GROUP
 from federation.api.schema.structural import to_structural
 from federation.api.v1alpha1.base import Column, Kind
 from federation.api.v1alpha1.collectedstatus import ClusterCollectedStatus, CollectedStatus
@@ -23,6 +27,7 @@ from federation.api.v1alpha1.schedulerpluginwebhookconfiguration import Schedule
 from federation.api.v1alpha1.schedulingprofile import SchedulingProfile
 
 KINDS: tuple[type[Kind], ...] = (
+    CloneSet,
     ClusterCollectedStatus,
     ClusterFederatedObject,
     ClusterOverridePolicy,
@@ -41,6 +46,7 @@ KINDS: tuple[type[Kind], ...] = (
     SchedulingProfile,
     ServiceExport,
     ServiceImport,
+    StatefulSet,
     WorkloadSpread,
 )
 
@@ -63,12 +69,22 @@ def to_crd(kind: type[Kind]) -> dict[str, Any]:
     version: dict[str, Any] = {"schema": {"openAPIV3Schema": schema}}
     if definition.has_status:
         version["subresources"] = {"status": {}}
+    if definition.is_scalable:
+        version["subresources"]["scale"] = {
+            "specReplicasPath": ".spec.replicas",
+            "statusReplicasPath": ".status.replicas",
+            "labelSelectorPath": ".status.labelSelector",
+        }
     if definition.columns:
         version["additionalPrinterColumns"] = [_column(column) for column in definition.columns]
+    metadata: dict[str, Any] = {"name": resource.group_resource}
+    if resource.group == KRUISE_GROUP:
+        # OpenKruise defines these kinds as well: only a definition with this label is replaced (api/crds.py).
+        metadata["labels"] = {names.SHIPPED_DEFINITION: "true"}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": resource.group_resource},
+        "metadata": metadata,
         "spec": {
             "group": resource.group,
             "names": spec_names,
@@ -82,7 +98,8 @@ def to_crd(kind: type[Kind]) -> dict[str, Any]:
 
 
 def _column(column: Column) -> dict[str, Any]:
-    return {"name": column.name, "type": column.type, "jsonPath": column.json_path}
+    priority = {"priority": 1} if column.is_wide else {}
+    return {"name": column.name, "type": column.type, "jsonPath": column.json_path, **priority}
 
 
 def build_crds() -> list[dict[str, Any]]:

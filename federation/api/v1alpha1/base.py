@@ -51,6 +51,8 @@ class Column:
     name: str
     json_path: str
     type: str = "string"
+    is_wide: bool = False
+    """Whether the column is shown only with `-o wide`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class Definition:
     columns: tuple[Column, ...] = ()
     also_served: tuple[str, ...] = ()
     """Other versions that are served, with the same schema; the resource's own version is stored."""
+    is_scalable: bool = False
+    """Whether the scale subresource is served, on spec.replicas, status.replicas and status.labelSelector."""
 
 
 AGE = Column("Age", ".metadata.creationTimestamp", "date")

@@ -82,6 +82,7 @@ class CRDController:
     async def install(self, manifests: Sequence[Object]) -> None:
         """Create or update each definition to its manifest's spec.
 
+        If the manifest has labels, an existing definition without them is not ours, and stays as it is.
         Their CEL rules are not compiled, which would load the CEL library at start; tests of the manifests do that.
         """
         self._installing = frozenset(manifest["metadata"]["name"] for manifest in manifests)
@@ -100,6 +101,9 @@ class CRDController:
                 wanted = _copy(manifest)
 
                 def updated(live: Object, wanted: Object = wanted) -> tuple[Object, bool]:
+                    held = live["metadata"].get("labels") or {}
+                    if not (wanted["metadata"].get("labels") or {}).items() <= held.items():
+                        return live, False
                     return {**live, "spec": wanted["spec"]}, False
 
                 try:
