@@ -1,17 +1,20 @@
 """RBAC of the federation's kinds on the host: the rules of `view` and `edit`, and kinds without default rules.
 
-Users write policies in their namespaces. FederatedObject, CollectedStatus and PropagatedVersion belong to the control
-plane. Federated objects contain copies of Secrets, so reading them needs permission to read Secrets. The result for
-every role, kind and verb is docs/reference/rights.md.
+Users write policies and workloads in their namespaces. FederatedObject, CollectedStatus and PropagatedVersion belong to
+the control plane. Federated objects contain copies of Secrets, so reading them needs permission to read Secrets. The
+result for every role, kind and verb is docs/reference/rights.md.
 """
 
 from federation.api.resources import (
+    ADVANCED_STATEFUL_SETS,
+    CLONE_SETS,
     CLUSTER_COLLECTED_STATUSES,
     CLUSTER_FEDERATED_OBJECTS,
     CLUSTER_PROPAGATED_VERSIONS,
     COLLECTED_STATUSES,
     CORE_GROUP,
     FEDERATED_OBJECTS,
+    KRUISE_GROUP,
     OVERRIDE_POLICIES,
     PROPAGATED_VERSIONS,
     PROPAGATION_POLICIES,
@@ -23,13 +26,22 @@ FEDERATED = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
 REPORTS = (COLLECTED_STATUSES, CLUSTER_COLLECTED_STATUSES, PROPAGATED_VERSIONS, CLUSTER_PROPAGATED_VERSIONS)
 """Kinds in which the control plane reports; only it writes them."""
 _POLICIES = [OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
+_WORKLOADS = [
+    f"{resource.plural}{suffix}" for resource in (CLONE_SETS, ADVANCED_STATEFUL_SETS) for suffix in ("", "/scale")
+]
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 
 HOST_RBAC = RBACOptions(
     rules={
-        "view": [{"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": _POLICIES}],
-        "edit": [{"verbs": _WRITE, "apiGroups": [CORE_GROUP], "resources": _POLICIES}],
+        "view": [
+            {"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": _POLICIES},
+            {"verbs": _READ, "apiGroups": [KRUISE_GROUP], "resources": _WORKLOADS},
+        ],
+        "edit": [
+            {"verbs": _WRITE, "apiGroups": [CORE_GROUP], "resources": _POLICIES},
+            {"verbs": _WRITE, "apiGroups": [KRUISE_GROUP], "resources": _WORKLOADS},
+        ],
     },
     retired=frozenset((resource.group, resource.plural) for resource in (*FEDERATED, *REPORTS)),
     implied={(resource.group, resource.plural): (SECRETS.group, SECRETS.plural) for resource in FEDERATED},

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from federation.api import names
-from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, CORE_GROUP, FEDERATED_OBJECTS
+from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, CORE_GROUP, FEDERATED_OBJECTS, KRUISE_GROUP
 from federation.apimachinery import dotpaths, nameformats
 from federation.apimachinery.resources import Object, Resource
 
@@ -196,6 +196,8 @@ _SHIPPED: tuple[tuple[str, str, str, str, bool, tuple[str, ...] | None], ...] = 
     (_RBAC, "v1", "ClusterRole", "clusterroles", False, _NOT_COLLECTED),
     (_RBAC, "v1", "RoleBinding", "rolebindings", True, _NOT_COLLECTED),
     (_RBAC, "v1", "Role", "roles", True, _NOT_COLLECTED),
+    (KRUISE_GROUP, "v1alpha1", "CloneSet", "clonesets", True, _WORKLOAD_FIELDS),
+    (KRUISE_GROUP, "v1beta1", "StatefulSet", "statefulsets", True, _WORKLOAD_FIELDS),
     ("apps", "v1", "StatefulSet", "statefulsets", True, _WORKLOAD_FIELDS),
     ("apps", "v1", "DaemonSet", "daemonsets", True, (_CREATION, _GENERATION, "status")),
     ("batch", "v1", "Job", "jobs", True, (_CREATION, _GENERATION, "status")),
@@ -220,6 +222,7 @@ _SHIPPED: tuple[tuple[str, str, str, str, bool, tuple[str, ...] | None], ...] = 
     ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", True, _NOT_COLLECTED),
 )
 
+_REPLICATED = frozenset({"clonesets", "deployments", "statefulsets"})
 _PARALLELISM = {"jobs": "spec.parallelism", "cronjobs": "spec.jobTemplate.spec.parallelism"}
 
 _PIPELINES: Mapping[str, tuple[tuple[str, ...], ...]] = {
@@ -256,7 +259,7 @@ def _config(row: tuple[str, str, str, str, bool, tuple[str, ...] | None]) -> Obj
     metadata: Object = {"name": name}
     if plural == "deployments":
         spec["autoMigration"] = {"enabled": True}
-    if plural in ("deployments", "statefulsets"):
+    if plural in _REPLICATED:
         spec["pathDefinition"] = {
             "labelSelector": "spec.selector",
             "replicasSpec": "spec.replicas",

@@ -19,6 +19,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 _POD_TEMPLATE = ("spec", "template", "spec")
 _POD_SPEC_OF: Mapping[str, tuple[str, ...]] = {
+    "CloneSet": _POD_TEMPLATE,
     "Deployment": _POD_TEMPLATE,
     "StatefulSet": _POD_TEMPLATE,
     "DaemonSet": _POD_TEMPLATE,

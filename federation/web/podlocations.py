@@ -8,7 +8,7 @@ from federation.apiserver.http.podcommands import PodLocation
 from federation.planning.federatedobject.placements import effective_placement
 from federation.runtime.federatedobjects import FederatedObjects
 
-_KINDS = frozenset({"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Service"})
+_KINDS = frozenset({"CloneSet", "Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Service"})
 
 
 class PodLocations:

@@ -28,11 +28,12 @@ def test_the_page_is_current() -> None:
     assert main(["--check"]) == 0, "run make generate"
 
 
-def test_tenants_write_policies_and_nothing_else() -> None:
+def test_tenants_write_policies_and_workloads_and_nothing_else() -> None:
     """The review of the table: what the namespaced roles allow, in one place."""
     allowed = {key: verbs for key, verbs in rights().items() if key[0] != "cluster-admin" and verbs}
     policies = {f"{plural}.core.kubeadmiral.io" for plural in ("overridepolicies", "propagationpolicies")}
-    assert {resource for _, resource in allowed} == policies
+    workloads = {"clonesets.apps.kruise.io", "statefulsets.apps.kruise.io"}
+    assert {resource for _, resource in allowed} == policies | workloads
     assert {verbs for (role, _), verbs in allowed.items() if role == "view"} == {frozenset(("get", "list", "watch"))}
 
 

@@ -48,13 +48,15 @@ class ServedKinds:
         raise ConfigurationError(f"the server has no kind {text!r}; `kubectl api-resources` lists the kinds it has")
 
     async def _versions(self) -> list[str]:
-        """Return the preferred API versions; a short name of a usual kind is found in the first few of them."""
+        """Return the API versions, preferred ones first; a short name of a usual kind is found in the first few."""
         groups = (await self._get("/apis") or {}).get("groups") or ()
         preferred = [str(group["preferredVersion"]["groupVersion"]) for group in groups]
         ours = [version for version in preferred if version.startswith(f"{CORE_GROUP}/")]
         usual = [version for version in ("apps/v1", "batch/v1") if version in preferred]
         first = ["v1", *usual, *ours]
-        return [*first, *(version for version in preferred if version not in first)]
+        every = [str(version["groupVersion"]) for group in groups for version in group["versions"]]
+        # A kind can be absent from the preferred version of its group: CloneSet is.
+        return list(dict.fromkeys((*first, *preferred, *every)))
 
     async def _served(self, api_version: str) -> list[tuple[Resource, set[str]]]:
         if api_version not in self._listed:

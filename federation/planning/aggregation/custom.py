@@ -1,13 +1,14 @@
 """The aggregated status of custom resources, as kstatus reads it: `observedGeneration`, replicas and `conditions`.
 
-The numbers at the paths of the FederatedTypeConfig are summed, the conditions merged. Of all other fields those are
-kept that are equal in every cluster; in one cluster that is the whole status.
+The numbers at the paths of the FederatedTypeConfig and those of `_COUNTS` are summed, the conditions merged. Of all
+other fields those are kept that are equal in every cluster; in one cluster that is the whole status.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from federation.api.federatedtype import FederatedType
+from federation.api.resources import KRUISE_GROUP
 from federation.apimachinery.equality import is_json_equal
 from federation.apimachinery.resources import Object
 from federation.planning.aggregation.context import Context, Members, Merge, observed_generation, status_of
@@ -38,6 +39,12 @@ _BUILT_IN_GROUPS = frozenset(
     }
     | {"core.kubeadmiral.io", "multicluster.x-k8s.io"}
 )
+_UPDATED = frozenset({"updatedReplicas", "updatedReadyReplicas", "updatedAvailableReplicas"})
+_COUNTS: Mapping[tuple[str, str], frozenset[str]] = {
+    (KRUISE_GROUP, "CloneSet"): _UPDATED | {"expectedUpdatedReplicas"},
+    (KRUISE_GROUP, "StatefulSet"): _UPDATED | {"currentReplicas"},
+}
+"""Numbers in the status of known kinds that no path of a FederatedTypeConfig names."""
 
 
 def is_custom(group: str) -> bool:
@@ -48,7 +55,7 @@ def is_custom(group: str) -> bool:
 def merge_of(type_: FederatedType) -> Merge:
     """Return the merge function of a custom kind."""
     paths = type_.paths
-    counted = {
+    counted = _COUNTS.get((type_.resource.group, type_.resource.kind), frozenset()) | {
         path[1]
         for path in (paths.replicas_status, paths.ready_replicas_status, paths.available_replicas_status)
         if len(path) == 2 and path[0] == "status"

@@ -66,7 +66,8 @@ def plan_ranges(
 def divide_partition(partition: int, replicas: Mapping[str, int], starts: Mapping[str, int]) -> dict[str, int]:
     """Return each cluster's partition, so that a rolling update leaves `partition` pods as they are in total.
 
-    Kubernetes counts a partition from the start of the ordinals. The lowest ordinals stay, as in one cluster.
+    Kubernetes counts a partition from the start of the ordinals. The lowest ordinals stay, as in one cluster. For kinds
+    without ordinals, `starts` is the order of the clusters; the last ones are updated first.
     """
     found, remaining = {}, partition
     for cluster in sorted(replicas, key=lambda name: starts[name]):

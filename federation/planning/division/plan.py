@@ -1,8 +1,8 @@
 """The scheduler's division of one object as patches per cluster, and what about it cannot be divided. Pure.
 
-The number of replicas is enough for most kinds. StatefulSets and Jobs need more, see `ordinals.py` and `jobs.py`. A
-division that cannot be done has a problem, which becomes the outcome of the decision: an object is never run several
-times instead.
+The number of replicas is enough for most kinds. StatefulSets, CloneSets and Jobs need more, see `ordinals.py` and
+`jobs.py`. A division that cannot be done has a problem, which becomes the outcome of the decision: an object is never
+run several times instead.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ import orjson
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
+from federation.api.resources import KRUISE_GROUP
 from federation.apimachinery import dotpaths
 from federation.apimachinery.jsonpatch import to_pointer
 from federation.planning.division.jobs import divide_job
@@ -20,13 +21,15 @@ from federation.planning.division.ordinals import OrdinalError, divide_partition
 from federation.planning.federatedobject.placements import overrides_of, placement_of
 
 Placements = Mapping[str, int | None]
-_STATEFUL_SET = ("apps", "StatefulSet")
+_CLONE_SET = (KRUISE_GROUP, "CloneSet")
+_STATEFUL_SETS = frozenset({("apps", "StatefulSet"), (KRUISE_GROUP, "StatefulSet")})
 _JOB = ("batch", "Job")
 _CRON_JOB = ("batch", "CronJob")
 _PARTITION = ("spec", "updateStrategy", "rollingUpdate", "partition")
+_CLONE_SET_PARTITION = ("spec", "updateStrategy", "partition")
 _PODS = frozenset(
     {("", "Pod"), ("apps", "ReplicaSet"), ("apps", "Deployment"), ("", "ReplicationController")}
-    | {_STATEFUL_SET, _JOB, _CRON_JOB}
+    | {_CLONE_SET, *_STATEFUL_SETS, _JOB, _CRON_JOB}
 )
 """Kinds whose copies in several clusters would do the same work several times. DaemonSets run on every node anyway."""
 
@@ -43,7 +46,8 @@ class DivisionPlan:
 
 def is_planned_from_template(type_: FederatedType) -> bool:
     """Return whether the patches depend on fields of the template that are no reason to schedule the object again."""
-    return bool(type_.paths.replicas_spec) and (type_.resource.group, type_.resource.kind) in (_STATEFUL_SET, _CRON_JOB)
+    kinds = (_CLONE_SET, *_STATEFUL_SETS, _CRON_JOB)
+    return bool(type_.paths.replicas_spec) and (type_.resource.group, type_.resource.kind) in kinds
 
 
 def copies_problem(type_: FederatedType, placements: Placements) -> str:
@@ -64,8 +68,10 @@ def plan_division(federated: Mapping[str, Any], type_: FederatedType, placements
     if not path or not counts:
         return DivisionPlan(placements)
     kind = (type_.resource.group, type_.resource.kind)
-    if kind == _STATEFUL_SET:
+    if kind in _STATEFUL_SETS:
         return _plan_stateful_set(federated, path, counts)
+    if kind == _CLONE_SET:
+        return _plan_clone_set(federated, path, counts)
     if kind in (_JOB, _CRON_JOB):
         return _plan_job(federated, path, counts, is_fixed=kind == _JOB)
     return DivisionPlan(placements, _numbers(path, counts))
@@ -96,12 +102,31 @@ def _plan_stateful_set(federated: Mapping[str, Any], path: dotpaths.Path, counts
     for cluster in counts:
         if starts[cluster]:
             patches[cluster].append(_patch(("spec", "ordinals"), {"start": base + starts[cluster]}))
-    partition = dotpaths.get(template, _PARTITION)
-    if type(partition) is int and partition > 0 and len(counts) > 1:
-        for cluster, share in divide_partition(partition, counts, starts).items():
-            patches[cluster].append(_patch(_PARTITION, share))
+    _add_partitions(patches, template, _PARTITION, counts, starts)
     record = orjson.dumps(starts, option=orjson.OPT_SORT_KEYS).decode()
     return DivisionPlan(counts, patches, {names.ORDINAL_STARTS: record})
+
+
+def _plan_clone_set(federated: Mapping[str, Any], path: dotpaths.Path, counts: Mapping[str, int]) -> DivisionPlan:
+    """Return the numbers, and the shares of an integer partition; a percentage of the pods holds in each cluster."""
+    patches = _numbers(path, counts)
+    order = {cluster: number for number, cluster in enumerate(sorted(counts))}
+    _add_partitions(patches, federated["spec"]["template"], _CLONE_SET_PARTITION, counts, order)
+    return DivisionPlan(counts, patches)
+
+
+def _add_partitions(
+    patches: Mapping[str, list[dict[str, Any]]],
+    template: Mapping[str, Any],
+    path: dotpaths.Path,
+    counts: Mapping[str, int],
+    order: Mapping[str, int],
+) -> None:
+    """Add each cluster's share of the template's partition, if it has one, to its patches."""
+    partition = dotpaths.get(template, path)
+    if type(partition) is int and partition > 0 and len(counts) > 1:
+        for cluster, share in divide_partition(partition, counts, order).items():
+            patches[cluster].append(_patch(path, share))
 
 
 def _plan_job(

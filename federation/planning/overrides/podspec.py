@@ -11,6 +11,8 @@ _PATHS: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("apps", "Deployment"): _TEMPLATE,
     ("apps", "StatefulSet"): _TEMPLATE,
     ("apps", "DaemonSet"): _TEMPLATE,
+    ("apps.kruise.io", "CloneSet"): _TEMPLATE,
+    ("apps.kruise.io", "StatefulSet"): _TEMPLATE,
     ("batch", "Job"): _TEMPLATE,
     ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template", "spec"),
     ("", "Pod"): ("spec",),

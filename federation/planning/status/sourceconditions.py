@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from federation.api import names
+from federation.api.resources import KRUISE_GROUP
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import from_rfc3339
 from federation.apimachinery.resources import Object
@@ -23,6 +24,8 @@ _KINDS = frozenset(
         ("apps", "StatefulSet"),
         ("apps", "DaemonSet"),
         ("apps", "ReplicaSet"),
+        (KRUISE_GROUP, "CloneSet"),
+        (KRUISE_GROUP, "StatefulSet"),
         ("batch", "Job"),
         ("", "Pod"),
     }

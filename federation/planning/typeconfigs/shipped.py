@@ -15,7 +15,13 @@ from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object
 
 _LATER = frozenset(
-    {"networkpolicies.networking.k8s.io", "poddisruptionbudgets.policy", "priorityclasses.scheduling.k8s.io"}
+    {
+        "clonesets.apps.kruise.io",
+        "networkpolicies.networking.k8s.io",
+        "poddisruptionbudgets.policy",
+        "priorityclasses.scheduling.k8s.io",
+        "statefulsets.apps.kruise.io",
+    }
 )
 """Configurations that the hosts without a record did not get when they were created."""
 _WITHOUT_PATHS = frozenset({"cronjobs.batch", "jobs.batch", "statefulsets.apps"})

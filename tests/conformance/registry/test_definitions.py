@@ -197,6 +197,17 @@ async def test_installing_brings_a_definition_up_to_date(api: Api) -> None:
     assert (await api.create("widgets", a_widget(extra=1)))["spec"]["extra"] == 1
 
 
+async def test_a_labelled_manifest_replaces_only_a_definition_with_the_label(api: Api) -> None:
+    await api.create("customresourcedefinitions", a_definition())
+    labelled = a_definition(schema=OPEN)
+    labelled["metadata"]["labels"] = {"shipped": "true"}
+    await api.registry.install_crds([labelled])
+    assert "extra" not in (await api.create("widgets", a_widget(extra=1)))["spec"]
+    await api.patch("customresourcedefinitions", "widgets.example.com", {"metadata": labelled["metadata"]})
+    await api.registry.install_crds([labelled])
+    assert (await api.create("widgets", {**a_widget(extra=1), "metadata": {"name": "b"}}))["spec"]["extra"] == 1
+
+
 async def test_a_restart_serves_what_was_defined(api: Api) -> None:
     await api.create("customresourcedefinitions", a_definition())
     await api.create("widgets", a_widget())

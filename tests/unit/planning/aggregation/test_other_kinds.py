@@ -246,3 +246,34 @@ def test_fields_of_other_types_are_no_replicas() -> None:
         "replicas": "many",
         "readyReplicas": 3,
     }
+
+
+def test_the_numbers_of_clone_sets_are_summed_and_revisions_kept_where_all_agree() -> None:
+    east = {
+        "replicas": 3,
+        "readyReplicas": 2,
+        "updatedReplicas": 1,
+        "updatedReadyReplicas": 1,
+        "expectedUpdatedReplicas": 3,
+        "updateRevision": "web-b",
+        "currentRevision": "web-a",
+        "labelSelector": "app=web",
+        "conditions": [{"type": "FailedScale", "status": "True", "reason": "Quota", "message": "exceeded"}],
+    }
+    north = {**east, "replicas": 2, "currentRevision": "web-b", "expectedUpdatedReplicas": 2, "conditions": []}
+    status = merged(TYPES["CloneSet"], {}, east=east, north=north)
+    assert {key: status[key] for key in status if key != "conditions"} == {
+        "replicas": 5,
+        "readyReplicas": 4,
+        "updatedReplicas": 2,
+        "updatedReadyReplicas": 2,
+        "expectedUpdatedReplicas": 5,
+        "updateRevision": "web-b",
+        "labelSelector": "app=web",
+        "observedGeneration": 3,
+    }
+    assert condition(status, "FailedScale") == {
+        "status": "True",
+        "reason": "Quota",
+        "message": "in clusters [east]: exceeded",
+    }

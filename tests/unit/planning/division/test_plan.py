@@ -1,12 +1,13 @@
 """Patches per cluster for StatefulSets, Jobs and CronJobs."""
 
+from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
 
 from federation.api import names
-from federation.api.federatedtype import FederatedType, default_type_configs, from_config
+from federation.api.federatedtype import FederatedType, PathDefinition, default_type_configs, from_config
 from federation.planning.division.plan import copies_problem, is_planned_from_template, plan_division
 from federation.planning.federatedobject.placements import with_overrides, with_placement
 
@@ -63,6 +64,39 @@ def test_a_stateful_set_gets_ordinals_and_a_share_of_the_partition() -> None:
     assert values(plan.patches["east"]) == {"/spec/replicas": 3, partition: 3}
     assert values(plan.patches["north"]) == {"/spec/replicas": 3, "/spec/ordinals": {"start": 1001}, partition: 2}
     assert orjson.loads(plan.annotations[names.ORDINAL_STARTS] or "") == {"east": 0, "north": 1000}
+
+
+def test_an_advanced_stateful_set_is_divided_like_a_stateful_set() -> None:
+    (advanced,) = (
+        type_ for type_ in map(from_config, default_type_configs()) if type_.name == "statefulsets.apps.kruise.io"
+    )
+    spec = {"replicas": 6, "updateStrategy": {"rollingUpdate": {"partition": 4, "podUpdatePolicy": "InPlaceOnly"}}}
+    placements = {"east": 3, "north": 3}
+    built_in = plan_division(a_federated("StatefulSet", spec), TYPES["StatefulSet"], placements)
+    assert plan_division(a_federated("StatefulSet", spec), advanced, placements) == built_in
+    assert copies_problem(replace(advanced, paths=PathDefinition()), placements) != ""
+
+
+@pytest.mark.parametrize(
+    ("partition", "shares"),
+    [
+        (None, {}),
+        (0, {}),
+        ("30%", {}),
+        (True, {}),
+        (2, {"east": 2, "north": 0, "west": 0}),
+        (4, {"east": 3, "north": 1, "west": 0}),
+        (99, {"east": 3, "north": 2, "west": 1}),
+    ],
+    ids=["none", "zero", "a percentage holds in each cluster", "no number", "the last first", "two clusters", "all"],
+)
+def test_the_partition_of_a_clone_set_is_divided(partition: Any, shares: dict[str, int]) -> None:
+    federated = a_federated("CloneSet", {"replicas": 6, "updateStrategy": {"partition": partition}})
+    plan = plan_division(federated, TYPES["CloneSet"], {"east": 3, "west": 1, "north": 2})
+    path = "/spec/updateStrategy/partition"
+    found = {cluster: values(patches) for cluster, patches in plan.patches.items()}
+    assert {cluster: each["/spec/replicas"] for cluster, each in found.items()} == {"east": 3, "west": 1, "north": 2}
+    assert {cluster: each[path] for cluster, each in found.items() if path in each} == shares
 
 
 def test_the_ordinals_of_a_stateful_set_stay_when_a_cluster_joins_or_leaves() -> None:
@@ -133,4 +167,5 @@ def test_pods_are_never_multiplied_by_a_type_without_replicas(kind: str, said: s
 
 
 def test_only_some_kinds_follow_their_template_between_decisions() -> None:
-    assert [kind for kind in sorted(TYPES) if is_planned_from_template(TYPES[kind])] == ["CronJob", "StatefulSet"]
+    follow = [kind for kind in sorted(TYPES) if is_planned_from_template(TYPES[kind])]
+    assert follow == ["CloneSet", "CronJob", "StatefulSet"]
