@@ -7,8 +7,8 @@ use it without a network. Everything except the binding of pods goes through the
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
 
+from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS
 from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.errors import AlreadyExists
 from federation.apimachinery.resources import (
@@ -38,6 +38,7 @@ from federation.client.local import LocalClient
 from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
 from federation.simulator.controllers.autoscalers import AutoscalerController, Targets
+from federation.simulator.controllers.clonesets import CloneSetController
 from federation.simulator.controllers.cronjobs import CronJobController
 from federation.simulator.controllers.daemonsets import DaemonSetController
 from federation.simulator.controllers.deployments import DeploymentController
@@ -53,6 +54,7 @@ from federation.simulator.controllers.replicasets import ReplicaSetController
 from federation.simulator.controllers.selections import index_pods
 from federation.simulator.controllers.statefulsets import StatefulSetController
 from federation.simulator.controllers.volumes import VolumeController
+from federation.simulator.customworkloads import CustomWorkloads, Run
 from federation.simulator.options import MemberOptions, NodeShape
 
 
@@ -84,14 +86,17 @@ class Workloads:
             for run in controllers:
                 group.create_task(run())
 
-    def _controllers(self) -> list[Callable[[], Coroutine[None, None, None]]]:
+    def _controllers(self) -> list[Run]:
         client, clock, options = self._client, self._clock, self._options
         pods, nodes = self._informer(PODS), self._informer(NODES)
         deployments, replica_sets = self._informer(DEPLOYMENTS), self._informer(REPLICA_SETS)
         revisions, claims = self._informer(CONTROLLER_REVISIONS), self._informer(PERSISTENT_VOLUME_CLAIMS)
         stateful_sets, jobs = self._informer(STATEFUL_SETS), self._informer(JOBS)
         services = self._informer(SERVICES)
-        scalable = {"Deployment": deployments, "StatefulSet": stateful_sets, "ReplicaSet": replica_sets}
+        scalable = {
+            (informer.resource.group, informer.resource.kind): informer
+            for informer in (deployments, stateful_sets, replica_sets)
+        }
         workers = options.workers
         suffixes = NameSuffixes(random.Random(options.name))  # noqa: S311  # names of simulated pods, not secrets
         index_pods(pods)
@@ -120,7 +125,19 @@ class Workloads:
             NodeLifecycleController(client, pods, nodes, clock, workers),
             Kubelet(client, pods, clock, start_s=options.pod_start_s, stop_s=options.pod_stop_s, workers=workers),
         )
-        return [entry.controller.run for entry in controllers]
+
+        def clone_sets(informer: Informer) -> Run:
+            return CloneSetController(
+                client, informer, pods, claims, revisions, clock, workers, suffixes
+            ).controller.run
+
+        def advanced_stateful_sets(informer: Informer) -> Run:
+            return StatefulSetController(client, informer, pods, claims, revisions, clock, workers).controller.run
+
+        custom = CustomWorkloads(
+            self._informers, {CLONE_SETS: clone_sets, ADVANCED_STATEFUL_SETS: advanced_stateful_sets}, scalable
+        )
+        return [*(entry.controller.run for entry in controllers), custom.run]
 
     def _informer(self, resource: Resource) -> Informer:
         return self._informers.for_resource(resource)

@@ -2,7 +2,7 @@
 
 The target's annotations `simulator.kubeadmiral.io/cpu-load` and `memory-load` give the use of all its pods together;
 the ready pods share it evenly. `scaling` decides. Replicas are written to the scale subresource, by the field manager
-that Kubernetes' controller has. Targets are Deployments, StatefulSets and ReplicaSets.
+that Kubernetes' controller has. Targets are Deployments, StatefulSets, ReplicaSets and CloneSets.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
 from federation.apimachinery.conditions import set_condition
 from federation.apimachinery.errors import ApiError, ConfigurationError
 from federation.apimachinery.quantity import to_milli
-from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object, Resource
+from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, REPLICA_SETS, Object, Resource
 from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.informer import Informer
@@ -31,16 +31,17 @@ _LOADS = {"cpu": names.SIMULATOR_CPU_LOAD, "memory": names.SIMULATOR_MEMORY_LOAD
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """The informers of kinds that can be scaled, by kind; `owned` also holds the pods below a Deployment."""
+    """The informers of kinds that can be scaled, by group and kind."""
 
-    by_kind: Mapping[str, Informer]
+    by_kind: Mapping[tuple[str, str], Informer]
     pods: Informer
 
     def find(self, autoscaler: Object) -> tuple[Resource, Object] | None:
         """Return the target and its resource, None when there is none."""
         reference = autoscaler["spec"]["scaleTargetRef"]
-        informer = self.by_kind.get(reference["kind"])
-        if informer is None or reference.get("apiVersion", "").split("/")[0] != informer.resource.group:
+        group = reference.get("apiVersion", "").rpartition("/")[0]
+        informer = self.by_kind.get((group, reference["kind"]))
+        if informer is None:
             return None
         found = informer.get(autoscaler["metadata"]["namespace"], reference["name"])
         return None if found is None else (informer.resource, found)
@@ -48,7 +49,7 @@ class Targets:
     def pods_of(self, target: Object) -> list[Object]:
         """Return the active pods of a workload; those of a Deployment belong to its ReplicaSets."""
         uids = [target["metadata"]["uid"]]
-        replica_sets = self.by_kind["ReplicaSet"].by_index(podsof.BY_OWNER, uids[0])
+        replica_sets = self.by_kind[REPLICA_SETS.group, REPLICA_SETS.kind].by_index(podsof.BY_OWNER, uids[0])
         uids += [each["metadata"]["uid"] for each in replica_sets]
         owned = (pod for uid in uids for pod in self.pods.by_index(podsof.BY_OWNER, uid))
         return [pod for pod in owned if podsof.is_active(pod)]

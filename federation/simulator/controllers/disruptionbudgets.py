@@ -26,10 +26,15 @@ _DISRUPTION_S = 120.0
 
 
 class DisruptionBudgetController:
-    """Reconciles the PodDisruptionBudgets of one member. `scalable` are informers of controllers by kind."""
+    """Reconciles the PodDisruptionBudgets of one member. `scalable` are informers of owners by group and kind."""
 
     def __init__(
-        self, client: Client, budgets: Informer, pods: Informer, scalable: Mapping[str, Informer], clock: Clock
+        self,
+        client: Client,
+        budgets: Informer,
+        pods: Informer,
+        scalable: Mapping[tuple[str, str], Informer],
+        clock: Clock,
     ) -> None:
         self._client = client
         self._budgets = budgets
@@ -115,12 +120,10 @@ class DisruptionBudgetController:
 
     def _find_controller(self, obj: Object) -> Object | None:
         reference = controller_of(obj)
-        informer = self._scalable.get(reference["kind"]) if reference is not None else None
-        return (
-            None
-            if informer is None or reference is None
-            else informer.get(obj["metadata"]["namespace"], reference["name"])
-        )
+        if reference is None:
+            return None
+        informer = self._scalable.get((reference["apiVersion"].rpartition("/")[0], reference["kind"]))
+        return None if informer is None else informer.get(obj["metadata"]["namespace"], reference["name"])
 
 
 def compute_expectation(spec: Mapping[str, Any], pods: int, wanted: int) -> tuple[int, int]:

@@ -1,8 +1,8 @@
 """The simulated kubelet of all nodes of one member: starts, restarts, ends and removes bound pods.
 
-A pod is Running `pod_start_s` after its binding and gone `pod_stop_s` after its deletion. `podstatus` says what is
-reported, and how annotations make containers exit. Times are kept in memory; after a restart of the member they are
-computed again from the pods' status.
+A pod is Running `pod_start_s` after its binding or after a change of its images, and gone `pod_stop_s` after its
+deletion. `podstatus` says what is reported, and how annotations make containers exit. Times are kept in memory; after a
+restart of the member they are computed again from the pods' status.
 """
 
 from federation.apimachinery.clock import Clock, from_rfc3339, to_rfc3339
@@ -13,6 +13,7 @@ from federation.runtime.controller import Controller, Key, Result, key_of
 from federation.runtime.informer import Informer
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers import podstatus
+from federation.simulator.controllers.inplace import is_updating
 from federation.simulator.controllers.podstatus import Behaviour
 
 _DONE = Result()
@@ -50,6 +51,8 @@ class Kubelet:
         elif old is None or not old["spec"].get("nodeName"):
             self._addresses = max(self._addresses, _to_number((new.get("status") or {}).get("podIP", "")))
             self.controller.queue.add_after(key, self._start_s)
+        elif is_updating(new):
+            self.controller.enqueue(key)
 
     async def _reconcile(self, key: Key) -> Result:
         pod = self._pods.get(key.namespace, key.name)
@@ -75,6 +78,10 @@ class Kubelet:
         if podsof.phase_of(pod) == "Pending":
             await self._start(pod, behaviour)
             return self._wait_for_exit(key, now_s, behaviour)
+        if is_updating(pod):
+            await self._report(pod, podstatus.compute_updating_status(pod, self._now()))
+            self._exits_at_s[key] = now_s + self._start_s
+            return Result(requeue_after_s=self._start_s)
         is_waiting = _is_waiting(pod)
         if not is_waiting and behaviour.run_s is None:
             return _DONE

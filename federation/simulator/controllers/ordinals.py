@@ -2,18 +2,24 @@
 
 The rules are those of Kubernetes. Under OrderedReady one step is made at a time: pods are created in ascending order,
 each when the one before is available; surplus pods and pods of an old revision are deleted in descending order.
-Under Parallel creation and scaling do not wait, updates do. `spec.ordinals.start` shifts the range of ordinals; pods
-below start + partition keep the current revision.
+Under Parallel creation and scaling do not wait, updates do. `spec.ordinals.start` shifts the range of ordinals; the
+first `partition` pods keep the current revision. The StatefulSet of apps.kruise.io also leaves ordinals out, and may
+have several unavailable pods during an update.
 """
 
+import itertools
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from federation.api.resources import KRUISE_GROUP
+from federation.apimachinery.selectors import format_label_selector
+from federation.simulator.controllers import inplace
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.revisions import REVISION_LABEL
+from federation.simulator.controllers.rollout import resolve_percentage
 
 _NAME = re.compile(r"(.*)-([0-9]+)$")
 
@@ -29,39 +35,74 @@ class Scope:
     partition: int
     """Ordinals below start + partition keep the current revision; without a rolling update no pod does."""
     min_ready_s: int
+    unavailable_max: int = 1
+    """Pods that may be unavailable during an update."""
+    update_policy: str = inplace.RECREATE
+    reserved: frozenset[int] = frozenset()
+    """Ordinals that no pod has."""
+    is_paused: bool = False
+    """Whether no pod is updated."""
 
     @classmethod
     def of(cls, stateful_set: Mapping[str, Any]) -> "Scope":
         """Return the scope of a StatefulSet."""
         spec = stateful_set["spec"]
         strategy = spec.get("updateStrategy") or {}
-        return cls(
+        rolling = strategy.get("rollingUpdate") or {}
+        scope = cls(
             start=int((spec.get("ordinals") or {}).get("start", 0)),
             replicas=int(spec.get("replicas", 1)),
             is_parallel=spec.get("podManagementPolicy") == "Parallel",
-            is_rolling=strategy.get("type", "RollingUpdate") == "RollingUpdate",
-            partition=int((strategy.get("rollingUpdate") or {}).get("partition", 0)),
+            is_rolling=(strategy.get("type") or "RollingUpdate") == "RollingUpdate",
+            partition=int(rolling.get("partition") or 0),
             min_ready_s=int(spec.get("minReadySeconds", 0)),
+        )
+        return scope._advanced(spec, rolling) if stateful_set["apiVersion"].startswith(f"{KRUISE_GROUP}/") else scope
+
+    def _advanced(self, spec: Mapping[str, Any], rolling: Mapping[str, Any]) -> "Scope":
+        """Return the scope with the fields that only the StatefulSet of apps.kruise.io has."""
+        unavailable = rolling.get("maxUnavailable")
+        if unavailable is None or not self.is_parallel:
+            unavailable = 1
+        return replace(
+            self,
+            min_ready_s=int(rolling.get("minReadySeconds") or 0),
+            unavailable_max=max(1, resolve_percentage(unavailable, self.replicas, round_up=False)),
+            update_policy=rolling.get("podUpdatePolicy") or inplace.RECREATE,
+            reserved=frozenset(_parse_reserved(spec.get("reserveOrdinals") or ())),
+            is_paused=bool(rolling.get("paused")),
         )
 
     @property
-    def ordinals(self) -> range:
+    def ordinals(self) -> Sequence[int]:
         """The ordinals that should have a pod."""
-        return range(self.start, self.start + self.replicas)
+        if not self.reserved:
+            return range(self.start, self.start + self.replicas)
+        free = (ordinal for ordinal in itertools.count(self.start) if ordinal not in self.reserved)
+        return tuple(itertools.islice(free, self.replicas))
 
     def is_old(self, ordinal: int) -> bool:
         """Return True if a new pod of the ordinal gets the current revision, not the update revision."""
-        return self.is_rolling and ordinal < self.start + self.partition
+        return self.is_rolling and ordinal in self.ordinals[: self.partition]
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do now; both empty when there is nothing to do or a pod has to become available first."""
+    """What to do now; all empty when there is nothing to do or a pod has to become available first."""
 
     create: tuple[int, ...] = ()
     """Ordinals."""
     delete: tuple[str, ...] = ()
     """Names of pods."""
+    update: tuple[str, ...] = ()
+    """Names of pods to bring to the update revision, in place or by deletion."""
+
+
+def _parse_reserved(entries: Iterable[int | str]) -> Iterator[int]:
+    """Return the ordinals of numbers and ranges such as 3-5."""
+    for entry in entries:
+        first, _, last = str(entry).partition("-")
+        yield from range(int(first), int(last or first) + 1)
 
 
 def ordinal_of(pod: Mapping[str, Any]) -> int:
@@ -82,7 +123,7 @@ def plan_step(scope: Scope, pods: Sequence[Mapping[str, Any]], update_revision: 
             step = _join(step, scale_down)
     if step is not None:
         return step
-    if not scope.is_rolling:
+    if not scope.is_rolling or scope.is_paused:
         return Step()
     return _plan_update(scope, [pod for _, pod in wanted if pod is not None], update_revision, now)
 
@@ -130,17 +171,23 @@ def _plan_scale_down(
 
 
 def _plan_update(scope: Scope, replicas: Sequence[Mapping[str, Any]], update_revision: str, now: datetime) -> Step:
-    """Return the deletion of the highest pod of an old revision, once all pods above it are available."""
+    """Return the highest pods of an old revision, as many as may be unavailable together with the pods above them."""
+    update: list[str] = []
+    unavailable = 0
     for pod in reversed(replicas[scope.partition :]):
-        if revision_of(pod) != update_revision and not podsof.is_terminating(pod):
-            return Step(delete=(pod["metadata"]["name"],))
-        if not _is_usable(pod, scope, now):
-            return Step()
-    return Step()
+        is_old = revision_of(pod) != update_revision and not podsof.is_terminating(pod)
+        if is_old:
+            update.append(pod["metadata"]["name"])
+        if is_old or not _is_usable(pod, scope, now):
+            unavailable += 1
+        if unavailable >= scope.unavailable_max:
+            break
+    return Step(update=tuple(update))
 
 
 def _is_usable(pod: Mapping[str, Any], scope: Scope, now: datetime) -> bool:
-    return not podsof.is_terminating(pod) and podsof.is_available(pod, scope.min_ready_s, now)
+    is_available = podsof.is_available(pod, scope.min_ready_s, now) and not inplace.is_updating(pod)
+    return is_available and not podsof.is_terminating(pod)
 
 
 def revision_of(pod: Mapping[str, Any]) -> str:
@@ -164,6 +211,12 @@ def compute_status(
     if scope.is_rolling and updated == len(ready) == len(pods) == scope.replicas:
         current_revision, current = update_revision, updated
     counts = {"readyReplicas": len(ready), "currentReplicas": current, "updatedReplicas": updated}
+    advanced: dict[str, Any] = {}
+    if stateful_set["apiVersion"].startswith(f"{KRUISE_GROUP}/"):
+        new = [pod for pod in ready if revision_of(pod) == update_revision]
+        counts["updatedReadyReplicas"] = len(new)
+        counts["updatedAvailableReplicas"] = sum(podsof.is_available(pod, scope.min_ready_s, now) for pod in new)
+        advanced["labelSelector"] = format_label_selector(stateful_set["spec"].get("selector") or {})
     return {
         "observedGeneration": stateful_set["metadata"].get("generation", 1),
         "replicas": len(pods),
@@ -172,4 +225,5 @@ def compute_status(
         "updateRevision": update_revision,
         "collisionCount": 0,
         "availableReplicas": sum(podsof.is_available(pod, scope.min_ready_s, now) for pod in ready),
+        **advanced,
     }

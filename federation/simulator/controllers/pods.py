@@ -130,6 +130,15 @@ class PodControl:
         except AlreadyExists:
             return None
 
+    async def patch(self, pod: Mapping[str, Any], patch: Object) -> None:
+        """Send a merge patch of the pod, and return when the informer has it."""
+        meta = pod["metadata"]
+        try:
+            written = await self._client.patch(PODS, meta["name"], patch, namespace=meta["namespace"])
+        except NotFound:
+            return
+        await self._pods.wait_for(written["metadata"]["resourceVersion"])
+
     async def delete(self, pods: Iterable[Mapping[str, Any]]) -> None:
         """Request the deletion of the pods."""
         for pod in pods:

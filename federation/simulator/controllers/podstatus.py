@@ -121,6 +121,21 @@ def compute_crash_status(pod: Pod, code: int, now: str) -> Object:
     }
 
 
+def compute_updating_status(pod: Pod, now: str) -> Object:
+    """Return the status of a pod whose containers have ended because their images changed, and start again."""
+    return {
+        "conditions": _conditions(pod, now, is_ready=False, reason="ContainersNotReady"),
+        "containerStatuses": _containers(
+            pod,
+            {"waiting": {"reason": "ContainerCreating"}},
+            is_ready=False,
+            is_started=False,
+            restarts=restarts_of(pod) + 1,
+            last={"terminated": _termination(pod, 0, now)},
+        ),
+    }
+
+
 def compute_refused_status(pod: Pod, message: str, now: str) -> Object:
     """Return the status of a pod that cannot start because of its configuration."""
     state = {"waiting": {"reason": "CreateContainerConfigError", "message": message}}

@@ -6,6 +6,8 @@ Unknown before Running, not ready before ready, lower deletion cost before highe
 """
 
 import contextlib
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from federation.api.names import POD_DELETION_COST
 from federation.apimachinery.clock import Clock
@@ -66,7 +68,7 @@ class ReplicaSetController:
         if missing > 0:
             await self._create_pods(replica_set, min(missing, podsof.BURST_MAX))
         elif missing < 0:
-            await self._control.delete(_rank_for_deletion(active)[: min(-missing, podsof.BURST_MAX)])
+            await self._control.delete(rank_for_deletion(active)[: min(-missing, podsof.BURST_MAX)])
         active = [pod for pod in self._control.owned(replica_set) if podsof.is_active(pod)]
         wait_s = await self._write_status(replica_set, active)
         if abs(missing) > podsof.BURST_MAX:
@@ -92,7 +94,7 @@ class ReplicaSetController:
         return podsof.next_available_s(active, min_ready_s, now)
 
 
-def _rank_for_deletion(active: list[Object]) -> list[Object]:
+def rank_for_deletion(active: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the pods in the order in which surplus ones are deleted."""
     return sorted(
         active,
@@ -107,7 +109,7 @@ def _rank_for_deletion(active: list[Object]) -> list[Object]:
     )
 
 
-def _deletion_cost(pod: Object) -> int:
+def _deletion_cost(pod: Mapping[str, Any]) -> int:
     """Return the pod's deletion cost; 0 if it has none or an invalid one, as in Kubernetes."""
     text = (pod["metadata"].get("annotations") or {}).get(POD_DELETION_COST, "")
     with contextlib.suppress(ValueError):
@@ -117,6 +119,6 @@ def _deletion_cost(pod: Object) -> int:
     return 0
 
 
-def _youngest_first(pod: Object) -> tuple[int, ...]:
+def _youngest_first(pod: Mapping[str, Any]) -> tuple[int, ...]:
     """Return a sort key that puts younger pods first: RFC 3339 texts sort by time, so negate each character."""
     return tuple(-ord(char) for char in pod["metadata"]["creationTimestamp"])

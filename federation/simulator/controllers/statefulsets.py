@@ -1,7 +1,8 @@
 """The simulated StatefulSet controller: pods with ordinals and claims of their own, revisions, and the status.
 
-`ordinals` decides, `revisions.py` keeps the history, `volumes.py` binds the claims. A reconcile makes one step; the
-events of its own writes trigger the next.
+It runs those of apps/v1 and those of apps.kruise.io, which can update pods in place. `ordinals` decides, `revisions.py`
+keeps the history, `volumes.py` binds the claims. A reconcile makes one step; the events of its own writes trigger the
+next.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from typing import Any
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.ownerreferences import controller_reference
-from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Object
+from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Object, Resource
 from federation.client.client import Client
 from federation.runtime.controller import Controller, Key, Result
 from federation.runtime.informer import Informer
@@ -18,6 +19,7 @@ from federation.simulator.controllers import ordinals
 from federation.simulator.controllers import pods as podsof
 from federation.simulator.controllers.ordinals import Scope
 from federation.simulator.controllers.pods import PodControl
+from federation.simulator.controllers.podupdates import update_pod
 from federation.simulator.controllers.revisions import HASH_LABEL, REVISION_LABEL, Revisions, template_of
 
 _DONE = Result()
@@ -26,7 +28,7 @@ _POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 
 class StatefulSetController:
-    """Reconciles the StatefulSets of one member."""
+    """Reconciles the StatefulSets of one member that `stateful_sets` lists: of apps/v1 or of apps.kruise.io."""
 
     def __init__(
         self,
@@ -42,9 +44,11 @@ class StatefulSetController:
         self._stateful_sets = stateful_sets
         self._claims = claims
         self._control = PodControl(client, pods)
-        self._revisions = Revisions(client, revisions, STATEFUL_SETS, HASH_LABEL)
+        self._resource = stateful_sets.resource
+        self._revisions = Revisions(client, revisions, self._resource, HASH_LABEL)
         self._clock = clock
-        self.controller = Controller("sim-statefulset", self._reconcile, workers=workers, clock=clock)
+        name = "sim-statefulset" if self._resource == STATEFUL_SETS else "sim-advanced-statefulset"
+        self.controller = Controller(name, self._reconcile, workers=workers, clock=clock)
         stateful_sets.add_handler(self._stateful_set_changed)
         pods.add_handler(self._pod_changed)
 
@@ -72,17 +76,22 @@ class StatefulSetController:
         for ordinal in step.create[: podsof.BURST_MAX]:
             await self._ensure_claims(stateful_set, ordinal)
             revision = current if scope.is_old(ordinal) else update
-            new_pods.append(_to_stateful_pod(stateful_set, template_of(by_name[revision]), ordinal, revision))
+            new_pods.append(
+                _to_stateful_pod(stateful_set, self._resource, template_of(by_name[revision]), ordinal, revision)
+            )
         await self._control.create(new_pods)
         condemned = [pod for pod in owned if pod["metadata"]["name"] in step.delete]
         await self._release_claims(stateful_set, scope, condemned)
         await self._control.delete(condemned)
+        for pod in owned:
+            if pod["metadata"]["name"] in step.update:
+                await update_pod(self._control, pod, scope.update_policy, by_name, update, self._clock.now())
         if len(step.create) > podsof.BURST_MAX:
             self.controller.enqueue(key)
         owned = self._control.owned(stateful_set)
         now = self._clock.now()
         status = ordinals.compute_status(stateful_set, owned, current, update, now)
-        await podsof.write_status(self._client, self._stateful_sets, STATEFUL_SETS, stateful_set, status)
+        await podsof.write_status(self._client, self._stateful_sets, self._resource, stateful_set, status)
         live = {current, update, status["currentRevision"], *map(ordinals.revision_of, owned)}
         await self._revisions.truncate(revisions, live, int(stateful_set["spec"].get("revisionHistoryLimit", 10)))
         return Result(requeue_after_s=podsof.next_available_s(owned, scope.min_ready_s, now))
@@ -108,7 +117,7 @@ class StatefulSetController:
                 "spec": template["spec"],
             }
             if _retention(stateful_set, "whenDeleted") == "Delete":
-                reference = controller_reference(stateful_set, STATEFUL_SETS.api_version, STATEFUL_SETS.kind)
+                reference = controller_reference(stateful_set, self._resource.api_version, self._resource.kind)
                 claim["metadata"]["ownerReferences"] = [reference]
             try:
                 await self._client.create(PERSISTENT_VOLUME_CLAIMS, claim)
@@ -146,10 +155,12 @@ def _claim_name(template: Mapping[str, Any], set_name: str, ordinal: int) -> str
     return f"{template['metadata']['name']}-{set_name}-{ordinal}"
 
 
-def _to_stateful_pod(stateful_set: Object, template: Mapping[str, Any], ordinal: int, revision: str) -> Object:
+def _to_stateful_pod(
+    stateful_set: Object, resource: Resource, template: Mapping[str, Any], ordinal: int, revision: str
+) -> Object:
     set_name, spec = stateful_set["metadata"]["name"], stateful_set["spec"]
     name = f"{set_name}-{ordinal}"
-    pod = podsof.to_pod(stateful_set, STATEFUL_SETS, template, name)
+    pod = podsof.to_pod(stateful_set, resource, template, name)
     identity = {_POD_NAME_LABEL: name, _POD_INDEX_LABEL: str(ordinal), REVISION_LABEL: revision}
     pod["metadata"]["labels"] = {**pod["metadata"].get("labels", {}), **identity}
     pod["spec"]["hostname"] = name
