@@ -152,7 +152,10 @@ async def test_surge_adds_pods_before_it_removes_any() -> None:
 
 
 async def test_named_pods_go_and_take_their_claims_with_them() -> None:
-    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {}}}
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    }
     async with a_kruise_member() as member:
         await member.create(CLONE_SETS, a_clone_set(3, volumeClaimTemplates=[claim]))
         await until_updated(member, 3)
