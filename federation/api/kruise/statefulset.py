@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from federation.api.kruise.common import IntOrPercent
-from federation.api.kruise.workloads import (
+from federation.api.kruise.workloadparts import (
     BY_TYPE,
     Claims,
     Count,

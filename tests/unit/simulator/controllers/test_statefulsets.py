@@ -1,9 +1,13 @@
 """StatefulSets in a simulated member."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.support.simulatedmember import LABELS, Member, a_member, a_template, a_workload
 
+from federation.api.crds import crd_manifests
+from federation.api.resources import ADVANCED_STATEFUL_SETS
 from federation.apimachinery.resources import (
     CONTROLLER_REVISIONS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -193,3 +197,78 @@ async def test_an_idle_set_costs_no_writes_and_a_rollback_reuses_its_revision() 
         before = await member.revision()
         await member.pass_time(60)
         assert await member.revision() == before
+
+
+# -- StatefulSets of apps.kruise.io
+
+
+@asynccontextmanager
+async def an_advanced_member() -> AsyncIterator[Member]:
+    name = ADVANCED_STATEFUL_SETS.group_resource
+    async with a_member() as member:
+        await member.registry.install_crds([crd for crd in crd_manifests() if crd["metadata"]["name"] == name])
+        yield member
+
+
+def an_advanced_one(replicas: int = 3, rolling: dict[str, Any] | None = None, **spec: Any) -> Object:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": rolling or {}}
+    parallel = {"podManagementPolicy": "Parallel", "updateStrategy": strategy}
+    return a_workload(ADVANCED_STATEFUL_SETS, "db", replicas=replicas, serviceName="db", **parallel, **spec)
+
+
+async def until_updated(member: Member, count: int, updated: int) -> Object:
+    async def look() -> Object | None:
+        found = await member.get(ADVANCED_STATEFUL_SETS, "db")
+        status = found.get("status") or {}
+        is_newest = status.get("observedGeneration") == found["metadata"]["generation"]
+        is_done = is_newest and status.get("availableReplicas") == status["replicas"] == count
+        return status if is_done and status.get("updatedReadyReplicas", 0) == updated else None
+
+    return await member.until(look) or {}
+
+
+async def test_reserved_ordinals_are_left_out() -> None:
+    async with an_advanced_member() as member:
+        await member.create(ADVANCED_STATEFUL_SETS, an_advanced_one(3, reserveOrdinals=[1, "3-4"]))
+        await until_updated(member, 3, 3)
+        assert await member.names(PODS) == ["db-0", "db-2", "db-5"]
+        # A pod whose ordinal is reserved moves to the next one.
+        await member.merge(ADVANCED_STATEFUL_SETS, "db", {"spec": {"reserveOrdinals": [0]}})
+        await member.until_equal(lambda: member.names(PODS), ["db-1", "db-2", "db-3"])
+
+
+async def test_several_pods_are_updated_at_once_and_in_place() -> None:
+    rolling = {"maxUnavailable": "50%", "podUpdatePolicy": "InPlaceIfPossible", "partition": 1}
+    async with an_advanced_member() as member:
+        await member.create(ADVANCED_STATEFUL_SETS, an_advanced_one(5, rolling))
+        await until_updated(member, 5, 5)
+        before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in await member.all(PODS)}
+        await member.merge(ADVANCED_STATEFUL_SETS, "db", an_image("nginx:2"))
+        fewest = 5
+
+        async def look() -> bool:
+            nonlocal fewest
+            fewest = min(fewest, len(await member.ready_pods()))
+            return sorted((await images(member)).values()) == ["nginx:1"] + ["nginx:2"] * 4
+
+        await member.until(look)
+        await until_updated(member, 5, 4)
+        assert fewest == 3
+        assert {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in await member.all(PODS)} == before
+        assert (await images(member))["db-0"] == "nginx:1"
+
+
+async def test_a_pause_stops_updates_and_a_change_that_is_not_an_image_replaces_pods() -> None:
+    rolling = {"podUpdatePolicy": "InPlaceIfPossible", "paused": True}
+    async with an_advanced_member() as member:
+        await member.create(ADVANCED_STATEFUL_SETS, an_advanced_one(2, rolling))
+        await until_updated(member, 2, 2)
+        before = {pod["metadata"]["uid"] for pod in await member.all(PODS)}
+        await member.merge(ADVANCED_STATEFUL_SETS, "db", {"spec": {"template": a_template(cpu="200m")}})
+        await until_updated(member, 2, 0)
+        await member.pass_time(5)
+        assert {pod["metadata"]["uid"] for pod in await member.all(PODS)} == before
+        resume = {"spec": {"updateStrategy": {"rollingUpdate": {"paused": False}}}}
+        await member.merge(ADVANCED_STATEFUL_SETS, "db", resume)
+        await until_updated(member, 2, 2)
+        assert not before & {pod["metadata"]["uid"] for pod in await member.all(PODS)}
