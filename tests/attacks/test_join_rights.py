@@ -91,6 +91,8 @@ def objects_of_every_kind() -> list[dict[str, Any]]:
         a_workload("Deployment", "app", replicas=2),
         a_workload("StatefulSet", "db", serviceName="db"),
         a_workload("DaemonSet", "agent"),
+        {**a_workload("CloneSet", "clones"), "apiVersion": "apps.kruise.io/v1alpha1"},
+        {**a_workload("StatefulSet", "advanced"), "apiVersion": "apps.kruise.io/v1beta1"},
         an_object("batch/v1", "Job", "once", spec={"template": {"spec": pods}}),
         an_object(
             "batch/v1",
@@ -183,8 +185,9 @@ def until_step(member: Member, documents: str, step: str) -> None:
 
 
 def test_the_computed_rights_suffice_for_every_default_kind(member: Member) -> None:
-    for path in CRDS.glob("multicluster*.yaml"):
-        member.kubectl("apply", "-f", str(path))
+    for pattern in ("multicluster*.yaml", "apps.kruise.io_*sets.yaml"):
+        for path in CRDS.glob(pattern):
+            member.kubectl("apply", "-f", str(path))
     member.join(member.kubectl.kubeconfig)
     host = member.fed.kubectl
     objects = objects_of_every_kind()

@@ -16,7 +16,13 @@ from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.planning.typeconfigs.shipped import first_shipped
 
 SHIPPED = {config["metadata"]["name"]: config["spec"] for config in default_type_configs()}
-LATER = {"networkpolicies.networking.k8s.io", "poddisruptionbudgets.policy", "priorityclasses.scheduling.k8s.io"}
+LATER = {
+    "clonesets.apps.kruise.io",
+    "networkpolicies.networking.k8s.io",
+    "poddisruptionbudgets.policy",
+    "priorityclasses.scheduling.k8s.io",
+    "statefulsets.apps.kruise.io",
+}
 
 
 async def _specs(host: Host) -> dict[str, Object]:
