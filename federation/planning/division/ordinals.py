@@ -6,6 +6,7 @@ renumbers no pod anywhere (docs/decisions/0027). `plan_ranges` chooses the range
 number of pods that a rolling update leaves on the old revision.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any
@@ -18,6 +19,7 @@ _ROOM = 1000
 """Ordinals between the starts of two ranges, so that every cluster can grow. More if the StatefulSet is larger."""
 _ORDINAL_MAX = 2**31 - 1
 _RECORDED_MAX = 10_000
+_RESERVED = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10}))?")
 
 
 class OrdinalError(InvalidInput):
@@ -41,8 +43,9 @@ def plan_ranges(
 ) -> dict[str, int]:
     """Return the start of each range, relative to `base`, with the recorded ones; OrdinalError if there is no room.
 
-    `replicas` are those of the placed clusters. New clusters come after all recorded ones, those in `first` before
-    others. A recorded cluster that is not placed keeps its range, unless another cluster has grown into it.
+    `replicas` are the ordinals that each placed cluster needs: its replicas, and those that it has to leave out. New
+    clusters come after all recorded ones, those in `first` before others. A recorded cluster that is not placed keeps
+    its range, unless another cluster has grown into it.
     """
     room = _rounded_up(max(_ROOM, 2 * sum(replicas.values())))
     starts = dict(recorded)
@@ -61,6 +64,20 @@ def plan_ranges(
         raise OrdinalError(f"the ordinals of cluster {placed[-1]} would exceed {_ORDINAL_MAX}")
     taken = [range(starts[name], starts[name] + replicas[name]) for name in placed]
     return {name: start for name, start in starts.items() if name in replicas or not any(start in r for r in taken)}
+
+
+def count_reserved(entries: Any) -> int:
+    """Return the number of ordinals that `reserveOrdinals` leaves out: numbers, and ranges such as "3-5".
+
+    Malformed entries count as none.
+    """
+    count = 0
+    for entry in entries if isinstance(entries, list) else ():
+        matched = _RESERVED.fullmatch(str(entry))
+        if matched is not None:
+            first, last = int(matched[1]), int(matched[2] or matched[1])
+            count += max(0, min(last, _ORDINAL_MAX) - first + 1)
+    return count
 
 
 def divide_partition(partition: int, replicas: Mapping[str, int], starts: Mapping[str, int]) -> dict[str, int]:

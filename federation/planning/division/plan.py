@@ -17,7 +17,13 @@ from federation.api.resources import KRUISE_GROUP
 from federation.apimachinery import dotpaths
 from federation.apimachinery.jsonpatch import to_pointer
 from federation.planning.division.jobs import divide_job
-from federation.planning.division.ordinals import OrdinalError, divide_partition, parse_record, plan_ranges
+from federation.planning.division.ordinals import (
+    OrdinalError,
+    count_reserved,
+    divide_partition,
+    parse_record,
+    plan_ranges,
+)
 from federation.planning.federatedobject.placements import overrides_of, placement_of
 
 Placements = Mapping[str, int | None]
@@ -93,9 +99,12 @@ def _plan_stateful_set(federated: Mapping[str, Any], path: dotpaths.Path, counts
         # An earlier version divided it without ranges. New numbers for its pods would replace them and their volumes.
         return DivisionPlan(counts, _numbers(path, counts))
     base = dotpaths.get(template, ("spec", "ordinals", "start")) or 0
+    # Any range may contain the reserved ordinals, and then its pods have higher ones instead.
+    reserved = count_reserved(dotpaths.get(template, ("spec", "reserveOrdinals")))
+    needed = {cluster: count + reserved for cluster, count in counts.items()}
     current = placement_of(federated, names.GLOBAL_SCHEDULER)
     try:
-        starts = plan_ranges(counts, parse_record(text), base=base, first=current)
+        starts = plan_ranges(needed, parse_record(text), base=base, first=current)
     except OrdinalError as error:
         return DivisionPlan(counts, problem=str(error))
     patches = _numbers(path, counts)

@@ -1,11 +1,19 @@
 """Ranges of ordinals: apart from each other, stable, and with room to grow."""
 
+from typing import Any
+
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from federation.planning.division.ordinals import OrdinalError, divide_partition, parse_record, plan_ranges
+from federation.planning.division.ordinals import (
+    OrdinalError,
+    count_reserved,
+    divide_partition,
+    parse_record,
+    plan_ranges,
+)
 
 CLUSTERS = st.sampled_from(["a", "b", "c", "d", "e"])
 REPLICAS = st.dictionaries(CLUSTERS, st.integers(0, 1000), min_size=1)
@@ -79,3 +87,19 @@ def test_the_partitions_leave_as_many_pods_as_one_cluster_would(replicas: dict[s
     ordered = sorted(replicas, key=lambda name: starts[name])
     for index, name in enumerate(ordered):
         assert shares[name] == replicas[name] or not any(shares[later] for later in ordered[index + 1 :])
+
+
+@pytest.mark.parametrize(
+    ("entries", "count"),
+    [
+        (None, 0),
+        ("1", 0),
+        ([], 0),
+        ([1, 3, "5"], 3),
+        ([1, "3-5"], 4),
+        (["5-3", "a", None, {}, -1, True, "1-", "99999999999"], 0),
+        (["0-9999999999"], 2**31),
+    ],
+)
+def test_reserved_ordinals_are_counted(entries: Any, count: int) -> None:
+    assert count_reserved(entries) == count

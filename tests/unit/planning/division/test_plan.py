@@ -77,6 +77,16 @@ def test_an_advanced_stateful_set_is_divided_like_a_stateful_set() -> None:
     assert copies_problem(replace(advanced, paths=PathDefinition()), placements) != ""
 
 
+def test_reserved_ordinals_need_room_in_every_range() -> None:
+    spec = {"replicas": 2000, "reserveOrdinals": [3, "10-12"]}
+    federated = a_federated("StatefulSet", {"replicas": 4, "reserveOrdinals": [3]})
+    first = placed(federated, "StatefulSet", {"east": 2, "north": 2})
+    template = {**first["spec"]["template"], "spec": spec}
+    grown = {**first, "spec": {**first["spec"], "template": template}}
+    assert plan_division(grown, TYPES["StatefulSet"], {"east": 996, "north": 1004}).problem == ""
+    assert "leaves no room" in plan_division(grown, TYPES["StatefulSet"], {"east": 997, "north": 1003}).problem
+
+
 @pytest.mark.parametrize(
     ("partition", "shares"),
     [
