@@ -10,7 +10,7 @@ from typing import Any
 
 from federation.api import names
 from federation.api.crds import crd_manifests
-from federation.api.resources import KRUISE_GROUP, WORKLOAD_SPREADS
+from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS, KRUISE_GROUP, WORKLOAD_SPREADS
 from federation.apimachinery.errors import ConfigurationError, Conflict, NotFound
 from federation.apimachinery.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Object, Resource
 from federation.client.client import Client, PatchType
@@ -94,9 +94,17 @@ def to_configurations(client_config: ClientConfig) -> tuple[Object, Object]:
     )
 
 
+_WORKLOADS = frozenset(resource.group_resource for resource in (CLONE_SETS, ADVANCED_STATEFUL_SETS))
+"""Kinds that need OpenKruise's controllers in the cluster, which bring the definitions."""
+
+
 def definitions() -> list[Object]:
     """Return the definitions of the kinds that work inside a cluster, with the label that makes them ours."""
-    manifests = [manifest for manifest in crd_manifests() if manifest["spec"]["group"] == KRUISE_GROUP]
+    manifests = [
+        manifest
+        for manifest in crd_manifests()
+        if manifest["spec"]["group"] == KRUISE_GROUP and manifest["metadata"]["name"] not in _WORKLOADS
+    ]
     for manifest in manifests:
         manifest["metadata"]["labels"] = _LABELS
     return manifests
