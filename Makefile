@@ -5,7 +5,8 @@ STAMP := $(VENV)/.installed
 # The first installed interpreter that is at least 3.11.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do command -v $$p >/dev/null && \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
-WORKERS ?= 2
+# Three on two cores, because tests of real processes wait for clocks and timeouts.
+WORKERS ?= 3
 # Tests start hundreds of processes; without bytecode files each of them compiles all modules, for two seconds.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -62,9 +62,9 @@ def spread_webhook(cluster: Path, *arguments: str) -> Iterator["subprocess.Popen
         process.communicate(timeout=30)
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with free_clusters(tmp_path_factory.mktemp("spread") / "clusters", 1) as (kubeconfig,):
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Path]:
+    with free_clusters(tmp_path / "clusters", 1) as (kubeconfig,):
         yield kubeconfig
 
 
@@ -106,6 +106,7 @@ def test_a_killed_service_stops_no_pod_and_the_next_one_takes_over(cluster: Path
         stdin=DEPLOYMENT.replace("name: web}", "name: other}", 1).replace("replicas: 5", "replicas: 1"),
     )
     with spread_webhook(cluster) as process:
+        kubectl("apply", "-f", "-", stdin=SPREAD)
         process.kill()
         process.wait(30)
     assert len(webhooks(kubectl)) == 2
