@@ -268,3 +268,38 @@ async def test_shards_are_assigned_to_clusters_with_one_zone_each() -> None:
         await until_rules(world, "V5", "V7")
         await taint(world.members["north"], "zoneb-0", "zoneb-1", lost=False)
         await until_rules(world)
+
+
+async def test_explicit_limits_and_a_custom_domain_are_used() -> None:
+    """Another service than Redis, with replicas in different racks, which are a label of the nodes."""
+    async with a_world(members=("east",)) as world:
+        member, rack = world.members["east"], "example.com/rack"
+        for number in range(4):
+            node = a_node(f"racked-{number}", "zoneA")
+            node["metadata"]["labels"][rack] = f"rack-{number % 2}"
+            await member.admin.create(NODES, node)
+        for policy in manifests("policy.yaml"):
+            await world.create(PROPAGATION_POLICIES, policy)
+        racks = [{"name": "rack-0"}, {"name": "rack-1"}]
+        own = {"zoneKey": rack, "zones": racks, "maxPodsPerNode": 2, "maxPodsPerZone": 3}
+        for plan in manifests("plan.yaml", **own):
+            await world.create(TOPOLOGY_SPREAD_PLANS, plan)
+        await world.until_equal(lambda: planned(world), names.REASON_PLANNED)
+        assert (await plan_status(world))["limits"] == {"node": 2, "zone": 3}
+        for shard in manifests("shards.yaml"):
+            await world.create(STATEFUL_SETS, shard)
+
+        async def look() -> int:
+            return len([node for node in (await pods(member)).values() if node])
+
+        await world.until_equal(look, 6)
+        await world.settle()
+        placed = await pods(member)
+        used = {(pod.rpartition("-")[0], f"rack-{int(node[-1]) % 2}") for pod, node in placed.items()}
+        assert len(used) == 6, placed
+        assert max(Counter(placed.values()).values()) <= 2
+        await until_rules(world)
+        found = await world.user.get(STATEFUL_SETS, f"{NAME}-0", "default")
+        spec = found["spec"]["template"]["spec"]
+        hard = [each for each in spec["topologySpreadConstraints"] if each["whenUnsatisfiable"] == "DoNotSchedule"]
+        assert [(each["topologyKey"], each["maxSkew"]) for each in hard] == [("kubernetes.io/hostname", 2), (rack, 3)]

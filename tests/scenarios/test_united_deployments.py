@@ -3,10 +3,12 @@
 from collections import Counter
 from typing import Any
 
+import pytest
 from tests.support.simulatedmember import Member, a_member, an_object
 
 from federation.api import names
-from federation.api.resources import KRUISE_GROUP, UNITED_DEPLOYMENTS
+from federation.api.crds import crd_manifests
+from federation.api.resources import ADVANCED_STATEFUL_SETS, KRUISE_GROUP, UNITED_DEPLOYMENTS
 from federation.apimachinery.conditions import find
 from federation.apimachinery.resources import (
     CONTROLLER_REVISIONS,
@@ -15,6 +17,7 @@ from federation.apimachinery.resources import (
     EVENTS,
     NODES,
     PODS,
+    REPLICA_SETS,
     STATEFUL_SETS,
     Object,
     Resource,
@@ -464,3 +467,40 @@ async def test_a_total_that_the_subsets_do_not_allow_changes_nothing() -> None:
 
 async def _contains(reasons: Any, wanted: str) -> bool:
     return wanted in await reasons()
+
+
+@pytest.mark.parametrize(
+    ("kind", "resource"), [("cloneSetTemplate", CLONE_SETS), ("advancedStatefulSetTemplate", ADVANCED_STATEFUL_SETS)]
+)
+async def test_workloads_of_openkruise_run_the_pods_of_their_subsets(kind: str, resource: Resource) -> None:
+    async with a_member(ECS, united_deployments=True) as member:
+        definitions = [crd for crd in crd_manifests() if crd["metadata"]["name"] == resource.group_resource]
+        await member.registry.install_crds(definitions)
+        united = a_united(a_subset("ecs", maxReplicas=2), a_subset("acs-serverless"), replicas=5, kind=kind)
+        await member.create(V1ALPHA1, united)
+        await member.until_equal(lambda: running(member), Counter({"ecs": 2, "acs-serverless": 3}))
+        assert await workloads(member, resource) == {"ecs": 2, "acs-serverless": 3}
+        await member.until(lambda: _is_ready(member, 5))
+        await scale(member, 2)
+        await member.until_equal(lambda: running(member), Counter({"ecs": 2}))
+
+
+async def test_a_deleted_united_deployment_takes_its_workloads_and_their_pods() -> None:
+    async with a_member(ECS, united_deployments=True) as member:
+        united = a_united(a_subset("ecs", maxReplicas=2), a_subset("acs-serverless"), replicas=3)
+        created = await member.create(V1ALPHA1, united)
+        await member.until_equal(lambda: running(member), Counter({"ecs": 2, "acs-serverless": 1}))
+        deployments = await member.all(DEPLOYMENTS)
+        assert {_owner(each) for each in deployments} == {created["metadata"]["uid"]}
+        replica_sets = await member.all(REPLICA_SETS)
+        assert {_owner(each) for each in replica_sets} == {each["metadata"]["uid"] for each in deployments}
+        pods = await member.all(PODS)
+        assert {_owner(each) for each in pods} == {each["metadata"]["uid"] for each in replica_sets}
+        await member.delete(V1ALPHA1, "sample")
+        await member.until_equal(lambda: member.names(DEPLOYMENTS), [])
+        await member.until_equal(lambda: member.names(PODS), [])
+
+
+def _owner(obj: Object) -> str:
+    (owner,) = [each for each in obj["metadata"]["ownerReferences"] if each.get("controller")]
+    return str(owner["uid"])

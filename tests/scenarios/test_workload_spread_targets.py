@@ -7,7 +7,8 @@ import pytest
 from tests.support.memberspreads import a_node, a_spread, a_subset, create_spread, pools, subset_sizes
 from tests.support.simulatedmember import Member, a_member, a_template, a_workload, an_object
 
-from federation.api.resources import WORKLOAD_SPREADS
+from federation.api.crds import crd_manifests
+from federation.api.resources import CLONE_SETS, WORKLOAD_SPREADS
 from federation.apimachinery.errors import BadRequest, InternalError
 from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import (
@@ -73,6 +74,40 @@ async def test_a_custom_kind_needs_the_whitelist_and_is_counted_by_its_scale() -
         await member.merge(GAMES, "web", {"spec": {"replicas": 6}})
         await member.create(PODS, a_pod(game, GAMES, "web-4"))
         assert await subset_sizes(member) == Counter(base=3, elastic=2)
+
+
+async def test_pods_of_a_clone_set_are_spread() -> None:
+    async with a_member(POOLS, spread_services=1) as member:
+        definitions = [crd for crd in crd_manifests() if crd["metadata"]["name"] == CLONE_SETS.group_resource]
+        await member.registry.install_crds(definitions)
+        spread = a_spread(a_subset("base", 2), a_subset("elastic"), kind="CloneSet", api_version=CLONE_SETS.api_version)
+        await create_spread(member, spread)
+        await member.create(CLONE_SETS, a_workload(CLONE_SETS, replicas=5))
+        await member.until_equal(lambda: pools(member), Counter(base=2, elastic=3))
+        await member.until_equal(lambda: sizes_in_status(member), [2, 3])
+        await member.merge(CLONE_SETS, "web", {"spec": {"replicas": 3}})
+        await member.until_equal(lambda: pools(member), Counter(base=2, elastic=1))
+
+
+async def test_workloads_of_one_custom_object_share_the_limits() -> None:
+    async with a_member(POOLS, spread_services=1) as member:
+        await member.create(_CRDS, a_definition())
+        await allow(member, '{"workloads":[{"Group":"example.com","Version":"v1","Kind":"Game"}]}')
+        spread = a_spread(a_subset("base", 3), a_subset("elastic"), kind="Game", api_version="example.com/v1")
+        await create_spread(member, spread)
+        game = await member.create(GAMES, an_object(GAMES, "web", spec={"replicas": 6}))
+        await member.pass_time(1)
+        owner = controller_reference(game, GAMES.api_version, GAMES.kind)
+        for name in ("blue", "green"):
+            template = a_template()
+            template["metadata"]["labels"]["color"] = name
+            workload = a_workload(REPLICA_SETS, name, template, replicas=3)
+            workload["spec"]["selector"]["matchLabels"]["color"] = name
+            workload["metadata"]["ownerReferences"] = [owner]
+            await member.create(REPLICA_SETS, workload)
+        await member.until_equal(lambda: pools(member), Counter(base=3, elastic=3))
+        colors = Counter(pod["metadata"]["labels"]["color"] for pod in await member.all(PODS))
+        assert colors == Counter(blue=3, green=3)
 
 
 async def test_a_malformed_whitelist_changes_nothing() -> None:

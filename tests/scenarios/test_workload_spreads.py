@@ -9,9 +9,16 @@ from prometheus_client import REGISTRY
 from tests.support.memberspreads import a_node, a_spread, a_subset, create_spread, pools, subset_sizes
 from tests.support.simulatedmember import Member, a_member, a_template, a_workload, an_object
 
-from federation.api.names import POD_DELETION_COST
+from federation.api.names import POD_DELETION_COST, SIMULATOR_CPU_LOAD
 from federation.api.resources import WORKLOAD_SPREADS
-from federation.apimachinery.resources import DEPLOYMENTS, EVENTS, NODES, PODS, REPLICA_SETS
+from federation.apimachinery.resources import (
+    DEPLOYMENTS,
+    EVENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+)
 from federation.apiserver.verbs.requestoptions import WriteOptions, own_user
 from federation.planning.automigration.podanalysis import is_live
 from federation.planning.workloadspread.ledger import parse_match
@@ -260,3 +267,62 @@ async def test_a_limit_holds_at_every_moment_while_pods_come_and_go(seed: int) -
         await asyncio.gather(*deletions.values(), return_exceptions=True)
         await member.merge(DEPLOYMENTS, "web", {"spec": {"replicas": 15}})
         await member.until_equal(lambda: subset_sizes(member), Counter(base=5, elastic=8, rest=2))
+
+
+async def test_the_workload_is_not_changed() -> None:
+    async with a_member([a_node("a", "base"), a_node("b", "elastic")], spread_services=1) as member:
+        created = await member.create(DEPLOYMENTS, a_workload(DEPLOYMENTS, replicas=4))
+        await member.until_equal(lambda: _ready(member), 4)
+        patch = {"metadata": {"labels": {"spread": "yes"}}}
+        await create_spread(member, a_spread(a_subset("base", 2, patch=patch), a_subset("elastic", patch=patch)))
+        await member.until_equal(lambda: _labelled(member), 4)
+        await member.merge(DEPLOYMENTS, "web", {"spec": {"replicas": 6}})
+        await member.until_equal(lambda: _labelled(member), 6)
+        workload = await member.get(DEPLOYMENTS, "web")
+        assert workload["spec"] == {**created["spec"], "replicas": 6}
+        (replica_set,) = await member.all(REPLICA_SETS)
+        assert "spread" not in replica_set["spec"]["template"]["metadata"]["labels"]
+
+
+async def _ready(member: Member) -> int:
+    return len(await member.ready_pods())
+
+
+async def _labelled(member: Member) -> int:
+    return len([pod for pod in await member.all(PODS) if "spread" in pod["metadata"]["labels"]])
+
+
+async def test_an_autoscaler_scales_a_workload_that_is_spread() -> None:
+    async with a_member([a_node("a", "base"), a_node("b", "elastic")], spread_services=1) as member:
+        await create_spread(member, a_spread(a_subset("base", 3), a_subset("elastic")))
+        workload = a_workload(DEPLOYMENTS, replicas=2, template=a_template(cpu="100m"))
+        workload["metadata"]["annotations"] = {SIMULATOR_CPU_LOAD: "0s=100m 1m=100m 2m=400m 10m=400m 11m=100m"}
+        await member.create(DEPLOYMENTS, workload)
+        metric = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
+        spec = {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "minReplicas": 2,
+            "maxReplicas": 10,
+            "metrics": [{"type": "Resource", "resource": metric}],
+        }
+        await member.create(HORIZONTAL_POD_AUTOSCALERS, an_object(HORIZONTAL_POD_AUTOSCALERS, "web", spec=spec))
+        await member.until_equal(lambda: pools(member), Counter(base=2))
+        await member.pass_time(180, step_s=1)
+        await member.until_equal(lambda: pools(member), Counter(base=3, elastic=5))
+        await member.pass_time(18 * 60 - 180, step_s=1)
+        await member.until_equal(lambda: pools(member), Counter(base=2))
+
+
+async def test_pods_of_a_fixed_spread_wait_in_their_subset() -> None:
+    async with a_member([a_node("a", "base", cpu="2"), a_node("b", "elastic")], spread_services=1) as member:
+        strategy = {"type": "Fixed"}
+        await create_spread(member, a_spread(a_subset("base", 5), a_subset("elastic"), scheduleStrategy=strategy))
+        await member.create(DEPLOYMENTS, a_workload(DEPLOYMENTS, replicas=6, template=a_template(cpu="1")))
+        await member.until_equal(lambda: pools(member), Counter({"base": 2, "": 3, "elastic": 1}))
+        before = await member.names(PODS)
+        await member.pass_time(600, step_s=1)
+        assert await member.names(PODS) == before
+        assert await subset_sizes(member) == Counter(base=5, elastic=1)
+        assert await schedulable(member) == {}
+        await enlarge(member, "a", cpu="8")
+        await member.until_equal(lambda: pools(member), Counter(base=5, elastic=1))

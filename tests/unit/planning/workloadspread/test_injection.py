@@ -72,3 +72,22 @@ def test_a_patch_may_remove_the_spec() -> None:
 def test_a_malformed_patch_is_an_error() -> None:
     with pytest.raises(BadRequest):
         inject_subset(_pod(), "ws", {"name": "a", "patch": {"$patch": "unknown"}}, patch_pod)
+
+
+def test_the_patch_changes_any_part_of_the_pod() -> None:
+    container = {
+        "name": "main",
+        "image": "main:arm64",
+        "command": ["run"],
+        "args": ["--small"],
+        "livenessProbe": {"tcpSocket": {"port": 80}},
+        "volumeMounts": [{"name": "data", "mountPath": "/data"}],
+    }
+    volumes = [{"name": "data", "emptyDir": {}}]
+    patch = {"spec": {"containers": [container], "volumes": volumes, "terminationGracePeriodSeconds": 5}}
+    pod = _pod(containers=[{"name": "sidecar", "image": "proxy"}, {"name": "main", "image": "main:amd64", "tty": True}])
+    spec = inject_subset(pod, "ws", {"name": "a", "patch": patch}, patch_pod)["spec"]
+    by_name = {each["name"]: each for each in spec["containers"]}
+    assert by_name == {"sidecar": {"name": "sidecar", "image": "proxy"}, "main": {**container, "tty": True}}
+    assert spec["volumes"] == volumes
+    assert spec["terminationGracePeriodSeconds"] == 5
