@@ -4,7 +4,7 @@ different zones while a node and a zone fail and return.
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sized
 from typing import Any
 
 import pytest
@@ -268,6 +268,66 @@ async def test_shards_are_assigned_to_clusters_with_one_zone_each() -> None:
         await until_rules(world, "V5", "V7")
         await taint(world.members["north"], "zoneb-0", "zoneb-1", lost=False)
         await until_rules(world)
+
+
+async def test_new_shards_change_the_constraints_in_every_cluster() -> None:
+    """The zones are racks with one cluster each, and the service grows from three shards to five."""
+    clusters = {"east": "rack-0", "north": "rack-1", "west": "rack-2"}
+    by_rack = {rack: cluster for cluster, rack in clusters.items()}
+    async with a_world(members=tuple(clusters)) as world:
+        for cluster, rack in clusters.items():
+            for number in range(2):
+                node = a_node(f"{rack}-{number}", "zoneA")
+                node["metadata"]["labels"]["example.com/rack"] = rack
+                await world.members[cluster].admin.create(NODES, node)
+        for policy in manifests("policy.yaml", schedulingMode="Divide", maxClusters=None):
+            await world.create(PROPAGATION_POLICIES, policy)
+        racks = [{"name": rack} for rack in by_rack]
+        for plan in manifests("plan.yaml", zoneKey="example.com/rack", zones=racks):
+            await world.create(TOPOLOGY_SPREAD_PLANS, plan)
+        shards = manifests("shards.yaml")
+        for number in (3, 4):
+            text = yaml.safe_dump(shards[0]).replace(f"{NAME}-0", f"{NAME}-{number}")
+            shards.append(yaml.safe_load(text))
+
+        async def assigned() -> list[list[str]]:
+            return [each["zones"] for each in (await plan_status(world)).get("constraints") or ()]
+
+        async def placed() -> dict[str, str]:
+            found = [await pods(member) for member in world.members.values()]
+            return {pod: node for each in found for pod, node in each.items() if node}
+
+        async def grow(start: int, count: int) -> dict[str, str]:
+            await world.until(lambda: _has_length(assigned, count))
+            for shard, zones in list(zip(shards, await assigned(), strict=False))[start:]:
+                # Equal weights: without weights, a cluster with fewer free resources gets fewer pods.
+                placements = [{"cluster": by_rack[zone], "preferences": {"weight": 1}} for zone in zones]
+                shard["metadata"]["annotations"] = {names.PLACEMENTS: json.dumps(placements)}
+                await world.create(STATEFUL_SETS, shard)
+            await world.until(lambda: _has_length(placed, 2 * count))
+            await world.settle()
+            return await placed()
+
+        before = await grow(0, 3)
+        assert (await plan_status(world))["limits"] == {"node": 1, "zone": 2}
+        await world.merge(TOPOLOGY_SPREAD_PLANS, NAME, {"spec": {"shards": 5}})
+        after = await grow(3, 5)
+        assert before.items() <= after.items()
+        assert (await plan_status(world))["limits"] == {"node": 3, "zone": 4}
+        racks_of = {(pod.rpartition("-")[0], node.rpartition("-")[0]) for pod, node in after.items()}
+        assert len(racks_of) == 10, "two pods of a shard are in one rack"
+        assert max(Counter(rack for _, rack in racks_of).values()) <= 4
+        assert max(Counter(after.values()).values()) <= 3
+        for member in world.members.values():
+            for each in (await member.admin.list(STATEFUL_SETS, "default")).items:
+                constraints = each["spec"]["template"]["spec"]["topologySpreadConstraints"]
+                hard = [one["maxSkew"] for one in constraints if one["whenUnsatisfiable"] == "DoNotSchedule"]
+                soft = [one["maxSkew"] for one in constraints if one["whenUnsatisfiable"] == "ScheduleAnyway"]
+                assert (hard, soft) == ([3, 4], [1, 1])
+
+
+async def _has_length(look: Callable[[], Awaitable[Sized]], length: int) -> bool:
+    return len(await look()) == length
 
 
 async def test_explicit_limits_and_a_custom_domain_are_used() -> None:

@@ -5,7 +5,7 @@ import pytest
 from federation.planning.shardtopology.planner import Avoidance, Outcome, Plan, judge_pins, plan_service, run
 from federation.planning.shardtopology.report import describe, plan_document
 from federation.planning.shardtopology.search import Verdict
-from federation.planning.shardtopology.shardedservice import Mode, Service, Skews, Zone
+from federation.planning.shardtopology.shardedservice import Limits, Mode, Service, Skews, Zone
 
 
 def a_service(zones: int = 3, nodes: int = 2, shards: int = 3, replicas: int = 2, **fields: object) -> Service:
@@ -79,6 +79,25 @@ def test_several_clusters_are_pinned_and_get_their_share() -> None:
         ("west", ["c"], 2),
     ]
     assert shares[0]["replicas"].keys() == {"redis-0", "#1", "#2", "#3"}
+
+
+def test_zones_of_two_clusters_get_equal_shares() -> None:
+    plan = planned(Service((Zone("a", 4, "east"), Zone("b", 4, "west")), 4))
+    assert plan.outcome is Outcome.FREE
+    assert {frozenset(zones) for zones in plan.zones} == {frozenset("ab")}
+    shares = plan_document(plan, ())["clusters"]
+    assert [(each["cluster"], each["pods"]) for each in shares] == [("east", 4), ("west", 4)]
+
+
+def test_explicit_limits_count_the_pods_of_all_clusters() -> None:
+    zones = tuple(Zone(name, 2, cluster) for name, cluster in (("a", "east"), ("b", "north"), ("c", "west")))
+    plan = planned(Service(zones, 9, node_max=5, zone_max=6))
+    assert (plan.outcome, plan.limits) == (Outcome.FREE, Limits(5, 6))
+    assert [sum(name in own for own in plan.zones) for name in "abc"] == [6, 6, 6]
+    refused = planned(Service(zones, 9, mode=Mode.STRICT, node_max=2, zone_max=6))
+    assert refused.outcome is Outcome.REFUSED
+    few = planned(Service(zones, 9, node_max=2, zone_max=6))
+    assert "FewNodes" in [finding.reason for finding in few.findings]
 
 
 def test_each_cluster_is_searched_with_its_own_zones() -> None:
