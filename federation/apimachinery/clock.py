@@ -9,7 +9,7 @@ import heapq
 import itertools
 import time
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Clock(Protocol):
@@ -108,3 +108,11 @@ def from_rfc3339(text: str) -> datetime:
     if moment.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone")
     return moment
+
+
+def parse_rfc3339(value: Any) -> datetime | None:
+    """Return a time that another server wrote; None when it is absent or malformed."""
+    try:
+        return from_rfc3339(value) if isinstance(value, str) else None
+    except ValueError:
+        return None

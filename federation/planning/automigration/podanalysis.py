@@ -64,6 +64,18 @@ def scheduled_condition(pod: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return None
 
 
+def waits_for_node(pod: Mapping[str, Any]) -> bool:
+    """Return True for a pending pod that the scheduler has found no node for."""
+    metadata, status, condition = pod.get("metadata") or {}, pod.get("status") or {}, scheduled_condition(pod) or {}
+    return (
+        not metadata.get("deletionTimestamp")
+        and status.get("phase") == "Pending"
+        and not (pod.get("spec") or {}).get("nodeName")
+        and condition.get("status") == "False"
+        and condition.get("reason") == "Unschedulable"
+    )
+
+
 def has_scheduling_changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Return True if the PodScheduled condition was added, removed or changed."""
     before, after = scheduled_condition(old), scheduled_condition(new)

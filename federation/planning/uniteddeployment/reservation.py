@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from federation.api import names
+from federation.apimachinery.clock import parse_rfc3339
 from federation.apimachinery.conditions import Condition
 from federation.planning.uniteddeployment.schedulability import is_schedulable_by, mark
 from federation.planning.uniteddeployment.strategy import Strategy
@@ -19,7 +20,6 @@ from federation.planning.uniteddeployment.subsetpods import (
     Wait,
     check_deadline,
     check_pending,
-    parse_time,
     ready_condition,
     revision_of,
     soonest,
@@ -84,7 +84,7 @@ def _check_release(pod: Pod, strategy: Strategy, now: datetime, *, has_revision:
     ready = ready_condition(pod)
     if not has_revision or ready is None or (pod.get("status") or {}).get("phase") != "Running":
         return PodReservation(is_reserved=True, recheck_after_s=strategy.unschedulable_s)
-    wait = check_deadline(parse_time(ready.get("lastTransitionTime")), strategy.unschedulable_s, now)
+    wait = check_deadline(parse_rfc3339(ready.get("lastTransitionTime")), strategy.unschedulable_s, now)
     return PodReservation(is_reserved=not wait.is_over, recheck_after_s=wait.remaining_s)
 
 

@@ -11,9 +11,10 @@ from datetime import datetime
 from typing import Any
 
 from federation.api import names
+from federation.apimachinery.clock import parse_rfc3339
 from federation.apimachinery.conditions import Condition, find, set_condition
 from federation.planning.uniteddeployment.strategy import Strategy
-from federation.planning.uniteddeployment.subsetpods import Pod, check_deadline, check_pending, parse_time, soonest
+from federation.planning.uniteddeployment.subsetpods import Pod, check_deadline, check_pending, soonest
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def decide_schedulability(
     if not is_schedulable_by(updated):
         condition = find(updated, names.SUBSET_SCHEDULABLE) or {}
         recovery = check_deadline(
-            parse_time(condition.get("lastTransitionTime")) or datetime.min.replace(tzinfo=now.tzinfo),
+            parse_rfc3339(condition.get("lastTransitionTime")) or datetime.min.replace(tzinfo=now.tzinfo),
             strategy.unschedulable_s,
             now,
         )

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from federation.api import names
+from federation.apimachinery.clock import parse_rfc3339
 from federation.apimachinery.conditions import Condition, find
 from federation.planning.uniteddeployment.allocation import SubsetState, allocate
 from federation.planning.uniteddeployment.reservation import (
@@ -20,7 +21,7 @@ from federation.planning.uniteddeployment.reservation import (
 )
 from federation.planning.uniteddeployment.schedulability import Schedulability, decide_schedulability
 from federation.planning.uniteddeployment.strategy import Strategy, strategy_of
-from federation.planning.uniteddeployment.subsetpods import Pod, parse_time, soonest
+from federation.planning.uniteddeployment.subsetpods import Pod, soonest
 from federation.planning.uniteddeployment.subsettemplate import Target
 from federation.planning.uniteddeployment.subsetworkload import SubsetWorkload, next_partitions
 from federation.planning.uniteddeployment.unitedstatus import SubsetOutcome, start_conditions
@@ -103,7 +104,7 @@ def _plan_reserving(
     now: datetime,
 ) -> SubsetPlan:
     updated = find(current.conditions, names.UNITED_DEPLOYMENT_UPDATED) or {}
-    revision = Revision(current.revision, parse_time(updated.get("lastTransitionTime")))
+    revision = Revision(current.revision, parse_rfc3339(updated.get("lastTransitionTime")))
     decisions = {
         name: decide_reservations(conditions[name], each.pods, revision, strategy, now, replicas=each.workload.replicas)
         for name, each in known.items()

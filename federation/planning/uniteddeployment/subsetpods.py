@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from federation.api import names
-from federation.apimachinery.clock import from_rfc3339
+from federation.apimachinery.clock import parse_rfc3339
 from federation.apimachinery.conditions import find
-from federation.planning.automigration.podanalysis import is_live, scheduled_condition
+from federation.planning.automigration.podanalysis import is_live, waits_for_node
 
 Pod = Mapping[str, Any]
 
@@ -23,32 +23,15 @@ class Wait:
 
 def check_pending(pod: Pod, limit_s: float, now: datetime) -> Wait:
     """Check whether an unschedulable pod is older than `limit_s`. The time starts at the creation of the pod."""
-    condition = scheduled_condition(pod) or {}
-    status = pod.get("status") or {}
-    is_waiting = (
-        not pod["metadata"].get("deletionTimestamp")
-        and status.get("phase") == "Pending"
-        and not (pod.get("spec") or {}).get("nodeName")
-        and condition.get("status") == "False"
-        and condition.get("reason") == "Unschedulable"
-    )
-    if not is_waiting:
+    if not waits_for_node(pod):
         return Wait(is_over=False)
-    return check_deadline(parse_time(pod["metadata"].get("creationTimestamp")), limit_s, now)
+    return check_deadline(parse_rfc3339(pod["metadata"].get("creationTimestamp")), limit_s, now)
 
 
 def check_deadline(since: datetime | None, limit_s: float, now: datetime) -> Wait:
     """Check whether more than `limit_s` have passed since a time; without a time the limit starts now."""
     remaining_s = ((since or now) + timedelta(seconds=limit_s) - now).total_seconds()
     return Wait(is_over=remaining_s < 0, remaining_s=None if remaining_s < 0 else remaining_s)
-
-
-def parse_time(text: str | None) -> datetime | None:
-    """Return a Kubernetes time, None when it is absent or not valid."""
-    try:
-        return from_rfc3339(text) if text else None
-    except ValueError:
-        return None
 
 
 def soonest(delays_s: Iterable[float | None]) -> float | None:

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from federation.api import names
+from federation.apimachinery.clock import parse_rfc3339
 from federation.apimachinery.conditions import find
 from federation.apimachinery.resources import Object
 from federation.planning.automigration.podanalysis import is_live
 from federation.planning.workloadspread.adoption import NO_SUBSET, Groups
-from federation.planning.workloadspread.moments import parse_time
 from federation.planning.workloadspread.references import object_name
 from federation.planning.workloadspread.subsets import name_of, resolve_limit, subsets_of, target_of
 
@@ -92,7 +92,7 @@ def _deletion_rank(pod: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def _newest_first(text: Any) -> tuple[bool, float]:
-    moment = parse_time(text)
+    moment = parse_rfc3339(text)
     return (False, 0.0) if moment is None else (True, -moment.timestamp())
 
 

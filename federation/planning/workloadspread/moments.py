@@ -4,20 +4,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from federation.apimachinery.clock import from_rfc3339
-
-
-def parse_time(value: Any) -> datetime | None:
-    """Return a Kubernetes time, None when it is absent or malformed."""
-    try:
-        return from_rfc3339(value) if isinstance(value, str) else None
-    except ValueError:
-        return None
+from federation.apimachinery.clock import parse_rfc3339
 
 
 def age_s(value: Any, now: datetime) -> float:
     """Return the seconds since a Kubernetes time; infinity when it is absent or malformed."""
-    moment = parse_time(value)
+    moment = parse_rfc3339(value)
     return float("inf") if moment is None else (now - moment).total_seconds()
 
 

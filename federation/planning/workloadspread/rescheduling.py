@@ -14,7 +14,7 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.conditions import Condition
 from federation.apimachinery.resources import Object
-from federation.planning.automigration.podanalysis import scheduled_condition
+from federation.planning.automigration.podanalysis import waits_for_node
 from federation.planning.workloadspread.moments import age_s, shortest_s
 
 UNSCHEDULABLE_S = 300.0
@@ -67,15 +67,7 @@ def remaining_s(pod: Mapping[str, Any], limit_s: float, now: datetime) -> float 
 
     The wait starts at the creation of the pod.
     """
-    metadata, status = pod.get("metadata") or {}, pod.get("status") or {}
-    if metadata.get("deletionTimestamp") or status.get("phase") != "Pending":
-        return None
-    if (pod.get("spec") or {}).get("nodeName"):
-        return None
-    condition = scheduled_condition(pod) or {}
-    if condition.get("status") != "False" or condition.get("reason") != "Unschedulable":
-        return None
-    return limit_s - age_s(metadata.get("creationTimestamp"), now)
+    return limit_s - age_s(pod["metadata"].get("creationTimestamp"), now) if waits_for_node(pod) else None
 
 
 def _marked(existing: list[Condition], now: datetime, *, is_schedulable: bool) -> list[Condition]:

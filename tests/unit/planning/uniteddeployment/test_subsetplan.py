@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from federation.api import names
-from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.clock import parse_rfc3339, to_rfc3339
 from federation.apimachinery.conditions import find
 from federation.planning.uniteddeployment.subsetcounts import AllocationError
 from federation.planning.uniteddeployment.subsetplan import Current, ObservedSubset, SubsetPlan, plan_subsets
-from federation.planning.uniteddeployment.subsetpods import check_pending, parse_time
+from federation.planning.uniteddeployment.subsetpods import check_pending
 from federation.planning.uniteddeployment.subsetworkload import SubsetWorkload
 from federation.planning.uniteddeployment.templaterevisions import RevisionPlan
 from federation.planning.uniteddeployment.unitedstatus import (
@@ -167,7 +167,7 @@ def test_a_further_revision_starts_a_new_transition() -> None:
 
 
 def test_times_that_cannot_be_read_are_absent() -> None:
-    assert parse_time("yesterday") is None
+    assert parse_rfc3339("yesterday") is None
     pod = a_pending_pod("a", 0)
     pod["metadata"]["creationTimestamp"] = None
     assert check_pending(pod, 10, NOW).remaining_s == 10
