@@ -4,10 +4,11 @@ The defaults of pods are filled into a copy before pods are validated, as an API
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from federation.api.resources import UNITED_DEPLOYMENTS
+from federation.admission.policyselectors import ListObjects
+from federation.api.resources import FEDERATED_CLUSTERS, UNITED_DEPLOYMENTS
 from federation.apimachinery.errors import invalid
 from federation.apimachinery.fielderrors import Causes
 from federation.apimachinery.resources import Object
@@ -22,6 +23,7 @@ from federation.apiserver.semantics.validation.selectorvalidation import (
     validate_node_selector,
     validate_toleration,
 )
+from federation.planning.uniteddeployment.clustertargets import ClusterName, registered_clusters
 from federation.planning.uniteddeployment.uniteddefaults import default_united
 from federation.planning.uniteddeployment.unitedvalidation import CoreRules, validate_united, validate_update
 
@@ -52,9 +54,16 @@ RULES = CoreRules(
 
 
 class UnitedDeploymentAdmission:
-    """An `AdmissionPlugin`. It lives as long as the API server and keeps no state."""
+    """An `AdmissionPlugin`. It lives as long as the API server and keeps no state.
+
+    On a host, `list_objects` reads its FederatedClusters: the target clusters of subsets must be among them. A cluster
+    without `list_objects` ignores the field.
+    """
 
     resources = frozenset({UNITED_DEPLOYMENTS.group_resource})
+
+    def __init__(self, list_objects: ListObjects | None = None) -> None:
+        self._list = list_objects
 
     def mutate(self, request: AdmissionRequest) -> Object:
         """Fill in defaults; the server itself keeps the status out of such writes."""
@@ -73,8 +82,13 @@ class UnitedDeploymentAdmission:
             return
         if old is not None and old.get("spec") == obj.get("spec"):
             return
-        causes = validate_united(obj, RULES)
+        causes = validate_united(obj, RULES, clusters=await self._registered(obj))
         if old is not None:
             causes += validate_update(obj, old)
         if causes:
             raise invalid(UNITED_DEPLOYMENTS.kind, UNITED_DEPLOYMENTS.group, request.shown_name, causes)
+
+    async def _registered(self, united: Object) -> Collection[ClusterName] | None:
+        if self._list is None:
+            return None
+        return registered_clusters(united.get("spec") or {}, await self._list(FEDERATED_CLUSTERS, ""))

@@ -38,6 +38,8 @@ class SubsetState:
     is_schedulable: bool = True
     was_schedulable: bool = True
     """Whether the condition Schedulable was not False before this reconcile."""
+    is_reachable: bool = True
+    """Whether the clusters of the subset can be observed. Otherwise the counts are the last known ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +56,25 @@ def allocate(
 ) -> dict[str, int]:
     """Return the replicas of each subset; AllocationError when the counts do not fit together.
 
-    `observed` has the subsets with a workload. `is_strict` keeps OpenKruise's rounding (`subsetcounts.py`).
+    `observed` has the subsets with a workload, and unreachable ones. `is_strict` keeps OpenKruise's rounding
+    (`subsetcounts.py`). An unreachable subset never gets fewer replicas than it has, so the sum can exceed the total.
     """
+    allocation = _allocate(spec, observed, is_strict=is_strict)
+    held = {
+        name: observed[name].replicas for name in allocation if name in observed and not observed[name].is_reachable
+    }
+    return allocation | {name: max(allocation[name], replicas) for name, replicas in held.items()}
+
+
+def _allocate(spec: Mapping[str, Any], observed: Mapping[str, SubsetState], *, is_strict: bool) -> dict[str, int]:
     subsets: Sequence[Subset] = (spec.get("topology") or {}).get("subsets") or ()
     total = spec.get("replicas")
     strategy = strategy_of(spec)
     if strategy.is_adaptive:
         bounds = bounds_of(subsets, total)
         if strategy.reserves_pods:
-            return fill_reserving(bounds, _or_one(total), observed)
-        return fill(adapt_bounds(bounds, observed), _or_one(total))
+            return fill_reserving(hold_bounds(bounds, observed), _or_one(total), observed)
+        return fill(hold_bounds(adapt_bounds(bounds, observed), observed), _or_one(total))
     if any(map(is_bounded, subsets)):
         return fill(bounds_of(subsets, total), _or_one(total))
     current = {
@@ -160,6 +171,21 @@ def adapt_bounds(bounds: Sequence[Bounds], observed: Mapping[str, SubsetState]) 
             lowest = max(subset.minimum, min(state.ready, subset.maximum))
             adapted.append(Bounds(subset.name, lowest, subset.maximum))
     return adapted
+
+
+def hold_bounds(bounds: Sequence[Bounds], observed: Mapping[str, SubsetState]) -> list[Bounds]:
+    """Return bounds that leave unreachable subsets at the replicas of their workloads, 0 without one.
+
+    Their pods may run, so other subsets get no substitutes. New replicas go to subsets that can be observed.
+    """
+    held = []
+    for subset in bounds:
+        state = observed.get(subset.name)
+        if state is None or state.is_reachable:
+            held.append(subset)
+        else:
+            held.append(Bounds(subset.name, state.replicas, state.replicas))
+    return held
 
 
 def fill_reserving(bounds: Sequence[Bounds], total: int, observed: Mapping[str, SubsetState]) -> dict[str, int]:

@@ -6,9 +6,10 @@ import orjson
 import pytest
 
 from federation.admission.uniteddeployments import UnitedDeploymentAdmission
-from federation.api.resources import UNITED_DEPLOYMENTS
+from federation.api.resources import FEDERATED_CLUSTERS, UNITED_DEPLOYMENTS
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.errors import ApiError, Invalid
+from federation.apimachinery.resources import Resource
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import WriteOptions
@@ -42,13 +43,41 @@ class Server:
         return updated
 
 
-@pytest.fixture
-async def server() -> Server:
+async def a_server(admission: UnitedDeploymentAdmission) -> Server:
     clock = ManualClock()
     registry = Registry(MemoryStore(clock=clock), clock=clock)
     await registry.install_crds(definitions())
-    registry.add_admission_plugin(UnitedDeploymentAdmission())
+    registry.add_admission_plugin(admission)
     return Server(registry)
+
+
+@pytest.fixture
+async def server() -> Server:
+    return await a_server(UnitedDeploymentAdmission())
+
+
+async def list_clusters(resource: Resource, namespace: str) -> list[dict[str, Any]]:
+    assert (resource, namespace) == (FEDERATED_CLUSTERS, "")
+    return [{"metadata": {"name": "east", "labels": {"region": "eu"}}}]
+
+
+async def test_a_host_refuses_unknown_targets_and_changes_of_a_target() -> None:
+    host = await a_server(UnitedDeploymentAdmission(list_clusters))
+    registry = {"namespaces": ["default"], "selector": {"region": "eu"}}
+
+    def targeting(cluster: str, **fields: Any) -> dict[str, Any]:
+        subset = {"name": "a", "targetCluster": {"name": cluster}, **fields}
+        return a_united(topology={"clusterRegistry": registry, "subsets": [subset]})
+
+    with pytest.raises(Invalid, match="default/nowhere"):
+        await host.create(targeting("nowhere"))
+    term = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+    with pytest.raises(Invalid, match="not together"):
+        await host.create(targeting("east", nodeSelector={"nodeSelectorTerms": [term]}, nodeSelectorTerm=term))
+    created = await host.create(targeting("east", nodeSelector={"nodeSelectorTerms": [term]}))
+    assert created["spec"]["topology"]["clusterRegistry"] == registry
+    with pytest.raises(Invalid, match="the target cluster of a subset cannot change"):
+        await host.update({**created, "spec": {**created["spec"], "topology": {"subsets": [{"name": "a"}]}}})
 
 
 async def test_defaults_are_stored(server: Server) -> None:
