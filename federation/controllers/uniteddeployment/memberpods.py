@@ -69,7 +69,8 @@ class MemberPods:
             if not _is_ready(found):
                 return f"cluster {cluster} is not ready"
             informer = self._watch(cluster)
-            if workload is not None and not (informer and informer.has_synced and informer.is_connected):
+            is_current = informer is not None and informer.has_synced and informer.is_connected
+            if workload is not None and not is_current:
                 return f"the pods of cluster {cluster} are not known"
         return ""
 
