@@ -169,6 +169,7 @@ class Wiring:
         client, objects, informers, members = self.client, self.objects, self.informers, self.members
         recorder, engine, collectors = self.recorder, self.engine, Collectors()
         caller = RemoteCaller(RetryingWebhookClient(self._webhook_transport, clock=clock))
+        pods = MemberPods(objects, informers, members)
         controllers: dict[str, _Controller] = {
             "cluster": ClusterController(
                 client,
@@ -237,12 +238,7 @@ class Wiring:
                 client, objects, informers, members, compile_status_rule, clock=clock
             ),
             "uniteddeployment": UnitedDeploymentController(
-                client,
-                informers,
-                MemberPods(objects, informers, members),
-                recorder=recorder,
-                patch_pod=patch_pod,
-                clock=clock,
+                client, informers, pods, recorder=recorder, patch_pod=patch_pod, clock=clock
             ),
             "topologyspread": TopologySpreadController(client, informers, members, recorder, clock=clock),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),

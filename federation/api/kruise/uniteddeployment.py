@@ -129,16 +129,17 @@ class ClusterType(Model):
     """The kind of the objects in a cluster registry."""
 
     api_version: str | None = None
-    """The apiVersion: core.kubeadmiral.io/v1alpha1."""
+    """The apiVersion of the kind."""
     kind: str | None = None
-    """The kind: FederatedCluster."""
+    """FederatedCluster of this project, or Cluster of Kubernetes' former cluster registry, which stands for it."""
 
 
 class ClusterRegistry(Model):
     """The clusters that subsets may name as their target."""
 
     cluster_type: ClusterType | None = None
-    """The kind of the cluster objects. Absent for FederatedCluster, the only supported kind."""
+    """The kind of the cluster objects. Absent for FederatedCluster. A registry of an unknown kind has no
+    clusters."""
     namespaces: list[str] | None = None
     """The namespaces that targetCluster may name. Absent for "default"."""
     selector: dict[str, str] | None = None

@@ -10,7 +10,7 @@ from federation.apimachinery.conditions import is_true
 from federation.apimachinery.ownerreferences import controller_of, controller_uids
 from federation.apimachinery.resources import CONTROLLER_REVISIONS, CRDS, Object
 from federation.apimachinery.selectors import SelectorError, compile_label_selector
-from federation.controllers.uniteddeployment.pods import SubsetPods
+from federation.controllers.uniteddeployment.localpods import SubsetPods
 from federation.planning.uniteddeployment.workloadkinds import KINDS, WorkloadKind
 from federation.runtime.informer import Handler, Informer
 from federation.runtime.informers import Informers

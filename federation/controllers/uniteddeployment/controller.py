@@ -17,7 +17,7 @@ from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.controllers.uniteddeployment.children import Children
-from federation.controllers.uniteddeployment.pods import SubsetPods
+from federation.controllers.uniteddeployment.localpods import SubsetPods
 from federation.controllers.uniteddeployment.reconcile import Reconciler
 from federation.controllers.uniteddeployment.subsetwriter import SubsetWriter
 from federation.planning.automigration.podanalysis import scheduled_condition

@@ -13,7 +13,7 @@ from federation.api.resources import FEDERATED_CLUSTERS
 from federation.apimachinery.conditions import is_true
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import PODS, Object
-from federation.controllers.uniteddeployment.pods import BY_SUBSET, subset_keys
+from federation.controllers.uniteddeployment.localpods import BY_SUBSET, subset_keys
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.uniteddeployment.clustertargets import target_of
 from federation.planning.uniteddeployment.workloadkinds import WorkloadKind

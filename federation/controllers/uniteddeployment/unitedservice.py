@@ -7,7 +7,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.tasks import Supervisor
 from federation.client.client import Client
 from federation.controllers.uniteddeployment.controller import UnitedDeploymentController
-from federation.controllers.uniteddeployment.pods import LocalPods
+from federation.controllers.uniteddeployment.localpods import LocalPods
 from federation.planning.uniteddeployment.subsettemplate import PatchPod
 from federation.runtime.events import EventRecorder
 from federation.runtime.informers import Informers

@@ -12,12 +12,16 @@ import orjson
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.fielderrors import Causes, one_of
 from federation.planning.uniteddeployment.workloadkinds import WorkloadKind
 
 ClusterName = tuple[str, str]
 """Namespace and name of a cluster in a cluster registry."""
 _NAMESPACE = "default"
+_CLUSTER_TYPES = (
+    (FEDERATED_CLUSTERS.api_version, FEDERATED_CLUSTERS.kind),
+    ("clusterregistry.k8s.io/v1alpha1", "Cluster"),
+)
+"""Kinds that stand for FederatedClusters: their own, and that of Kubernetes' former cluster registry."""
 _POLICY_LABELS = (
     names.PROPAGATION_POLICY_LABEL,
     names.CLUSTER_PROPAGATION_POLICY_LABEL,
@@ -27,8 +31,15 @@ _POLICY_LABELS = (
 
 
 def registered_clusters(spec: Mapping[str, Any], clusters: Iterable[Mapping[str, Any]]) -> frozenset[ClusterName]:
-    """Return the clusters that subsets of the spec can have as targets; `clusters` are all FederatedClusters."""
+    """Return the clusters that subsets of the spec can have as targets; `clusters` are all FederatedClusters.
+
+    A registry of another kind of cluster has none.
+    """
     registry = (spec.get("topology") or {}).get("clusterRegistry") or {}
+    type_ = registry.get("clusterType") or {}
+    default = _CLUSTER_TYPES[0]
+    if (type_.get("apiVersion") or default[0], type_.get("kind") or default[1]) not in _CLUSTER_TYPES:
+        return frozenset()
     wanted = (registry.get("selector") or {}).items()
     selected = [
         cluster["metadata"]["name"]
@@ -37,15 +48,6 @@ def registered_clusters(spec: Mapping[str, Any], clusters: Iterable[Mapping[str,
     ]
     namespaces = registry.get("namespaces") or (_NAMESPACE,)
     return frozenset((namespace or _NAMESPACE, name) for namespace in namespaces for name in selected)
-
-
-def validate_registry(registry: Mapping[str, Any], field: str) -> Causes:
-    """Check that the kind of the registry's objects is FederatedCluster."""
-    type_ = registry.get("clusterType") or {}
-    supported = (("apiVersion", FEDERATED_CLUSTERS.api_version), ("kind", FEDERATED_CLUSTERS.kind))
-    return [
-        cause for key, value in supported for cause in one_of(f"{field}.clusterType.{key}", type_.get(key), ("", value))
-    ]
 
 
 def target_of(subset: Mapping[str, Any]) -> ClusterName | None:

@@ -23,7 +23,7 @@ from federation.apimachinery.fielderrors import (
     required,
 )
 from federation.apimachinery.selectors import SelectorError, compile_label_selector
-from federation.planning.uniteddeployment.clustertargets import ClusterName, target_of, validate_registry
+from federation.planning.uniteddeployment.clustertargets import ClusterName, target_of
 from federation.planning.uniteddeployment.countvalidation import validate_counts
 from federation.planning.uniteddeployment.strategy import TYPES, strategy_of
 from federation.planning.uniteddeployment.uniteddefaults import MANUAL
@@ -166,7 +166,6 @@ def _validate_topology(spec: Fields, rules: CoreRules, clusters: Collection[Clus
     topology = spec.get("topology") or {}
     at = "spec.topology.scheduleStrategy"
     causes = one_of(f"{at}.type", (topology.get("scheduleStrategy") or {}).get("type"), TYPES)
-    causes += validate_registry(topology.get("clusterRegistry") or {}, "spec.topology.clusterRegistry")
     strategy, kind = strategy_of(spec), kind_of(spec.get("template") or {})
     if strategy.reserves_pods and kind is not None and not kind.max_unavailable_path:
         text = "only deploymentTemplate and cloneSetTemplate can reserve pods"

@@ -10,7 +10,6 @@ from federation.planning.uniteddeployment.clustertargets import (
     registered_clusters,
     target_annotations,
     target_of,
-    validate_registry,
 )
 from federation.planning.uniteddeployment.workloadkinds import KINDS
 
@@ -18,6 +17,8 @@ CLUSTERS: list[dict[str, Any]] = [
     {"metadata": {"name": "east", "labels": {"region": "eu"}}},
     {"metadata": {"name": "north"}},
 ]
+OURS = {"apiVersion": "core.kubeadmiral.io/v1alpha1", "kind": "FederatedCluster"}
+SKETCHED = {"apiVersion": "clusterregistry.k8s.io/v1alpha1", "kind": "Cluster"}
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,10 @@ CLUSTERS: list[dict[str, Any]] = [
         ({"selector": {"region": "eu"}}, {("default", "east")}),
         ({"selector": {"region": "us"}}, set()),
         ({"namespaces": ["a", "b"], "selector": {"region": "eu"}}, {("a", "east"), ("b", "east")}),
+        ({"clusterType": OURS, "selector": {"region": "eu"}}, {("default", "east")}),
+        ({"clusterType": {"kind": "FederatedCluster"}, "selector": {"region": "eu"}}, {("default", "east")}),
+        ({"clusterType": SKETCHED, "selector": {"region": "eu"}}, {("default", "east")}),
+        ({"clusterType": {"kind": "Cluster"}}, set()),
         ({"namespaces": [], "selector": None}, {("default", "east"), ("default", "north")}),
     ],
 )
@@ -34,15 +39,6 @@ def test_a_registry_selects_clusters_by_label_in_each_of_its_namespaces(
     registry: dict[str, Any] | None, expected: set[tuple[str, str]]
 ) -> None:
     assert registered_clusters({"topology": {"clusterRegistry": registry}}, CLUSTERS) == expected
-
-
-def test_only_federated_clusters_can_be_registered() -> None:
-    ours = {"clusterType": {"apiVersion": "core.kubeadmiral.io/v1alpha1", "kind": "FederatedCluster"}}
-    assert (
-        validate_registry(ours, "r") == validate_registry({}, "r") == validate_registry({"clusterType": {}}, "r") == []
-    )
-    (cause,) = validate_registry({"clusterType": {"kind": "Cluster"}}, "r")
-    assert cause["field"] == "r.clusterType.kind"
 
 
 def test_a_target_cluster_pins_the_whole_workload() -> None:
