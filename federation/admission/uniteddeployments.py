@@ -8,7 +8,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from federation.admission.policyselectors import ListObjects
-from federation.api.resources import FEDERATED_CLUSTERS, UNITED_DEPLOYMENTS
+from federation.api import names
+from federation.api.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
+    FEDERATED_CLUSTERS,
+    PROPAGATION_POLICIES,
+    UNITED_DEPLOYMENTS,
+)
 from federation.apimachinery.errors import invalid
 from federation.apimachinery.fielderrors import Causes
 from federation.apimachinery.resources import Object
@@ -23,11 +29,13 @@ from federation.apiserver.semantics.validation.selectorvalidation import (
     validate_node_selector,
     validate_toleration,
 )
-from federation.planning.uniteddeployment.clustertargets import ClusterName, registered_clusters
+from federation.planning.uniteddeployment.clustertargets import ClusterName, policy_labels, registered_clusters
 from federation.planning.uniteddeployment.uniteddefaults import default_united
 from federation.planning.uniteddeployment.unitedvalidation import CoreRules, validate_united, validate_update
+from federation.planning.uniteddeployment.workloadkinds import kind_of
 
 _NO_TERM = "nodeSelectorTerms[0]"
+_PROPAGATION_LABELS = {names.PROPAGATION_POLICY_LABEL, names.CLUSTER_PROPAGATION_POLICY_LABEL}
 
 
 def _node_term(term: Mapping[str, Any], field: str) -> Causes:
@@ -56,8 +64,8 @@ RULES = CoreRules(
 class UnitedDeploymentAdmission:
     """An `AdmissionPlugin`. It lives as long as the API server and keeps no state.
 
-    On a host, `list_objects` reads its FederatedClusters: the target clusters of subsets must be among them. A cluster
-    without `list_objects` ignores the field.
+    On a host, `list_objects` reads FederatedClusters, among which target clusters must be, and policies, without which
+    no workload is placed. A cluster without `list_objects` ignores target clusters.
     """
 
     resources = frozenset({UNITED_DEPLOYMENTS.group_resource})
@@ -87,6 +95,24 @@ class UnitedDeploymentAdmission:
             causes += validate_update(obj, old)
         if causes:
             raise invalid(UNITED_DEPLOYMENTS.kind, UNITED_DEPLOYMENTS.group, request.shown_name, causes)
+        if self._list is not None and not await self._is_placed(self._list, obj, request.namespace):
+            request.warnings.append(
+                f"no policy places the workloads of the subsets: set the label {names.PROPAGATION_POLICY_LABEL} or"
+                f" {names.CLUSTER_PROPAGATION_POLICY_LABEL}"
+            )
+
+    @staticmethod
+    async def _is_placed(list_objects: ListObjects, united: Object, namespace: str) -> bool:
+        """Return whether a label names a policy, or a policy selects workloads of this kind here."""
+        kind = kind_of((united.get("spec") or {}).get("template") or {})
+        if kind is None or policy_labels(united, kind).keys() & _PROPAGATION_LABELS:
+            return True
+        policies = [
+            *await list_objects(PROPAGATION_POLICIES, namespace),
+            *await list_objects(CLUSTER_PROPAGATION_POLICIES, ""),
+        ]
+        selectors = [entry for each in policies for entry in (each.get("spec") or {}).get("resourceSelectors") or ()]
+        return any(entry.get("kind") == kind.resource.kind for entry in selectors)
 
     async def _registered(self, united: Object) -> Collection[ClusterName] | None:
         if self._list is None:

@@ -164,6 +164,26 @@ async def test_a_lost_cluster_keeps_its_replicas_and_gets_no_substitutes() -> No
         await until_running(world, {("east", "first"): 1})
 
 
+async def test_pods_without_a_node_are_reserved_in_their_cluster_while_substitutes_run_in_another() -> None:
+    adaptive = {"reserveUnschedulablePods": True, "rescheduleCriticalSeconds": 10, "unschedulableDuration": 5}
+    strategy = {"type": "Adaptive", "adaptive": adaptive}
+    async with a_world(members=("east", "north")) as world:
+        subsets = a_subset("first", "east"), a_subset("second", "north")
+        await start(world, a_united(*subsets, replicas=7, cpu=SIZE, scheduleStrategy=strategy))
+        await until_running(world, {("east", "first"): 6, ("north", "second"): 1})
+        pods = (await world.members["east"].admin.list(PODS, "default")).items
+        reserved = [pod for pod in pods if pod["metadata"]["labels"].get(names.RESERVED_POD_LABEL) == "true"]
+        assert [pod["spec"].get("nodeName") for pod in reserved] == [None]
+
+        async def counts() -> tuple[Any, ...]:
+            held = await status(world)
+            return held.get("reservedPods"), held.get("replicas"), held.get("labelSelector")
+
+        await world.until_equal(counts, (1, 7, f"app=sample,{names.RESERVED_POD_LABEL}=false"))
+        await scale(world, 6)
+        await until_running(world, {("east", "first"): 6})
+
+
 async def test_an_unknown_target_is_reported_and_the_policy_places_a_subset_without_one() -> None:
     async with a_world(members=("east", "north")) as world:
         subsets = a_subset("lost", "nowhere", replicas=2), a_subset("free")

@@ -6,7 +6,8 @@ import orjson
 import pytest
 
 from federation.admission.uniteddeployments import UnitedDeploymentAdmission
-from federation.api.resources import FEDERATED_CLUSTERS, UNITED_DEPLOYMENTS
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES, UNITED_DEPLOYMENTS
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.errors import ApiError, Invalid
 from federation.apimachinery.resources import Resource
@@ -56,13 +57,42 @@ async def server() -> Server:
     return await a_server(UnitedDeploymentAdmission())
 
 
-async def list_clusters(resource: Resource, namespace: str) -> list[dict[str, Any]]:
-    assert (resource, namespace) == (FEDERATED_CLUSTERS, "")
-    return [{"metadata": {"name": "east", "labels": {"region": "eu"}}}]
+def a_host(*policies: dict[str, Any]) -> UnitedDeploymentAdmission:
+    """Return the admission of a host with one cluster and these PropagationPolicies."""
+    listed = {
+        FEDERATED_CLUSTERS: [{"metadata": {"name": "east", "labels": {"region": "eu"}}}],
+        PROPAGATION_POLICIES: list(policies),
+    }
+
+    async def list_objects(resource: Resource, namespace: str) -> list[dict[str, Any]]:
+        assert namespace in (("default",) if resource.namespaced else ("",))
+        return listed.get(resource, [])
+
+    return UnitedDeploymentAdmission(list_objects)
+
+
+@pytest.mark.parametrize(
+    ("labels", "selectors", "is_warned"),
+    [
+        ({}, None, True),
+        ({}, [{"apiVersion": "apps/v1", "kind": "StatefulSet"}], True),
+        ({}, [{"apiVersion": "apps/v1", "kind": "Deployment"}], False),
+        ({names.PROPAGATION_POLICY_LABEL: "p"}, None, False),
+        ({names.CLUSTER_PROPAGATION_POLICY_LABEL: "p"}, None, False),
+    ],
+)
+async def test_a_host_warns_when_no_policy_places_the_workloads(
+    labels: dict[str, str], selectors: Any, *, is_warned: bool
+) -> None:
+    host = await a_server(a_host({"metadata": {"name": "p"}, "spec": {"resourceSelectors": selectors}}))
+    united = a_united(topology={"subsets": [{"name": "a"}]})
+    united["metadata"]["labels"] = labels
+    await host.create(united)
+    assert [warning.startswith("no policy places") for warning in host.options.warnings] == [True] * is_warned
 
 
 async def test_a_host_refuses_unknown_targets_and_changes_of_a_target() -> None:
-    host = await a_server(UnitedDeploymentAdmission(list_clusters))
+    host = await a_server(a_host())
     registry = {"namespaces": ["default"], "selector": {"region": "eu"}}
 
     def targeting(cluster: str, **fields: Any) -> dict[str, Any]:
