@@ -21,6 +21,7 @@ from federation.admission.policyselectors import PolicyAdmission
 from federation.admission.roles import HOST_RBAC
 from federation.admission.statusrules import compile_status_rule
 from federation.admission.typeconfigs import TypeConfigAdmission
+from federation.admission.uniteddeployments import UnitedDeploymentAdmission
 from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import from_config
@@ -34,6 +35,7 @@ from federation.apiserver.auth.pki import has_authority
 from federation.apiserver.http.app import AppOptions
 from federation.apiserver.http.flowcontrol import FlowControlOptions
 from federation.apiserver.registry.registry import Registry
+from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.apiserver.server import APIServer, APIServerOptions
 from federation.apiserver.store.options import StoreOptions
 from federation.apiserver.store.sql import SQLStore
@@ -65,6 +67,8 @@ from federation.controllers.topologyspread.controller import TopologySpreadContr
 from federation.controllers.typeconfig.controller import TypeConfigController
 from federation.controllers.typeconfig.derivation import TypeDerivationController
 from federation.controllers.typeconfig.shippedtypes import ensure_types
+from federation.controllers.uniteddeployment.controller import UnitedDeploymentController
+from federation.controllers.uniteddeployment.memberpods import MemberPods
 from federation.dispatch.corrections import Corrections
 from federation.dispatch.scalers import Scalers
 from federation.dispatch.tombstones import Tombstones
@@ -110,6 +114,7 @@ def protect_federated_objects(registry: Registry, clock: Clock) -> None:
 
     registry.add_admission_plugin(PolicyAdmission(find, list_objects))
     registry.add_admission_plugin(AutoscalerAdmission(list_objects))
+    registry.add_admission_plugin(UnitedDeploymentAdmission(list_objects))
     registry.add_admission_plugin(TypeConfigAdmission(find, partial(list_objects, FEDERATED_TYPE_CONFIGS)))
 
 
@@ -164,6 +169,7 @@ class Wiring:
         client, objects, informers, members = self.client, self.objects, self.informers, self.members
         recorder, engine, collectors = self.recorder, self.engine, Collectors()
         caller = RemoteCaller(RetryingWebhookClient(self._webhook_transport, clock=clock))
+        pods = MemberPods(objects, informers, members)
         controllers: dict[str, _Controller] = {
             "cluster": ClusterController(
                 client,
@@ -230,6 +236,9 @@ class Wiring:
             "statuscollect": StatusCollectController(client, objects, members, clock=clock),
             "statusaggregate": StatusAggregateController(
                 client, objects, informers, members, compile_status_rule, clock=clock
+            ),
+            "uniteddeployment": UnitedDeploymentController(
+                client, informers, pods, recorder=recorder, patch_pod=patch_pod, clock=clock
             ),
             "topologyspread": TopologySpreadController(client, informers, members, recorder, clock=clock),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),

@@ -4,10 +4,17 @@ The defaults of pods are filled into a copy before pods are validated, as an API
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from federation.api.resources import UNITED_DEPLOYMENTS
+from federation.admission.policyselectors import ListObjects
+from federation.api import names
+from federation.api.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
+    FEDERATED_CLUSTERS,
+    PROPAGATION_POLICIES,
+    UNITED_DEPLOYMENTS,
+)
 from federation.apimachinery.errors import invalid
 from federation.apimachinery.fielderrors import Causes
 from federation.apimachinery.resources import Object
@@ -22,10 +29,13 @@ from federation.apiserver.semantics.validation.selectorvalidation import (
     validate_node_selector,
     validate_toleration,
 )
+from federation.planning.uniteddeployment.clustertargets import ClusterName, policy_labels, registered_clusters
 from federation.planning.uniteddeployment.uniteddefaults import default_united
 from federation.planning.uniteddeployment.unitedvalidation import CoreRules, validate_united, validate_update
+from federation.planning.uniteddeployment.workloadkinds import kind_of
 
 _NO_TERM = "nodeSelectorTerms[0]"
+_PROPAGATION_LABELS = {names.PROPAGATION_POLICY_LABEL, names.CLUSTER_PROPAGATION_POLICY_LABEL}
 
 
 def _node_term(term: Mapping[str, Any], field: str) -> Causes:
@@ -52,9 +62,16 @@ RULES = CoreRules(
 
 
 class UnitedDeploymentAdmission:
-    """An `AdmissionPlugin`. It lives as long as the API server and keeps no state."""
+    """An `AdmissionPlugin`. It lives as long as the API server and keeps no state.
+
+    On a host, `list_objects` reads FederatedClusters, among which target clusters must be, and policies, without which
+    no workload is placed. A cluster without `list_objects` ignores target clusters.
+    """
 
     resources = frozenset({UNITED_DEPLOYMENTS.group_resource})
+
+    def __init__(self, list_objects: ListObjects | None = None) -> None:
+        self._list = list_objects
 
     def mutate(self, request: AdmissionRequest) -> Object:
         """Fill in defaults; the server itself keeps the status out of such writes."""
@@ -73,8 +90,31 @@ class UnitedDeploymentAdmission:
             return
         if old is not None and old.get("spec") == obj.get("spec"):
             return
-        causes = validate_united(obj, RULES)
+        causes = validate_united(obj, RULES, clusters=await self._registered(obj))
         if old is not None:
             causes += validate_update(obj, old)
         if causes:
             raise invalid(UNITED_DEPLOYMENTS.kind, UNITED_DEPLOYMENTS.group, request.shown_name, causes)
+        if self._list is not None and not await self._is_placed(self._list, obj, request.namespace):
+            request.warnings.append(
+                f"no policy places the workloads of the subsets: set the label {names.PROPAGATION_POLICY_LABEL} or"
+                f" {names.CLUSTER_PROPAGATION_POLICY_LABEL}"
+            )
+
+    @staticmethod
+    async def _is_placed(list_objects: ListObjects, united: Object, namespace: str) -> bool:
+        """Return whether a label names a policy, or a policy selects workloads of this kind here."""
+        kind = kind_of((united.get("spec") or {}).get("template") or {})
+        if kind is None or policy_labels(united, kind).keys() & _PROPAGATION_LABELS:
+            return True
+        policies = [
+            *await list_objects(PROPAGATION_POLICIES, namespace),
+            *await list_objects(CLUSTER_PROPAGATION_POLICIES, ""),
+        ]
+        selectors = [entry for each in policies for entry in (each.get("spec") or {}).get("resourceSelectors") or ()]
+        return any(entry.get("kind") == kind.resource.kind for entry in selectors)
+
+    async def _registered(self, united: Object) -> Collection[ClusterName] | None:
+        if self._list is None:
+            return None
+        return registered_clusters(united.get("spec") or {}, await self._list(FEDERATED_CLUSTERS, ""))

@@ -238,6 +238,23 @@ class Members:
             self._notify_when_synced(member, resource, informer)
         return informer
 
+    def ensure_selected_informer(
+        self, cluster: str, resource: Resource, label_selector: str, *, transform: Transform
+    ) -> Informer | None:
+        """Watch objects of a label, managed or not, reduced by `transform`; None for unknown clusters.
+
+        A resource has one such informer, or an owned one. Sync listeners are called for its first complete list.
+        """
+        member = self._members.get(cluster)
+        if member is None:
+            return None
+        informer = member.owned.get(resource)
+        if informer is None:
+            informer = member.informers.for_resource(resource, label_selector=label_selector, transform=transform)
+            member.owned[resource] = informer
+            self._notify_when_synced(member, resource, informer)
+        return informer
+
     def add_capacity_handler(self, handler: MemberHandler) -> None:
         """Call the handler for every later change of a watched node or pod."""
         self._capacity_handlers.append(handler)

@@ -31,6 +31,13 @@ STATES = st.builds(
     is_schedulable=st.booleans(),
     was_schedulable=st.booleans(),
 )
+REACHABLE_OR_NOT = st.builds(
+    SubsetState,
+    replicas=st.integers(0, 30),
+    ready=st.integers(0, 30),
+    is_schedulable=st.booleans(),
+    is_reachable=st.booleans(),
+)
 
 
 @st.composite
@@ -198,3 +205,18 @@ def test_percentages_of_everything_divide_the_total_within_one_of_the_exact_shar
 def test_a_percentage_is_rounded_half_up(percentage: int, total: int) -> None:
     count = parse_count(f"{percentage}%", total)
     assert -1 < 2 * (count - percentage * total / 100) <= 1
+
+
+@given(st.dictionaries(st.sampled_from(NAMES), REACHABLE_OR_NOT), TOTALS, st.sampled_from(("Fixed", "Adaptive")))
+def test_unreachable_subsets_never_shrink_and_grow_only_with_the_fixed_strategy(
+    observed: dict[str, SubsetState], total: int, strategy: str
+) -> None:
+    topology = {
+        "subsets": [{"name": name, "maxReplicas": 5} for name in NAMES[:-1]] + [{"name": NAMES[-1]}],
+        "scheduleStrategy": {"type": strategy},
+    }
+    allocation = allocate({"replicas": total, "topology": topology}, observed)
+    for name, state in observed.items():
+        if not state.is_reachable:
+            assert allocation[name] >= state.replicas
+            assert strategy == "Fixed" or allocation[name] == state.replicas

@@ -115,6 +115,44 @@ class SubsetTemplate(Model):
     """Creates a StatefulSet for each subset."""
 
 
+class TargetCluster(Model):
+    """A cluster of the cluster registry."""
+
+    name: Annotated[str, Field(min_length=1)]
+    """The name of the cluster."""
+    namespace: str | None = None
+    """The namespace of the cluster's object in the registry. Absent for "default". FederatedClusters have no namespace,
+    so any namespace of the registry is accepted."""
+
+
+class ClusterType(Model):
+    """The kind of the objects in a cluster registry."""
+
+    api_version: str | None = None
+    """The apiVersion of the kind."""
+    kind: str | None = None
+    """FederatedCluster of this project, or Cluster of Kubernetes' former cluster registry, which stands for it."""
+
+
+class ClusterRegistry(Model):
+    """The clusters that subsets may name as their target."""
+
+    cluster_type: ClusterType | None = None
+    """The kind of the cluster objects. Absent for FederatedCluster. A registry of an unknown kind has no
+    clusters."""
+    namespaces: list[str] | None = None
+    """The namespaces that targetCluster may name. Absent for "default"."""
+    selector: dict[str, str] | None = None
+    """Labels that the clusters must have. Absent for all clusters."""
+
+
+class SubsetNodeSelector(Model):
+    """Nodes, as alternative terms."""
+
+    node_selector_terms: list[NodeSelectorTerm] | None = None
+    """The alternatives, of which one must match a node. Their matchFields have no effect."""
+
+
 class Subset(Model):
     """A part of the replicas: the nodes that they run on, and how many there are."""
 
@@ -126,6 +164,9 @@ class Subset(Model):
     filled first, in the order of the subsets. Cannot be combined with replicas in any subset."""
     name: Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
     """The name of the subset, unique in the UnitedDeployment. It is part of the names of its workloads."""
+    node_selector: SubsetNodeSelector | None = None
+    """Another form of nodeSelectorTerm, with alternative terms. Only one of them can be set. It cannot be changed while
+    the subset exists. An extension of this project."""
     node_selector_term: NodeSelectorTerm | None = None
     """The nodes that pods of this subset may run on. It cannot be changed while the subset exists. The matchFields have
     no effect."""
@@ -136,6 +177,10 @@ class Subset(Model):
     """The number of replicas: an integer, or a percentage of spec.replicas, rounded half up. Percentages of all subsets
     that add up to 100 are rounded so that they always give the total. Subsets without a number share the rest evenly.
     Not with the schedule strategy Adaptive."""
+    target_cluster: TargetCluster | None = None
+    """The member cluster that runs the pods of this subset. Absent on a host, the propagation policy chooses the
+    clusters; inside a cluster, the field has no effect. It cannot be changed while the subset exists. An extension of
+    this project."""
     tolerations: list[NodeToleration] | None = None
     """Tolerations that are added to the pods of this subset. They cannot be changed while the subset exists."""
 
@@ -170,6 +215,9 @@ class ScheduleStrategy(Model):
 class Topology(Model):
     """The subsets and how they react to pods that cannot be scheduled."""
 
+    cluster_registry: ClusterRegistry | None = None
+    """The clusters that targetCluster of the subsets may name. Absent for all FederatedClusters. An extension of this
+    project."""
     schedule_strategy: ScheduleStrategy | None = None
     """Whether replicas move away from a subset that cannot run them."""
     subsets: Annotated[list[Subset], Field(json_schema_extra=_BY_NAME)] | None = None
@@ -224,14 +272,15 @@ class UnitedDeploymentCondition(Model):
     """Whether the condition holds: True, False or Unknown."""
     type: str
     """The aspect. Of the UnitedDeployment: SubsetProvisioned, SubsetUpdated, UnitedDeploymentUpdated. Of a subset:
-    Schedulable."""
+    Schedulable, Reachable."""
 
 
 class SubsetStatus(Model):
     """The replicas of one subset."""
 
     conditions: Annotated[list[UnitedDeploymentCondition], Field(json_schema_extra=_BY_TYPE)] | None = None
-    """Aspects of the subset's state. Schedulable is False while the subset gets no more replicas."""
+    """Aspects of the subset's state. Schedulable is False while the subset gets no more replicas. Reachable
+    is False while its cluster cannot be observed; the subset keeps its replicas meanwhile."""
     name: str
     """The name of the subset."""
     partition: Int32 | None = None

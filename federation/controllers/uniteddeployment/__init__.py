@@ -1,4 +1,5 @@
-"""UnitedDeployments of one cluster → a workload per subset (docs/reference/uniteddeployment.md).
+"""UnitedDeployments → a workload per subset (docs/reference/uniteddeployment.md).
 
-`controller.py` watches and maps keys, `reconcile.py` acts, `children.py` reads the caches, `subsetwriter.py` writes.
+It runs inside a cluster and on the host. `controller.py` watches and maps keys, `reconcile.py` acts, `children.py`
+reads caches, `subsetwriter.py` writes. Pods are in the cluster (`localpods.py`) or in members (`memberpods.py`).
 """

@@ -6,28 +6,33 @@ it appears and stop when it disappears. Lives as long as its controller.
 
 from collections.abc import Callable, Iterable, Mapping
 
-from federation.api import names
 from federation.apimachinery.conditions import is_true
 from federation.apimachinery.ownerreferences import controller_of, controller_uids
-from federation.apimachinery.resources import CONTROLLER_REVISIONS, CRDS, PODS, Object
+from federation.apimachinery.resources import CONTROLLER_REVISIONS, CRDS, Object
 from federation.apimachinery.selectors import SelectorError, compile_label_selector
+from federation.controllers.uniteddeployment.localpods import SubsetPods
 from federation.planning.uniteddeployment.workloadkinds import KINDS, WorkloadKind
 from federation.runtime.informer import Handler, Informer
 from federation.runtime.informers import Informers
 
 _BY_OWNER = "uniteddeployments/owner"
-_BY_SUBSET = "uniteddeployments/subset"
 
 
 class Children:
     """Caches of one cluster.
 
     `on_workload` is called for changes of workloads, `on_pod` for those of pods with a subset, `on_kinds` when the
-    cluster serves more or fewer kinds than before.
+    cluster serves more or fewer kinds than before, and when it is not known what changed.
     """
 
     def __init__(
-        self, informers: Informers, *, on_workload: Handler, on_pod: Handler, on_kinds: Callable[[], None]
+        self,
+        informers: Informers,
+        pods: SubsetPods,
+        *,
+        on_workload: Handler,
+        on_pod: Handler,
+        on_kinds: Callable[[], None],
     ) -> None:
         self._informers = informers
         self._on_workload = on_workload
@@ -36,9 +41,8 @@ class Children:
         self._workloads: dict[str, Informer] = {}
         self._definitions = informers.for_resource(CRDS)
         self.revisions = informers.for_resource(CONTROLLER_REVISIONS)
-        self.pods = informers.for_resource(PODS, label_selector=names.SUBSET_NAME_LABEL)
+        self.pods = pods
         self.revisions.add_index(_BY_OWNER, controller_uids)
-        self.pods.add_index(_BY_SUBSET, _subset_keys)
 
     async def run(self) -> None:
         """Subscribe and return once all caches are synced."""
@@ -48,8 +52,7 @@ class Children:
         await self._definitions.wait_synced()
         self._definitions.add_handler(self._on_definition)
         await self.revisions.wait_synced()
-        await self.pods.wait_synced()
-        self.pods.add_handler(self._on_pod)
+        await self.pods.run(self._on_pod, self._on_kinds)
         for informer in list(self._workloads.values()):
             await informer.wait_synced()
 
@@ -78,7 +81,7 @@ class Children:
             selector = compile_label_selector((workload.get("spec") or {}).get("selector"))
         except SelectorError:
             return []
-        pods = self.pods.by_index(_BY_SUBSET, f"{workload['metadata']['namespace']}/{subset}")
+        pods = self.pods.in_subset(workload["metadata"]["namespace"], subset)
         found = [
             pod
             for pod in pods
@@ -119,12 +122,6 @@ def _is_established(definition: Object, kind: WorkloadKind) -> bool:
     versions: Iterable[Object] = (definition.get("spec") or {}).get("versions") or ()
     is_served = any(each.get("name") == kind.resource.version and each.get("served") for each in versions)
     return is_served and is_true((definition.get("status") or {}).get("conditions"), "Established")
-
-
-def _subset_keys(pod: Object) -> list[str]:
-    metadata = pod["metadata"]
-    subset = (metadata.get("labels") or {}).get(names.SUBSET_NAME_LABEL)
-    return [f"{metadata.get('namespace', '')}/{subset}"] if subset else []
 
 
 def _uid(united: Mapping[str, object]) -> str:

@@ -1,4 +1,6 @@
-"""Triggers of the UnitedDeployment controller of one cluster, and its wiring; the steps are in `reconcile.py`.
+"""Triggers of the UnitedDeployment controller, and its wiring; the steps are in `reconcile.py`.
+
+It runs inside a cluster, where workloads run their pods, and on the host, where they are placed in members.
 
 Besides UnitedDeployments and their workloads, pods are triggers: whether they are scheduled and ready decides about
 subsets of the schedule strategy Adaptive. `run` needs the CustomResourceDefinition of UnitedDeployment in the cluster.
@@ -15,9 +17,11 @@ from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.controllers.uniteddeployment.children import Children
+from federation.controllers.uniteddeployment.localpods import SubsetPods
 from federation.controllers.uniteddeployment.reconcile import Reconciler
 from federation.controllers.uniteddeployment.subsetwriter import SubsetWriter
 from federation.planning.automigration.podanalysis import scheduled_condition
+from federation.planning.uniteddeployment.clustertargets import labelled_policies
 from federation.planning.uniteddeployment.subsetpods import ready_condition
 from federation.planning.uniteddeployment.subsettemplate import PatchPod
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
@@ -39,15 +43,16 @@ class UnitedDeploymentOptions:
 
 
 class UnitedDeploymentController:
-    """Keeps the workloads of every UnitedDeployment of one cluster. `run` runs until cancelled.
+    """Keeps the workloads of every UnitedDeployment that the client reads. `run` runs until cancelled.
 
-    `patch_pod` merges a strategic merge patch into a pod template.
+    `pods` are those of the workloads, `patch_pod` merges a strategic merge patch into a pod template.
     """
 
     def __init__(
         self,
         client: Client,
         informers: Informers,
+        pods: SubsetPods,
         *,
         recorder: Recorder,
         patch_pod: PatchPod,
@@ -58,7 +63,7 @@ class UnitedDeploymentController:
         self._uniteds = informers.for_resource(UNITED_DEPLOYMENTS)
         self._uniteds.add_index(_BY_SUBSET, _subset_keys)
         self._children = Children(
-            informers, on_workload=self._on_workload, on_pod=self._on_pod, on_kinds=self._enqueue_all
+            informers, pods, on_workload=self._on_workload, on_pod=self._on_pod, on_kinds=self._enqueue_all
         )
         reconciler = Reconciler(
             client,
@@ -93,7 +98,7 @@ class UnitedDeploymentController:
             self.controller.enqueue(key)
 
     def _on_united(self, old: Object | None, new: Object | None) -> None:
-        if new is not None and (old is None or _generation(old) != _generation(new)):
+        if new is not None and (old is None or _spec_facts(old) != _spec_facts(new)):
             self.controller.enqueue(key_of(new))
 
     def _on_workload(self, old: Object | None, new: Object | None) -> None:
@@ -111,8 +116,9 @@ class UnitedDeploymentController:
             self.controller.enqueue(key_of(united))
 
 
-def _generation(united: Object) -> tuple[Any, Any]:
-    return united["metadata"].get("generation"), united["metadata"].get("deletionTimestamp")
+def _spec_facts(united: Object) -> tuple[Any, ...]:
+    metadata = united["metadata"]
+    return metadata.get("generation"), metadata.get("deletionTimestamp"), labelled_policies(united)
 
 
 def _subset_keys(united: Object) -> Iterator[str]:

@@ -18,8 +18,10 @@ from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.controllers.uniteddeployment.children import Children
 from federation.controllers.uniteddeployment.subsetwriter import Operation, SubsetWriter, run_in_batches
+from federation.planning.uniteddeployment.clustertargets import labelled_policies, policy_labels
 from federation.planning.uniteddeployment.subsetcounts import AllocationError
 from federation.planning.uniteddeployment.subsetplan import Current, ObservedSubset, SubsetPlan, plan_subsets
+from federation.planning.uniteddeployment.subsetpods import soonest
 from federation.planning.uniteddeployment.subsettemplate import is_outdated
 from federation.planning.uniteddeployment.subsetworkload import observe_workload, stuck_pods
 from federation.planning.uniteddeployment.templaterevisions import RevisionPlan, plan_revisions
@@ -38,6 +40,8 @@ from federation.runtime.informer import Informer
 
 _TIMER_SLACK_S = 0.01
 """Added to delays: a limit that ends now has not passed yet."""
+_UNREACHABLE_RECHECK_S = 5.0
+"""Interval while pods are not known: a cache that is current again sends no event."""
 
 
 @dataclass(slots=True)
@@ -53,6 +57,8 @@ class _Work:
     """The workload of each subset; further ones of the same subset are surplus."""
     surplus: list[tuple[WorkloadKind, Object]]
     observed: dict[str, ObservedSubset]
+    unreachable: dict[str, str]
+    """Why the pods of a subset are not known, by subset."""
 
 
 class Reconciler:
@@ -97,7 +103,7 @@ class Reconciler:
             problem = f"the cluster does not serve {resource.kind} of {resource.api_version}"
             await self._fail(work, names.SUBSET_PROVISIONED, problem)
             return DONE
-        current = Current(work.status, work.conditions, work.revisions.updated, work.observed)
+        current = Current(work.status, work.conditions, work.revisions.updated, work.observed, work.unreachable)
         try:
             plan = plan_subsets(spec, kind, current, self._clock.now(), is_strict=self._is_strict)
         except AllocationError as error:
@@ -110,7 +116,8 @@ class Reconciler:
         await self._writer.trim_revisions(work.united, status)
         if failures:
             raise failures[0]
-        return DONE if plan.requeue_after_s is None else Result(plan.requeue_after_s + _TIMER_SLACK_S)
+        delay_s = soonest((plan.requeue_after_s, _UNREACHABLE_RECHECK_S if work.unreachable else None))
+        return DONE if delay_s is None else Result(delay_s + _TIMER_SLACK_S)
 
     async def _begin(self, united: Object, kind: WorkloadKind) -> _Work:
         status = hub_status(united.get("status"))
@@ -125,8 +132,9 @@ class Reconciler:
             workloads={},
             surplus=[],
             observed={},
+            unreachable={},
         )
-        listed = {subset["name"] for subset in (united["spec"].get("topology") or {}).get("subsets") or ()}
+        listed = {subset["name"] for subset in _subsets(united)}
         for each in KINDS:
             for workload in self._children.workloads_of(united, each):
                 subset = (workload["metadata"].get("labels") or {}).get(names.SUBSET_NAME_LABEL) or ""
@@ -134,6 +142,11 @@ class Reconciler:
                     work.surplus.append((each, workload))
                 else:
                     work.workloads[subset] = workload
+        namespace = united["metadata"].get("namespace", "")
+        for subset in _subsets(united):
+            problem = self._children.pods.problem(subset, namespace, kind, work.workloads.get(subset["name"]))
+            if problem:
+                work.unreachable[subset["name"]] = problem
         for subset, workload in work.workloads.items():
             pods = self._children.pods_of(workload, subset)
             work.observed[subset] = ObservedSubset(observe_workload(kind, workload, pods, revisions.updated), pods)
@@ -141,9 +154,7 @@ class Reconciler:
 
     async def _provision(self, work: _Work, plan: SubsetPlan) -> list[FederationError]:
         """Create missing workloads and delete surplus ones."""
-        subsets = {
-            subset["name"]: subset for subset in (work.united["spec"].get("topology") or {}).get("subsets") or ()
-        }
+        subsets = {subset["name"]: subset for subset in _subsets(work.united)}
         missing = sorted(subsets.keys() - work.workloads.keys())
         creations: list[Operation] = [
             partial(self._writer.write, work.united, subsets[name], work.kind, plan.targets[name]) for name in missing
@@ -167,16 +178,17 @@ class Reconciler:
     async def _update(self, work: _Work, plan: SubsetPlan) -> list[FederationError]:
         """Write workloads that differ from their target, and remove pods that block StatefulSets."""
         operations: list[Operation] = []
-        for subset in (work.united["spec"].get("topology") or {}).get("subsets") or ():
+        policies = policy_labels(work.united, work.kind)
+        for subset in _subsets(work.united):
             name, workload = subset["name"], work.workloads.get(subset["name"])
             if workload is None or workload["metadata"].get("deletionTimestamp"):
                 continue
             observed, target = work.observed[name], plan.targets[name]
-            if is_outdated(observed.workload, subset, target):
+            if is_outdated(observed.workload, subset, target) or labelled_policies(workload) != policies:
                 operations.append(
                     partial(self._writer.write, work.united, subset, work.kind, target, workload["metadata"]["name"])
                 )
-            elif work.kind.is_stateful:
+            elif work.kind.is_stateful and name not in work.unreachable:
                 stuck = stuck_pods(observed.workload, observed.pods, target.revision, target.partition)
                 await self._writer.delete_pods(work.united["metadata"]["namespace"], stuck)
         failures = await run_in_batches(operations)
@@ -235,3 +247,7 @@ class Reconciler:
         metadata = united["metadata"]
         body = {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "spec": {"replicas": replicas}}
         await self._client.patch(UNITED_DEPLOYMENTS, metadata["name"], body, namespace=metadata["namespace"])
+
+
+def _subsets(united: Object) -> Sequence[Object]:
+    return (united["spec"].get("topology") or {}).get("subsets") or ()

@@ -11,7 +11,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.errors import AlreadyExists, FederationError, NotFound
-from federation.apimachinery.resources import CONTROLLER_REVISIONS, PODS, Object
+from federation.apimachinery.resources import CONTROLLER_REVISIONS, Object
 from federation.client.client import Client, PatchType
 from federation.controllers.uniteddeployment.children import Children
 from federation.planning.uniteddeployment.subsettemplate import PatchPod, Target, render_workload
@@ -84,16 +84,13 @@ class SubsetWriter:
         """Delete pods that block the update of a StatefulSet."""
         for pod in pods:
             with contextlib.suppress(NotFound):
-                await self._client.delete(PODS, pod, namespace)
+                await self._children.pods.delete(namespace, pod)
 
     async def label_pods(self, namespace: str, labels: Mapping[str, str]) -> None:
         """Set the reserved label of pods."""
         for pod, value in labels.items():
             with contextlib.suppress(NotFound):
-                written = await self._client.patch(
-                    PODS, pod, {"metadata": {"labels": {names.RESERVED_POD_LABEL: value}}}, namespace=namespace
-                )
-                await self._children.pods.wait_for(written["metadata"]["resourceVersion"])
+                await self._children.pods.label(namespace, pod, {names.RESERVED_POD_LABEL: value})
 
     async def write_revisions(self, united: Object, plan: RevisionPlan) -> None:
         """Create or renumber a revision; a revision that exists already is that of an earlier run."""

@@ -7,6 +7,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.tasks import Supervisor
 from federation.client.client import Client
 from federation.controllers.uniteddeployment.controller import UnitedDeploymentController
+from federation.controllers.uniteddeployment.localpods import LocalPods
 from federation.planning.uniteddeployment.subsettemplate import PatchPod
 from federation.runtime.events import EventRecorder
 from federation.runtime.informers import Informers
@@ -21,7 +22,12 @@ class UnitedDeploymentService:
         self._informers = Informers(client, clock=clock, cluster=cluster, transform=drop_managed_fields)
         self._recorder = EventRecorder(client, component="uniteddeployment", clock=clock)
         self._controller = UnitedDeploymentController(
-            client, self._informers, recorder=self._recorder, patch_pod=patch_pod, clock=clock
+            client,
+            self._informers,
+            LocalPods(client, self._informers),
+            recorder=self._recorder,
+            patch_pod=patch_pod,
+            clock=clock,
         )
 
     async def run(self) -> None:

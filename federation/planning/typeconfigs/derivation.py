@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from federation.api import names
-from federation.api.resources import CORE_GROUP, FEDERATED_TYPE_CONFIGS
+from federation.api.resources import CORE_GROUP, FEDERATED_TYPE_CONFIGS, UNITED_DEPLOYMENTS
 from federation.apimachinery import conditions
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.resources import Object, Resource
@@ -84,6 +84,8 @@ def derive_custom(
     accepted = spec.get("names") or {}
     if group == _OWN_DOMAIN or group.endswith(f".{_OWN_DOMAIN}"):
         raise NotDerivableError(f"{kind} belongs to the federation itself")
+    if (group, kind) == (UNITED_DEPLOYMENTS.group, UNITED_DEPLOYMENTS.kind):
+        raise NotDerivableError("the host runs UnitedDeployments: policies place the workloads of their subsets")
     served = next((each for each in spec.get("versions") or () if each.get("name") == version), None)
     if served is None or not served.get("served"):
         raise NotDerivableError(f"the host does not serve version {version} of {kind}")

@@ -75,7 +75,9 @@ def allocate(
         return _divide_around(current, total, specified, frozen)
     bounds = bounds_of(subsets, total)
     movable = [subset for subset in bounds if subset.name not in frozen]
-    rest = max(0, (1 if total is None else total) - sum(frozen.values()))
+    # Reserved pods have substitutes in other subsets already.
+    held = {name: count - (observed[name].reserved if strategy.reserves_pods else 0) for name, count in frozen.items()}
+    rest = max(0, (1 if total is None else total) - sum(held.values()))
     if strategy.reserves_pods:
         divided = fill_reserving(movable, rest, observed)
     else:

@@ -11,7 +11,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery.clock import parse_rfc3339
-from federation.apimachinery.conditions import Condition, find
+from federation.apimachinery.conditions import Condition, find, set_condition
 from federation.planning.uniteddeployment.allocation import SubsetState, allocate
 from federation.planning.uniteddeployment.reservation import (
     Revision,
@@ -19,7 +19,11 @@ from federation.planning.uniteddeployment.reservation import (
     decide_reservations,
     mark_scaled_up,
 )
-from federation.planning.uniteddeployment.schedulability import Schedulability, decide_schedulability
+from federation.planning.uniteddeployment.schedulability import (
+    Schedulability,
+    decide_schedulability,
+    is_schedulable_by,
+)
 from federation.planning.uniteddeployment.strategy import Strategy, strategy_of
 from federation.planning.uniteddeployment.subsetpods import Pod, soonest
 from federation.planning.uniteddeployment.subsettemplate import Target
@@ -44,6 +48,8 @@ class Current:
     conditions: Sequence[Condition]
     revision: str
     subsets: Mapping[str, ObservedSubset]
+    unreachable: Mapping[str, str] = field(default_factory=dict)
+    """Why the clusters of a subset cannot be observed, by subset; inside one cluster there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +66,15 @@ class SubsetPlan:
 def plan_subsets(
     spec: Mapping[str, Any], kind: WorkloadKind, current: Current, now: datetime, *, is_strict: bool = False
 ) -> SubsetPlan:
-    """Plan the subsets of a defaulted spec; AllocationError when their counts do not fit together."""
+    """Plan the subsets of a defaulted spec; AllocationError when their counts do not fit together.
+
+    No decision follows from the pods of unreachable subsets: they stay schedulable or unschedulable.
+    """
     strategy = strategy_of(spec)
-    conditions = start_conditions(spec, current.status, now)
+    conditions = {
+        name: _mark_reachable(stored, current.unreachable.get(name, ""), now)
+        for name, stored in start_conditions(spec, current.status, now).items()
+    }
     known = {name: observed for name, observed in current.subsets.items() if name in conditions}
     if strategy.reserves_pods:
         return _plan_reserving(spec, kind, current, strategy, conditions, known, now)
@@ -71,12 +83,14 @@ def plan_subsets(
         decisions = {
             name: decide_schedulability(conditions[name], _replica_status(each.workload), each.pods, strategy, now)
             for name, each in known.items()
+            if name not in current.unreachable
         }
-    states = {
+    states = {name: SubsetState(is_reachable=False) for name in current.unreachable} | {
         name: SubsetState(
             replicas=each.workload.replicas,
             ready=each.workload.ready,
             is_schedulable=name not in decisions or decisions[name].is_schedulable,
+            is_reachable=name not in current.unreachable,
         )
         for name, each in known.items()
     }
@@ -105,17 +119,25 @@ def _plan_reserving(
 ) -> SubsetPlan:
     updated = find(current.conditions, names.UNITED_DEPLOYMENT_UPDATED) or {}
     revision = Revision(current.revision, parse_rfc3339(updated.get("lastTransitionTime")))
+    stored = {entry.get("name"): entry for entry in current.status.get("subsetStatuses") or ()}
     decisions = {
-        name: decide_reservations(conditions[name], each.pods, revision, strategy, now, replicas=each.workload.replicas)
+        name: SubsetReservation(
+            conditions[name],
+            (stored.get(name) or {}).get("reservedPods") or 0,
+            was_schedulable=is_schedulable_by(conditions[name]),
+        )
+        if name in current.unreachable
+        else decide_reservations(conditions[name], each.pods, revision, strategy, now, replicas=each.workload.replicas)
         for name, each in known.items()
     }
-    states = {
+    states = {name: SubsetState(is_reachable=False) for name in current.unreachable} | {
         name: SubsetState(
             replicas=known[name].workload.replicas,
             ready=known[name].workload.ready,
             reserved=decision.reserved,
             is_schedulable=decision.is_schedulable,
             was_schedulable=decision.was_schedulable,
+            is_reachable=name not in current.unreachable,
         )
         for name, decision in decisions.items()
     }
@@ -139,6 +161,20 @@ def _plan_reserving(
         outcomes,
         {pod: label for decision in decisions.values() for pod, label in (decision.labels or {}).items()},
         soonest(decision.requeue_after_s for decision in decisions.values()),
+    )
+
+
+def _mark_reachable(conditions: list[Condition], problem: str, now: datetime) -> list[Condition]:
+    """Return the conditions with Reachable; a subset that was never unreachable has none."""
+    if not problem and find(conditions, names.SUBSET_REACHABLE) is None:
+        return conditions
+    return set_condition(
+        conditions,
+        type_=names.SUBSET_REACHABLE,
+        status="False" if problem else "True",
+        reason=names.REASON_SUBSET_CLUSTER_UNREACHABLE if problem else names.REASON_SUBSET_CLUSTER_OBSERVED,
+        message=problem,
+        now=now,
     )
 
 

@@ -18,6 +18,7 @@ from federation.api.resources import UNITED_DEPLOYMENTS
 from federation.apimachinery import nameformats
 from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import Object
+from federation.planning.uniteddeployment.clustertargets import policy_labels, target_annotations
 from federation.planning.uniteddeployment.subsetworkload import SubsetWorkload
 from federation.planning.uniteddeployment.workloadkinds import ROLLING_UPDATE, WorkloadKind, applies_partition
 
@@ -97,10 +98,15 @@ def render_workload(
             "labels": {
                 **(outer.get("labels") or {}),
                 **(selector.get("matchLabels") or {}),
+                **policy_labels(united, kind),
                 names.SUBSET_REVISION_LABEL: target.revision,
                 **own,
             },
-            "annotations": {**(outer.get("annotations") or {}), names.SUBSET_PATCH: patch_text(subset)},
+            "annotations": {
+                **(outer.get("annotations") or {}),
+                **target_annotations(subset),
+                names.SUBSET_PATCH: patch_text(subset),
+            },
             "ownerReferences": [
                 controller_reference(united, UNITED_DEPLOYMENTS.api_version, UNITED_DEPLOYMENTS.kind),
             ],
@@ -137,21 +143,30 @@ def render_pods(template: Mapping[str, Any], subset: Mapping[str, Any], revision
 def with_nodes(spec: Mapping[str, Any], subset: Mapping[str, Any]) -> Object:
     """Return a pod's spec with the node expressions and tolerations of a subset; matchFields have no effect.
 
-    Required terms are alternatives, so the expressions are added to each.
+    Required terms are alternatives, and so are those of the subset: every pair of them becomes one term.
     """
     changed = dict(spec)
-    expressions = (subset.get("nodeSelectorTerm") or {}).get("matchExpressions")
-    if expressions:
+    alternatives = [expressions for term in _terms_of(subset) if (expressions := term.get("matchExpressions"))]
+    if alternatives:
         affinity = spec.get("affinity") or {}
         nodes = affinity.get("nodeAffinity") or {}
         required = nodes.get(_REQUIRED) or {}
         own: Sequence[Mapping[str, Any]] = required.get("nodeSelectorTerms") or ({},)
-        terms = [{**term, "matchExpressions": [*(term.get("matchExpressions") or ()), *expressions]} for term in own]
+        terms = [
+            {**term, "matchExpressions": [*(term.get("matchExpressions") or ()), *expressions]}
+            for term in own
+            for expressions in alternatives
+        ]
         required = {**required, "nodeSelectorTerms": terms}
         changed["affinity"] = {**affinity, "nodeAffinity": {**nodes, _REQUIRED: required}}
     if tolerations := subset.get("tolerations"):
         changed["tolerations"] = [*(spec.get("tolerations") or ()), *tolerations]
     return changed
+
+
+def _terms_of(subset: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    alternatives: Sequence[Mapping[str, Any]] = (subset.get("nodeSelector") or {}).get("nodeSelectorTerms") or ()
+    return alternatives or (subset.get("nodeSelectorTerm") or {},)
 
 
 def _with_update_limits(workload: Object, kind: WorkloadKind, target: Target) -> Object:

@@ -23,6 +23,7 @@ from federation.apimachinery.fielderrors import (
     required,
 )
 from federation.apimachinery.selectors import SelectorError, compile_label_selector
+from federation.planning.uniteddeployment.clustertargets import ClusterName, target_of
 from federation.planning.uniteddeployment.countvalidation import validate_counts
 from federation.planning.uniteddeployment.strategy import TYPES, strategy_of
 from federation.planning.uniteddeployment.uniteddefaults import MANUAL
@@ -31,9 +32,6 @@ from federation.planning.uniteddeployment.workloadkinds import KINDS, WorkloadKi
 Fields = Mapping[str, Any]
 Rule = Callable[[Fields, str], Causes]
 """Returns the causes of a value at a field."""
-
-ClusterName = tuple[str, str]
-"""Namespace and name of a cluster in a cluster registry."""
 
 _CHANGEABLE = {
     "statefulSetTemplate": {
@@ -87,8 +85,11 @@ def validate_update(new: Fields, old: Fields) -> Causes:
         earlier = before.get(subset.get("name"))
         if earlier is None:
             continue
-        for field in ("nodeSelectorTerm", "tolerations", "targetCluster"):
+        for field in ("nodeSelectorTerm", "nodeSelector", "tolerations"):
             causes += immutable(f"{_SUBSETS}[{index}].{field}", subset.get(field) or None, earlier.get(field) or None)
+        if target_of(subset) != target_of(earlier):
+            text = "the target cluster of a subset cannot change; add a subset with another name and remove this one"
+            causes.append(forbidden(f"{_SUBSETS}[{index}].targetCluster", text))
     for template, changeable in _CHANGEABLE.items():
         paths = ("spec", "template", template, "spec")
         after, earlier = dotpaths.get(new, paths) or {}, dotpaths.get(old, paths) or {}
@@ -180,21 +181,26 @@ def _validate_topology(spec: Fields, rules: CoreRules, clusters: Collection[Clus
         else:
             causes += problems_of(f"{field}.name", name, nameformats.dns1123_label(name))
         seen.add(name)
-        causes += rules.node_term(subset.get("nodeSelectorTerm") or {}, f"{field}.nodeSelectorTerm")
+        causes += _validate_nodes(subset, field, rules)
         for place, toleration in enumerate(subset.get("tolerations") or ()):
             causes += rules.toleration(toleration, f"{field}.tolerations[{place}]")
         if strategy.is_adaptive and subset.get("replicas") is not None:
             text = "not with the Adaptive strategy; use minReplicas and maxReplicas"
             causes.append(forbidden(f"{field}.replicas", text))
-        causes += _validate_target(subset.get("targetCluster"), f"{field}.targetCluster", clusters)
+        target = target_of(subset)
+        if target is not None and clusters is not None and target not in clusters:
+            causes.append(not_found(f"{field}.targetCluster", "/".join(target)))
     return causes
 
 
-def _validate_target(target: Fields | None, field: str, clusters: Collection[ClusterName] | None) -> Causes:
-    if not target or clusters is None:
-        return []
-    name = (target.get("namespace") or "default", target.get("name") or "")
-    return [] if name in clusters else [not_found(field, "/".join(name))]
+def _validate_nodes(subset: Fields, field: str, rules: CoreRules) -> Causes:
+    causes = rules.node_term(subset.get("nodeSelectorTerm") or {}, f"{field}.nodeSelectorTerm")
+    terms: Sequence[Fields] = (subset.get("nodeSelector") or {}).get("nodeSelectorTerms") or ()
+    for index, term in enumerate(terms):
+        causes += rules.node_term(term, f"{field}.nodeSelector.nodeSelectorTerms[{index}]")
+    if terms and subset.get("nodeSelectorTerm"):
+        causes.append(forbidden(f"{field}.nodeSelector", "not together with nodeSelectorTerm"))
+    return causes
 
 
 def _validate_update_strategy(spec: Fields) -> Causes:

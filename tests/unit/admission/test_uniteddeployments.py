@@ -6,9 +6,11 @@ import orjson
 import pytest
 
 from federation.admission.uniteddeployments import UnitedDeploymentAdmission
-from federation.api.resources import UNITED_DEPLOYMENTS
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS, PROPAGATION_POLICIES, UNITED_DEPLOYMENTS
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.errors import ApiError, Invalid
+from federation.apimachinery.resources import Resource
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.memory import MemoryStore
 from federation.apiserver.verbs.requestoptions import WriteOptions
@@ -42,13 +44,70 @@ class Server:
         return updated
 
 
-@pytest.fixture
-async def server() -> Server:
+async def a_server(admission: UnitedDeploymentAdmission) -> Server:
     clock = ManualClock()
     registry = Registry(MemoryStore(clock=clock), clock=clock)
     await registry.install_crds(definitions())
-    registry.add_admission_plugin(UnitedDeploymentAdmission())
+    registry.add_admission_plugin(admission)
     return Server(registry)
+
+
+@pytest.fixture
+async def server() -> Server:
+    return await a_server(UnitedDeploymentAdmission())
+
+
+def a_host(*policies: dict[str, Any]) -> UnitedDeploymentAdmission:
+    """Return the admission of a host with one cluster and these PropagationPolicies."""
+    listed = {
+        FEDERATED_CLUSTERS: [{"metadata": {"name": "east", "labels": {"region": "eu"}}}],
+        PROPAGATION_POLICIES: list(policies),
+    }
+
+    async def list_objects(resource: Resource, namespace: str) -> list[dict[str, Any]]:
+        assert namespace in (("default",) if resource.namespaced else ("",))
+        return listed.get(resource, [])
+
+    return UnitedDeploymentAdmission(list_objects)
+
+
+@pytest.mark.parametrize(
+    ("labels", "selectors", "is_warned"),
+    [
+        ({}, None, True),
+        ({}, [{"apiVersion": "apps/v1", "kind": "StatefulSet"}], True),
+        ({}, [{"apiVersion": "apps/v1", "kind": "Deployment"}], False),
+        ({names.PROPAGATION_POLICY_LABEL: "p"}, None, False),
+        ({names.CLUSTER_PROPAGATION_POLICY_LABEL: "p"}, None, False),
+    ],
+)
+async def test_a_host_warns_when_no_policy_places_the_workloads(
+    labels: dict[str, str], selectors: Any, *, is_warned: bool
+) -> None:
+    host = await a_server(a_host({"metadata": {"name": "p"}, "spec": {"resourceSelectors": selectors}}))
+    united = a_united(topology={"subsets": [{"name": "a"}]})
+    united["metadata"]["labels"] = labels
+    await host.create(united)
+    assert [warning.startswith("no policy places") for warning in host.options.warnings] == [True] * is_warned
+
+
+async def test_a_host_refuses_unknown_targets_and_changes_of_a_target() -> None:
+    host = await a_server(a_host())
+    registry = {"namespaces": ["default"], "selector": {"region": "eu"}}
+
+    def targeting(cluster: str, **fields: Any) -> dict[str, Any]:
+        subset = {"name": "a", "targetCluster": {"name": cluster}, **fields}
+        return a_united(topology={"clusterRegistry": registry, "subsets": [subset]})
+
+    with pytest.raises(Invalid, match="default/nowhere"):
+        await host.create(targeting("nowhere"))
+    term = {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}
+    with pytest.raises(Invalid, match="not together"):
+        await host.create(targeting("east", nodeSelector={"nodeSelectorTerms": [term]}, nodeSelectorTerm=term))
+    created = await host.create(targeting("east", nodeSelector={"nodeSelectorTerms": [term]}))
+    assert created["spec"]["topology"]["clusterRegistry"] == registry
+    with pytest.raises(Invalid, match="the target cluster of a subset cannot change"):
+        await host.update({**created, "spec": {**created["spec"], "topology": {"subsets": [{"name": "a"}]}}})
 
 
 async def test_defaults_are_stored(server: Server) -> None:

@@ -126,3 +126,9 @@ def test_a_warning_is_left_out_for_kinds_that_get_a_configuration() -> None:
     assert can_be_derived("example.com/v1", "Widget", definitions, is_cluster_wide=False)
     assert not can_be_derived("example.com/v1", "Gadget", definitions, is_cluster_wide=True)
     assert not can_be_derived("v1", "Node", definitions, is_cluster_wide=True)
+
+
+def test_united_deployments_stay_on_the_host() -> None:
+    definition = a_definition("apps.kruise.io")
+    with pytest.raises(NotDerivableError, match="the host runs UnitedDeployments"):
+        derive_custom(definition, "apps.kruise.io", "v1", "UnitedDeployment", is_cluster_wide=True, is_placed=True)

@@ -171,3 +171,27 @@ def test_times_that_cannot_be_read_are_absent() -> None:
     pod = a_pending_pod("a", 0)
     pod["metadata"]["creationTimestamp"] = None
     assert check_pending(pod, 10, NOW).remaining_s == 10
+
+
+@pytest.mark.parametrize(("strategy", "reserved"), [(ADAPTIVE, 0), (RESERVING, 2)])
+def test_pods_of_an_unreachable_subset_decide_nothing(strategy: dict[str, Any], reserved: int) -> None:
+    spec = {"replicas": 6, "topology": {"subsets": [{"name": "a"}, {"name": "b"}], "scheduleStrategy": strategy}}
+    pending = [a_pending_pod("a-1", 100), a_pending_pod("a-2", 100)]
+    condition = {"type": names.SUBSET_SCHEDULABLE, "status": "False" if reserved else "True", "reason": "r"}
+    stored = {"subsetStatuses": [{"name": "a", "reservedPods": reserved, "conditions": [condition]}, {"name": "b"}]}
+    observed = {
+        "a": ObservedSubset(a_workload("a", 4, 2), pending),
+        "b": ObservedSubset(a_workload("b", 2 + reserved, 2 + reserved)),
+    }
+    plan = plan_subsets(spec, DEPLOYMENT, Current(stored, [], "rev", observed, {"a": "cluster x is not ready"}), NOW)
+    assert {name: target.replicas for name, target in plan.targets.items()} == {"a": 4, "b": 2 + reserved}
+    assert plan.outcomes["a"].reserved == reserved
+    assert find(plan.outcomes["a"].conditions, names.SUBSET_SCHEDULABLE) == condition
+    reachable = find(plan.outcomes["a"].conditions, names.SUBSET_REACHABLE) or {}
+    assert (reachable["status"], reachable["message"]) == ("False", "cluster x is not ready")
+    assert not plan.pod_labels
+
+    back = {"subsetStatuses": [{"name": "a", "conditions": plan.outcomes["a"].conditions}]}
+    again = plan_subsets(spec, DEPLOYMENT, Current(back, [], "rev", {}), NOW)
+    assert (find(again.outcomes["a"].conditions, names.SUBSET_REACHABLE) or {})["status"] == "True"
+    assert find(again.outcomes["b"].conditions, names.SUBSET_REACHABLE) is None

@@ -154,3 +154,14 @@ def test_old_pods_above_the_partition_that_are_not_ready_are_stuck() -> None:
 
 def test_a_name_without_a_number_at_its_end_has_no_ordinal() -> None:
     assert [ordinal_of(name) for name in ("web-0", "web-12", "web-x1", "web-", "web-²")] == [0, 12, -1, -1, -1]
+
+
+def test_alternatives_of_a_subset_are_combined_with_those_of_the_template() -> None:
+    def term(value: str) -> dict[str, Any]:
+        return {"matchExpressions": [{"key": "zone", "operator": "In", "values": [value]}]}
+
+    own = {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term("x"), term("y")]}}}}
+    subset = {"name": "s", "nodeSelector": {"nodeSelectorTerms": [term("a"), term("b"), {}]}}
+    terms = with_nodes(own, subset)["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"]
+    zones = [[each["values"][0] for each in one["matchExpressions"]] for one in terms]
+    assert zones == [["x", "a"], ["x", "b"], ["y", "a"], ["y", "b"]]
