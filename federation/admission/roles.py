@@ -18,7 +18,6 @@ from federation.api.resources import (
     OVERRIDE_POLICIES,
     PROPAGATED_VERSIONS,
     PROPAGATION_POLICIES,
-    UNITED_DEPLOYMENTS,
 )
 from federation.apimachinery.resources import SECRETS
 from federation.apiserver.auth.bootstrappolicy import RBACOptions
@@ -28,9 +27,7 @@ REPORTS = (COLLECTED_STATUSES, CLUSTER_COLLECTED_STATUSES, PROPAGATED_VERSIONS, 
 """Kinds in which the control plane reports; only it writes them."""
 _POLICIES = [OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
 _WORKLOADS = [
-    f"{resource.plural}{suffix}"
-    for resource in (CLONE_SETS, ADVANCED_STATEFUL_SETS, UNITED_DEPLOYMENTS)
-    for suffix in ("", "/scale")
+    f"{resource.plural}{suffix}" for resource in (CLONE_SETS, ADVANCED_STATEFUL_SETS) for suffix in ("", "/scale")
 ]
 _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
