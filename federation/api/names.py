@@ -340,6 +340,13 @@ REASON_FEDERATED_WORKLOAD = "FederatedWorkload"
 # WorkloadSpread: OpenKruise's names, and Kubernetes' annotation for the order of scale-in
 MATCHED_WORKLOAD_SPREAD = "apps.kruise.io/matched-workloadspread"
 """On a pod: JSON {name, subset, uid} of the WorkloadSpread and the subset that admission chose."""
+CLUSTER_TERM_DOMAIN = "cluster.kubeadmiral.io"
+"""The end of the prefix of a key by which a subset's node selector selects clusters instead of nodes."""
+CLUSTER_NAME_TERM = f"{CLUSTER_TERM_DOMAIN}/name"
+"""The key that stands for the name of the cluster."""
+WORKLOAD_SPREAD = "federation.kubeadmiral.io/workload-spread"
+"""On a federated workload: JSON {"name", "caps": {subset: replicas}, "quotas": {cluster: {subset: replicas}}} of the
+WorkloadSpread that divides its replicas. Written with the placement."""
 IGNORE_PATCH_EXISTING_PODS_METADATA = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
 """On a WorkloadSpread: "true" if adopted pods get no labels and annotations of the subset's patch."""
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
