@@ -65,6 +65,7 @@ from federation.controllers.topologyspread.controller import TopologySpreadContr
 from federation.controllers.typeconfig.controller import TypeConfigController
 from federation.controllers.typeconfig.derivation import TypeDerivationController
 from federation.controllers.typeconfig.shippedtypes import ensure_types
+from federation.controllers.workloadspread.controller import WorkloadSpreadController
 from federation.dispatch.corrections import Corrections
 from federation.dispatch.scalers import Scalers
 from federation.dispatch.tombstones import Tombstones
@@ -232,6 +233,7 @@ class Wiring:
                 client, objects, informers, members, compile_status_rule, clock=clock
             ),
             "topologyspread": TopologySpreadController(client, informers, members, recorder, clock=clock),
+            "workloadspreads": WorkloadSpreadController(client, objects, informers, members, clock=clock),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
         }
         return [(name, controller.run) for name, controller in controllers.items()]

@@ -3,8 +3,8 @@
 Subsets are filled in their order, up to their caps and to the capacity of their clusters; each passes the rest on, and
 the last rest is divided over all clusters. Scale-in goes in the opposite order. Within a subset another planner
 divides, with the weights, bounds and capacities of the workload's policy. Unless disruption is allowed, replicas keep
-their subset and their cluster while the total allows it. Clusters that do not answer keep their quotas: nothing is known
-of their pods, so no other cluster gets their share, and they lose replicas only after all others.
+their subset and their cluster while the total allows it. Clusters that do not answer keep their quotas: their pods are
+unknown, so no other cluster gets their share, and they lose replicas only after all others.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
