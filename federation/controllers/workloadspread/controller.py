@@ -98,10 +98,7 @@ class WorkloadSpreadController:
             self._enqueue(new)
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
-        if new is not None:
-            change = self._cache.update(new)
-        else:
-            change = self._cache.remove((old or {})["metadata"]["name"])
+        change = self._cache.update(new) if new is not None else self._cache.remove((old or {})["metadata"]["name"])
         if change & _CHANGES:
             for key in self._keys():
                 self.controller.enqueue(key, after_s=self._coalescing_s)
