@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.manifests import a_deployment, a_policy
 from tests.support.world import World, a_world
 
-from federation.api.names import CLUSTER_NAME_TERM, EVENT_INVALID_SPREAD, SUBSET_ENFORCED
+from federation.api.names import CLUSTER_NAME_TERM, EVENT_INVALID_SPREAD, REASON_KIND_NOT_SERVED, SUBSET_ENFORCED
 from federation.api.resources import PROPAGATION_POLICIES, WORKLOAD_SPREADS
 from federation.apimachinery.conditions import find
 from federation.apimachinery.resources import DEPLOYMENTS, Object
@@ -115,13 +115,13 @@ async def test_members_get_their_subsets_with_absolute_limits_if_they_serve_the_
         expected = [{"name": "north", "maxReplicas": 4, "patch": patch, "requiredNodeSelector": inside}]
         await world.until_equal(lambda: member_subsets(world, "north"), expected)
 
-        async def enforced() -> list[str | None]:
+        async def unserved() -> list[str]:
             source = await world.find(WORKLOAD_SPREADS, "web") or {}
             entries = (source.get("status") or {}).get("subsetStatuses") or ()
-            found = [find(entry.get("conditions"), SUBSET_ENFORCED) for entry in entries]
-            return [None if condition is None else condition["reason"] for condition in found]
+            found = {entry["name"]: find(entry.get("conditions"), SUBSET_ENFORCED) or {} for entry in entries}
+            return [name for name, condition in found.items() if condition.get("reason") == REASON_KIND_NOT_SERVED]
 
-        await world.until_equal(enforced, [None, "KindNotServed"])
+        await world.until_equal(unserved, ["east"])
         await world.scale("web", 12)
         await world.until_replicas("web", {"north": 6, "east": 6})
         await world.until_equal(lambda: member_subsets(world, "north"), [{**expected[0], "maxReplicas": 6}])
