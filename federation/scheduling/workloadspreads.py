@@ -16,6 +16,8 @@ from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import Requirement, SelectorError
+from federation.planning.followers.leaderplan import identity_of
+from federation.planning.followers.references import Identity
 from federation.planning.workloadspread.clusterterms import cluster_requirements, covers
 from federation.planning.workloadspread.hub import to_hub
 from federation.planning.workloadspread.quotas import (
@@ -32,9 +34,6 @@ from federation.planning.workloadspread.totals import UNKNOWN, filter_of, total_
 from federation.scheduling.policyspec import hash_of
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.usermigration import to_counts
-
-Target = tuple[str, str, str, str]
-"""Group, kind, namespace and name of a workload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +90,7 @@ class SpreadIndex:
     """The WorkloadSpreads by the workload that they target. One per workload is in force: the first by name."""
 
     def __init__(self) -> None:
-        self._by_target: dict[Target, dict[str, CompiledSpread]] = {}
+        self._by_target: dict[Identity, dict[str, CompiledSpread]] = {}
 
     def put(self, spread: Object) -> str:
         """Add a new WorkloadSpread; return why it has no effect, "" when it has one."""
@@ -114,17 +113,14 @@ class SpreadIndex:
         """Return the WorkloadSpread of a federated workload, None when it has none."""
         if not self._by_target:
             return None
-        template = federated["spec"]["template"]
-        namespace = str(federated["metadata"].get("namespace") or "")
-        name = str((template.get("metadata") or {}).get("name") or federated["metadata"]["name"])
-        held = self._by_target.get((group_of(template), str(template.get("kind") or ""), namespace, name))
+        held = self._by_target.get(identity_of(federated))
         return held[min(held)] if held else None
 
 
-def target_key(spread: Mapping[str, Any]) -> Target:
+def target_key(spread: Mapping[str, Any]) -> Identity:
     """Return the workload that a WorkloadSpread targets."""
     target, namespace = target_of(spread), spread["metadata"].get("namespace") or ""
-    return group_of(target), str(target.get("kind") or ""), str(namespace), str(target.get("name") or "")
+    return Identity(group_of(target), str(target.get("kind") or ""), str(namespace), str(target.get("name") or ""))
 
 
 def spread_of_unit(

@@ -15,7 +15,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.controllers.workloadspread.reconcile import WRITER, Reconciler, target_of_federated
-from federation.planning.workloadspread.references import group_of
+from federation.planning.followers.leaderplan import identity_of
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
 from federation.runtime.informers import Informers
@@ -83,14 +83,12 @@ class WorkloadSpreadController:
 
     def _on_federated(self, old: Object | None, new: Object | None) -> None:
         federated = new if new is not None else old or {}
-        template = federated["spec"].get("template") or {}
-        if template.get("kind") == WORKLOAD_SPREADS.kind:
+        identity = identity_of(federated)
+        if identity.kind == WORKLOAD_SPREADS.kind:
             self.controller.enqueue(key_of(federated))
             return
-        namespace = federated["metadata"].get("namespace") or ""
-        name = (template.get("metadata") or {}).get("name") or ""
-        target = " ".join((group_of(template), str(template.get("kind") or ""), namespace, str(name)))
-        for spread in self._objects.by_index(_BY_TARGET, target, namespace):
+        target = f"{identity.group} {identity.kind} {identity.namespace} {identity.name}"
+        for spread in self._objects.by_index(_BY_TARGET, target, identity.namespace):
             self.controller.enqueue(key_of(spread))
 
     def _on_source(self, old: Object | None, new: Object | None) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from federation.api import names
+from federation.api.federatedtype import template_problem
 from federation.api.resources import WORKLOAD_SPREADS
 from federation.apimachinery import dotpaths
 from federation.apimachinery.clock import Clock
@@ -29,7 +30,6 @@ from federation.planning.federatedobject.placements import (
 )
 from federation.planning.workloadspread.clusterterms import covers
 from federation.planning.workloadspread.derived import Divided, federated_status, local_subsets
-from federation.planning.workloadspread.subsets import subsets_of
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informer import Informer
@@ -75,6 +75,8 @@ class Reconciler:
         federated = self._objects.get(key)
         if federated is None or federated["metadata"].get("deletionTimestamp"):
             return DONE
+        if template_problem(federated):
+            return DONE  # The sync controller reports it.
         template = _template(federated)
         workload = self._workload(template)
         try:
@@ -169,7 +171,7 @@ class Reconciler:
 def target_of_federated(federated: Object) -> tuple[str, ...]:
     """Return the index value of a federated WorkloadSpread, the workload that it targets; () for other kinds."""
     template = federated["spec"].get("template") or {}
-    if template.get("kind") != WORKLOAD_SPREADS.kind or not subsets_of(template):
+    if template.get("kind") != WORKLOAD_SPREADS.kind or template_problem(federated):
         return ()
     return (" ".join(target_key(_template(federated))),)
 
