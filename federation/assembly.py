@@ -69,6 +69,7 @@ from federation.controllers.typeconfig.derivation import TypeDerivationControlle
 from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.controllers.uniteddeployment.controller import UnitedDeploymentController
 from federation.controllers.uniteddeployment.memberpods import MemberPods
+from federation.controllers.workloadspread.controller import WorkloadSpreadController
 from federation.dispatch.corrections import Corrections
 from federation.dispatch.scalers import Scalers
 from federation.dispatch.tombstones import Tombstones
@@ -241,6 +242,7 @@ class Wiring:
                 client, informers, pods, recorder=recorder, patch_pod=patch_pod, clock=clock
             ),
             "topologyspread": TopologySpreadController(client, informers, members, recorder, clock=clock),
+            "workloadspreads": WorkloadSpreadController(client, objects, informers, members, clock=clock),
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
         }
         return [(name, controller.run) for name, controller in controllers.items()]

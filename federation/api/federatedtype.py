@@ -217,6 +217,7 @@ _SHIPPED: tuple[tuple[str, str, str, str, bool, tuple[str, ...] | None], ...] = 
     ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", True, (_CREATION, _GENERATION, "status")),
     ("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", True, (_CREATION,)),
     ("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", False, (_CREATION, "value")),
+    (KRUISE_GROUP, "v1beta1", "WorkloadSpread", "workloadspreads", True, _NOT_COLLECTED),
     (_MCS, "v1alpha1", "ServiceImport", "serviceimports", True, _NOT_COLLECTED),
     (_MCS, "v1alpha1", "ServiceExport", "serviceexports", True, _NOT_COLLECTED),
     ("discovery.k8s.io", "v1", "EndpointSlice", "endpointslices", True, _NOT_COLLECTED),
@@ -225,9 +226,13 @@ _SHIPPED: tuple[tuple[str, str, str, str, bool, tuple[str, ...] | None], ...] = 
 _REPLICATED = frozenset({"clonesets", "deployments", "statefulsets"})
 _PARALLELISM = {"jobs": "spec.parallelism", "cronjobs": "spec.jobTemplate.spec.parallelism"}
 
+_OWN_STATUS = frozenset({"namespaces", "workloadspreads"})
+"""Kinds whose status is the host's, or is written by the controller in their pipeline."""
+
 _PIPELINES: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "namespaces": ((names.NSAUTOPROP_CONTROLLER,), (names.OVERRIDE_CONTROLLER,)),
     "endpointslices": (),
+    "workloadspreads": ((names.SPREAD_CONTROLLER,),),
 }
 
 
@@ -252,7 +257,7 @@ def _config(row: tuple[str, str, str, str, bool, tuple[str, ...] | None]) -> Obj
             "scope": "Namespaced" if namespaced else "Cluster",
         },
         "controllers": [list(stage) for stage in _PIPELINES.get(plural, _DEFAULT_PIPELINE)],
-        "statusAggregation": {"enabled": plural != "namespaces"},
+        "statusAggregation": {"enabled": plural not in _OWN_STATUS},
     }
     if fields is not None:
         spec["statusCollection"] = {"enabled": True, "fields": list(fields)}

@@ -16,6 +16,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import Part
+from federation.planning.workloadspread.quotas import Counts
 from federation.scheduling import decisionpatch
 from federation.scheduling.annotationoverrides import (
     ignored_annotations,
@@ -35,6 +36,7 @@ from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.triggers import ObjectTriggers, TriggerComparison, TriggerSource, compare_triggers
 from federation.scheduling.unit import build_unit, current_clusters
 from federation.scheduling.usermigration import MigrationError, applied_annotation
+from federation.scheduling.workloadspreads import SpreadIndex, to_annotation
 
 _SUMMARY_LENGTH_MAX = 512
 Annotations = dict[str, str | None]
@@ -56,6 +58,7 @@ class AttemptInputs(Protocol):
     profiles: Profiles
     annotation_policy: AnnotationPolicy
     triggers: TriggerSource
+    spreads: SpreadIndex
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +179,7 @@ def assess(
     )
     template = federated["spec"]["template"]
     request = request_of(template)
+    spread = inputs.spreads.find(federated)
     triggers = inputs.triggers.triggers(
         ObjectTriggers(
             annotations=federated["metadata"].get("annotations") or {},
@@ -184,6 +188,7 @@ def assess(
             policy=policy,
             profile_hash=inputs.profiles.hash(policy.profile),
             plugin_fields_hash=_plugin_fields_hash(template, inputs.profiles.plugin_fields(policy.profile)),
+            spread_hash=spread.content_hash if spread is not None else "",
         ),
         snapshot,
     )
@@ -202,6 +207,7 @@ def assess(
         counts_cpu_and_memory=chosen.counts_cpu_and_memory,
         assumed=assumed,
         request=request,
+        spread=spread,
     )
     if only_adds:
         unit = replace(unit, avoid_disruption=True)
@@ -217,12 +223,14 @@ def placement_patch(
     without: Sequence[str] = (),
     *,
     guarded: Annotations | None = None,
+    quotas: Mapping[str, Counts] | None = None,
     is_held: bool = False,
 ) -> tuple[Part | None, bool]:
     """Return the patch that writes a decision, and whether clusters or replicas change.
 
     `reason` is the decision's; `without` are the unavailable plugins that were ignored. `guarded` are annotations of
-    the guard. `is_held`: the guard holds the decision, and `placements` are what is written in its stead.
+    the guard, `quotas` those that were planned for the subsets of a WorkloadSpread. `is_held`: the guard holds the
+    decision, and `placements` are what is written in its stead.
     """
     is_partial = due.only_adds or is_held
     decided: Annotations = {
@@ -233,6 +241,9 @@ def placement_patch(
     # So does one that is held: the object stays due until it is approved, or until nothing would move any more.
     if not is_partial:
         decided |= {names.SCHEDULING_TRIGGERS: due.triggers, names.SCHEDULING_DEFERRED_REASONS: None}
+    if not is_held:
+        counts = {cluster: count or 0 for cluster, count in placements.items()}
+        decided[names.WORKLOAD_SPREAD] = to_annotation(due.unit.workload_spread, counts, quotas or {})
     if without or not is_partial:
         decided[names.IGNORED_PLUGINS] = ",".join(sorted(set(without))) or None
     return decisionpatch.place(
@@ -256,6 +267,8 @@ def restoring_patch(attempt: SchedulingAttempt, assessment: Assessment, placemen
     written |= {names.SCHEDULING_DEFERRED_REASONS: None, names.SCHEDULING_SUMMARY: "the last move was undone"}
     if isinstance(assessment, Due):
         written[names.SCHEDULING_TRIGGERS] = assessment.triggers
+        counts = {cluster: count or 0 for cluster, count in placements.items()}
+        written[names.WORKLOAD_SPREAD] = to_annotation(assessment.unit.workload_spread, counts, {})
     patch, _ = decisionpatch.place(
         attempt.federated, attempt.federated_type, attempt.policy, placements, attempt.annotations | written
     )

@@ -95,6 +95,11 @@ class Decision:
         """Replicas per cluster that are placed beyond its capacity, because no cluster has any, and stay pending."""
         return {} if self.division is None else self.division.explanation.get("waiting") or {}
 
+    @property
+    def quotas(self) -> Mapping[str, Mapping[str, int]]:
+        """Replicas by subset of a WorkloadSpread and cluster; {} without one."""
+        return {} if self.division is None else (self.division.explanation.get("subsets") or {}).get("quotas") or {}
+
 
 class Engine:
     """Decides with the plugins of `registry`. One engine serves all profiles; it caches their frameworks."""

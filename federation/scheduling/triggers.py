@@ -44,7 +44,8 @@ HASHED_ANNOTATIONS = (
     names.TOLERATIONS,
 )
 """Annotations on a federated object that decisions depend on."""
-_STABLE = frozenset(("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash"))
+_SPREAD = "workloadSpreadHash"
+_STABLE = frozenset(("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash", _SPREAD))
 _POLICY = "policyContentHash"
 _PLUGIN_FIELDS = "pluginFieldsHash"
 """Counts only when both decisions have it; a plugin that starts or stops to declare fields changes the profile."""
@@ -82,6 +83,8 @@ class ObjectTriggers:
     profile_hash: str = ""
     plugin_fields_hash: str = ""
     """Hash of the labels and annotations that plugins declare, "" when none does."""
+    spread_hash: str = ""
+    """Hash of the WorkloadSpread that divides its replicas, "" without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,8 @@ class TriggerSource:
         after["replicaCount"] = triggers.replicas or 0
         after["resourceRequest"] = {name: triggers.request[name] for name in sorted(triggers.request)}
         after["schedulingAnnotationsHash"] = _annotations_hash(triggers.annotations)
+        if triggers.spread_hash:
+            after[_SPREAD] = triggers.spread_hash
         head = orjson.dumps(before).decode()[:-1]
         text = f"{head}{',' if before else ''}{clusters.text},{orjson.dumps(after).decode()[1:]}"
         return Triggers(text, before | after, clusters)
@@ -239,6 +244,7 @@ _TRIGGERS_IN_WORDS = {
     "replicaCount": "replicas",
     "resourceRequest": "resource requests",
     "schedulingAnnotationsHash": "scheduling annotations",
+    _SPREAD: "WorkloadSpread",
 }
 _DEFERRALS_IN_WORDS = {
     "policyContentChanged": "the policy or its profile changed",

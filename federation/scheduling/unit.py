@@ -30,6 +30,7 @@ from federation.scheduling.framework.types import (
 from federation.scheduling.podrequest import node_needs_of, request_of
 from federation.scheduling.policyspec import Policy, Preferences
 from federation.scheduling.snapshot import Snapshot
+from federation.scheduling.workloadspreads import CompiledSpread, spread_of_unit
 
 _EMPTY: Mapping[str, int] = {}
 
@@ -43,12 +44,14 @@ def build_unit(
     counts_cpu_and_memory: bool = True,
     assumed: Assumed | None = None,
     request: Mapping[str, int] | None = None,
+    spread: CompiledSpread | None = None,
 ) -> SchedulingUnit:
     """Return the unit of a federated object under a policy.
 
     Divide falls back to Duplicate for types without a replicas field. Cluster names that exist only in lower case are
-    resolved (`Snapshot.resolve`). With `counts_cpu_and_memory` off only GPUs and what Katalyst reclaims count, as in
-    KubeAdmiral. `request` is the result of `request_of`, if the caller has it already.
+    resolved (`Snapshot.resolve`). `spread` is the
+    WorkloadSpread of the workload; it has an effect on Divide only. With `counts_cpu_and_memory` off only GPUs and what
+    Katalyst reclaims count, as in KubeAdmiral. `request` is the result of `request_of`, if the caller has it already.
     """
     metadata, template = federated["metadata"], federated["spec"]["template"]
     source = template.get("metadata") or {}
@@ -92,6 +95,11 @@ def build_unit(
         auto_migration=_auto_migration(policy, annotations, desired),
         custom_migration=usermigration.from_annotation(annotations.get(names.APPLIED_MIGRATION_CONFIGURATION)),
         template=template,
+        workload_spread=(
+            spread_of_unit(spread, federated, desired or 0, snapshot)
+            if spread is not None and fields["mode"] is SchedulingMode.DIVIDE
+            else None
+        ),
         **fields,
         **_resolved(preferences, snapshot),
     )

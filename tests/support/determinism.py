@@ -26,6 +26,7 @@ from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
+from federation.scheduling.workloadspreads import SpreadIndex
 
 _TYPE = next(t for t in map(from_config, default_type_configs()) if t.name == "deployments.apps")
 _APPS = [{"group": "apps", "version": "v1", "kind": kind} for kind in ("Deployment", "StatefulSet", "DaemonSet")]
@@ -64,6 +65,7 @@ class Federation:
         self.engine = Engine(load_plugins())
         self.policies, self.profiles, self.triggers = PolicyIndex(), Profiles(), TriggerSource()
         self.annotation_policy, self.assume_cache = AnnotationPolicy(), AssumeCache()
+        self.spreads = SpreadIndex()
         self.clusters = ClusterCache()
         members = [_a_cluster(number) for number in range(12)]
         order.shuffle(members)

@@ -185,6 +185,7 @@ def _print_division(console: Console, explanation: Mapping[str, Any]) -> None:
     console.print("\n[bold]division[/bold]")
     for label, text in _division_facts(division):
         print_field(console, label, text, width=11)
+    _print_subsets(console, division.get("subsets"))
     for number, step in enumerate(filter(_has_replicas, division.get("steps", ())), 1):
         name = _STEPS.get(step["step"]) or _words(step["step"])
         print_field(console, f"{number}. {name}", _step(step), width=len(str(number)) + 13)
@@ -192,12 +193,28 @@ def _print_division(console: Console, explanation: Mapping[str, Any]) -> None:
         print_wrapped(console, "  ", f"unschedulable replicas kept: {_amounts(overflow)}")
 
 
+def _print_subsets(console: Console, subsets: Mapping[str, Any] | None) -> None:
+    """Print the quotas of a WorkloadSpread: the replicas of each subset, and of each cluster by subset."""
+    if not subsets:
+        return
+    caps, quotas = subsets["caps"], subsets["quotas"]
+    print_field(console, "subsets", f"of WorkloadSpread {subsets['name']}", width=11)
+    for name in dict.fromkeys((*caps, *quotas)):
+        limit = f" (at most {caps[name]})" if name in caps else ""
+        print_wrapped(console, f"    {name}: ", f"{_amounts(quotas.get(name) or {})}{limit}")
+
+
 _STEPS = {"beyondRoom": "no room"}
 """Printed names of division steps. `beyondRoom` places replicas that fit nowhere; their pods stay Pending."""
 
 
 def _has_replicas(step: Mapping[str, Any]) -> bool:
-    """Return True if the step placed replicas; the first step does not unless a cluster has `minReplicas`."""
+    """Return True if the step placed replicas; the first step does not unless a cluster has `minReplicas`.
+
+    The step `subsets` repeats the quotas, which are printed before the steps.
+    """
+    if step["step"] == "subsets":
+        return False
     return step["step"] != "minimums" or bool(step["replicas"])
 
 

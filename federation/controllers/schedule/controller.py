@@ -16,6 +16,7 @@ from federation.api.resources import (
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
+    WORKLOAD_SPREADS,
 )
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
@@ -149,6 +150,7 @@ class ScheduleController:
             PLACEMENT_HOLDS: self._holds.on_hold,
             PROPAGATION_POLICIES: handlers.on_policy,
             CLUSTER_PROPAGATION_POLICIES: handlers.on_policy,
+            WORKLOAD_SPREADS: handlers.on_spread,
         }
         self._watches = [(informers.for_resource(resource), handler) for resource, handler in watched.items()]
 

@@ -15,6 +15,7 @@ from federation.scheduling.policyspec import PolicyRef
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
+from federation.scheduling.workloadspreads import SpreadIndex
 
 
 class InputCache:
@@ -32,6 +33,7 @@ class InputCache:
         self.assume_cache = AssumeCache(assumed_s)
         self.policies = PolicyIndex()
         self.profiles = Profiles()
+        self.spreads = SpreadIndex()
         self.triggers = triggers or TriggerSource()
         self.unschedulable = UnschedulableObjects()
         self.unplaced = UnschedulableObjects()

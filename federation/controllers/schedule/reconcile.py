@@ -172,6 +172,7 @@ class Reconciler:
             decision.reason,
             without=unavailable,
             guarded=ruling.annotations,
+            quotas=decision.quotas,
         )
         # Assumed before the write: decisions that are made while it is under way must count these replicas.
         self._decider.assume(context, decision)

@@ -21,6 +21,7 @@ _LATER = frozenset(
         "poddisruptionbudgets.policy",
         "priorityclasses.scheduling.k8s.io",
         "statefulsets.apps.kruise.io",
+        "workloadspreads.apps.kruise.io",
     }
 )
 """Configurations that the hosts without a record did not get when they were created."""

@@ -14,6 +14,7 @@ from federation.planning.placement.capacity import Planner, countable_replicas, 
 from federation.planning.placement.failback import Offers, plan_with_trials
 from federation.planning.placement.replicas import Demand, Plan, Preference, Steps
 from federation.planning.placement.topology import Topology, plan_topology_spread
+from federation.planning.workloadspread.quotas import attribute_replicas, plan_quotas, planned_quotas
 from federation.scheduling.framework.interfaces import Arguments
 from federation.scheduling.framework.types import Cluster, ClusterChange, Division, Effect, SchedulingUnit
 
@@ -89,11 +90,15 @@ def divide_with(
 ) -> Division:
     """Return a planner's division as a plugin's result, trial replicas included, and complete its explanation.
 
-    With a `topology` (`topology.py`) replicas are divided within the domains. Clusters without replicas are left out.
+    With a `topology` (`topology.py`) replicas are divided within the domains. The subsets of a WorkloadSpread take
+    precedence over them. Clusters without replicas are left out.
     `requeue_on`: cluster changes that can make unplaced replicas schedulable.
     """
     planner = partial(_plan_within_bounds, planner)
-    if topology is not None:
+    if unit.workload_spread is not None:
+        free = (explanation.get("room") or {}).get("replicas") or {}
+        planner = partial(plan_quotas, unit.workload_spread, free, planner)
+    elif topology is not None:
         planner = partial(plan_topology_spread, topology, planner)
     plan = plan_with_trials(planner, demand, offers_of(unit), steps)
     if demand.estimated:
@@ -102,6 +107,13 @@ def divide_with(
         explanation["overflow"] = plan.overflow
     counts = list(map(plan.totals().get, demand.clusters))
     replicas = dict(zip(compress(demand.clusters, counts), filter(None, counts), strict=True))
+    if unit.workload_spread is not None:
+        quotas = attribute_replicas(unit.workload_spread.subsets, replicas, planned_quotas(steps))
+        explanation["subsets"] = {
+            "name": unit.workload_spread.name,
+            "caps": unit.workload_spread.caps(),
+            "quotas": quotas,
+        }
     if any(step["step"] in _OVER_CAPACITY_STEPS for step in steps) and (
         waiting := _waiting(demand, replicas, explanation)
     ):

@@ -17,6 +17,7 @@ from federation.api import names
 from federation.api.selectors import ClusterTerms
 from federation.planning.placement.failback import Offers
 from federation.planning.placement.topologydomains import SpreadConstraint
+from federation.planning.workloadspread.quotas import SubsetSpread
 
 T = TypeVar("T")
 CPU = "cpu"
@@ -273,6 +274,7 @@ class SchedulingUnit:
     weights: Mapping[str, int] = field(default_factory=dict)
     priorities: Mapping[str, int] | None = None
     topology_spread: tuple[SpreadConstraint, ...] = ()
+    workload_spread: SubsetSpread | None = None
     auto_migration: AutoMigration | None = None
     custom_migration: CustomMigration | None = None
     template: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -9,7 +9,7 @@ from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import template_kind
-from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, SCHEDULING_PROFILES
+from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_TYPE_CONFIGS, SCHEDULING_PROFILES, WORKLOAD_SPREADS
 from federation.apimachinery import conditions
 from federation.apimachinery.resources import NAMESPACES, Object
 from federation.planning.federatedobject.objectindex import policies_named
@@ -18,6 +18,7 @@ from federation.scheduling.framework.types import ClusterChange
 from federation.scheduling.policyspec import PolicyRef
 from federation.scheduling.snapshot import compare, to_cluster
 from federation.scheduling.whatif.state import CONTEXT, OVERRIDES, PROPAGATION, CompiledState, ObjectChange, ObjectSet
+from federation.scheduling.workloadspreads import SpreadIndex
 
 Predicate = Callable[[Mapping[str, Any]], bool]
 
@@ -53,6 +54,8 @@ def _predicate(change: ObjectChange, state: CompiledState) -> Predicate:
         return _of_profiles({change.name}, state)
     if change.resource == FEDERATED_TYPE_CONFIGS:
         return _of_type(change)
+    if change.resource == WORKLOAD_SPREADS:
+        return _of_spread(change)
     uses_plugin = _of_profiles(set(state.profiles.names_with_plugin(change.name)), state)
     return lambda federated: is_unschedulable(federated) or uses_plugin(federated)
 
@@ -88,6 +91,14 @@ def _of_profiles(profiles: set[str], state: CompiledState) -> Predicate:
         return policy is not None and policy.profile in profiles
 
     return holds
+
+
+def _of_spread(change: ObjectChange) -> Predicate:
+    spreads = SpreadIndex()
+    for version in (change.before, change.after):
+        if version is not None:
+            spreads.put(version)
+    return lambda federated: spreads.find(federated) is not None
 
 
 def _of_type(change: ObjectChange) -> Predicate:

@@ -137,7 +137,7 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
     run.is_unschedulable = False
     metadata = run.federated["metadata"]
     assume(state.assume_cache, (metadata.get("namespace"), metadata["name"]), decision, _AT_ONCE_S)
-    patch, _ = placement_patch(attempt, assessment, decision.placements, decision.reason)
+    patch, _ = placement_patch(attempt, assessment, decision.placements, decision.reason, quotas=decision.quotas)
     return patch
 
 

@@ -21,6 +21,7 @@ from federation.api.resources import (
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
     SCHEDULING_PROFILES,
+    WORKLOAD_SPREADS,
 )
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.apimachinery.selectors import SelectorError
@@ -36,6 +37,7 @@ from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
 from federation.scheduling.webhooks.configuration import decisive_hash
 from federation.scheduling.webhooks.factory import admit, with_webhooks
+from federation.scheduling.workloadspreads import SpreadIndex
 
 PROPAGATION = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
 OVERRIDES = (OVERRIDE_POLICIES, CLUSTER_OVERRIDE_POLICIES)
@@ -48,6 +50,7 @@ CONTEXT = (
     *OVERRIDES,
     SCHEDULING_PROFILES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
+    WORKLOAD_SPREADS,
 )
 """Every kind that decisions about a federated object depend on, besides the object itself."""
 
@@ -126,6 +129,10 @@ class CompiledState:
         self.profiles = Profiles()
         for profile in objects.list(SCHEDULING_PROFILES):
             self.profiles.put(profile)
+        self.spreads = SpreadIndex()
+        for spread in objects.list(WORKLOAD_SPREADS):
+            if problem := self.spreads.put(spread):
+                self.problems.append(f"{WORKLOAD_SPREADS.kind} {spread['metadata']['name']}: {problem}")
         self.bindings = Bindings()
         for resource in OVERRIDES:
             for policy in objects.list(resource):

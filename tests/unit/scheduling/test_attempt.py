@@ -24,6 +24,7 @@ from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.snapshot import ClusterCache
 from federation.scheduling.triggers import TriggerSource
+from federation.scheduling.workloadspreads import SpreadIndex
 
 TYPES = {t.name: t for t in map(from_config, default_type_configs())}
 TYPE = TYPES["deployments.apps"]
@@ -36,6 +37,7 @@ class Inputs:
     def __init__(self, *policies: dict[str, Any]) -> None:
         self.policies, self.profiles, self.triggers = PolicyIndex(), Profiles(), TriggerSource()
         self.annotation_policy = AnnotationPolicy()
+        self.spreads = SpreadIndex()
         self.clusters = ClusterCache()
         for name in ("east", "west"):
             self.clusters.update({"metadata": {"name": name}, "status": {"conditions": [_true("Joined")]}})

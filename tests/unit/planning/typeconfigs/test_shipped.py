@@ -80,5 +80,6 @@ def test_what_shipped_first_lacks_the_later_types_and_paths() -> None:
         "poddisruptionbudgets.policy",
         "priorityclasses.scheduling.k8s.io",
         "statefulsets.apps.kruise.io",
+        "workloadspreads.apps.kruise.io",
     }
     assert {name for name in first if first[name] != now[name]} == {"cronjobs.batch", "jobs.batch", "statefulsets.apps"}
