@@ -10,12 +10,16 @@ from typing import Any
 import orjson
 
 from federation.api import names
+from federation.apimachinery.errors import BadRequest
 from federation.apimachinery.resources import Object
+from federation.apimachinery.selectors import SelectorError, compile_label_selector
 from federation.planning.workloadspread.subsets import name_of
 
 PatchPod = Callable[[Object, Object], Object]
 """Returns a pod with a strategic merge patch merged in, without fields that pods do not have; BadRequest."""
 
+PATCHED_METADATA = frozenset({"labels", "annotations", "finalizers"})
+"""What a patch may change of the metadata of a pod. The rest says which pod it is, and which controller owns it."""
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -29,7 +33,7 @@ def inject_subset(pod: Object, spread: str, subset: Object, patch_pod: PatchPod,
     injected = {**pod, "spec": with_node_rules(pod.get("spec") or {}, subset)}
     if patch := subset.get("patch"):
         before = injected["spec"].get("priorityClassName")
-        injected = patch_pod(injected, patch)
+        injected = _with_identity(patch_pod(injected, patch), pod)
         if ((injected.get("spec") or {}).get("priorityClassName") or "") != (before or ""):
             # The priority admission plugin computes the number of the new class.
             injected = {
@@ -37,6 +41,33 @@ def inject_subset(pod: Object, spread: str, subset: Object, patch_pod: PatchPod,
                 "spec": {key: value for key, value in injected["spec"].items() if key != "priority"},
             }
     return with_match(injected, spread, name_of(subset), uid)
+
+
+def is_released(owner: Mapping[str, Any] | None, pod: Object, injected: Object) -> bool:
+    """Return True if the selector of the pod's controller matches the pod, and not the injected pod.
+
+    The controller would release such a pod and create another one, without end. `owner` is None when it is unknown.
+    """
+    selector = ((owner or {}).get("spec") or {}).get("selector")
+    try:
+        matches = compile_label_selector(selector).matches if isinstance(selector, dict) else None
+    except SelectorError:
+        return False
+    before, after = pod["metadata"].get("labels"), injected["metadata"].get("labels")
+    return matches is not None and matches(before) and not matches(after)
+
+
+def _with_identity(patched: Object, pod: Object) -> Object:
+    """Return the patched pod as the same pod of the same controller; BadRequest when the patch leaves no pod."""
+    metadata = patched.get("metadata") or {}
+    if not isinstance(metadata, dict) or not isinstance(patched.get("spec"), dict):
+        raise BadRequest("the patch must keep metadata and spec of the pod objects")
+    for field in ("labels", "annotations"):
+        if not isinstance(metadata.get(field) or {}, dict):
+            raise BadRequest(f"metadata.{field} of the patch is not an object")
+    kept = {key: value for key, value in (pod.get("metadata") or {}).items() if key not in PATCHED_METADATA}
+    changed = {key: value for key, value in metadata.items() if key in PATCHED_METADATA}
+    return {**patched, "metadata": {**kept, **changed}}
 
 
 def with_node_rules(spec: Mapping[str, Any], subset: Mapping[str, Any]) -> Object:
