@@ -12,6 +12,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.ownerreferences import controller_uids
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
+from federation.planning.automigration.podanalysis import is_live
 from federation.planning.workloadspread import watchevents
 from federation.planning.workloadspread.injection import PatchPod
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
@@ -28,6 +29,10 @@ class SpreadControllerOptions:
 
     workers: int = 3
     """Concurrent reconciles."""
+    coalescing_s: float = 0.5
+    """Pause after events of live pods and of statuses, which come in bursts: a reconcile writes the object that
+    admissions write. Pods that end or are removed free a place, so they have no pause.
+    """
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
 
@@ -57,6 +62,7 @@ class SpreadController:
     ) -> None:
         chosen = options or SpreadControllerOptions()
         self._caches = caches
+        self._coalescing_s = chosen.coalescing_s
         self._workloads = workloads
         self._ledger = ledger
         caches.pods.add_index(BY_CONTROLLER, controller_uids)
@@ -87,7 +93,8 @@ class SpreadController:
         if new is None and old is not None:
             self._ledger.forget(old)
         elif new is not None:
-            self.controller.enqueue(key_of(new))
+            is_status = old is not None and old.get("spec") == new.get("spec")
+            self.controller.enqueue(key_of(new), after_s=self._coalescing_s if is_status else 0.0)
 
     def _on_workload(self, old: Object | None, new: Object | None) -> None:
         workload = new or old or {}
@@ -99,7 +106,8 @@ class SpreadController:
         namespace = (new or old or {})["metadata"]["namespace"]
         name = watchevents.spread_of_pod(old, new)
         if name is not None:
-            self.controller.enqueue(Key(namespace, name))
+            is_ending = new is None or not is_live(new)
+            self.controller.enqueue(Key(namespace, name), after_s=0.0 if is_ending else self._coalescing_s)
         elif watchevents.is_adoptable(old, new) and self._caches.spreads.list(namespace):
             for owner in self._controllers(new or {}):
                 self._enqueue_target(owner)
