@@ -100,8 +100,10 @@ def a_job() -> Object:
 @pytest.mark.real_time
 async def test_three_instances_share_the_limits_and_refuse_no_pod(tmp_path: Path) -> None:
     with free_clusters(tmp_path / "clusters", 1) as (kubeconfig,):
-        client = HTTPClient(load_kubeconfig(kubeconfig))
-        async with instances(kubeconfig, tmp_path) as requests:
+        async with AsyncExitStack() as stack:
+            client = HTTPClient(load_kubeconfig(kubeconfig))
+            stack.push_async_callback(client.close)
+            requests = await stack.enter_async_context(instances(kubeconfig, tmp_path))
             job = await client.create(JOBS, a_job())
             await client.create(WORKLOAD_SPREADS, a_spread())
             owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "burst", "uid": job["metadata"]["uid"]}
@@ -117,7 +119,6 @@ async def test_three_instances_share_the_limits_and_refuse_no_pod(tmp_path: Path
             matches = [parse_match(each) for each in created]
             assert Counter(match.subset for match in matches if match is not None) == {"a": 7, "b": 12, "rest": 31}
             assert min((requests - before)[turn] for turn in range(INSTANCES)) >= CREATIONS // INSTANCES
-        await client.close()
 
 
 async def _wait_counted(client: HTTPClient) -> None:
