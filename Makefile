@@ -58,12 +58,13 @@ generate: env ## Regenerate committed data: built-in schemas, CRD manifests, the
 	$(BIN)/python tools/generate_crds.py
 	$(BIN)/python tools/generate_rights.py
 
-bench: env ## Run all benchmarks: store, API server, scheduling, propagation, utilisation
+bench: env ## Run all benchmarks: store, API server, scheduling, propagation, utilisation, WorkloadSpreads
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/apiserver.py
 	$(BIN)/python benchmarks/scheduling.py
 	$(BIN)/python benchmarks/propagation.py
 	$(BIN)/python benchmarks/utilisation.py
+	$(BIN)/python benchmarks/spread.py
 
 clean: ## Remove the environment, caches and the demo's state
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

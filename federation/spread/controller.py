@@ -12,7 +12,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.ownerreferences import controller_uids
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
-from federation.planning.clusters.clusterresources import has_ended
+from federation.planning.automigration.podanalysis import is_live
 from federation.planning.workloadspread import watchevents
 from federation.planning.workloadspread.injection import PatchPod
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
@@ -29,9 +29,10 @@ class SpreadControllerOptions:
 
     workers: int = 3
     """Concurrent reconciles."""
-    coalescing_s: float = 0.2
-    """Delay between a change of a pod or of a status and the reconcile, which all changes until then share. A workload
-    with thousands of pods would be counted again for each of them otherwise."""
+    coalescing_s: float = 0.5
+    """Pause after events of live pods and of statuses, which come in bursts: a reconcile writes the object that
+    admissions write. Pods that end or are removed free a place, so they have no pause.
+    """
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
 
@@ -92,7 +93,8 @@ class SpreadController:
         if new is None and old is not None:
             self._ledger.forget(old)
         elif new is not None:
-            self.controller.enqueue(key_of(new), after_s=0.0 if _has_spec_changed(old, new) else self._coalescing_s)
+            is_status = old is not None and old.get("spec") == new.get("spec")
+            self.controller.enqueue(key_of(new), after_s=self._coalescing_s if is_status else 0.0)
 
     def _on_workload(self, old: Object | None, new: Object | None) -> None:
         workload = new or old or {}
@@ -104,9 +106,8 @@ class SpreadController:
         namespace = (new or old or {})["metadata"]["namespace"]
         name = watchevents.spread_of_pod(old, new)
         if name is not None:
-            # Admission does not see that a pod ends. Its place must be free before its successor is created.
-            has_ended_now = new is not None and has_ended(new)
-            self.controller.enqueue(Key(namespace, name), after_s=0.0 if has_ended_now else self._coalescing_s)
+            is_ending = new is None or not is_live(new)
+            self.controller.enqueue(Key(namespace, name), after_s=0.0 if is_ending else self._coalescing_s)
         elif watchevents.is_adoptable(old, new) and self._caches.spreads.list(namespace):
             for owner in self._controllers(new or {}):
                 self._enqueue_target(owner, after_s=self._coalescing_s)
@@ -127,7 +128,3 @@ class SpreadController:
         spread = watchevents.spread_of_workload(spreads, workload)
         if spread is not None:
             self.controller.enqueue(key_of(spread), after_s=after_s)
-
-
-def _has_spec_changed(old: Object | None, new: Object) -> bool:
-    return old is None or old["metadata"].get("generation") != new["metadata"].get("generation")

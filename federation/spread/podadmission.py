@@ -9,15 +9,35 @@ from typing import Any
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.entropy import Entropy
-from federation.apimachinery.errors import ApiError, ClusterError, Conflict, InternalError, NotFound, WebhookFailed
+from federation.apimachinery.errors import (
+    ApiError,
+    BadRequest,
+    ClusterError,
+    Conflict,
+    InternalError,
+    NotFound,
+    WebhookFailed,
+)
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.automigration.podanalysis import is_live
 from federation.planning.workloadspread import ledger
-from federation.planning.workloadspread.injection import PatchPod, inject_subset
+from federation.planning.workloadspread.injection import PatchPod, inject_subset, is_released
 from federation.planning.workloadspread.ledger import Choice
-from federation.planning.workloadspread.references import controller_owner, find_spread
-from federation.planning.workloadspread.subsets import is_stateful, is_unrestricted, subsets_of, uses_percentages
+from federation.planning.workloadspread.references import (
+    controller_owner,
+    find_spread,
+    is_same_workload,
+    target_key,
+)
+from federation.planning.workloadspread.specvalidation import exceeded_limit
+from federation.planning.workloadspread.subsets import (
+    is_stateful,
+    is_unrestricted,
+    subsets_of,
+    target_of,
+    uses_percentages,
+)
 from federation.planning.workloadspread.totals import pod_selector
 from federation.planning.workloadspread.versions import pod_version
 from federation.runtime.informer import Informer
@@ -25,6 +45,10 @@ from federation.spread.reviews import Verdict
 from federation.spread.simulation import Simulation
 from federation.spread.statusledger import StatusLedger
 from federation.spread.targetworkloads import Workloads
+
+_BY_TARGET = "target"
+_DEPTH_MAX = 8
+"""Controllers above one pod that are compared; references may form a cycle."""
 
 
 class PodAdmission:
@@ -42,6 +66,7 @@ class PodAdmission:
         entropy: Entropy,
     ) -> None:
         self._spreads = spreads
+        spreads.add_index(_BY_TARGET, _target_keys)
         self._pods = pods
         self._workloads = workloads
         self._ledger = status_ledger
@@ -59,11 +84,12 @@ class PodAdmission:
         pod, namespace = request.get("object") or {}, str(request.get("namespace") or "")
         if request.get("dryRun") or request.get("subResource") or not _is_counted(pod):
             return Verdict()
-        candidates = [spread for spread in self._spreads.list(namespace) if _is_usable(spread)]
-        if not candidates:
+        if not self._spreads.list(namespace):
             return Verdict()
         try:
-            spread = await self._find_spread(candidates, pod, namespace)
+            spread = await self._find_spread(pod, namespace)
+            if spread is not None and (text := exceeded_limit(spread)):
+                raise WebhookFailed(f"WorkloadSpread {spread['metadata']['name']} {text}")
             choice = None if spread is None else await self._choose(spread, pod)
         except InternalError:
             raise
@@ -74,7 +100,14 @@ class PodAdmission:
             raise WebhookFailed(str(error)) from error
         if spread is None or choice is None or choice.subset is None:
             return Verdict()
-        return Verdict(inject_subset(pod, spread["metadata"]["name"], choice.subset, self._patch_pod, choice.uid))
+        injected = inject_subset(pod, spread["metadata"]["name"], choice.subset, self._patch_pod, choice.uid)
+        owned = {**pod, "metadata": {**pod["metadata"], "namespace": namespace}}  # requests may leave it out
+        if is_released(self._workloads.cached_controller(owned), pod, injected):
+            subset = choice.subset.get("name")
+            raise BadRequest(
+                f"the patch of subset {subset} removes labels that the controller of the pod selects it by"
+            )
+        return Verdict(injected)
 
     async def admit_deletion(self, request: Object) -> Verdict:
         """Record the deletion of a pod. Deletions are never denied: the controller counts the pods again."""
@@ -90,8 +123,12 @@ class PodAdmission:
             await self._record_removal(pod, namespace)
         return Verdict()
 
-    async def _find_spread(self, candidates: list[Object], pod: Object, namespace: str) -> Object | None:
-        search = find_spread(candidates, pod, self._workloads.whitelist)
+    async def _find_spread(self, pod: Object, namespace: str) -> Object | None:
+        def spreads_of(reference: Mapping[str, Any]) -> list[Object]:
+            found = self._spreads.by_index(_BY_TARGET, target_key(namespace, reference))
+            return [spread for spread in found if _is_usable(spread)]
+
+        search = find_spread(spreads_of, pod, self._workloads.whitelist)
         try:
             owner = next(search)
             while True:
@@ -135,7 +172,7 @@ class PodAdmission:
     async def _record_removal(self, pod: Object, namespace: str) -> None:
         match = ledger.parse_match(pod)
         spread = self._spreads.get(namespace, match.spread) if match is not None else None
-        if spread is None or not _is_counted(pod):
+        if spread is None or not _is_counted(pod) or not self._is_of_target(spread, pod):
             return
         version, now = pod_version(pod), self._clock.now()
         try:
@@ -150,6 +187,18 @@ class PodAdmission:
         except ApiError as error:
             raise WebhookFailed(str(error)) from error
 
+    def _is_of_target(self, spread: Object, pod: Object) -> bool:
+        """Return True if the target is above the pod: anyone who may write pods can write the annotation."""
+        owner: Object | None = pod
+        for _ in range(_DEPTH_MAX):
+            reference = controller_owner(owner) if owner is not None else None
+            if owner is None or reference is None:
+                return False
+            if is_same_workload(target_of(spread), reference):
+                return True
+            owner = self._workloads.cached_controller(owner)
+        return False
+
     async def _total(self, spread: Object) -> int:
         """Return the current replicas of the target; 0 if no limit depends on them."""
         if not uses_percentages(subsets_of(spread)):
@@ -160,6 +209,10 @@ class PodAdmission:
 def _is_counted(pod: Object) -> bool:
     """Return True for an active pod that a controller owns."""
     return is_live(pod) and controller_owner(pod) is not None
+
+
+def _target_keys(spread: Object) -> list[str]:
+    return [target_key(spread["metadata"]["namespace"], target_of(spread))]
 
 
 def _is_usable(spread: Object) -> bool:

@@ -13,9 +13,10 @@ from federation.apimachinery.errors import ApiError, ClusterError, Conflict, Fed
 from federation.apimachinery.resources import PODS, Object
 from federation.apimachinery.selectors import NOTHING, SelectorError, parse_label_selector
 from federation.client.client import Client, PatchType
-from federation.planning.workloadspread.adoption import Grouping, group_pods
+from federation.planning.workloadspread.adoption import Adoption, Grouping, group_pods
 from federation.planning.workloadspread.deletioncosts import changed_costs
-from federation.planning.workloadspread.injection import PatchPod
+from federation.planning.workloadspread.injection import PatchPod, is_released
+from federation.planning.workloadspread.specvalidation import exceeded_limit
 from federation.planning.workloadspread.status import compute_status
 from federation.planning.workloadspread.totals import is_selected
 from federation.planning.workloadspread.versions import workload_version
@@ -68,6 +69,8 @@ class Reconciler:
             return DONE
 
     async def _reconcile(self, spread: Object) -> Result:
+        if text := exceeded_limit(spread):
+            raise InvalidInput(f"the WorkloadSpread {text}")
         workload = await self._workloads.find_target(spread)
         total = max(0, await self._workloads.count_replicas(spread, workload))
         pods = [pod for pod in await self._pods_of(spread, workload) if is_selected(spread, pod)]
@@ -107,7 +110,9 @@ class Reconciler:
     ) -> FederationError | None:
         """Patch the pods that are adopted or whose deletion cost changes; return the first failure."""
         patches: dict[str, Object] = {
-            adoption.pod["metadata"]["name"]: adoption.patch for adoption in grouping.adoptions
+            adoption.pod["metadata"]["name"]: adoption.patch
+            for adoption in grouping.adoptions
+            if not self._is_released(adoption)
         }
         replica_sets = self._workloads.replica_sets_of(workload["metadata"]["uid"]) if workload is not None else []
         version = workload_version(workload, replica_sets) if workload is not None else None
@@ -131,6 +136,14 @@ class Reconciler:
 
         failures = await asyncio.gather(*(patch(name, body) for name, body in patches.items()))
         return next((failure for failure in failures if failure is not None), None)
+
+    def _is_released(self, adoption: Adoption) -> bool:
+        """Return True if the controller of the pod would replace it because of the patch, or nothing can apply it."""
+        try:
+            patched = self._patch_pod(adoption.pod, adoption.patch)
+        except ApiError:
+            return True
+        return is_released(self._workloads.cached_controller(adoption.pod), adoption.pod, patched)
 
     async def _delete(self, spread: Object, pods: Iterable[Object]) -> None:
         for pod in pods:

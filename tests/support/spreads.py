@@ -21,10 +21,10 @@ from federation.planning.workloadspread.deletioncosts import changed_costs
 from federation.planning.workloadspread.hub import to_hub
 from federation.planning.workloadspread.injection import inject_subset
 from federation.planning.workloadspread.ledger import choose_subset, parse_match, record_deletion
-from federation.planning.workloadspread.references import object_name
+from federation.planning.workloadspread.references import SpreadsOf, is_same_workload, object_name
 from federation.planning.workloadspread.specvalidation import CoreRules
 from federation.planning.workloadspread.status import SpreadStatus, compute_status
-from federation.planning.workloadspread.subsets import name_of
+from federation.planning.workloadspread.subsets import name_of, target_of
 from federation.planning.workloadspread.versions import pod_version
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -43,6 +43,11 @@ def with_controller(pod: Mapping[str, Any], owner: Mapping[str, Any] = CLONE_SET
     """Return the pod with a controller, its own when it has one."""
     metadata = pod.get("metadata") or {}
     return {**pod, "metadata": {"ownerReferences": [dict(owner)], **metadata}}
+
+
+def among(*spreads: dict[str, Any]) -> SpreadsOf:
+    """Return the look-up of WorkloadSpreads by their target."""
+    return lambda reference: [spread for spread in spreads if is_same_workload(target_of(spread), reference)]
 
 
 def drive(search: Generator[Any, Any, Any], owners: Iterable[Any] = ()) -> Any:

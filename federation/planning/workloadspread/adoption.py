@@ -17,7 +17,13 @@ from federation.apimachinery.errors import ApiError
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.automigration.podanalysis import is_live
-from federation.planning.workloadspread.injection import PatchPod, required_terms, with_match, with_node_rules
+from federation.planning.workloadspread.injection import (
+    PATCHED_METADATA,
+    PatchPod,
+    required_terms,
+    with_match,
+    with_node_rules,
+)
 from federation.planning.workloadspread.ledger import parse_match
 from federation.planning.workloadspread.references import object_name
 from federation.planning.workloadspread.subsets import find_subset, name_of, resolve_limit, subsets_of
@@ -80,8 +86,13 @@ def adoption_patch(spread: Mapping[str, Any], subset: Mapping[str, Any]) -> Obje
     """Return the strategic merge patch that adopts a pod: the annotation, and the metadata of the subset's patch."""
     metadata = spread.get("metadata") or {}
     keeps_metadata = (metadata.get("annotations") or {}).get(names.IGNORE_PATCH_EXISTING_PODS_METADATA) == "true"
-    own = {} if keeps_metadata else (subset.get("patch") or {}).get("metadata") or {}
-    return with_match({"metadata": own}, object_name(spread), name_of(subset))
+    patch = subset.get("patch")
+    metadata = patch.get("metadata") if isinstance(patch, dict) and not keeps_metadata else None
+    own = metadata if isinstance(metadata, dict) else {}
+    annotations = own.get("annotations")
+    changed = {key: value for key, value in own.items() if key in PATCHED_METADATA and key != "annotations"}
+    kept = {"annotations": annotations} if isinstance(annotations, dict) else {}
+    return with_match({"metadata": {**changed, **kept}}, object_name(spread), name_of(subset))
 
 
 def match_score(

@@ -10,12 +10,16 @@ from typing import Any
 import orjson
 
 from federation.api import names
+from federation.apimachinery.errors import BadRequest
 from federation.apimachinery.resources import Object
+from federation.apimachinery.selectors import SelectorError, compile_label_selector
 from federation.planning.workloadspread.subsets import name_of
 
 PatchPod = Callable[[Object, Object], Object]
 """Returns a pod with a strategic merge patch merged in, without fields that pods do not have; BadRequest."""
 
+PATCHED_METADATA = frozenset({"labels", "annotations", "finalizers"})
+"""What a patch may change of the metadata of a pod. The rest says which pod it is, and which controller owns it."""
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -35,7 +39,7 @@ def with_patch(pod: Object, subset: Mapping[str, Any], patch_pod: PatchPod) -> O
     patch = subset.get("patch")
     if not patch:
         return pod
-    patched = patch_pod(pod, patch)
+    patched = _with_identity(patch_pod(pod, patch), pod)
     if _priority_class(patched) == _priority_class(pod):
         return patched
     # The priority admission plugin computes the number of the new class.
@@ -45,6 +49,33 @@ def with_patch(pod: Object, subset: Mapping[str, Any], patch_pod: PatchPod) -> O
 
 def _priority_class(pod: Mapping[str, Any]) -> str:
     return str((pod.get("spec") or {}).get("priorityClassName") or "")
+
+
+def is_released(owner: Mapping[str, Any] | None, pod: Object, injected: Object) -> bool:
+    """Return True if the selector of the pod's controller matches the pod, and not the injected pod.
+
+    The controller would release such a pod and create another one, without end. `owner` is None when it is unknown.
+    """
+    selector = ((owner or {}).get("spec") or {}).get("selector")
+    try:
+        matches = compile_label_selector(selector).matches if isinstance(selector, dict) else None
+    except SelectorError:
+        return False
+    before, after = pod["metadata"].get("labels"), injected["metadata"].get("labels")
+    return matches is not None and matches(before) and not matches(after)
+
+
+def _with_identity(patched: Object, pod: Object) -> Object:
+    """Return the patched pod as the same pod of the same controller; BadRequest when the patch leaves no pod."""
+    metadata = patched.get("metadata") or {}
+    if not isinstance(metadata, dict) or not isinstance(patched.get("spec"), dict):
+        raise BadRequest("the patch must keep metadata and spec of the pod objects")
+    for field in ("labels", "annotations"):
+        if not isinstance(metadata.get(field) or {}, dict):
+            raise BadRequest(f"metadata.{field} of the patch is not an object")
+    kept = {key: value for key, value in (pod.get("metadata") or {}).items() if key not in PATCHED_METADATA}
+    changed = {key: value for key, value in metadata.items() if key in PATCHED_METADATA}
+    return {**patched, "metadata": {**kept, **changed}}
 
 
 def with_node_rules(spec: Mapping[str, Any], subset: Mapping[str, Any]) -> Object:

@@ -5,7 +5,7 @@ controllers of managed kinds are looked up. Reading them is I/O of the caller: `
 read.
 """
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.ownerreferences import Reference, owner_references
 from federation.apimachinery.resources import Object
 from federation.planning.automigration.podanalysis import is_live
-from federation.planning.workloadspread.subsets import target_of
 from federation.planning.workloadspread.totals import is_selected
 
 KRUISE = "apps.kruise.io"
@@ -28,6 +27,9 @@ GROUPS_BY_KIND = {
 """The kinds that are managed without a whitelist, and their groups."""
 _DEPTH_MAX = 8
 """Controllers above one pod that are read; references of hostile objects may form a cycle."""
+
+SpreadsOf = Callable[[Mapping[str, Any]], Iterable[Object]]
+"""Returns the WorkloadSpreads whose target is the object that a reference names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,11 @@ def is_same_workload(target: Mapping[str, Any], reference: Mapping[str, Any]) ->
     )
 
 
+def target_key(namespace: str, reference: Mapping[str, Any]) -> str:
+    """Return the same text for two references in a namespace exactly if `is_same_workload` is True for them."""
+    return f"{namespace}/{group_of(reference)}/{reference.get('kind')}/{reference.get('name')}"
+
+
 def is_managed(reference: Mapping[str, Any], whitelist: Whitelist = EMPTY_WHITELIST) -> bool:
     """Return True if pods below a controller of this kind can be managed."""
     group, kind = group_of(reference), str(reference.get("kind") or "")
@@ -124,7 +131,7 @@ def is_managed(reference: Mapping[str, Any], whitelist: Whitelist = EMPTY_WHITEL
 
 
 def find_spread(
-    spreads: Iterable[Object], pod: Mapping[str, Any], whitelist: Whitelist = EMPTY_WHITELIST
+    spreads_of: SpreadsOf, pod: Mapping[str, Any], whitelist: Whitelist = EMPTY_WHITELIST
 ) -> Generator[Reference, Mapping[str, Any] | None, Object | None]:
     """Return the WorkloadSpread of the pod's namespace that manages the pod, None when there is none.
 
@@ -133,15 +140,14 @@ def find_spread(
     Yields references of controllers. Send the object that each names; None when it cannot be read, which ends the
     search. An object that does not exist is an error of the caller's: its pod must not be admitted unmanaged.
     """
-    candidates = [spread for spread in spreads if is_selected(spread, pod)]
     owner = controller_owner(pod)
     if owner is None or not is_managed(owner, whitelist) or not is_live(pod):
         return None
-    for _ in range(_DEPTH_MAX if candidates else 0):
+    for _ in range(_DEPTH_MAX):
         if owner is None:
             return None
-        for spread in candidates:
-            if is_same_workload(target_of(spread), owner):
+        for spread in spreads_of(owner):
+            if is_selected(spread, pod):
                 return spread
         if not is_managed(owner, whitelist):
             return None

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
+
 from federation.apimachinery.fielderrors import Causes, duplicate, invalid, not_supported, required
 from federation.apimachinery.resources import Object
 from federation.planning.workloadspread.references import (
@@ -36,6 +38,10 @@ Rule = Callable[[Fields, str], Causes]
 STRATEGIES = ("", "Fixed", ADAPTIVE)
 CRITICAL_S_MAX = 295
 """A pod must be able to try all subsets before the first one is schedulable again, after 300 seconds."""
+SUBSETS_MAX = 128
+"""Subsets of one WorkloadSpread; the simulation of one pod looks at the nodes of each."""
+SPEC_BYTES_MAX = 128 * 1024
+"""Size of a spec as JSON. Every new pod is merged with a patch of it; at a size of 1 MiB that takes seconds."""
 _TARGET = "spec.targetRef"
 _SUBSETS = "spec.subsets"
 _STRATEGY = "spec.scheduleStrategy"
@@ -66,6 +72,8 @@ def validate_spread(
 
     `others` are those of its namespace, itself included or not. `workload` is its target, None if there is none yet.
     """
+    if text := exceeded_limit(spread):
+        return [invalid("spec", None, text)]
     causes = _validate_target(spread, whitelist)
     causes += _validate_subsets(spread, rules, workload)
     causes += _validate_limits(spread)
@@ -73,6 +81,17 @@ def validate_spread(
     if (selector := filter_of(spread).get("selector")) is not None:
         causes += rules.label_selector(selector, "spec.targetFilter.selector")
     return causes + validate_conflict(spread, others)
+
+
+def exceeded_limit(spread: Fields) -> str:
+    """Return why a WorkloadSpread is too large to be used, "" when it is not."""
+    if len(subsets_of(spread)) > SUBSETS_MAX:
+        return f"must have at most {SUBSETS_MAX} subsets"
+    try:
+        size = len(orjson.dumps(spread.get("spec")))
+    except orjson.JSONEncodeError:
+        return "is nested too deeply"
+    return f"must have at most {SPEC_BYTES_MAX} bytes as JSON, has {size}" if size > SPEC_BYTES_MAX else ""
 
 
 def validate_update(new: Fields, old: Fields) -> Causes:

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.support.spreads import drive
+from tests.support.spreads import among, drive
 from tests.support.vectors import case_id, filled, load
 
 from federation.planning.workloadspread.references import (
@@ -33,7 +33,7 @@ def test_references_are_compared_as_in_the_vectors(case: dict[str, Any]) -> None
     elif given["ownerChain"]:
         owners = [_controlled_by(reference) for reference in given["ownerChain"]]
         spread = {"spec": {"targetRef": given["targetRef"]}}
-        found = drive(find_spread([spread], owners[0], whitelist), owners[1:])
+        found = drive(find_spread(among(spread), owners[0], whitelist), owners[1:])
         assert (found is not None) == expected["equal"]
     else:
         assert is_same_workload(given["targetRef"], given.get("ownerRef") or {}) == expected["equal"]

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.support.spreads import drive, with_controller
+from tests.support.spreads import among, drive, with_controller
 from tests.support.vectors import case_id, filled, load
 
 from federation.apiserver.semantics.validation.podpatches import patch_pod
@@ -63,7 +63,7 @@ def test_pods_are_admitted_as_in_the_vectors(case: dict[str, Any]) -> None:
         status = record_deletion(spread, pod, version=version, total=total, now=NOW) if is_named else None
         _check_ledger(expected, before, status)
         return
-    found = drive(find_spread([spread], pod)) if _is_complete(spread) else spread
+    found = drive(find_spread(among(spread), pod)) if _is_complete(spread) else spread
     if found is None:
         assert expected.get("pod") in (None, pod)
         _check_ledger(expected, before, None)

@@ -22,6 +22,7 @@ LATER = {
     "poddisruptionbudgets.policy",
     "priorityclasses.scheduling.k8s.io",
     "statefulsets.apps.kruise.io",
+    "workloadspreads.apps.kruise.io",
 }
 
 

@@ -1,0 +1,128 @@
+"""Three instances of the WorkloadSpread service behind one address, and 50 pods that are created at once over HTTPS."""
+
+import asyncio
+import base64
+import itertools
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from federation.api.resources import WORKLOAD_SPREADS
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.resources import JOBS, PODS, Object
+from federation.apiserver.auth.pki import Authority, TLSFiles
+from federation.apiserver.http.serving import serve
+from federation.client.http import HTTPClient
+from federation.client.kubeconfig import load_kubeconfig
+from federation.planning.workloadspread.ledger import parse_match
+from federation.spread import configurations, webhook
+from federation.spread.service import SpreadService
+from tests.support.federation import free_clusters
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+CREATIONS, INSTANCES = 50, 3
+POD_SPEC = {"containers": [{"name": "main", "image": "app:1"}], "restartPolicy": "Never", "schedulerName": "none"}
+
+
+@asynccontextmanager
+async def instances(kubeconfig: Path, directory: Path) -> AsyncIterator[Counter[int]]:
+    """Run the services behind a listener that gives each request to the next one; yield the requests of each."""
+    requests: Counter[int] = Counter()
+    authority = Authority.ensure(directory, now=datetime.now(UTC), common_name="workloadspread")
+    tls = TLSFiles(directory / "server.crt", directory / "server.key")
+    authority.issue_server(tls.certificate, tls.key, names=["127.0.0.1"], now=datetime.now(UTC))
+    async with AsyncExitStack() as stack:
+        clients = [HTTPClient(load_kubeconfig(kubeconfig)) for _ in range(INSTANCES)]
+        for client in clients:
+            stack.push_async_callback(client.close)
+        await configurations.install_definitions(clients[0])
+        services = [
+            SpreadService(client, clock=SystemClock(), cluster=f"instance-{number}")
+            for number, client in enumerate(clients)
+        ]
+        apps = [webhook.to_app(service.reviews, configurations.PATHS) for service in services]
+        turns = itertools.cycle(range(INSTANCES))
+
+        async def balance(scope: Any, receive: Any, send: Any) -> None:
+            turn = next(turns)
+            requests[turn] += scope["type"] == "http"
+            await apps[turn](scope, receive, send)
+
+        listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def started(host: str, port: int) -> None:
+            listening.set_result(f"https://{host}:{port}")
+
+        tasks = [asyncio.create_task(service.run()) for service in services]
+        tasks.append(asyncio.create_task(serve(balance, host="127.0.0.1", port=0, tls=tls, on_started=started)))
+        stack.push_async_callback(asyncio.gather, *tasks, return_exceptions=True)
+        for task in tasks:
+            stack.callback(task.cancel)
+        bundle = base64.b64encode(authority.certificate_path.read_bytes()).decode()
+        url = await listening
+        async with asyncio.timeout(60):
+            for service in services:
+                await service.wait_synced()
+        await configurations.install_webhooks(clients[0], lambda path: {"url": url + path, "caBundle": bundle})
+        yield requests
+
+
+def a_spread() -> Object:
+    subsets = [{"name": "a", "maxReplicas": 7}, {"name": "b", "maxReplicas": 12}, {"name": "rest"}]
+    spec = {"targetRef": {"apiVersion": "batch/v1", "kind": "Job", "name": "burst"}, "subsets": subsets}
+    metadata = {"name": "burst", "namespace": "default"}
+    return {
+        "apiVersion": WORKLOAD_SPREADS.api_version,
+        "kind": "WorkloadSpread",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def a_job() -> Object:
+    """Return a Job that the controllers of the cluster leave alone."""
+    spec = {"parallelism": CREATIONS, "completions": CREATIONS, "managedBy": "example.com/none"}
+    metadata = {"name": "burst", "namespace": "default"}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {**spec, "template": {"spec": POD_SPEC}},
+    }
+
+
+@pytest.mark.real_time
+async def test_three_instances_share_the_limits_and_refuse_no_pod(tmp_path: Path) -> None:
+    with free_clusters(tmp_path / "clusters", 1) as (kubeconfig,):
+        async with AsyncExitStack() as stack:
+            client = HTTPClient(load_kubeconfig(kubeconfig))
+            stack.push_async_callback(client.close)
+            requests = await stack.enter_async_context(instances(kubeconfig, tmp_path))
+            job = await client.create(JOBS, a_job())
+            await client.create(WORKLOAD_SPREADS, a_spread())
+            owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "burst", "uid": job["metadata"]["uid"]}
+            metadata = {
+                "generateName": "burst-",
+                "namespace": "default",
+                "ownerReferences": [{**owner, "controller": True}],
+            }
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": POD_SPEC}
+            await _wait_counted(client)
+            before = requests.copy()
+            created = await asyncio.gather(*(client.create(PODS, pod) for _ in range(CREATIONS)))
+            matches = [parse_match(each) for each in created]
+            assert Counter(match.subset for match in matches if match is not None) == {"a": 7, "b": 12, "rest": 31}
+            assert min((requests - before)[turn] for turn in range(INSTANCES)) >= CREATIONS // INSTANCES
+
+
+async def _wait_counted(client: HTTPClient) -> None:
+    """Wait until a controller has written the status; by then every instance got the event of the creation."""
+    async with asyncio.timeout(30):
+        while not (await client.get(WORKLOAD_SPREADS, "burst", "default")).get("status"):  # noqa: ASYNC110  # no event
+            await asyncio.sleep(0.05)
