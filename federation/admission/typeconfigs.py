@@ -11,7 +11,7 @@ from federation.admission.federatedobjects import FindResource
 from federation.admission.statusrules import compile_status_rule
 from federation.api import names
 from federation.api.federatedtype import from_config
-from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.api.resources import FEDERATED_TYPE_CONFIGS, WORKLOAD_SPREADS
 from federation.apimachinery import dotpaths
 from federation.apimachinery.errors import cause, invalid
 from federation.apimachinery.resources import Object
@@ -21,7 +21,7 @@ from federation.planning.aggregation.aggregators import has_own_merge
 from federation.planning.aggregation.rules import RuleError
 
 _STAGES = (names.GLOBAL_SCHEDULER, names.OVERRIDE_CONTROLLER, names.NSAUTOPROP_CONTROLLER)
-"""The controllers that advance the pipeline of an object."""
+"""The controllers that advance the pipeline of any object."""
 _SOURCE_TYPE = "spec.sourceType"
 _RULES = "spec.statusAggregation.rules"
 _CONDITIONS = ("status", "conditions")
@@ -57,11 +57,12 @@ class TypeConfigAdmission:
     def _stage_causes(self, config: Object) -> list[Object]:
         found = []
         seen: set[str] = set()
+        stages = _stages_of((config.get("spec") or {}).get("sourceType") or {})
         for index, stage in enumerate((config.get("spec") or {}).get("controllers") or ()):
             for position, name in enumerate(stage or ()):
                 field = f"spec.controllers[{index}][{position}]"
-                if name not in _STAGES:
-                    known = ", ".join(f'"{stage}"' for stage in _STAGES)
+                if name not in stages:
+                    known = ", ".join(f'"{stage}"' for stage in stages)
                     text = f'Unsupported value: "{name}": no controller would ever pass it; supported values: {known}'
                     found.append(cause("FieldValueNotSupported", text, field))
                 elif name in seen:
@@ -135,3 +136,9 @@ def _rule_causes(config: Object) -> list[Object]:
 def _key(config: Mapping[str, Any]) -> tuple[str, str, str]:
     source = (config.get("spec") or {}).get("sourceType") or {}
     return str(source.get("group") or ""), str(source.get("version")), str(source.get("kind"))
+
+
+def _stages_of(source: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the controllers that advance the pipeline of objects of a source type."""
+    is_spread = (source.get("group"), source.get("kind")) == (WORKLOAD_SPREADS.group, WORKLOAD_SPREADS.kind)
+    return (*_STAGES, names.SPREAD_CONTROLLER) if is_spread else _STAGES

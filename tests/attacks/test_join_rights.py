@@ -191,7 +191,8 @@ def test_the_computed_rights_suffice_for_every_default_kind(member: Member) -> N
     member.join(member.kubectl.kubeconfig)
     host = member.fed.kubectl
     objects = objects_of_every_kind()
-    unplaced = {"Namespace", "EndpointSlice"}  # propagated without a policy, and written by controllers only
+    # Propagated without a policy, written by controllers only, and propagated with the workload.
+    unplaced = {"Namespace", "EndpointSlice", "WorkloadSpread"}
     shipped = {config["spec"]["sourceType"]["kind"] for config in default_type_configs()}
     assert {o["kind"] for o in objects} == shipped - unplaced
     host.apply(ALL_POLICY, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})

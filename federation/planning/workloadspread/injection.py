@@ -68,14 +68,14 @@ def is_released(owner: Mapping[str, Any] | None, pod: Object, injected: Object) 
 def _with_identity(patched: Object, pod: Object) -> Object:
     """Return the patched pod as the same pod of the same controller; BadRequest when the patch leaves no pod."""
     metadata = patched.get("metadata") or {}
-    if not isinstance(metadata, dict) or not isinstance(patched.get("spec"), dict):
+    if not isinstance(metadata, dict) or ("spec" in pod and not isinstance(patched.get("spec"), dict)):
         raise BadRequest("the patch must keep metadata and spec of the pod objects")
     for field in ("labels", "annotations"):
         if not isinstance(metadata.get(field) or {}, dict):
             raise BadRequest(f"metadata.{field} of the patch is not an object")
     kept = {key: value for key, value in (pod.get("metadata") or {}).items() if key not in PATCHED_METADATA}
     changed = {key: value for key, value in metadata.items() if key in PATCHED_METADATA}
-    return {**patched, "metadata": {**kept, **changed}}
+    return {**patched, "metadata": {**kept, **changed}} if kept or changed else patched
 
 
 def with_node_rules(spec: Mapping[str, Any], subset: Mapping[str, Any]) -> Object:
