@@ -1,22 +1,19 @@
 """CloneSet of apps.kruise.io: pods without identity, updated in place (docs/reference/kruise-workloads.md)."""
 
-from typing import Annotated, ClassVar
-
-from pydantic import Field
+from typing import ClassVar
 
 from federation.api.kruise.common import IntOrPercent
 from federation.api.kruise.workloadparts import (
-    BY_TYPE,
     Claims,
     Count,
     OpenModel,
     PodTemplate,
     PodUpdateType,
-    WorkloadCondition,
+    WorkloadStatus,
     columns,
 )
 from federation.api.resources import CLONE_SETS
-from federation.api.v1alpha1.base import Column, Definition, Int64, Kind
+from federation.api.v1alpha1.base import Column, Definition, Kind
 from federation.api.v1alpha1.common import LabelSelector
 
 
@@ -70,33 +67,11 @@ class CloneSetSpec(OpenModel):
     """The claims of each pod. They are deleted with their pod."""
 
 
-class CloneSetStatus(OpenModel):
+class CloneSetStatus(WorkloadStatus):
     """The observed pods."""
 
-    available_replicas: Count | None = None
-    """The number of pods that have been ready for minReadySeconds."""
-    conditions: Annotated[list[WorkloadCondition], Field(json_schema_extra=BY_TYPE)] | None = None
-    """Aspects of the state."""
-    current_revision: str | None = None
-    """The revision that the last finished update led to."""
     expected_updated_replicas: Count | None = None
     """The number of pods that should have the newest revision: the replicas without the partition."""
-    label_selector: str | None = None
-    """The selector as text, for the scale subresource."""
-    observed_generation: Int64 | None = None
-    """The generation that the status was computed for."""
-    ready_replicas: Count | None = None
-    """The number of ready pods."""
-    replicas: Count | None = None
-    """The number of pods."""
-    update_revision: str | None = None
-    """The newest revision of the template."""
-    updated_available_replicas: Count | None = None
-    """The number of available pods of the newest revision."""
-    updated_ready_replicas: Count | None = None
-    """The number of ready pods of the newest revision."""
-    updated_replicas: Count | None = None
-    """The number of pods of the newest revision."""
 
 
 class CloneSet(Kind):

@@ -1,22 +1,19 @@
 """StatefulSet of apps.kruise.io, the Advanced StatefulSet (docs/reference/kruise-workloads.md)."""
 
-from typing import Annotated, ClassVar
-
-from pydantic import Field
+from typing import ClassVar
 
 from federation.api.kruise.common import IntOrPercent
 from federation.api.kruise.workloadparts import (
-    BY_TYPE,
     Claims,
     Count,
     OpenModel,
     PodTemplate,
     PodUpdateType,
-    WorkloadCondition,
+    WorkloadStatus,
     columns,
 )
 from federation.api.resources import ADVANCED_STATEFUL_SETS
-from federation.api.v1alpha1.base import Column, Definition, Int64, Kind
+from federation.api.v1alpha1.base import Column, Definition, Kind
 from federation.api.v1alpha1.common import LabelSelector
 
 
@@ -79,33 +76,11 @@ class StatefulSetSpec(OpenModel):
     """The claims of each pod. They are kept when their pod is deleted."""
 
 
-class StatefulSetStatus(OpenModel):
+class StatefulSetStatus(WorkloadStatus):
     """The observed pods."""
 
-    available_replicas: Count | None = None
-    """The number of pods that have been ready for minReadySeconds."""
-    conditions: Annotated[list[WorkloadCondition], Field(json_schema_extra=BY_TYPE)] | None = None
-    """Aspects of the state."""
     current_replicas: Count | None = None
     """The number of pods of the current revision."""
-    current_revision: str | None = None
-    """The revision that the last finished update led to."""
-    label_selector: str | None = None
-    """The selector as text, for the scale subresource."""
-    observed_generation: Int64 | None = None
-    """The generation that the status was computed for."""
-    ready_replicas: Count | None = None
-    """The number of ready pods."""
-    replicas: Count | None = None
-    """The number of pods."""
-    update_revision: str | None = None
-    """The newest revision of the template."""
-    updated_available_replicas: Count | None = None
-    """The number of available pods of the newest revision."""
-    updated_ready_replicas: Count | None = None
-    """The number of ready pods of the newest revision."""
-    updated_replicas: Count | None = None
-    """The number of pods of the newest revision."""
 
 
 class StatefulSet(Kind):

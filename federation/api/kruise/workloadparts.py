@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from federation.api.v1alpha1.base import AGE, AnyObject, Column, DateTime, Model
+from federation.api.v1alpha1.base import AGE, AnyObject, Column, DateTime, Int64, Model
 
 Count = Annotated[int, Field(ge=0, json_schema_extra={"format": "int32"})]
 PodTemplate = AnyObject
@@ -35,6 +35,33 @@ class WorkloadCondition(OpenModel):
     """Whether the condition holds: True, False or Unknown."""
     type: str
     """The aspect."""
+
+
+class WorkloadStatus(OpenModel):
+    """The observed pods of a workload."""
+
+    available_replicas: Count | None = None
+    """The number of pods that have been ready for minReadySeconds."""
+    conditions: Annotated[list[WorkloadCondition], Field(json_schema_extra=BY_TYPE)] | None = None
+    """Aspects of the state."""
+    current_revision: str | None = None
+    """The revision that the last finished update led to."""
+    label_selector: str | None = None
+    """The selector as text, for the scale subresource."""
+    observed_generation: Int64 | None = None
+    """The generation that the status was computed for."""
+    ready_replicas: Count | None = None
+    """The number of ready pods."""
+    replicas: Count | None = None
+    """The number of pods."""
+    update_revision: str | None = None
+    """The newest revision of the template."""
+    updated_available_replicas: Count | None = None
+    """The number of available pods of the newest revision."""
+    updated_ready_replicas: Count | None = None
+    """The number of ready pods of the newest revision."""
+    updated_replicas: Count | None = None
+    """The number of pods of the newest revision."""
 
 
 def columns(*counts: Column) -> tuple[Column, ...]:

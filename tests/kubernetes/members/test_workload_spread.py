@@ -186,7 +186,7 @@ def _a_pod_of(uid: str) -> dict[str, Any]:
 )
 @pytest.mark.usefixtures("service")
 def test_pod_security_judges_the_patched_pod(kubectl: Kubectl, spec: dict[str, Any]) -> None:
-    """The plugin runs after the mutating webhooks: a patch gets nobody a pod that the namespace does not allow."""
+    """The plugin runs after the mutating webhooks, so a patch cannot create a pod that the namespace does not allow."""
     namespace = f"secure-{next(iter(spec)).lower()}"
     labels = {"pod-security.kubernetes.io/enforce": "baseline"}
     apply(kubectl, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}})
