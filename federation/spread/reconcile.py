@@ -18,7 +18,7 @@ from federation.planning.workloadspread.deletioncosts import changed_costs
 from federation.planning.workloadspread.injection import PatchPod, is_released
 from federation.planning.workloadspread.specvalidation import exceeded_limit
 from federation.planning.workloadspread.status import compute_status
-from federation.planning.workloadspread.totals import is_selected
+from federation.planning.workloadspread.totals import has_pods, is_selected
 from federation.planning.workloadspread.versions import workload_version
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import WARNING, Recorder
@@ -89,10 +89,7 @@ class Reconciler:
 
     async def _pods_of(self, spread: Object, workload: Object | None) -> list[Object]:
         """Return the pods of a target; none while it is being deleted or scaled to 0."""
-        if workload is None or workload["metadata"].get("deletionTimestamp"):
-            return []
-        spec = workload.get("spec") or {}
-        if 0 in (spec.get("replicas"), spec.get("parallelism")):
+        if workload is None or not has_pods(workload):
             return []
         uid, namespace = workload["metadata"]["uid"], workload["metadata"]["namespace"]
         uids = [uid, *(replica_set["metadata"]["uid"] for replica_set in self._workloads.replica_sets_of(uid))]

@@ -1,4 +1,7 @@
-"""Events report drift in members: which field, by whom, how often. If a field is changed back again and again, corrections in that cluster pause."""
+"""Events report drift in members: which field, by whom, how often.
+
+If a field is changed back again and again, corrections in that cluster pause.
+"""
 
 from pathlib import Path
 from typing import Any
