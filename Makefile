@@ -2,6 +2,8 @@
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# What `fedctl` needs, without tests and tools.
+BASE_STAMP := $(VENV)/.installed-base
 # The first installed interpreter that is at least 3.11.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do command -v $$p >/dev/null && \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' && { echo $$p; break; }; done)
@@ -17,14 +19,14 @@ help: ## Print the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 24
 
 env: $(STAMP) ## Create the virtual environment with the versions in constraints.txt
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP) $(BASE_STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "make: no Python >= 3.11 found; install one or run: make PYTHON=/path/to/python3"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV) (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@$(BIN)/python tools/install.py $(if $(filter $(STAMP),$@),test)
 	@touch $@
 
-demo: env ## Run a federation with three simulated members (ONCE=1: exit after convergence)
+demo: $(if $(wildcard $(STAMP)),$(STAMP),$(BASE_STAMP)) ## Run a federation with three simulated members (ONCE=1: exit after convergence)
 	@$(BIN)/fedctl demo $(if $(ONCE),--once) $(if $(DIR),--dir $(DIR))
 
 test: env lint types contracts ## Run everything: linters, types, import contracts, every test
@@ -58,13 +60,14 @@ generate: env ## Regenerate committed data: built-in schemas, CRD manifests, the
 	$(BIN)/python tools/generate_crds.py
 	$(BIN)/python tools/generate_rights.py
 
-bench: env ## Run all benchmarks: store, API server, scheduling, propagation, utilisation, WorkloadSpreads
+bench: env ## Run all benchmarks: store, API server, scheduling, propagation, utilisation, WorkloadSpreads, failover
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/apiserver.py
 	$(BIN)/python benchmarks/scheduling.py
 	$(BIN)/python benchmarks/propagation.py
 	$(BIN)/python benchmarks/utilisation.py
 	$(BIN)/python benchmarks/spread.py
+	$(BIN)/python benchmarks/failover.py
 
 clean: ## Remove the environment, caches and the demo's state
 	rm -rf $(VENV) .demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -20,7 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -161,9 +161,16 @@ class Sampler:
 
 
 @contextlib.asynccontextmanager
-async def process(*arguments: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def process(
+    *arguments: str, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[asyncio.subprocess.Process]:
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", *arguments, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        sys.executable,
+        "-m",
+        *arguments,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env=environment,
     )
     try:
         yield child
@@ -278,7 +285,9 @@ async def running_members(
     arguments = ("--members", str(options.members), "--pod-start", str(options.pod_start))
     async with process("federation.simulator", "--dir", str(directory / "fleet"), *arguments) as fleet:
         lines = [json.loads(line) for line in await read_until(fleet, b"ready") if line.startswith(b"{")]
-        yield {line["name"]: Path(line["kubeconfig"]) for line in lines}, [psutil.Process(fleet.pid)]
+        running = psutil.Process(fleet.pid)
+        processes = [running, *running.children(recursive=True)]
+        yield {line["name"]: Path(line["kubeconfig"]) for line in lines}, processes
 
 
 async def run(options: argparse.Namespace, directory: Path) -> dict[str, float | int]:

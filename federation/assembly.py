@@ -16,9 +16,11 @@ from typing import Any, Protocol
 
 from federation.admission.autoscalers import AutoscalerAdmission
 from federation.admission.federatedobjects import FederatedObjectAdmission
+from federation.admission.federatedspreads import WorkloadSpreadAdmission
 from federation.admission.placementholds import PlacementHoldAdmission
 from federation.admission.policyselectors import PolicyAdmission
 from federation.admission.roles import HOST_RBAC
+from federation.admission.rolloutgates import compile_gate
 from federation.admission.statusrules import compile_status_rule
 from federation.admission.typeconfigs import TypeConfigAdmission
 from federation.admission.uniteddeployments import UnitedDeploymentAdmission
@@ -27,11 +29,11 @@ from federation.api.crds import crd_manifests
 from federation.api.federatedtype import from_config
 from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import ConfigurationError
-from federation.apimachinery.resources import Object, Resource
-from federation.apimachinery.tasks import Supervisor
-from federation.apimachinery.webhookclient import WebhookClient
+from federation.apimachinery.errors import ConfigurationError, NotFound
+from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object, Resource
+from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
 from federation.apiserver.auth.pki import has_authority
+from federation.apiserver.auth.sharedkeys import KeySecret
 from federation.apiserver.http.app import AppOptions
 from federation.apiserver.http.flowcontrol import FlowControlOptions
 from federation.apiserver.registry.registry import Registry
@@ -49,14 +51,20 @@ from federation.client.session import HTTPOptions
 from federation.controllers.automigration.controller import AutoMigrationController
 from federation.controllers.autoscalers.controller import AutoscalerController
 from federation.controllers.cluster.controller import ClusterController, ClusterOptions
+from federation.controllers.cluster.monitor import MonitorOptions
 from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, TokenOptions
+from federation.controllers.clustertaints.controller import ClusterTaintController
 from federation.controllers.federate.controller import FederateController, first_finalizers
 from federation.controllers.federate.policyselection import PolicySelection
 from federation.controllers.follower.controller import FollowerController, FollowerOptions
+from federation.controllers.horizontalautoscaler.controller import HorizontalAutoscalerController
+from federation.controllers.horizontalautoscaler.memberscales import MemberScales
 from federation.controllers.leftovers.controller import LeftoverController
 from federation.controllers.nsautoprop.controller import NamespaceController, NamespaceOptions
 from federation.controllers.override.controller import OverrideController, OverrideOptions
 from federation.controllers.policystatus.controller import PolicyStatusController
+from federation.controllers.rollout.controller import RolloutController
+from federation.controllers.rollout.httpgate import GateTransport
 from federation.controllers.schedule.controller import ScheduleController, ScheduleOptions
 from federation.controllers.schedule.remoteplugins import RemoteCaller
 from federation.controllers.statusaggregate.controller import StatusAggregateController
@@ -75,6 +83,7 @@ from federation.dispatch.scalers import Scalers
 from federation.dispatch.tombstones import Tombstones
 from federation.journal.decisions import Journal, JournalOptions
 from federation.journal.sqljournal import SQLJournal
+from federation.leadership import Leadership, supervised
 from federation.planning.clusters.clusterresources import Collectors
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.runtime.events import EventRecorder
@@ -82,6 +91,7 @@ from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.federatedtypes import FederatedTypes
 from federation.runtime.informers import Informers
 from federation.runtime.members import MemberOptions, Members
+from federation.runtime.toleratedtaints import ToleratedTaints
 from federation.runtime.transforms import drop_managed_fields
 from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
@@ -94,6 +104,7 @@ from federation.web.policyobjects import PolicyView
 from federation.web.shardtopology import TopologyView
 
 Run = Callable[[], Awaitable[None]]
+_KEY_SECRET = KeySecret(names.SYSTEM_NAMESPACE, "federation-keys")
 HOST_REGISTRY = RegistryOptions(system_namespaces=(*SYSTEM_NAMESPACES, names.SYSTEM_NAMESPACE))
 """The host has one namespace more than a cluster: that of the federation's own Secrets and Leases."""
 
@@ -113,9 +124,16 @@ def protect_federated_objects(registry: Registry, clock: Clock) -> None:
     async def list_objects(resource: Resource, namespace: str = "") -> list[Object]:
         return (await client.list(resource, namespace)).items
 
+    async def read_object(resource: Resource, name: str, namespace: str) -> Object | None:
+        try:
+            return await client.get(resource, name, namespace)
+        except NotFound:
+            return None
+
     registry.add_admission_plugin(PolicyAdmission(find, list_objects))
     registry.add_admission_plugin(AutoscalerAdmission(list_objects))
     registry.add_admission_plugin(UnitedDeploymentAdmission(list_objects))
+    registry.add_admission_plugin(WorkloadSpreadAdmission(find, list_objects, read_object))
     registry.add_admission_plugin(TypeConfigAdmission(find, partial(list_objects, FEDERATED_TYPE_CONFIGS)))
 
 
@@ -127,8 +145,21 @@ class _Controller(Protocol):
         ...
 
 
+def _schedule_options(settings: Settings) -> ScheduleOptions:
+    return ScheduleOptions(
+        allows_annotations=settings.allows_scheduling_annotations,
+        writes_kubeadmiral_triggers=settings.writes_kubeadmiral_triggers,
+        units=settings.units,
+        guard=settings.guard,
+        failover=settings.failover,
+    )
+
+
 class Wiring:
-    """Informers, members, events and every controller over one host client. `loops` are to be run, all at once."""
+    """Informers, members, events and every controller over one host client.
+
+    `caches` are to be run in every process, `loops` beside them in the one that leads.
+    """
 
     def __init__(
         self,
@@ -140,6 +171,7 @@ class Wiring:
         *,
         plugins: PluginRegistry | None = None,
         webhook_transport: WebhookTransport | None = None,
+        gate_transport: GateTransport | None = None,
     ) -> None:
         self.client = client
         self.pool = pool
@@ -154,16 +186,21 @@ class Wiring:
         self.tombstones = Tombstones(client, self.informers)
         self.corrections = Corrections(clock)
         self.scalers = Scalers(clock)
+        self.tolerated = ToleratedTaints()
         self.recorder = EventRecorder(client, clock=clock)
         self.webhook_client = WebhookClient()
         self._webhook_transport = webhook_transport or self.webhook_client
+        self.gate_client = WebhookClient(WebhookClientOptions(calls_per_host_max=4, reaches_local_addresses=False))
+        """Sends the requests of rollouts, whose addresses users of namespaces choose."""
+        self._gate_transport = gate_transport or self.gate_client
         self.engine = Engine(plugins or load_plugins(), monotonic=time.perf_counter)
+        self.caches: list[tuple[str, Run]] = [("informers", self.informers.run)]
         self.loops: list[tuple[str, Run]] = [
-            ("informers", self.informers.run),
             ("members", self.members.run),
             ("pool", pool.run),
             ("events", self.recorder.run),
             *self._controllers(journal, settings, clock),
+            ("rollout", self._rollouts(clock).run),
         ]
 
     def _controllers(self, journal: Journal, settings: Settings, clock: Clock) -> list[tuple[str, Run]]:
@@ -180,12 +217,9 @@ class Wiring:
                 collectors,
                 recorder,
                 clock=clock,
-                options=ClusterOptions(
-                    health_period_s=settings.health_period_s,
-                    health_threshold_s=settings.health_threshold_s,
-                    token=TokenOptions(max(settings.member_token_lifetime_s, TOKEN_LIFETIME_S_MIN)),
-                ),
+                options=_cluster_options(settings),
             ),
+            "clustertaints": ClusterTaintController(client, informers, recorder, clock=clock, options=settings.holdout),
             "typeconfig": TypeConfigController(client, objects, informers, recorder, clock=clock),
             "typederivation": TypeDerivationController(client, objects, informers, recorder, clock=clock),
             "nsautoprop": NamespaceController(
@@ -203,19 +237,15 @@ class Wiring:
                 journal,
                 engine,
                 clock=clock,
-                options=ScheduleOptions(
-                    allows_annotations=settings.allows_scheduling_annotations,
-                    writes_kubeadmiral_triggers=settings.writes_kubeadmiral_triggers,
-                    units=settings.units,
-                    guard=settings.guard,
-                ),
+                options=_schedule_options(settings),
                 caller=caller,
+                tolerated=self.tolerated,
             ),
             "override": OverrideController(
                 objects, informers, recorder, clock=clock, options=OverrideOptions(guard=settings.guard)
             ),
             "policystatus": PolicyStatusController(client, objects, informers, self.policy_usage, clock=clock),
-            "autoscalers": AutoscalerController(client, objects, informers, clock=clock),
+            **self._autoscalers(clock),
             "follower": FollowerController(
                 objects, informers, recorder, clock=clock, options=FollowerOptions(guard=settings.guard)
             ),
@@ -246,6 +276,28 @@ class Wiring:
             "automigration": AutoMigrationController(objects, informers, members, collectors, recorder, clock=clock),
         }
         return [(name, controller.run) for name, controller in controllers.items()]
+
+    def _autoscalers(self, clock: Clock) -> dict[str, _Controller]:
+        scalers = self.informers.for_resource(HORIZONTAL_POD_AUTOSCALERS)
+        scales = MemberScales(self.objects, self.informers, self.members)
+        return {
+            "autoscalers": AutoscalerController(self.client, self.objects, self.informers, clock=clock),
+            "horizontalautoscaler": HorizontalAutoscalerController(
+                self.client, scalers, scales, clock=clock, manager=names.AUTOSCALER_MANAGER
+            ),
+        }
+
+    def _rollouts(self, clock: Clock) -> RolloutController:
+        return RolloutController(
+            self.client,
+            self.objects,
+            self.informers,
+            self.members,
+            self.recorder,
+            compile_gate,
+            self._gate_transport,
+            clock=clock,
+        )
 
     async def unsynced(self) -> str:
         """Return which informers of the host lack their first list, "" when none does: a readiness check."""
@@ -281,6 +333,8 @@ class ControlPlane:
                 host=settings.host,
                 port=settings.port,
                 advertise_address=settings.advertised,
+                identity=settings.identity if self._store.database.is_shared else "",
+                key_secret=_KEY_SECRET if self._store.database.is_shared else None,
                 registry=replace(
                     HOST_REGISTRY,
                     namespace_bytes_max=settings.namespace_bytes_max,
@@ -300,10 +354,23 @@ class ControlPlane:
         )
         protect_federated_objects(self._server.registry, self._clock)
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
-        self._pool = ClusterPool(clock=clock, options=_pool_options(settings))
-        self._wiring = Wiring(self.client, self._pool, self._journal, settings, clock)
+        self._leadership: Leadership | None = None
+        if self._store.database.is_shared:
+            self._leadership = Leadership(self.client, self._server.registry, settings.leader_election, clock)
+        lead = self._leadership
+        fence, may_write = (lead.fence, lead.may_act) if lead is not None else (None, None)
+        led_client = LocalClient(self._server.registry, user_agent="federation", fence=fence)
+        self._pool = ClusterPool(clock=clock, options=_pool_options(settings), may_write=may_write)
+        self._wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
         wiring = self._wiring
-        view = DeliveryView(wiring.objects, wiring.informers, wiring.members, wiring.corrections, wiring.scalers)
+        view = DeliveryView(
+            wiring.objects,
+            wiring.informers,
+            wiring.members,
+            wiring.corrections,
+            wiring.scalers,
+            wiring.tolerated,
+        )
         policies = PolicyView(wiring.objects, wiring.policy_usage)
         spread = TopologyView(wiring.informers, wiring.members)
         mount = application.mount(self._journal, self._server.registry.kinds, view, policies, spread)
@@ -321,22 +388,22 @@ class ControlPlane:
             await self._open_store()
             await self._server.prepare(crd_manifests())
             await ensure_types(self.client)
-            loops = Supervisor(self._clock)
-            for name, run in (
-                ("journal", self._journal.run),
-                ("journal-encryption", self._journal.reencrypt),
-                *self._wiring.loops,
-            ):
-                loops.add(name, run)
+            shared = [("journal", self._journal.run), ("journal-encryption", self._journal.reencrypt)]
+            background = [
+                supervised([*shared, *self._wiring.caches], self._clock),
+                supervised(self._wiring.loops, self._clock),
+            ]
+            if self._leadership is not None:
+                background[1] = partial(self._leadership.run, background[1])
             async with asyncio.TaskGroup() as group:
-                background = group.create_task(loops.run(), name="control-plane-loops")
-                try:
-                    await self._server.run(on_started, {"informers": self._wiring.unsynced})
-                finally:
-                    background.cancel()
+                tasks = [group.create_task(run(), name="control-plane-loops") for run in background]
+                # Not awaited here: when this task is cancelled, the Lease is released while connections are drained.
+                serving = group.create_task(self._server.run(on_started, {"informers": self._wiring.unsynced}))
+                serving.add_done_callback(lambda _: [task.cancel() for task in tasks])
         finally:
             await self._journal.flush()
             await self._wiring.webhook_client.close()
+            await self._wiring.gate_client.close()
             await self._pool.close()
             await self._store.close()
 
@@ -350,7 +417,7 @@ class ControlPlane:
                 f" from a backup, or start empty with --new"
             )
         await self._store.ready()
-        # Processes that share a database have their keys in directories of their own.
+        # Processes that share a database take over each other's keys (apiserver/auth/sharedkeys.py).
         if has_keys or self._is_new or self._store.database.is_shared:
             return
         if await self._store.revision():
@@ -363,6 +430,13 @@ class ControlPlane:
     def encrypts(self) -> bool:
         """Whether stored Secrets are encrypted; known once `run` has opened the store."""
         return self._store.cipher.is_enabled
+
+
+def _cluster_options(settings: Settings) -> ClusterOptions:
+    return ClusterOptions(
+        monitor=MonitorOptions(cadence=settings.cadence, damping=settings.damping),
+        token=TokenOptions(max(settings.member_token_lifetime_s, TOKEN_LIFETIME_S_MIN)),
+    )
 
 
 def _pool_options(settings: Settings) -> PoolOptions:

@@ -5,8 +5,10 @@ layer has its own options dataclass, which the properties of `Settings` build.
 """
 
 import os
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from hashlib import blake2b
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -17,7 +19,13 @@ from federation.apiserver.audit.auditoptions import AuditOptions, to_mode
 from federation.apiserver.auth.oidcclaims import OIDCOptions, to_required_claims
 from federation.apiserver.store.encryptionkeys import EncryptionOptions
 from federation.journal.decisions import ENCRYPTION_PREFIX
+from federation.planning.clusters.health import Cadence, Damping
+from federation.planning.failover.failoveroptions import FailoverOptions
+from federation.planning.failover.halts import HaltOptions
+from federation.planning.failover.holdout import HoldoutOptions
+from federation.planning.failover.pace import PaceOptions
 from federation.planning.guard.ledger import GuardOptions
+from federation.runtime.leaderelection import LeaderOptions
 from federation.scheduling.annotationswitch import DISABLED, ENABLED
 from federation.scheduling.attempt import UnitOptions
 
@@ -75,10 +83,24 @@ class Settings:
     """Estimated memory of the cached objects of one member; 150,000 pods need about 0.7 GB."""
     member_token_lifetime_s: int = 30 * 24 * 3600
     """Requested lifetime of service account tokens, at least 600; they are renewed after a third of it."""
-    health_period_s: float = 10.0
-    """Interval of health probes of a member."""
-    health_threshold_s: float = 30.0
-    """How long a health change must last before it is published."""
+    lease_duration_s: float = 8.0
+    """How long other processes on the same database wait for a leader that does not renew its Lease."""
+    lease_renew_deadline_s: float = 5.0
+    """How long a leader may fail to renew before it stops."""
+    lease_retry_period_s: float = 1.0
+    """Pause between attempts to take or to renew the Lease."""
+    health_period_s: float = 3.0
+    """Interval of health probes of a member; watch events count as probes."""
+    health_timeout_s: float = 3.0
+    """Deadline of a health probe."""
+    health_failures: int = 2
+    """Failed probes in a row before a loss of health is published."""
+    health_threshold_s: float = 3.0
+    """How long they must last. With the defaults a dead or hanging member is reported within 10 s."""
+    health_recoveries: int = 3
+    """Successful probes in a row before the return of a member is published."""
+    health_recovery_s: float = 2.0
+    """How long they must last."""
     namespace_exclude_regexp: str = ""
     """Further namespaces, besides the built-in ones, that are not propagated automatically."""
 
@@ -90,12 +112,33 @@ class Settings:
     scheduling_triggers: str = SHORT_TRIGGERS
     """Format of the scheduling triggers on objects: short, or kubeadmiral; both are read."""
 
+    failover_toleration_s: int = 300
+    """How long a policy without a toleration of its own tolerates a cluster that is not ready or unreachable."""
+
     guard_share: float = 0.2
     """Share of a policy's, type's or cluster's objects that may move at a time without approval; 1 for no guard."""
     guard_count: int = 10
     """Objects that may move in any case."""
     guard_window_s: float = 600.0
     """Time over which moves are counted together."""
+
+    failover_replicas_per_minute: int = 600
+    """Replicas that leave lost and drained clusters within any minute; 0 turns failover off."""
+    failover_namespace_share: float = 0.5
+    """Share of it that the replicas of one namespace may use."""
+    failover_halt_share: float = 0.5
+    """More than this share of the clusters not ready halts failover; 1 for no such halt."""
+    failover_settle_s: float = 15.0
+    """How long failover waits for the loss of further clusters, and after a halt."""
+    failover_holdout_s: float = 60.0
+    """How long a cluster that was lost twice in a row must be ready before its taints end; doubled for each further
+    loss."""
+    failover_holdout_s_max: float = 3600.0
+    """The longest such time; losses count together within it."""
+    failback_stable_s: float = 300.0
+    """How long a cluster must be ready before replicas return; `autoMigration.failback` of a policy goes first."""
+    failback_interval_s: float = 60.0
+    """Time between two batches of replicas that return."""
 
     decisions_age_days_max: float = 14.0
     """How long scheduling decisions are kept for `fedctl why`; the newest of an object is kept longer."""
@@ -136,6 +179,22 @@ class Settings:
         return self.store_url or f"sqlite:///{self.directory / 'state.db'}"
 
     @property
+    def identity(self) -> str:
+        """A name of this server among those that share its database, the same after a restart."""
+        return blake2b(f"{platform.node()} {self.directory.absolute()}".encode(), digest_size=8).hexdigest()
+
+    @property
+    def leader_election(self) -> LeaderOptions:
+        """The times of the leader election; ConfigurationError unless duration > renew deadline > retry period > 0."""
+        times = LeaderOptions(self.lease_duration_s, self.lease_renew_deadline_s, self.lease_retry_period_s)
+        if not times.lease_duration_s > times.renew_deadline_s > times.retry_period_s > 0:
+            raise ConfigurationError(
+                "lease-duration-s, lease-renew-deadline-s, lease-retry-period-s: each must be shorter than the one"
+                " before"
+            )
+        return times
+
+    @property
     def advertised(self) -> str:
         """The checked `advertise_address`; ConfigurationError unless it is an IP address that endpoints may have."""
         text = self.advertise_address
@@ -174,10 +233,34 @@ class Settings:
         return _is_first("scheduling-annotations", self.scheduling_annotations, ENABLED, DISABLED)
 
     @property
+    def cadence(self) -> Cadence:
+        """When members are probed; ConfigurationError for a value that is out of range."""
+        if min(self.health_period_s, self.health_timeout_s) <= 0:
+            raise ConfigurationError("health-period-s and health-timeout-s must be above 0")
+        return Cadence(period_s=self.health_period_s, timeout_s=self.health_timeout_s)
+
+    @property
+    def damping(self) -> Damping:
+        """When changes of health are published; ConfigurationError for a value that is out of range."""
+        if min(self.health_failures, self.health_recoveries) < 1:
+            raise ConfigurationError("health-failures and health-recoveries must be at least 1")
+        if min(self.health_threshold_s, self.health_recovery_s) < 0:
+            raise ConfigurationError("health-threshold-s and health-recovery-s must not be negative")
+        return Damping(
+            failures_min=self.health_failures,
+            failure_s=self.health_threshold_s,
+            recoveries_min=self.health_recoveries,
+            recovery_s=self.health_recovery_s,
+        )
+
+    @property
     def units(self) -> UnitOptions:
-        """Options of scheduling units; ConfigurationError for an unknown value."""
+        """Options of scheduling units; ConfigurationError for a value that is unknown or out of range."""
+        if self.failover_toleration_s < 0:
+            raise ConfigurationError("failover-toleration-s must not be negative")
         return UnitOptions(
-            counts_cpu_and_memory=_is_first("scheduling-requests", self.scheduling_requests, ALL_REQUESTS, GPU_REQUESTS)
+            _is_first("scheduling-requests", self.scheduling_requests, ALL_REQUESTS, GPU_REQUESTS),
+            self.failover_toleration_s,
         )
 
     @property
@@ -188,6 +271,37 @@ class Settings:
         if self.guard_count < 0 or self.guard_window_s <= 0:
             raise ConfigurationError("guard-count must not be negative, and guard-window-s must be above 0")
         return GuardOptions(self.guard_share, self.guard_count, self.guard_window_s)
+
+    @property
+    def failover(self) -> FailoverOptions:
+        """The limits of failover and fail-back; ConfigurationError for one that is out of range."""
+        for name, share in (
+            ("failover-namespace-share", self.failover_namespace_share),
+            ("failover-halt-share", self.failover_halt_share),
+        ):
+            if not 0 <= share <= 1:
+                raise ConfigurationError(f"{name}: {share:g} is not between 0 and 1")
+        if self.failover_replicas_per_minute < 0:
+            raise ConfigurationError("failover-replicas-per-minute must not be negative")
+        if min(self.failover_settle_s, self.failback_stable_s, self.failback_interval_s) < 0:
+            raise ConfigurationError(
+                "failover-settle-s, failback-stable-s and failback-interval-s must not be negative"
+            )
+        return FailoverOptions(
+            HaltOptions(
+                self.failover_halt_share, 2 * self.health_period_s + self.health_timeout_s, self.failover_settle_s
+            ),
+            PaceOptions(self.failover_replicas_per_minute, self.failover_namespace_share),
+            self.failback_stable_s,
+            self.failback_interval_s,
+        )
+
+    @property
+    def holdout(self) -> HoldoutOptions:
+        """How long flapping clusters are held out; ConfigurationError for a value that is out of range."""
+        if self.failover_holdout_s < 0 or self.failover_holdout_s_max <= 0:
+            raise ConfigurationError("failover-holdout-s must not be negative, failover-holdout-s-max must be above 0")
+        return HoldoutOptions(self.failover_holdout_s, self.failover_holdout_s_max, self.failover_holdout_s_max)
 
     @property
     def writes_kubeadmiral_triggers(self) -> bool:

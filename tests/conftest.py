@@ -3,11 +3,12 @@
 `HYPOTHESIS_PROFILE=search` looks for new examples instead, many more of them.
 """
 
-import gc
 import os
 
 import structlog
 from hypothesis import HealthCheck, settings
+
+from federation.apimachinery.memory import tune_collector
 
 # Plain lines without the debug ones: a rendered traceback of local variables takes longer than the test that causes it.
 structlog.configure(
@@ -23,6 +24,5 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 def pytest_collection_finish() -> None:
-    """Exclude what ten thousand collected tests hold from collections of garbage: each would scan all of it."""
-    gc.collect()
-    gc.freeze()
+    """Collect garbage as the product does, and exclude what ten thousand collected tests hold."""
+    tune_collector()

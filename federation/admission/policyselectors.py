@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from federation.admission.federatedobjects import FindResource, forbidden
+from federation.admission.rolloutgates import gate_causes
 from federation.api.federatedtype import parse_configs
 from federation.api.resources import (
     CLUSTER_OVERRIDE_POLICIES,
@@ -23,7 +24,7 @@ from federation.api.resources import (
     OVERRIDE_POLICIES,
     PROPAGATION_POLICIES,
 )
-from federation.apimachinery.errors import ApiError
+from federation.apimachinery.errors import ApiError, invalid
 from federation.apimachinery.resources import CRDS, Object, Resource
 from federation.apiserver.admission.requests import AdmissionRequest
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, Decide
@@ -60,13 +61,16 @@ class PolicyAdmission:
         return request.obj or {}
 
     async def validate(self, request: AdmissionRequest, access: Decide) -> None:
-        """Raise Forbidden unless the requester may update every kind that a policy of a namespace selects.
+        """Raise Invalid for a gate of a rollout that cannot work, naming its field.
 
-        Adds warnings to the response.
+        Raise Forbidden unless the requester may update every kind that a policy of a namespace selects. Adds warnings
+        to the response.
         """
         policy = request.obj or {}
         if request.subresource or (request.old is not None and request.old.get("spec") == policy.get("spec")):
             return
+        if causes := gate_causes((policy.get("spec") or {}).get("rollout") or {}):
+            raise invalid(request.resource.kind, request.resource.group, request.name, causes)
         if request.resource in _NAMESPACED:
             self._check_rights(request, policy, access)
         try:

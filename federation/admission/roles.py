@@ -14,6 +14,7 @@ from federation.api.resources import (
     COLLECTED_STATUSES,
     CORE_GROUP,
     FEDERATED_OBJECTS,
+    FEDERATED_ROLLOUTS,
     KRUISE_GROUP,
     OVERRIDE_POLICIES,
     PROPAGATED_VERSIONS,
@@ -25,6 +26,8 @@ from federation.apiserver.auth.bootstrappolicy import RBACOptions
 FEDERATED = (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS)
 REPORTS = (COLLECTED_STATUSES, CLUSTER_COLLECTED_STATUSES, PROPAGATED_VERSIONS, CLUSTER_PROPAGATED_VERSIONS)
 """Kinds in which the control plane reports; only it writes them."""
+_STEERED = [FEDERATED_ROLLOUTS.plural]
+"""Kinds that the control plane creates, and that users steer by their spec."""
 _POLICIES = [OVERRIDE_POLICIES.plural, PROPAGATION_POLICIES.plural]
 _WORKLOADS = [
     f"{resource.plural}{suffix}" for resource in (CLONE_SETS, ADVANCED_STATEFUL_SETS) for suffix in ("", "/scale")
@@ -35,11 +38,12 @@ _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 HOST_RBAC = RBACOptions(
     rules={
         "view": [
-            {"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": _POLICIES},
+            {"verbs": _READ, "apiGroups": [CORE_GROUP], "resources": [*_POLICIES, *_STEERED]},
             {"verbs": _READ, "apiGroups": [KRUISE_GROUP], "resources": _WORKLOADS},
         ],
         "edit": [
             {"verbs": _WRITE, "apiGroups": [CORE_GROUP], "resources": _POLICIES},
+            {"verbs": ["patch", "update"], "apiGroups": [CORE_GROUP], "resources": _STEERED},
             {"verbs": _WRITE, "apiGroups": [KRUISE_GROUP], "resources": _WORKLOADS},
         ],
     },

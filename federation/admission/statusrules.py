@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from federation.apiserver.semantics.cel.checkedexpr import Node, parse_checked_expr, walk
 from federation.apiserver.semantics.cel.composition import Environment, evaluate
-from federation.apiserver.semantics.cel.programs import CompileError, EvaluationError
+from federation.apiserver.semantics.cel.programs import CompileError, EvaluationError, Program
 from federation.planning.aggregation.rules import Evaluate, RuleError
 
 _SOURCE: Final = {"source": dict.fromkeys(("apiVersion", "kind", "metadata", "spec", "status"))}
@@ -31,9 +31,8 @@ def compile_status_rule(text: str, returns: str = "") -> Evaluate:
     if found not in ((returns, "DYN") if returns else _JSON_TYPES):
         wanted = returns.lower() if returns else "a JSON value"
         raise RuleError(f"must evaluate to {wanted} but got {program.returns.lower()}")
-    tree, _ = parse_checked_expr(program.serialized())
-    if problem := next(filter(None, map(_multiplies, walk(tree))), ""):
-        raise RuleError(problem)
+    if problem := find_costly_call(program):
+        raise RuleError(f"{problem} in status rules")
 
     def run(data: Mapping[str, Any]) -> Any:
         try:
@@ -44,16 +43,22 @@ def compile_status_rule(text: str, returns: str = "") -> Evaluate:
     return run
 
 
+def find_costly_call(program: Program) -> str:
+    """Return the error of a call that multiplies the lengths of texts, "" without any."""
+    tree, _ = parse_checked_expr(program.serialized())
+    return next(filter(None, map(_multiplies, walk(tree))), "")
+
+
 def _multiplies(node: Node) -> str:
     """Return the error of a call that multiplies the lengths of texts, "" for any other node."""
     if node.kind != "call":
         return ""
     if node.name == "replace":
-        return "replace() is not available in status rules"
+        return "replace() is not available"
     if node.name == "join" and any(part.kind != "const" for part in node.parts):
-        return "the separator of join() has to be a literal in status rules"
+        return "the separator of join() has to be a literal"
     if node.name == "format" and (node.target is None or node.target.kind != "const"):
-        return "the text of format() has to be a literal in status rules"
+        return "the text of format() has to be a literal"
     return ""
 
 

@@ -5,6 +5,7 @@ The defaults of pods are filled into a copy before pods are validated, as an API
 
 import copy
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 from federation.admission.policyselectors import ListObjects
@@ -26,21 +27,15 @@ from federation.apiserver.semantics.schema.validation import validate
 from federation.apiserver.semantics.validation.podvalidation import validate_template
 from federation.apiserver.semantics.validation.selectorvalidation import (
     validate_label_selector,
-    validate_node_selector,
+    validate_node_term,
     validate_toleration,
 )
 from federation.planning.uniteddeployment.clustertargets import ClusterName, policy_labels, registered_clusters
 from federation.planning.uniteddeployment.uniteddefaults import default_united
-from federation.planning.uniteddeployment.unitedvalidation import CoreRules, validate_united, validate_update
+from federation.planning.uniteddeployment.unitedvalidation import UnitedRules, validate_united, validate_update
 from federation.planning.uniteddeployment.workloadkinds import kind_of
 
-_NO_TERM = "nodeSelectorTerms[0]"
 _PROPAGATION_LABELS = {names.PROPAGATION_POLICY_LABEL, names.CLUSTER_PROPAGATION_POLICY_LABEL}
-
-
-def _node_term(term: Mapping[str, Any], field: str) -> Causes:
-    causes = validate_node_selector({"nodeSelectorTerms": [term]}, "")
-    return [{**cause, "field": field + cause["field"].removeprefix(f".{_NO_TERM}")} for cause in causes]
 
 
 def _pod_template(template: Mapping[str, Any], field: str) -> Causes:
@@ -53,9 +48,9 @@ def _pod_template(template: Mapping[str, Any], field: str) -> Causes:
     return validate_template(defaulted, field)
 
 
-RULES = CoreRules(
+RULES = UnitedRules(
     label_selector=validate_label_selector,
-    node_term=_node_term,
+    required_term=partial(validate_node_term, strict=True),
     toleration=validate_toleration,
     pod_template=_pod_template,
 )

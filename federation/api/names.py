@@ -85,6 +85,8 @@ DEPARTED_CLUSTERS = _OURS + "departed-clusters"
 """On a federated object: JSON list of clusters that left the placement, until sync observes that the object is gone."""
 TEMPLATE_HASH = _OURS + "template-hash"
 """On a member object: hash of the last applied configuration, so that a restart skips writes without effect."""
+TEMPLATE_REVISION = _OURS + "template-revision"
+"""On a member object of a workload that is divided or has waves: hash of the pod template that was applied there."""
 IDLE_CONTROLLERS = _OURS + "idle-controllers"
 """On a federated object: comma list of pipeline controllers with nothing to do for it; the pipeline skips them."""
 KEPT_FOR = _OURS + "kept-for"
@@ -105,6 +107,14 @@ ORDINAL_STARTS = _OURS + "ordinal-starts"
 """On a divided StatefulSet and its federated object: JSON {cluster: start of its ordinals} from the template's."""
 WRITTEN_ALLOCATIONS = _OURS + "written-allocations"
 """On the federated object of a Service: comma list of the addresses and ports that a user wrote; only they travel."""
+ROLLOUT = _OURS + "rollout"
+"""On a federated object: JSON {policy, rollout}, the waves of its propagation policy (planning/waves/waverules.py)."""
+OVERRIDE_ROLLOUT = _OURS + "override-rollout"
+"""The same of its override policies; it applies if the propagation policy has no waves."""
+APPROVED_REVISIONS = _OURS + "approved-revisions"
+"""On a federated object with waves: JSON {cluster: template revision} that sync may deliver where the object exists."""
+ROLLOUT_FAILURE = _OURS + "rollout-failure"
+"""On a federated object: why its rollout in waves stopped or rolled back; absent if it did not."""
 HELD_PLACEMENT = _OURS + "held-placement"
 """On a federated object whose decision the guard holds: JSON {cause, from, hold, since} (planning/guard/record.py)."""
 HELD_OVERRIDES = _OURS + "held-overrides"
@@ -126,6 +136,13 @@ SHIPPED_DEFINITION = _OURS + "shipped"
 HAND_WRITTEN = _OURS + "hand-written"
 """On a federated object: "true" if a user with permission wrote it, so that it need not follow from a source object.
 Only admission can set it (federation/admission)."""
+
+EVICTION = _OURS + "eviction"
+"""On a federated object whose replicas left a cluster by a taint of ours, or wait to: JSON
+(planning/failover/evictionrecord.py)."""
+LOSSES = _OURS + "losses"
+"""On a FederatedCluster that was not ready lately: JSON {count, lostAt}, how often in a row it was lost and when last
+(planning/failover/holdout.py)."""
 
 # On pods (in templates) and workloads: what simulated members do with them
 SIMULATOR_RUN_FOR = _S + "run-for"
@@ -155,17 +172,52 @@ OVERRIDE_CONTROLLER = _A + "overridepolicy-controller"
 NSAUTOPROP_CONTROLLER = _A + "nsautoprop-controller"
 FOLLOWER_CONTROLLER = _A + "follower-controller"
 SPREAD_CONTROLLER = _A + "workloadspread-controller"
+ROLLOUT_CONTROLLER = _OURS + "rollout-controller"
+"""Only in overrides[].controller: the pod templates of clusters that were rolled back."""
 
 # Condition types
 CLUSTER_JOINED = "Joined"
 CLUSTER_READY = "Ready"
 CLUSTER_OFFLINE = "Offline"
 CLUSTER_AUTHORIZED = "Authorized"
+EVICTION_ALLOWED = "EvictionAllowed"
+"""Of a FederatedCluster with a NoExecute taint of ours: whether replicas may leave it."""
 PROPAGATED = "Propagated"
 SCHEDULED = "Scheduled"
 OVERRIDES_APPLIED = "OverridesApplied"
 STATUS_AGGREGATED = "StatusAggregated"
 ADMITTED = "Admitted"
+
+# Taints of a FederatedCluster that the control plane and `fedctl` write
+TAINT_PREFIX = _OURS
+TAINT_NOT_READY = _OURS + "not-ready"
+TAINT_UNREACHABLE = _OURS + "unreachable"
+HEALTH_TAINTS = frozenset({TAINT_NOT_READY, TAINT_UNREACHABLE})
+"""The taints that follow the condition Ready. Users cannot keep taints with these keys."""
+TAINT_UNSCHEDULABLE = _OURS + "unschedulable"
+TAINT_DRAIN = _OURS + "drain"
+
+# Condition types and reasons of a FederatedRollout
+ROLLOUT_PROGRESSING = "Progressing"
+ROLLOUT_HEALTHY = "Healthy"
+ROLLOUT_PAUSED = "Paused"
+ROLLOUT_ROLLED_BACK = "RolledBack"
+REASON_GATES_HELD = "GatesHeld"
+REASON_GATE_NOT_HELD = "GateNotHeld"
+REASON_PAUSED_BY_USER = "PausedByUser"
+REASON_WAITING_FOR_APPROVAL = "WaitingForApproval"
+REASON_NOT_PAUSED = "NotPaused"
+REASON_WAVE_FAILED = "WaveFailed"
+REASON_NOT_ROLLED_BACK = "NotRolledBack"
+
+# Event reasons of the rollout controller
+EVENT_ROLLOUT_STARTED = "RolloutStarted"
+EVENT_WAVE_STARTED = "WaveStarted"
+EVENT_WAVE_COMPLETE = "WaveComplete"
+EVENT_ROLLOUT_COMPLETE = "RolloutComplete"
+EVENT_ROLLOUT_STOPPED = "RolloutStopped"
+EVENT_ROLLING_BACK = "RollingBack"
+EVENT_ROLLED_BACK = "RolledBack"
 
 # Users that the host's admission sees when it judges an overridden object; nobody authenticates as them
 OVERRIDE_POLICY_USER = "federation:override-policy"
@@ -209,6 +261,11 @@ EVENT_JOIN_CLUSTER_TIMEOUT = "JoinClusterTimeoutExceeded"
 EVENT_CLUSTER_UNJOINABLE = "ClusterUnjoinable"
 EVENT_IDENTITY_MISMATCH = "ClusterIdentityMismatch"
 EVENT_RIGHTS_MISSING = "RightsMissing"
+EVENT_CLUSTER_NOT_READY = "ClusterNotReady"
+EVENT_CLUSTER_READY = "ClusterReady"
+EVENT_CLUSTER_TAINTED = "ClusterTainted"
+EVENT_CLUSTER_UNTAINTED = "ClusterUntainted"
+EVENT_CLUSTER_HELD_OUT = "ClusterHeldOut"
 EVENT_TOKEN_RENEWAL_FAILED = "TokenRenewalFailed"  # noqa: S105  # a reason, not a token
 EVENT_TERMINATING_CLUSTER_FAILED = "HandleTerminatingClusterFailed"
 EVENT_REMOVED_BY_FORCE = "RemovedByForce"
@@ -300,6 +357,14 @@ EVENT_HOLD_APPROVED = "HoldApproved"
 EVENT_MOVE_UNDONE = "MoveUndone"
 EVENT_UNDO_REFUSED = "UndoRefused"
 
+# Reasons of condition EvictionAllowed besides planning/failover/halts.py, and event reasons of failover
+REASON_EVICTION_ALLOWED = "EvictionAllowed"
+EVENT_EVICTED = "Evicted"
+EVENT_EVICTION_WAITS = "EvictionWaits"
+EVENT_EVICTION_HALTED = "EvictionHalted"
+EVENT_EVICTION_RESUMED = "EvictionResumed"
+EVENT_RETURNED = "Returned"
+
 # Event reasons of the automigration controller
 EVENT_AUTO_MIGRATION_INFO_UPDATED = "AutoMigrationInfoUpdated"
 
@@ -333,9 +398,12 @@ REASON_NO_POLICY = "NoPolicy"
 REASON_POLICY_NOT_FOUND = "PolicyNotFound"
 REASON_PROFILE_NOT_FOUND = "ProfileNotFound"
 REASON_HELD = "Held"
+REASON_AWAITS_DEFINITION = "AwaitsDefinition"
 
-# Condition of autoscalers on the host, and our reason
+# Conditions of autoscalers, and our reason for one on the host that does not act
+ABLE_TO_SCALE = "AbleToScale"
 SCALING_ACTIVE = "ScalingActive"
+SCALING_LIMITED = "ScalingLimited"
 REASON_FEDERATED_WORKLOAD = "FederatedWorkload"
 
 # WorkloadSpread: OpenKruise's names, and Kubernetes' annotation for the order of scale-in
@@ -348,6 +416,9 @@ CLUSTER_NAME_TERM = f"{CLUSTER_TERM_DOMAIN}/name"
 WORKLOAD_SPREAD = _OURS + "workload-spread"
 """On a federated workload: JSON {"name", "caps": {subset: replicas}, "quotas": {cluster: {subset: replicas}}} of the
 WorkloadSpread that divides its replicas. Written with the placement."""
+UNSCHEDULABLE_SUBSETS = _OURS + "unschedulable-subsets"
+"""On a federated workload: JSON {cluster: {subset: replicas}} of the subsets of a WorkloadSpread that have pods without
+a node there, with the number of pods that have one. The scheduler gives such a subset no more replicas there."""
 IGNORE_PATCH_EXISTING_PODS_METADATA = "workloadspread.kruise.io/ignore-patch-existing-pods-metadata"
 """On a WorkloadSpread: "true" if adopted pods get no labels and annotations of the subset's patch."""
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -401,3 +472,5 @@ EVENT_SPECIFY_REPLICAS = "FailedSpecifySubsetReplicas"
 EVENT_SUBSET_FAILED = "FailedUpdateSubset"
 UNITED_DEPLOYMENT_MANAGER = "federation-uniteddeployment"
 """The field manager that writes the workloads of UnitedDeployments."""
+AUTOSCALER_MANAGER = "federation-autoscaler"
+"""The field manager of replicas that an autoscaler on the host sets."""

@@ -27,7 +27,9 @@ CLUSTER_COLLECTED_STATUSES = _ours("ClusterCollectedStatus", "clustercollectedst
 PROPAGATED_VERSIONS = _ours("PropagatedVersion", "propagatedversions")
 LEFTOVERS = _ours("Leftover", "leftovers", namespaced=False)
 PLACEMENT_HOLDS = _ours("PlacementHold", "placementholds", namespaced=False)
+CLUSTER_DISRUPTION_BUDGETS = _ours("ClusterDisruptionBudget", "clusterdisruptionbudgets", namespaced=False)
 CLUSTER_PROPAGATED_VERSIONS = _ours("ClusterPropagatedVersion", "clusterpropagatedversions", namespaced=False)
+FEDERATED_ROLLOUTS = _ours("FederatedRollout", "federatedrollouts")
 TOPOLOGY_SPREAD_PLANS = _ours("TopologySpreadPlan", "topologyspreadplans")
 
 WORKLOAD_SPREADS = Resource(KRUISE_GROUP, "v1beta1", "WorkloadSpread", "workloadspreads")

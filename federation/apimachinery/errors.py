@@ -14,7 +14,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     │   ├── UnsupportedMediaType, Invalid: 415, 422
     │   └── TooManyRequests *, InternalError *, ServiceUnavailable *, Timeout *: 429, 500, 503, 504
     ├── StoreError: from the store, translated by the registry
-    │   ├── KeyExists, KeyNotFound, RevisionConflict, RevisionCompacted, WatchCanceled
+    │   ├── KeyExists, KeyNotFound, RevisionConflict, WriteFenced, RevisionCompacted, WatchCanceled
     │   └── ValueDamaged, StoreFull *, StoreUnavailable *
     ├── ClusterError: from clients, when a cluster gives no Kubernetes answer
     │   ├── ClusterUnreachable *, RequestTimeout *, ClusterForbidden
@@ -26,6 +26,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     │   ├── MigrationError, AdoptionError: in annotations
     │   ├── OrdinalError, NotDerivableError: in divisions of StatefulSets, in kinds that policies select
     │   ├── AllocationError: in the counts of a UnitedDeployment's subsets
+    │   ├── MetricsError: in the metrics of an autoscaler's pods
     │   ├── PathError, KeyMissingError, _Malformed: in requests
     │   └── PatchError: in JSON patches
     │       └── TestFailedError: an operation that tests a value
@@ -39,6 +40,7 @@ input changes, or is it our bug? tests/architecture compares this drawing with t
     ├── UnjoinableError, NotYetError *: a member cannot join at all, or not yet
     ├── ClaimsRefused, _FetchFailed: in OIDC authentication
     ├── Disconnected, _Refused: a connection to the API server ended
+    ├── LeadershipLost: this process does not run the controllers any more
     ├── _MissingError, _RefusedError: control flow inside one module
     └── Bug: an invariant does not hold; we are wrong
 """
@@ -251,6 +253,10 @@ class KeyNotFound(StoreError):
 
 class RevisionConflict(StoreError):
     """The object changed since the caller read it (optimistic concurrency)."""
+
+
+class WriteFenced(StoreError):
+    """Another process leads: the Lease that this write depends on is not held any more."""
 
 
 class RevisionCompacted(StoreError):

@@ -68,6 +68,7 @@ ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "EndpointSlice", "endpoints
 INGRESSES = Resource("networking.k8s.io", "v1", "Ingress", "ingresses")
 POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets")
 HORIZONTAL_POD_AUTOSCALERS = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers")
+POD_METRICS = Resource("metrics.k8s.io", "v1beta1", "PodMetrics", "pods")
 CRDS = Resource("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 API_SERVICES = Resource("apiregistration.k8s.io", "v1", "APIService", "apiservices", namespaced=False)
 ENDPOINTS = Resource("", "v1", "Endpoints", "endpoints")

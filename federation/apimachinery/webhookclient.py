@@ -7,7 +7,10 @@ Kubernetes' webhooks.
 """
 
 import asyncio
+import errno
+import ipaddress
 import os
+import socket
 import ssl
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -35,6 +38,9 @@ class WebhookClientOptions:
     calls_per_host_max: int = 32
     """Concurrent calls to one server; 0 for no limit."""
     response_bytes_max: int = 1 << 20
+    reaches_local_addresses: bool = True
+    """Whether it connects to loopback and link-local addresses. Not for addresses that users of a namespace choose: the
+    services there may trust every client that reaches them."""
 
 
 class WebhookResponse(NamedTuple):
@@ -154,7 +160,11 @@ class WebhookClient:
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=0, limit_per_host=self._options.calls_per_host_max)
+            connector = aiohttp.TCPConnector(
+                limit=0,
+                limit_per_host=self._options.calls_per_host_max,
+                socket_factory=None if self._options.reaches_local_addresses else _open_public_socket,
+            )
             timeout = aiohttp.ClientTimeout(total=None)
             cookies = aiohttp.DummyCookieJar()  # one user's cookies must not travel with the calls of another
             self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, cookie_jar=cookies)
@@ -170,6 +180,39 @@ class WebhookClient:
                 self._contexts.popitem(last=False)
             self._contexts[identity] = identity.to_tls()
         return self._contexts[identity]
+
+
+def is_public_host(url: str) -> bool:
+    """Return False if the host of a URL is an address that `reaches_local_addresses` excludes, or no host at all.
+
+    Names are not resolved; the client checks their addresses when it connects.
+    """
+    try:
+        host = URL(url).host or ""
+    except ValueError:
+        return False
+    try:
+        return _is_public(host)
+    except ValueError:
+        return bool(host) and host != "localhost" and not host.endswith(".localhost")
+
+
+def _is_public(address: str) -> bool:
+    parsed = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+        parsed = parsed.ipv4_mapped
+    return not (parsed.is_loopback or parsed.is_link_local or parsed.is_multicast or parsed.is_unspecified)
+
+
+def _open_public_socket(info: aiohttp.AddrInfoType) -> socket.socket:
+    """Return a socket for an address; PermissionError for one that is not public.
+
+    It sees every address that is really connected to, so a name that resolves to another address later is no way in.
+    """
+    family, type_, protocol, _, address = info
+    if not _is_public(str(address[0])):
+        raise PermissionError(errno.EACCES, "loopback and link-local addresses are not allowed")
+    return socket.socket(family=family, type=type_, proto=protocol)
 
 
 def _drop_unread(response: aiohttp.ClientResponse) -> None:

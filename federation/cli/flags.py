@@ -131,3 +131,11 @@ AuditLogMode = Annotated[
         help="batch drops and counts events when the disk is slow, blocking delays requests [batch].",
     ),
 ]
+SpreadWebhook = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--spread-webhook",
+        metavar="FILE=ADDRESS:PORT[=URL]",
+        help="Spread the pods of the cluster of this kubeconfig by WorkloadSpreads, as `fedctl spread-webhook` does.",
+    ),
+]

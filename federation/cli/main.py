@@ -18,13 +18,17 @@ from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, FederationError
 from federation.cli import (
     clusters,
+    convert,
     deliverycommands,
     demo,
     flags,
     holdcommands,
     leftovers,
     plancommands,
+    rolloutcommands,
+    simcommands,
     spreadcommands,
+    taintcommands,
     topologycommands,
     why,
 )
@@ -128,6 +132,7 @@ def serve(
     audit_log_maxsize: flags.AuditLogMaxsize = None,
     audit_log_maxbackup: flags.AuditLogMaxbackup = None,
     audit_log_mode: flags.AuditLogMode = None,
+    spread_webhook: flags.SpreadWebhook = None,
     log_format: flags.LogFormat = "text",
     log_level: flags.LogLevel = "info",
 ) -> None:
@@ -139,7 +144,7 @@ def serve(
     from federation.cli import run  # noqa: PLC0415  # see the module's docstring
 
     logs.configure(log_format, log_level)
-    _execute(run.serve(from_environment(given)))
+    _execute(run.serve(from_environment(given), spread_webhook or ()))
 
 
 @app.command()
@@ -247,13 +252,22 @@ app.command("approve")(holdcommands.approve_command)
 app.command("undo")(holdcommands.undo_command)
 
 
+app.command("cordon")(taintcommands.cordon_command)
+app.command("uncordon")(taintcommands.uncordon_command)
+app.command("drain")(taintcommands.drain_command)
+app.command("taint")(taintcommands.taint_command)
+
+
 @app.command("clusters")
 def clusters_command(
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
     output: flags.TableOrJSON = "table",
 ) -> None:
-    """List the members and their free resources."""
+    """List the members, their health, taints and free resources.
+
+    HEARTBEAT is the age of the published probe time, which is written when the health changes and every few minutes.
+    """
     _execute(clusters.show(KubeconfigContext(kubeconfig, context), output))
 
 
@@ -287,6 +301,7 @@ def why_command(
 
 app.command("render")(deliverycommands.render_command)
 app.command("diff")(deliverycommands.diff_command)
+app.command("convert")(convert.convert_command)
 app.command("import")(deliverycommands.import_command)
 app.command("adopt")(deliverycommands.adopt_command)
 
@@ -294,6 +309,8 @@ app.command("adopt")(deliverycommands.adopt_command)
 app.command("plan")(plancommands.plan_command)
 app.command("apply-plan")(plancommands.apply_plan_command)
 app.add_typer(topologycommands.app, name="topology")
+app.add_typer(rolloutcommands.app, name="rollout")
+app.add_typer(simcommands.app, name="sim")
 
 
 @app.command("kubeconfig")

@@ -9,19 +9,22 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
 
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import FederationError
+from federation.apimachinery.tasks import Supervisor
 from federation.assembly import ControlPlane
-from federation.cli import joining
+from federation.cli import joining, spreadwebhook
 from federation.cli.execution import until_signal
 from federation.cli.joining import JoinRequest
 from federation.cli.statedirectory import StateDirectory
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.client import Client
 from federation.client.kubeconfig import load_kubeconfig
 from federation.settings import Settings
@@ -43,9 +46,9 @@ class FleetOptions:
     log_level: str = "warning"
 
 
-async def serve(settings: Settings) -> int:
-    """Run a control plane until a signal; return the exit code."""
-    return await until_signal(_serve(settings))
+async def serve(settings: Settings, spread_webhooks: Sequence[str] = ()) -> int:
+    """Run a control plane until a signal, and the WorkloadSpread service of some clusters; return the exit code."""
+    return await until_signal(_serve(settings, [spreadwebhook.parse_mount(text) for text in spread_webhooks]))
 
 
 async def up(settings: Settings, fleet: FleetOptions) -> int:
@@ -53,8 +56,8 @@ async def up(settings: Settings, fleet: FleetOptions) -> int:
     return await until_signal(_up(settings, fleet))
 
 
-async def _serve(settings: Settings) -> None:
-    async with _control_plane(settings) as (plane, url, task):
+async def _serve(settings: Settings, mounts: Sequence[tuple[KubeconfigContext, spreadwebhook.Addresses]]) -> None:
+    async with _control_plane(settings) as (plane, url, task), _spreading(mounts):
         if not plane.encrypts:
             _log.warning(
                 "Secrets are stored as plain text; create a key with `fedctl encryption-key FILE` and give it as "
@@ -103,6 +106,25 @@ async def _control_plane(settings: Settings) -> AsyncIterator[tuple[ControlPlane
         directory.close()
         if started.done():
             _log.info("control plane stopped")
+
+
+@contextlib.asynccontextmanager
+async def _spreading(mounts: Sequence[tuple[KubeconfigContext, spreadwebhook.Addresses]]) -> AsyncIterator[None]:
+    """Run the WorkloadSpread service of each cluster during the block; one that does not answer is tried again."""
+    loops = Supervisor()
+    for cluster, addresses in mounts:
+        name = str(cluster.path)
+
+        def on_ready(url: str, name: str = name) -> None:
+            _log.info("pods are spread", kubeconfig=name, url=url)
+
+        loops.add(f"spread-webhook {name}", partial(spreadwebhook.run, cluster, addresses, on_ready))
+    running = asyncio.create_task(loops.run(), name="spread-webhooks")
+    try:
+        yield
+    finally:
+        running.cancel()
+        await asyncio.wait((running,))
 
 
 @contextlib.asynccontextmanager

@@ -1,13 +1,13 @@
-"""`fedctl spread-webhook`: WorkloadSpreads and UnitedDeployments of one cluster, in the foreground.
+"""WorkloadSpreads and UnitedDeployments of one cluster, for `fedctl spread-webhook` and `fedctl serve`.
 
-A line that starts with `ready` goes to standard output when the webhooks are installed. The serving certificate comes
-from a CA of this process, whose keys are in a temporary folder: the webhook configurations carry the CA and are written
-at every start. SIGINT and SIGTERM remove them; another process that has taken over keeps its own.
+Several processes may serve one
+URL: they share the serving certificate (`spread/sharedcertificate.py`), and the webhook configurations are the same for
+all. A process restores them when they are gone. SIGINT and SIGTERM remove them unless another process answers at the
+URL; a process with another URL that has taken over keeps its own.
 """
 
 import asyncio
 import base64
-import contextlib
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +16,11 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from federation.apimachinery.clock import Clock, SystemClock
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError, FederationError
 from federation.apimachinery.resources import Object
-from federation.apiserver.auth.pki import Authority, TLSFiles, is_due, load_certificate
+from federation.apimachinery.webhookclient import WebhookClient
 from federation.apiserver.http.serving import serve as serve_https
 from federation.apiserver.semantics.validation.podpatches import patch_pod
 from federation.cli.execution import until_signal
@@ -28,13 +29,21 @@ from federation.client.client import Client
 from federation.controllers.uniteddeployment.unitedservice import UnitedDeploymentService
 from federation.spread import configurations, webhook
 from federation.spread.service import SpreadService
+from federation.spread.sharedcertificate import SharedCertificate, delete_certificate
 
 _SYNC_S = 60.0
 """How long the first lists of the cluster may take."""
 _END_S = 10.0
 """How long the removal of the webhooks may take."""
-_RENEWAL_CHECK_S = 3600.0
+_PROBE_S = 2.0
+"""How long another process at the URL may take to answer."""
+_CHECK_S = 10.0
+"""Interval of the checks of certificate and webhooks."""
 _log = structlog.get_logger(__name__)
+
+
+OnReady = Callable[[str], None]
+"""Called with the URL when the webhooks are installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,33 +69,46 @@ def parse_addresses(bind: str, url: str) -> Addresses:
     return Addresses(host, int(port), url.rstrip("/"))
 
 
+def parse_mount(text: str) -> tuple[KubeconfigContext, Addresses]:
+    """Return the parsed FILE=ADDRESS:PORT[=URL] of `fedctl serve`; ConfigurationError says what is wrong."""
+    file, _, rest = text.partition("=")
+    bind, _, url = rest.partition("=")
+    if not file or not bind:
+        raise ConfigurationError(f"--spread-webhook {text!r}: write FILE=ADDRESS:PORT, or FILE=ADDRESS:PORT=URL")
+    return KubeconfigContext(Path(file), ""), parse_addresses(bind, url)
+
+
 async def serve(cluster: KubeconfigContext, addresses: Addresses) -> int:
     """Run the service until a signal; return the exit code."""
-    return await until_signal(_serve(cluster, addresses))
+    return await until_signal(run(cluster, addresses, lambda url: print(f"ready {url}", flush=True)))
 
 
 async def uninstall(cluster: KubeconfigContext) -> int:
-    """Remove the webhook configurations, and the definition if there are no WorkloadSpreads."""
+    """Remove the webhook configurations, the certificate, and the definition if there are no WorkloadSpreads."""
     async with cluster.client() as client:
         await configurations.uninstall_webhooks(client)
+        await delete_certificate(client)
         kept = await configurations.uninstall_definitions(client)
     for line in kept or ["the webhooks and the definition are removed"]:
         print(line)
     return 0
 
 
-async def _serve(cluster: KubeconfigContext, addresses: Addresses) -> None:
+async def run(cluster: KubeconfigContext, addresses: Addresses, on_ready: OnReady) -> None:
+    """Run the service of a cluster until cancelled; ApiError, ClusterError, ConfigurationError when it cannot start."""
     clock = SystemClock()
     with tempfile.TemporaryDirectory(prefix="spread-webhook-") as folder:
         async with cluster.client() as client, asyncio.TaskGroup() as group:
-            certificate = _Certificate(Path(folder), urlsplit(addresses.url).hostname or addresses.host, clock)
+            name = urlsplit(addresses.url).hostname or addresses.host
+            certificate = SharedCertificate(client, Path(folder), name, clock)
+            await certificate.refresh()
             await configurations.install_definitions(client)
             service = SpreadService(client, clock=clock, cluster="member")
             uniteds = UnitedDeploymentService(client, patch_pod=patch_pod, clock=clock, cluster="member")
-            background = [group.create_task(run()) for run in (service.run, uniteds.run, certificate.renew)]
+            background = [group.create_task(run()) for run in (service.run, uniteds.run)]
             try:
                 await _wait_synced(service)
-                await _answer(client, service, certificate, addresses)
+                await _answer(client, service, certificate, addresses, on_ready)
             finally:
                 for task in background:
                     task.cancel()
@@ -100,7 +122,9 @@ async def _wait_synced(service: SpreadService) -> None:
         raise FederationError(f"the cluster did not list its objects within {_SYNC_S:g} s") from error
 
 
-async def _answer(client: Client, service: SpreadService, certificate: "_Certificate", addresses: Addresses) -> None:
+async def _answer(
+    client: Client, service: SpreadService, certificate: SharedCertificate, addresses: Addresses, on_ready: OnReady
+) -> None:
     """Serve the webhooks, and have them installed in the cluster while they are served."""
     listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
@@ -109,7 +133,7 @@ async def _answer(client: Client, service: SpreadService, certificate: "_Certifi
         listening.set_result(addresses.url or f"https://{address}:{port}")
 
     async with asyncio.TaskGroup() as group:
-        group.create_task(
+        serving = group.create_task(
             serve_https(
                 webhook.to_app(service.reviews, configurations.PATHS),
                 host=addresses.host,
@@ -119,47 +143,48 @@ async def _answer(client: Client, service: SpreadService, certificate: "_Certifi
             )
         )
         url = await listening
-        client_config = _to_client_config(url, certificate.bundle)
         try:
-            await configurations.install_webhooks(client, client_config)
-            print(f"ready {url}", flush=True)
-            await asyncio.get_running_loop().create_future()
+            await configurations.install_webhooks(client, _to_client_config(url, certificate.bundle))
+            on_ready(url)
+            await _keep_installed(client, certificate, url)
         finally:
+            serving.cancel()
             # Shielded: a second signal must not leave webhooks without a server, which would slow the cluster down.
-            await asyncio.shield(_remove_webhooks(client, client_config))
+            await asyncio.shield(_end(client, serving, url, certificate.bundle))
 
 
-async def _remove_webhooks(client: Client, client_config: Callable[[str], Object]) -> None:
+async def _keep_installed(client: Client, certificate: SharedCertificate, url: str) -> None:
+    """Renew the certificate, and restore the webhooks that another process has removed, until cancelled."""
+    while True:
+        await asyncio.sleep(_CHECK_S)
+        try:
+            await certificate.refresh()
+            await configurations.restore_webhooks(client, _to_client_config(url, certificate.bundle))
+        except (ApiError, ClusterError, ConfigurationError) as error:
+            _log.warning("the webhooks could not be checked", error=str(error))
+
+
+async def _end(client: Client, serving: "asyncio.Task[None]", url: str, bundle: str) -> None:
+    """Stop listening; then remove the webhooks unless another process answers at the URL."""
+    await asyncio.wait((serving,))
+    if await _is_served(url, bundle):
+        return
     try:
         async with asyncio.timeout(_END_S):
-            await configurations.uninstall_webhooks(client, client_config)
+            await configurations.uninstall_webhooks(client, _to_client_config(url, bundle))
     except (ApiError, ClusterError, TimeoutError) as error:
         _log.warning("webhooks remain in the cluster, which ignores them; see --uninstall", error=str(error))
 
 
+async def _is_served(url: str, bundle: str) -> bool:
+    """Return True if a process with the shared certificate answers at the URL."""
+    probe = WebhookClient()
+    try:
+        connection = Connection(f"{url}/healthz", ca_data=base64.b64decode(bundle))
+        return (await probe.get(connection, {}, timeout_s=_PROBE_S)).status == 200
+    finally:
+        await probe.close()
+
+
 def _to_client_config(url: str, bundle: str) -> Callable[[str], Object]:
     return lambda path: {"url": url + path, "caBundle": bundle}
-
-
-class _Certificate:
-    """The serving certificate of one name and its CA, as files in a folder."""
-
-    def __init__(self, folder: Path, name: str, clock: Clock) -> None:
-        self._authority = Authority.ensure(folder, now=clock.now(), common_name="workloadspread")
-        self._name = name
-        self._clock = clock
-        self.files = TLSFiles(folder / "server.crt", folder / "server.key")
-        self.bundle = base64.b64encode(self._authority.certificate_path.read_bytes()).decode()
-        self._issue()
-
-    def _issue(self) -> None:
-        certificate, key = self.files.certificate, self.files.key
-        self._authority.issue_server(certificate, key, names=[self._name], now=self._clock.now())
-
-    async def renew(self) -> None:
-        """Replace the certificate before it expires, until cancelled; the listener reads the new file."""
-        while True:
-            await self._clock.sleep(_RENEWAL_CHECK_S)
-            if is_due(await asyncio.to_thread(load_certificate, self.files.certificate), self._clock.now()):
-                with contextlib.suppress(OSError):
-                    await asyncio.to_thread(self._issue)

@@ -1,6 +1,7 @@
 """The part of `fedctl why` about delivery: what each cluster should have, has and runs, and what it refuses."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from rich.console import Console
@@ -8,10 +9,11 @@ from rich.markup import escape
 
 from federation.api import names
 from federation.apimachinery import conditions
+from federation.apimachinery.clock import SystemClock, from_rfc3339
 from federation.apimachinery.errors import ConfigurationError, Forbidden
 from federation.apimachinery.resources import Resource
 from federation.cli.terminal.kubeconfigcontext import get_json
-from federation.cli.terminal.printing import make_table, print_field, print_table
+from federation.cli.terminal.printing import make_table, print_field, print_table, to_age
 from federation.client.http import HTTPClient
 
 Delivery = Mapping[str, Any]
@@ -64,8 +66,19 @@ def print_delivery(console: Console, delivery: Delivery) -> None:
         if scaler := row.get("scaler"):
             owner = f'HorizontalPodAutoscaler "{scaler}" in the cluster owns the replicas'
             print_field(console, "replicas", f"{row['cluster']}: {owner}")
+        if until := row.get("toleratedUntil"):
+            print_field(console, "taints", f"{row['cluster']}: {_describe_toleration(until, SystemClock().now())}")
         if drift := row.get("drift"):
             print_field(console, "drift", f"{row['cluster']}: {_describe_drift(drift)}")
+
+
+def _describe_toleration(until: str, now: datetime) -> str:
+    """Return until when the object stays in a tainted cluster."""
+    end = from_rfc3339(until)
+    text = f"tolerated until {end:%H:%M:%S} UTC"
+    if end <= now:
+        return f"{text}; the object is about to leave the cluster"
+    return f"{text}, in {to_age(end, now)}; then the object leaves the cluster"
 
 
 def _describe_drift(drift: Mapping[str, Any]) -> str:

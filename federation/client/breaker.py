@@ -38,6 +38,8 @@ class Breaker:
         self, clock: Clock, options: BreakerOptions | None = None, jitter: Callable[[], float] = random.random
     ) -> None:
         self.state = Circuit.CLOSED
+        self.answered_s = float("-inf")
+        """The monotonic time of the last response or watch event, minus infinity before the first."""
         self._clock = clock
         self._options = options or BreakerOptions()
         self._jitter = jitter
@@ -62,8 +64,13 @@ class Breaker:
         self._until_s = now + self._pause_s
         return True
 
+    def record_event(self) -> None:
+        """Record an event of a watch: the server lives, but an open circuit stays open until it responds to a call."""
+        self.answered_s = self._clock.monotonic()
+
     def record_success(self) -> bool:
         """Record a response; return True when it closed the circuit."""
+        self.answered_s = self._clock.monotonic()
         self._failures = 0
         if self.state is Circuit.CLOSED:
             return False

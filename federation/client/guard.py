@@ -18,6 +18,7 @@ from federation.apimachinery.errors import (
     ClusterIdentityMismatch,
     ClusterLimitExceeded,
     ClusterUnreachable,
+    Conflict,
     RequestTimeout,
 )
 from federation.apimachinery.metrics import LATENCY_BUCKETS_S
@@ -37,6 +38,9 @@ _mismatches = Counter(
 _circuit = Gauge("federation_client_circuit_open", "1 while the circuit is not closed", ["cluster"])
 
 
+_WRITES = frozenset({"create", "update", "patch", "apply", "delete"})
+
+
 @dataclass(frozen=True, slots=True)
 class GuardOptions:
     """Limits of one cluster."""
@@ -54,9 +58,16 @@ class GuardedTransport:
     """A transport to one named cluster. `breaker` is the only circuit breaker of that cluster."""
 
     def __init__(
-        self, cluster: str, transport: Transport, *, clock: Clock | None = None, options: GuardOptions | None = None
+        self,
+        cluster: str,
+        transport: Transport,
+        *,
+        clock: Clock | None = None,
+        options: GuardOptions | None = None,
+        may_write: Callable[[], bool] | None = None,
     ) -> None:
         self.cluster = cluster
+        self._may_write = may_write
         self._transport = transport
         self._clock = clock or SystemClock()
         self._options = options or GuardOptions()
@@ -67,6 +78,7 @@ class GuardedTransport:
         self._requests: dict[tuple[str, str], Counter] = {}
         self._durations: dict[str, Histogram] = {}
         self._recovered: list[Callable[[str], None]] = []
+        self._unreachable: list[Callable[[str], None]] = []
         self._identity: Identity | None = None
         self._checking = asyncio.Lock()
         # The connection set-up that was checked last, and the newest one; equal while no check is due.
@@ -136,8 +148,15 @@ class GuardedTransport:
         """Call the listener with the cluster's name whenever its circuit closes again."""
         self._recovered.append(listener)
 
+    def on_unreachable(self, listener: Callable[[str], None]) -> None:
+        """Call the listener with the cluster's name whenever a connection fails or breaks; not for timeouts."""
+        self._unreachable.append(listener)
+
     async def request(self, request: Request) -> Object:
-        """Carry out the request within the limits; ClusterUnreachable at once while the circuit is open."""
+        """Carry out the request within the limits; ClusterUnreachable at once while the circuit is open.
+
+        `may_write` is asked last before a write leaves: a process that was paused must not write for a new leader.
+        """
         self._check_circuit()
         if self._slots.locked():
             await self._wait_for_slot()
@@ -149,6 +168,8 @@ class GuardedTransport:
         try:
             if self._checked != self._epoch:
                 await self.check_identity()
+            if self._may_write is not None and request.verb in _WRITES and not self._may_write():
+                raise Conflict(f"{self.cluster}: this process does not lead the controllers any more")
             answer = await self._transport.request(request)
         except (ApiError, ClusterError) as failure:
             self._record(verb, _code(failure), breaker, failure)
@@ -171,7 +192,9 @@ class GuardedTransport:
             if self._checked != self._epoch:
                 await self.check_identity()
             async for batch in batches:
-                if not is_recorded:
+                if is_recorded:
+                    breaker.record_event()
+                else:
                     is_recorded = True
                     self._record("watch", "200", breaker)
                 yield batch
@@ -235,6 +258,9 @@ class GuardedTransport:
         if isinstance(failure, ClusterUnreachable | RequestTimeout):
             breaker.record_failure()
             self._epoch += 1  # what answers next may be another cluster
+            if isinstance(failure, ClusterUnreachable):
+                for listener in self._unreachable:
+                    listener(self.cluster)
         elif breaker.record_success():
             for listener in self._recovered:
                 listener(self.cluster)

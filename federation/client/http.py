@@ -14,6 +14,7 @@ import orjson
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.connection import Connection
+from federation.apimachinery.deepjson import is_encodable, parse_cut
 from federation.apimachinery.errors import ApiError, ClusterError, ClusterForbidden, ServiceUnavailable, from_status
 from federation.apimachinery.jsonobject import parse_object
 from federation.apimachinery.objectshape import REVISION_LENGTH_MAX, is_storable
@@ -69,6 +70,8 @@ class HTTPTransport:
         if verb == "delete":
             return {}
         found = parse_object(answer)
+        if found is None and verb == "list":
+            found = _parse_deep_list(answer)
         if found is None:
             raise ClusterError(f"{self._server} answered {status} without a JSON object")
         # Nothing is stored in a dry run, so its answer has no resourceVersion.
@@ -202,3 +205,15 @@ def _delete_body(request: Request) -> bytes:
     if request.grace_period_s is not None:
         body["gracePeriodSeconds"] = request.grace_period_s
     return orjson.dumps(body)
+
+
+def _parse_deep_list(answer: bytes) -> Object | None:
+    """Return a list with None for each item that is nested too deeply; None for anything else."""
+    try:
+        found = parse_cut(answer)
+    except orjson.JSONDecodeError:
+        return None
+    items = found.get("items") if isinstance(found, dict) else None
+    if not isinstance(items, list):
+        return None
+    return {**found, "items": [item if is_encodable(item) else None for item in items]}

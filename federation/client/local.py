@@ -15,6 +15,7 @@ from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.auth.identity import AUTHENTICATED
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.semantics.kinds.kinds import KindInfo
+from federation.apiserver.store.fencing import Fence, fenced
 from federation.apiserver.verbs.requestoptions import DeleteOptions, ListOptions, WriteOptions, own_user
 from federation.client.client import Client, Request, Watch, WatchEvent, WatchEventType
 from federation.client.localraw import get_raw
@@ -23,10 +24,14 @@ _TYPES = {type_.value: type_ for type_ in WatchEventType}
 
 
 class LocalTransport:
-    """The registry as a transport. `user_agent` names the field manager of writes that give none."""
+    """The registry as a transport. `user_agent` names the field manager of writes that give none.
 
-    def __init__(self, registry: Registry, *, user_agent: str = "federation") -> None:
+    With a `fence` writes happen only while it holds; Conflict otherwise.
+    """
+
+    def __init__(self, registry: Registry, *, user_agent: str = "federation", fence: Fence | None = None) -> None:
         self._registry = registry
+        self._fence = fence
         self._user_agent = user_agent
         self._is_closed = False
         self._infos: dict[Resource, KindInfo] = {}
@@ -34,6 +39,12 @@ class LocalTransport:
 
     async def request(self, request: Request) -> Object:
         """Call the registry's verb and return the parsed result."""
+        if self._fence is None:
+            return await self._call(request)
+        with fenced(self._fence):
+            return await self._call(request)
+
+    async def _call(self, request: Request) -> Object:
         verb, resource, namespace, name, subresource = request[:5]
         info, registry = self._info(resource), self._registry
         if verb == "get":  # the most frequent verb, and the only one for which the dispatch is measurable
@@ -136,8 +147,8 @@ class LocalTransport:
 class LocalClient(Client):
     """A client of a registry in the same process."""
 
-    def __init__(self, registry: Registry, *, user_agent: str = "federation") -> None:
-        super().__init__(LocalTransport(registry, user_agent=user_agent))
+    def __init__(self, registry: Registry, *, user_agent: str = "federation", fence: Fence | None = None) -> None:
+        super().__init__(LocalTransport(registry, user_agent=user_agent, fence=fence))
 
 
 def _user(name: str) -> Object:

@@ -35,11 +35,20 @@ class PoolOptions:
 
 
 class ClusterPool:
-    """Clients by cluster name. `connect` makes the transport of a connection; HTTP by default."""
+    """Clients by cluster name. `connect` makes the transport of a connection; HTTP by default.
+
+    `may_write` is asked before each write: False while this process does not lead.
+    """
 
     def __init__(
-        self, *, connect: Connect | None = None, clock: Clock | None = None, options: PoolOptions | None = None
+        self,
+        *,
+        connect: Connect | None = None,
+        clock: Clock | None = None,
+        options: PoolOptions | None = None,
+        may_write: Callable[[], bool] | None = None,
     ) -> None:
+        self._may_write = may_write
         self._options = options or PoolOptions()
         self._clock = clock or SystemClock()
         self._connect = connect or (lambda connection: HTTPTransport(connection, self._options.http, clock=self._clock))
@@ -50,6 +59,7 @@ class ClusterPool:
         self._identities: dict[str, Identity | None] = {}
         self._rebuilt: list[Listener] = []
         self._recovered: list[Listener] = []
+        self._unreachable: list[Listener] = []
         self._retired: asyncio.Queue[Transport] = asyncio.Queue()
 
     @property
@@ -122,8 +132,11 @@ class ClusterPool:
         if isinstance(transport, HTTPTransport):
             transport.on_connected(partial(self._connected, cluster, transport))
         if known is None:
-            guard = GuardedTransport(cluster, transport, clock=self._clock, options=self._options.guard)
+            guard = GuardedTransport(
+                cluster, transport, clock=self._clock, options=self._options.guard, may_write=self._may_write
+            )
             guard.on_recovered(self._notify_recovered)
+            guard.on_unreachable(self._notify_unreachable)
             guard.expect(self._identities.get(cluster))
             self._guards[cluster] = guard
             self._clients[cluster] = Client(guard)
@@ -151,6 +164,10 @@ class ClusterPool:
         """Call `on_recovered` with the name of each cluster whose circuit closes again."""
         self._recovered.append(on_recovered)
 
+    def add_failure_listener(self, on_unreachable: Listener) -> None:
+        """Call `on_unreachable` with the name of each cluster to which a connection fails or breaks."""
+        self._unreachable.append(on_unreachable)
+
     async def run(self) -> None:
         """Close replaced and removed transports until cancelled, then all of them."""
         try:
@@ -177,4 +194,8 @@ class ClusterPool:
 
     def _notify_recovered(self, cluster: str) -> None:
         for listener in list(self._recovered):
+            listener(cluster)
+
+    def _notify_unreachable(self, cluster: str) -> None:
+        for listener in list(self._unreachable):
             listener(cluster)

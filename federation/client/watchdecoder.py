@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from federation.apimachinery.deepjson import is_encodable, parse_cut
 from federation.apimachinery.errors import ApiError, ClusterError, ClusterLimitExceeded, from_status
 from federation.client.client import WatchEvent, WatchEventType
 
@@ -42,12 +43,23 @@ class LineSplitter:
 
 
 def to_event(line: bytes) -> WatchEvent | ApiError:
-    """Return the event of a line, or the error of an ERROR event; ClusterError for anything else."""
+    """Return the event of a line, or the error of an ERROR event; ClusterError for anything else.
+
+    The event of an object that is nested too deeply has {} instead of the object.
+    """
     try:
-        found: Any = orjson.loads(line)
+        found: Any = _parse(line)
         kind, obj = found["type"], found["object"]
         if kind == "ERROR":
             return from_status(obj, int(obj.get("code") or 500))
         return WatchEvent(_TYPES[kind], obj)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as problem:
         raise ClusterError("a watch event is not valid") from problem
+
+
+def _parse(line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        found = parse_cut(line)
+        return found if is_encodable(found) else {**found, "object": {}}

@@ -56,6 +56,8 @@ class ClusterState:
     has_finalizer: bool = True
     uid: str = ""
     """The uid of the member's namespace kube-system, "" when it is not known."""
+    is_drained: bool = False
+    """Whether it has the drain taint."""
 
 
 def cluster_state_of(cluster: Mapping[str, Any]) -> ClusterState:
@@ -72,6 +74,9 @@ def cluster_state_of(cluster: Mapping[str, Any]) -> ClusterState:
         cascading_delete=names.CASCADING_DELETE in (metadata.get("annotations") or {}),
         has_finalizer=names.CASCADING_DELETE_FINALIZER in (metadata.get("finalizers") or ()),
         uid=str(status.get("clusterUid") or ""),
+        is_drained=any(
+            taint.get("key") == names.TAINT_DRAIN for taint in (cluster.get("spec") or {}).get("taints") or ()
+        ),
     )
 
 

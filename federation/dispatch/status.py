@@ -43,6 +43,10 @@ class ClusterStatus(StrEnum):
     FIELD_RETENTION_FAILED = "FieldRetentionFailed"
     CLIENT_RETRIEVAL_FAILED = "ClientRetrievalFailed"
     MANAGED_LABEL_FALSE = "ManagedLabelFalse"
+    WAITING_FOR_REPLICAS = "WaitingForReplicas"
+    """The cluster has other replicas than wanted until enough pods are available elsewhere, or others are gone."""
+    WAITING_FOR_UPDATE = "WaitingForUpdate"
+    """The cluster keeps its pod template until its update fits into the workload's budget, or is approved."""
     CORRECTION_PAUSED = "CorrectionPaused"
     """Somebody in the cluster keeps changing a field, and its correction waits (planning/drift/fights.py)."""
     FINALIZER_CHECK_FAILED = "FinalizerCheckFailed"
@@ -65,9 +69,22 @@ def clusters_of(federated: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
 
 def stale_clusters(federated: Mapping[str, Any]) -> frozenset[str]:
     """Return the clusters that do not answer: what is known of the object there is its last known state."""
-    return frozenset(
-        name for name, entry in clusters_of(federated).items() if entry.get("status") == ClusterStatus.CLUSTER_NOT_READY
-    )
+    return _clusters_with(federated, ClusterStatus.CLUSTER_NOT_READY)
+
+
+def departing_clusters(federated: Mapping[str, Any]) -> frozenset[str]:
+    """Return the clusters that have left the placement and keep pods until as many are available elsewhere."""
+    waiting = _clusters_with(federated, ClusterStatus.WAITING_FOR_REPLICAS)
+    return waiting - effective_placement(federated)
+
+
+def outdated_clusters(federated: Mapping[str, Any]) -> frozenset[str]:
+    """Return the clusters whose pods do not count as updated: they have an old pod template, or are departing."""
+    return _clusters_with(federated, ClusterStatus.WAITING_FOR_UPDATE) | departing_clusters(federated)
+
+
+def _clusters_with(federated: Mapping[str, Any], status: ClusterStatus) -> frozenset[str]:
+    return frozenset(name for name, entry in clusters_of(federated).items() if entry.get("status") == status)
 
 
 def is_fully_observed(

@@ -384,8 +384,11 @@ class Informer:
             self._reach(self._revision)
 
     def _is_admissible(self, obj: Object) -> bool:
-        """Return whether a handler may get the object. A member can send anything; the host checks what it stores."""
-        if not self.cluster or is_storable(obj):
+        """Return whether a handler may get the object. A member can send anything; the host checks what it stores.
+
+        An object that is nested too deeply is empty.
+        """
+        if (obj and not self.cluster) or is_storable(obj):
             return True
         self._admittance.reject(obj)
         return False

@@ -15,7 +15,7 @@ import structlog
 from prometheus_client import Gauge
 
 from federation.apimachinery.clock import Clock, SystemClock, to_rfc3339_micro
-from federation.apimachinery.errors import AlreadyExists, ApiError, ClusterError, Conflict, NotFound
+from federation.apimachinery.errors import AlreadyExists, ApiError, ClusterError, Conflict, FederationError, NotFound
 from federation.apimachinery.resources import LEASES, Object
 from federation.client.client import Client
 from federation.runtime.workqueue import Jitter
@@ -34,6 +34,10 @@ class LeaderOptions:
     """How long the holder may fail to renew before it stops."""
     retry_period_s: float = 2.0
     """Pause between attempts, holder or not."""
+
+
+class LeadershipLost(FederationError):
+    """Another candidate may lead from now on."""
 
 
 class LeaderElector:
@@ -58,17 +62,25 @@ class LeaderElector:
         self._jitter = jitter
         self._observed: tuple[str, str] = ("", "")
         self._observed_at_s = 0.0
+        self._renewed_at_s = 0.0
         self._gauge = _is_leader.labels(name)
         self._gauge.set(0)
 
-    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+    @property
+    def may_act(self) -> bool:
+        """Whether this candidate leads for certain: after a pause of the process its renewal may be overdue."""
+        return self.is_leader and self._clock.monotonic() - self._renewed_at_s < self._options.renew_deadline_s
+
+    async def run(self, lead: Callable[[], Awaitable[None]], *, is_final: bool = False) -> None:
         """Wait for leadership, run `lead`, cancel it when leadership is lost; again until cancelled or `lead` ends.
 
-        The Lease is released at the end, so that the next candidate need not wait.
+        The Lease is released at the end, so that the next candidate need not wait. With `is_final` a lost leadership
+        ends the run with LeadershipLost.
         """
         while True:
             while not await self._attempt():
                 await self._clock.sleep(self._options.retry_period_s * (1 + 0.2 * self._jitter()))
+            self._renewed_at_s = self._clock.monotonic()
             self._set_leader(leader=True)
             work = asyncio.ensure_future(lead())
             renewal = asyncio.ensure_future(self._keep_renewing())
@@ -83,18 +95,20 @@ class LeaderElector:
                 await _end(renewal)
                 self._set_leader(leader=False)
                 await self._within(self._release(), self._options.retry_period_s)
+            if is_final:
+                raise LeadershipLost(f"the Lease {self._namespace}/{self._name} is not renewed in time")
 
     async def _keep_renewing(self) -> None:
         """Renew until renewals failed for the whole renew deadline."""
-        renewed_at_s = self._clock.monotonic()
         while True:
             await self._clock.sleep(self._options.retry_period_s)
-            left_s = renewed_at_s + self._options.renew_deadline_s - self._clock.monotonic()
+            left_s = self._renewed_at_s + self._options.renew_deadline_s - self._clock.monotonic()
             # An attempt that hangs must not outlive the deadline: others may take the Lease soon after it.
+            started_s = self._clock.monotonic()
             if left_s <= 0 or (is_renewed := await self._within(self._attempt(), left_s)) is None:
                 return
             if is_renewed:
-                renewed_at_s = self._clock.monotonic()
+                self._renewed_at_s = started_s
             elif self._observed[0] not in ("", self._identity):
                 return
 

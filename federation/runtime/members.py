@@ -7,10 +7,13 @@ and pods have separate informers with slim objects, only where capacity is neede
 """
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
+
+import prometheus_client
 
 from federation.api import names
 from federation.apimachinery.clock import Clock, SystemClock
@@ -22,6 +25,13 @@ from federation.runtime.admittance import CacheBudget, Transform
 from federation.runtime.informer import Handler, Informer, InformerOptions
 from federation.runtime.informers import Informers
 from federation.runtime.transforms import drop_managed_fields, slim_node, slim_pod
+
+_ready = prometheus_client.Gauge(
+    "federation_runtime_cluster_ready", "1 while a member is published as ready, 0 otherwise", ["cluster"]
+)
+_health_changes = prometheus_client.Counter(
+    "federation_runtime_cluster_health_changes_total", "Published changes of a member's health", ["cluster", "ready"]
+)
 
 MemberHandler = Callable[[str, Resource, Object | None, Object | None], None]
 """Called with cluster, resource, old and new object, like an informer's handler."""
@@ -121,6 +131,12 @@ class Members:
         """Return the cluster's circuit breaker, None when the pool does not know it."""
         return self._clients.breaker(cluster)
 
+    def record_health(self, cluster: str, ready: str, *, is_change: bool) -> None:
+        """Record a member's published readiness, "True", "False" or "Unknown", in the metrics."""
+        _ready.labels(cluster).set(ready == "True")
+        if is_change:
+            _health_changes.labels(cluster, ready).inc()
+
     def add_recovery_listener(self, on_recovered: ClusterListener) -> None:
         """Call `on_recovered` with the name of each cluster whose circuit closes again."""
         self._clients.add_recovery_listener(on_recovered)
@@ -148,6 +164,8 @@ class Members:
         if member is not None:
             for task in member.tasks:
                 task.cancel()
+            with contextlib.suppress(KeyError):
+                _ready.remove(cluster)
 
     # -- resources
 

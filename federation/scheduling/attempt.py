@@ -10,12 +10,13 @@ Reference: docs/reference/scheduling.md.
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Protocol
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.planning.federatedobject import pendingcontrollers
-from federation.planning.federatedobject.placements import Part
+from federation.planning.federatedobject.placements import Part, current_clusters
 from federation.planning.workloadspread.quotas import Counts
 from federation.scheduling import decisionpatch
 from federation.scheduling.annotationoverrides import (
@@ -27,14 +28,21 @@ from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.assumedreplicas import AssumeCache
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.framework.profile import Profile
-from federation.scheduling.framework.types import Assumed, SchedulingMode, SchedulingUnit
+from federation.scheduling.framework.types import Assumed, SchedulingMode, SchedulingUnit, Taint, Toleration
 from federation.scheduling.podrequest import request_of
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, PolicyRef, hash_of
 from federation.scheduling.profiles import Profiles
 from federation.scheduling.snapshot import Snapshot
-from federation.scheduling.triggers import ObjectTriggers, TriggerComparison, TriggerSource, compare_triggers
-from federation.scheduling.unit import build_unit, current_clusters
+from federation.scheduling.tolerations import ended_tolerations, toleration_end, with_defaults
+from federation.scheduling.triggers import (
+    ObjectTriggers,
+    TriggerComparison,
+    TriggerSource,
+    clusters_left,
+    compare_triggers,
+)
+from federation.scheduling.unit import build_unit
 from federation.scheduling.usermigration import MigrationError, applied_annotation
 from federation.scheduling.workloadspreads import SpreadIndex, to_annotation
 
@@ -49,6 +57,8 @@ class UnitOptions:
 
     counts_cpu_and_memory: bool = True
     """Whether cpu and memory requests count; KubeAdmiral counts only GPUs and reclaimed Katalyst resources."""
+    toleration_s: int = 300
+    """How long a policy without a toleration of its own tolerates a cluster that is not ready or unreachable."""
 
 
 class AttemptInputs(Protocol):
@@ -108,6 +118,11 @@ class Due:
     """Whether the policy or an annotation asks for Divide, also for a kind that cannot be divided."""
     only_adds: bool = False
     """Whether only unplaced replicas are scheduled: nothing happened for which the policy lets others move."""
+    is_spread: bool = False
+    """Whether a WorkloadSpread targets the object."""
+    returns: bool = False
+    """Whether replicas only return to clusters that they left when these were lost: the decision is the division
+    without regard to where they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,17 +167,20 @@ def assess(
     inputs: AttemptInputs,
     snapshot: Snapshot,
     *,
+    now: datetime,
     is_unschedulable: bool,
     can_place_more: bool = False,
     is_plugin_back: bool = False,
+    can_return: bool = False,
     options: UnitOptions | None = None,
     assumed: Assumed | None = None,
 ) -> Assessment:
-    """Return whether the object is to be scheduled, and the inputs of the decision.
+    """Return whether the object is to be scheduled at `now`, and the inputs of the decision.
 
     `is_unschedulable`: its last decision was unsuccessful. `can_place_more`: it left replicas unplaced, and its
-    queueing hint has matched since. `is_plugin_back`: it ignored a plugin that may be available now. `assumed`:
-    replicas of recent decisions that no report shows yet.
+    queueing hint has matched since. `is_plugin_back`: it ignored a plugin that may be available now. `can_return`:
+    replicas may return to a cluster that they left when it was lost. `assumed`: replicas of recent decisions that no
+    report shows yet.
     """
     present = attempt.federated["metadata"].get("annotations") or {}
     if present.get(names.NO_SCHEDULING):
@@ -178,17 +196,20 @@ def assess(
         _with_annotations(attempt.federated, attempt.annotations), inputs.annotation_policy
     )
     template = federated["spec"]["template"]
-    request = request_of(template)
+    request, replicas = request_of(template), attempt.federated_type.replicas(template)
     spread = inputs.spreads.find(federated)
+    chosen = options or UnitOptions()
+    ended = _ended_tolerations(federated, policy, snapshot, now, chosen)
     triggers = inputs.triggers.triggers(
         ObjectTriggers(
             annotations=federated["metadata"].get("annotations") or {},
-            replicas=attempt.federated_type.replicas(template),
+            replicas=replicas,
             request=request,
             policy=policy,
             profile_hash=inputs.profiles.hash(policy.profile),
             plugin_fields_hash=_plugin_fields_hash(template, inputs.profiles.plugin_fields(policy.profile)),
-            spread_hash=spread.content_hash if spread is not None else "",
+            spread_hash=spread.hash(template, replicas or 0, snapshot) if spread is not None else "",
+            ended_tolerations=_relevant_ends(attempt, ended, present.get(names.SCHEDULING_TRIGGERS)),
         ),
         snapshot,
     )
@@ -196,9 +217,9 @@ def assess(
         present.get(names.SCHEDULING_TRIGGERS), triggers, policy, is_plugin_back=is_plugin_back
     )
     only_adds = can_place_more and not comparison.is_due and not is_unschedulable
-    if not comparison.is_due and not is_unschedulable and not only_adds:
+    returns = can_return and not comparison.is_due and not is_unschedulable and not only_adds
+    if not comparison.is_due and not is_unschedulable and not only_adds and not returns:
         return Deferred(comparison)
-    chosen = options or UnitOptions()
     unit = build_unit(
         federated,
         attempt.federated_type,
@@ -208,11 +229,59 @@ def assess(
         assumed=assumed,
         request=request,
         spread=spread,
+        default_toleration_s=chosen.toleration_s,
+        ended=ended,
     )
-    if only_adds:
-        unit = replace(unit, avoid_disruption=True)
+    if only_adds or returns:
+        unit = replace(unit, avoid_disruption=only_adds)
     divides = _divides(policy, federated["metadata"].get("annotations") or {})
-    return Due(unit, profile, policy, triggers.text, comparison, ignored, divides, only_adds)
+    is_spread = spread is not None
+    return Due(unit, profile, policy, triggers.text, comparison, ignored, divides, only_adds, is_spread, returns)
+
+
+def tolerated_until(
+    attempt: SchedulingAttempt, inputs: AttemptInputs, snapshot: Snapshot, options: UnitOptions
+) -> dict[str, datetime]:
+    """Return until when the object tolerates the taints of its current clusters; {} if it stays in any case.
+
+    An object that does not follow changes of clusters is not moved when a toleration ends.
+    """
+    policy = attempt.policy
+    if not snapshot.with_taint_times or policy is None or policy.disable_rescheduling or not policy.reschedule_when:
+        return {}
+    federated, _ = _with_allowed_annotations(attempt.federated, inputs.annotation_policy)
+    if overrides_from_annotations(federated["metadata"].get("annotations") or {}).get("sticky", policy.is_sticky):
+        return {}
+    tolerations, current = _tolerations(federated, policy, options), attempt.current()
+    return {
+        cluster.name: end[0]
+        for cluster in snapshot.with_taint_times
+        if cluster.name in current and (end := toleration_end(tolerations, cluster)) is not None
+    }
+
+
+def _tolerations(federated: Mapping[str, Any], policy: Policy, options: UnitOptions) -> tuple[Toleration, ...]:
+    """Return the tolerations of the unit that `build_unit` builds."""
+    overriding = overrides_from_annotations(federated["metadata"].get("annotations") or {})
+    return with_defaults(overriding.get("tolerations", policy.tolerations), options.toleration_s)
+
+
+def _ended_tolerations(
+    federated: Mapping[str, Any], policy: Policy, snapshot: Snapshot, now: datetime, options: UnitOptions
+) -> dict[str, Taint]:
+    if not snapshot.with_taint_times:
+        return {}
+    return ended_tolerations(_tolerations(federated, policy, options), snapshot.with_taint_times, now)
+
+
+def _relevant_ends(attempt: SchedulingAttempt, ended: Mapping[str, Taint], old_triggers: str | None) -> Sequence[str]:
+    """Return the clusters, sorted, that the object must leave or has left because a toleration ended.
+
+    When such a cluster is back it is missing here, which counts as a change: the object may return.
+    """
+    if not ended:
+        return ()
+    return sorted(ended.keys() & (attempt.current().keys() | clusters_left(old_triggers)))
 
 
 def placement_patch(
@@ -225,14 +294,17 @@ def placement_patch(
     guarded: Annotations | None = None,
     quotas: Mapping[str, Counts] | None = None,
     is_held: bool = False,
+    awaited: str = "",
+    is_partial: bool = False,
 ) -> tuple[Part | None, bool]:
     """Return the patch that writes a decision, and whether clusters or replicas change.
 
     `reason` is the decision's; `without` are the unavailable plugins that were ignored. `guarded` are annotations of
     the guard, `quotas` those that were planned for the subsets of a WorkloadSpread. `is_held`: the guard holds the
-    decision, and `placements` are what is written in its stead.
+    decision, and `placements` are what is written in its stead. `awaited` is a controller that must act on a changed
+    decision before those of the type's pipeline. `is_partial`: some of its moves wait.
     """
-    is_partial = due.only_adds or is_held
+    is_partial = is_partial or due.only_adds or due.returns or is_held
     decided: Annotations = {
         names.SCHEDULING_DEFERRED_REASONS: due.comparison.deferred_reasons or None,
         names.SCHEDULING_SUMMARY: reason if len(reason) <= _SUMMARY_LENGTH_MAX else f"{reason[:_SUMMARY_LENGTH_MAX]}…",
@@ -252,6 +324,7 @@ def placement_patch(
         due.policy,
         placements,
         attempt.annotations | decided | (guarded or {}),
+        awaited=awaited,
     )
 
 
@@ -292,6 +365,7 @@ def unchanged_patch(attempt: SchedulingAttempt, assessment: Assessment) -> Part 
     if isinstance(assessment, Deferred) and attempt.policy is not None:
         more |= decisionpatch.migration_annotations(attempt.federated, attempt.federated_type, attempt.policy)
         more |= decisionpatch.follower_annotations(attempt.policy)
+        more |= decisionpatch.rollout_annotations(attempt.federated, attempt.policy)
         more[names.SCHEDULING_DEFERRED_REASONS] = assessment.comparison.deferred_reasons or None
         if assessment.comparison.adopted:
             more[names.SCHEDULING_TRIGGERS] = assessment.comparison.adopted

@@ -13,7 +13,8 @@ from typing import Any
 
 import orjson
 
-from federation.scheduling.framework.types import Cluster
+from federation.api import names
+from federation.scheduling.framework.types import Cluster, Taint
 from federation.scheduling.policyspec import hash_of
 from federation.scheduling.snapshot import Snapshot
 
@@ -121,10 +122,15 @@ class ClusterTriggerSource:
         hashes = (
             types if old and old.api_types == cluster.api_types else hash_of(sorted(map(list, cluster.api_types))),
             labels if old and old.labels == cluster.labels else hash_of(cluster.labels),
-            taints if old and old.taints == cluster.taints else hash_of(sorted(map(list, cluster.taints))),
+            taints if old and old.taints == cluster.taints else _hash_of_taints(cluster.taints),
         )
         self._hashes[cluster.name] = (cluster, hashes)
         return hashes
+
+
+def _hash_of_taints(taints: Iterable[Taint]) -> str:
+    """Return the hash of the taints that do not follow the cluster's health: objects elsewhere need no new decision."""
+    return hash_of(sorted(list(taint) for taint in taints if taint.key not in names.HEALTH_TAINTS))
 
 
 def _over(hashes: Iterable[Hashes]) -> Hashes:

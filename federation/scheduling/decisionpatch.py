@@ -16,15 +16,16 @@ from federation.planning.division.plan import is_planned_from_template, plan_div
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import (
     Part,
+    current_clusters,
     to_merge_patch,
     with_annotations,
     with_overrides,
     with_placement,
 )
 from federation.planning.status.schedulingsummary import describe_placement
+from federation.planning.waves.waverules import has_waves
 from federation.scheduling.engine import Placements
 from federation.scheduling.policyspec import Policy
-from federation.scheduling.unit import current_clusters
 
 _UNITS_S = {"h": 3600, "m": 60, "s": 1}
 
@@ -47,8 +48,13 @@ def place(
     policy: Policy,
     placements: Placements,
     annotations: Mapping[str, str | None],
+    *,
+    awaited: str = "",
 ) -> tuple[Part | None, bool]:
-    """Return the patch that writes a decision, and whether clusters or replicas change."""
+    """Return the patch that writes a decision, and whether clusters or replicas change.
+
+    If the decision changes anything, the controller `awaited` acts before those of the type's pipeline.
+    """
     placement = with_placement(federated, names.GLOBAL_SCHEDULER, placements)
     plan = plan_division(federated, federated_type, placements)
     overrides = with_overrides(federated, names.GLOBAL_SCHEDULER, plan.patches)
@@ -56,9 +62,16 @@ def place(
     is_moved = bool(placement or overrides)
     written: dict[str, str | None] = {**annotations, **plan.annotations}
     written |= migration_annotations(federated, federated_type, policy)
+    written |= rollout_annotations(federated, policy)
     if is_moved:
         written[names.SCHEDULING] = _feedback(federated, placements)
-    written |= _pending_annotation(federated, federated_type, is_changed=is_moved or bool(following))
+    quotas = with_annotations(federated, {names.WORKLOAD_SPREAD: written.get(names.WORKLOAD_SPREAD)})
+    written |= _pending_annotation(
+        federated,
+        federated_type,
+        is_changed=is_moved or bool(following),
+        awaited=awaited if is_moved or quotas else "",
+    )
     patch = to_merge_patch(federated, placement, overrides, following, with_annotations(federated, written))
     return patch, is_moved
 
@@ -79,6 +92,11 @@ def migration_annotations(
         names.POD_UNSCHEDULABLE_THRESHOLD: to_go_duration(policy.unschedulable_threshold),
         names.FAILBACK: failback_to_text(policy.failback.stable_for, batch),
     }
+
+
+def rollout_annotations(federated: Mapping[str, Any], policy: Policy) -> dict[str, str | None]:
+    """Return the annotation that passes the policy's rollout rules to sync and the rollout controller."""
+    return {names.ROLLOUT: policy.rollout if has_waves(federated["spec"]["template"]) else None}
 
 
 def describe_move(before: Placements, after: Placements) -> str:
@@ -117,12 +135,14 @@ def to_go_duration(text: str) -> str:
 
 
 def _pending_annotation(
-    federated: Mapping[str, Any], federated_type: FederatedType, *, is_changed: bool
+    federated: Mapping[str, Any], federated_type: FederatedType, *, is_changed: bool, awaited: str = ""
 ) -> dict[str, str | None]:
-    """Return the annotation with the next pending controllers, {} when it does not change."""
+    """Return the annotation with the next pending controllers, `awaited` first; {} when it does not change."""
     pending = pendingcontrollers.pending_stages(federated)
     stages = pendingcontrollers.without_idle(federated, federated_type.controllers)
     after = pendingcontrollers.advance(pending, names.GLOBAL_SCHEDULER, is_changed=is_changed, pipeline=stages)
+    if awaited:
+        after = ((awaited,), *pendingcontrollers.without(after, (awaited,)))
     return {} if after == pending else {names.PENDING_CONTROLLERS: pendingcontrollers.to_annotation(after)}
 
 

@@ -27,6 +27,11 @@ def named_clusters(policy: Mapping[str, Any]) -> list[tuple[str, str]]:
             (f"{target}.clusters[{place}]", str(name)) for place, name in enumerate(targets.get("clusters") or ())
         ]
         found += _of_terms(f"{target}.clusterAffinity", targets.get("clusterAffinity") or ())
+    for index, wave in enumerate((spec.get("rollout") or {}).get("waves") or ()):
+        found += [
+            (f"spec.rollout.waves[{index}].clusters[{place}]", str(name))
+            for place, name in enumerate(wave.get("clusters") or ())
+        ]
     found += _of_terms("spec.clusterAffinity", spec.get("clusterAffinity") or ())
     return [(field, name) for field, name in found if name]
 

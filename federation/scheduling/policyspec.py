@@ -14,10 +14,12 @@ import orjson
 from federation.api.selectors import ClusterTerms, compile_cluster_terms
 from federation.apimachinery.hashing import fnv1_32
 from federation.apimachinery.selectors import Selector, compile_label_selector
+from federation.planning.failover.tolerance import FailoverMode, FailoverRules
 from federation.planning.placement.topologydomains import SpreadConstraint
+from federation.planning.waves.waverules import to_annotation
 from federation.scheduling.framework.types import ReplicasStrategy, SchedulingMode, Toleration
 
-_NOT_CONTENT = frozenset(("autoMigration", "resourceSelectors", "schedulingPriority"))
+_NOT_CONTENT = frozenset(("autoMigration", "resourceSelectors", "rollout", "schedulingPriority"))
 """Fields that do not affect placements, and so are not part of the content hash."""
 
 
@@ -118,10 +120,13 @@ class Policy:
     keep_unschedulable: bool
     unschedulable_threshold: str
     failback: FailbackRules
+    failover: FailoverRules
     selectors: tuple[ResourceSelector, ...]
     content_hash: str
     priority: int = 0
     """The scheduling priority of its objects; higher first."""
+    rollout: str | None = None
+    """The annotation with its rollout rules, None without any."""
 
     @property
     def follows_content(self) -> bool:
@@ -137,8 +142,9 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
     rules = reschedule or {}
     migration = spec.get("autoMigration")
     terms = spec.get("clusterAffinity")
+    ref = PolicyRef(str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))
     return Policy(
-        ref=PolicyRef(str(metadata.get("namespace") or ""), str(metadata.get("name") or "")),
+        ref=ref,
         mode=SchedulingMode(spec.get("schedulingMode") or SchedulingMode.DUPLICATE),
         strategy=ReplicasStrategy(spec.get("replicasStrategy") or ReplicasStrategy.SPREAD),
         is_sticky=bool(spec.get("stickyCluster") or rules.get("disableRescheduling")),
@@ -157,9 +163,11 @@ def compile_policy(source: Mapping[str, Any]) -> Policy:
         keep_unschedulable=bool((migration or {}).get("keepUnschedulableReplicas")),
         unschedulable_threshold=str(((migration or {}).get("when") or {}).get("podUnschedulableFor") or "1m"),
         failback=_failback((migration or {}).get("failback") or {}),
+        failover=_failover(spec.get("failover") or {}),
         selectors=compile_resource_selectors(source),
         content_hash=hash_of({key: value for key, value in spec.items() if key not in _NOT_CONTENT}),
         priority=int(spec.get("schedulingPriority") or 0),
+        rollout=to_annotation(str(ref), spec.get("rollout")),
     )
 
 
@@ -242,6 +250,11 @@ def _failback(rules: Mapping[str, Any]) -> FailbackRules:
     if size is not None and not isinstance(size, int) and not re.fullmatch(r"[0-9]{1,3}%", str(size)):
         raise ValueError(f"spec.autoMigration.failback.batchSize: {size!r} is neither a number nor a percentage")
     return FailbackRules(str(rules.get("stableFor") or "5m"), "25%" if size is None else size)
+
+
+def _failover(rules: Mapping[str, Any]) -> FailoverRules:
+    mode, grace_s = rules.get("mode"), rules.get("graceSeconds")
+    return FailoverRules(FailoverMode(mode) if mode else None, None if grace_s is None else float(grace_s))
 
 
 def _resource_selector(entry: Mapping[str, Any]) -> ResourceSelector:

@@ -5,8 +5,10 @@ A FederatedCluster changes every few seconds (heartbeats), its fields that matte
 Pure: the caller watches FederatedClusters and calls `update` and `remove`. Read `engine.py` next.
 """
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
 from operator import attrgetter
@@ -16,8 +18,17 @@ import orjson
 
 from federation.api import names
 from federation.apimachinery import conditions, quantity
+from federation.apimachinery.clock import from_rfc3339
 from federation.scheduling.framework.capacity import carry_over
-from federation.scheduling.framework.types import CPU, Cluster, ClusterChange, GroupVersionKind, NodeClass, Taint
+from federation.scheduling.framework.types import (
+    CPU,
+    Cluster,
+    ClusterChange,
+    Effect,
+    GroupVersionKind,
+    NodeClass,
+    Taint,
+)
 
 _NAME = attrgetter("name")
 
@@ -43,6 +54,11 @@ class Snapshot:
     def by_name(self) -> Mapping[str, Cluster]:
         """The clusters by name."""
         return {cluster.name: cluster for cluster in self.clusters}
+
+    @cached_property
+    def with_taint_times(self) -> tuple[Cluster, ...]:
+        """The clusters with NoExecute taints that can be tolerated for a time; usually none."""
+        return tuple([cluster for cluster in self.clusters if cluster.taint_times])
 
     def resolve(self, name: str) -> str:
         """Return the cluster's real name for a name that a user wrote.
@@ -120,8 +136,9 @@ def compare(old: Cluster | None, new: Cluster) -> ClusterChange:
     change = ClusterChange.NOTHING
     if old.labels != new.labels:
         change |= ClusterChange.LABELS
-    if old.taints != new.taints:
-        change |= ClusterChange.TAINTS
+    if (old.taints, old.taint_times) != (new.taints, new.taint_times):
+        is_health = _lasting_taints(old) == _lasting_taints(new)
+        change |= ClusterChange.READINESS if is_health else ClusterChange.TAINTS
     if old.api_types != new.api_types:
         change |= ClusterChange.API_TYPES
     if (old.is_ready, old.is_silent) != (new.is_ready, new.is_silent):
@@ -133,6 +150,12 @@ def compare(old: Cluster | None, new: Cluster) -> ClusterChange:
     if _annotations(old) != _annotations(new):
         change |= ClusterChange.ANNOTATIONS
     return change
+
+
+def _lasting_taints(cluster: Cluster) -> list[tuple[Taint, datetime | None]]:
+    """Return the taints, with their times, that do not follow the cluster's health."""
+    times = cluster.taint_times
+    return [(taint, times.get(taint)) for taint in cluster.taints if taint.key not in names.HEALTH_TAINTS]
 
 
 def changes(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, ClusterChange]]:
@@ -178,13 +201,15 @@ def to_cluster(source: Mapping[str, Any]) -> Cluster:
     """Return the scheduler's view of a FederatedCluster."""
     metadata, status = source.get("metadata") or {}, source.get("status") or {}
     resources, stated = status.get("resources") or {}, status.get("conditions")
+    taints = (source.get("spec") or {}).get("taints") or ()
     return Cluster(
         name=str(metadata.get("name", "")),
         labels=metadata.get("labels") or {},
-        taints=tuple(to_taint(taint) for taint in (source.get("spec") or {}).get("taints") or ()),
+        taints=tuple(map(to_taint, taints)),
+        taint_times=_to_taint_times(taints) if taints else {},
         api_types=frozenset(_to_gvk(entry) for entry in status.get("apiResourceTypes") or ()),
         is_joined=conditions.is_true(stated, names.CLUSTER_JOINED),
-        is_ready=(is_ready := conditions.is_true(stated, names.CLUSTER_READY)),
+        is_ready=(is_ready := conditions.is_true(stated, names.CLUSTER_READY) and not _has_health_taint(taints)),
         is_silent=not is_ready and conditions.find(stated, names.CLUSTER_READY) is not None,
         is_terminating=bool(metadata.get("deletionTimestamp")),
         allocatable=_at_least_0(resources.get("allocatable")),
@@ -196,9 +221,24 @@ def to_cluster(source: Mapping[str, Any]) -> Cluster:
     )
 
 
+def _has_health_taint(taints: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether the cluster has not been released yet after its return: its readiness comes before that."""
+    return any(taint.get("key") in names.HEALTH_TAINTS for taint in taints)
+
+
 def to_taint(taint: Mapping[str, Any]) -> Taint:
     """Return a taint without `timeAdded`."""
     return Taint(str(taint.get("key") or ""), str(taint.get("value") or ""), str(taint.get("effect") or ""))
+
+
+def _to_taint_times(taints: Iterable[Mapping[str, Any]]) -> dict[Taint, datetime]:
+    """Return when the NoExecute taints were added; those without a readable `timeAdded` are left out."""
+    times = {}
+    for taint in taints:
+        if taint.get("effect") == Effect.NO_EXECUTE and taint.get("timeAdded"):
+            with contextlib.suppress(ValueError):
+                times[to_taint(taint)] = from_rfc3339(str(taint["timeAdded"]))
+    return times
 
 
 def to_resources(quantities: Mapping[str, Any] | None) -> dict[str, int]:

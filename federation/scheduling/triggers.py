@@ -10,7 +10,7 @@ that, no decision could use it and its API types are unknown.
 Reference: docs/reference/scheduling.md.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -42,17 +42,21 @@ HASHED_ANNOTATIONS = (
     names.SCHEDULING_MODE,
     names.STICKY_CLUSTER,
     names.TOLERATIONS,
+    names.UNSCHEDULABLE_SUBSETS,
 )
 """Annotations on a federated object that decisions depend on."""
 _SPREAD = "workloadSpreadHash"
+_ENDED = "tolerationsEnded"
+"""Clusters whose taints the object tolerates no longer, among those that it is in or has left for that reason."""
 _STABLE = frozenset(("policyName", "replicaCount", "resourceRequest", "schedulingAnnotationsHash", _SPREAD))
 _POLICY = "policyContentHash"
 _PLUGIN_FIELDS = "pluginFieldsHash"
 """Counts only when both decisions have it; a plugin that starts or stops to declare fields changes the profile."""
 IGNORED_PLUGINS = "ignoredPlugins"
 """The change when a plugin that the last decision ignored may be available again; not part of the text."""
-_OF_OBJECT = (*_STABLE, "autoMigrationInfo", _PLUGIN_FIELDS, _POLICY, "profileHash")
+_OF_OBJECT = (*_STABLE, "autoMigrationInfo", _PLUGIN_FIELDS, _POLICY, "profileHash", _ENDED)
 _CONTENT = frozenset((_POLICY, "profileHash", IGNORED_PLUGINS))
+_TAINTS = frozenset((TAINTS, _ENDED))
 _NO_ANNOTATIONS_HASH = hash_of({})
 _BEGINNING = 40
 """Characters that a part of triggers is searched for by."""
@@ -84,7 +88,9 @@ class ObjectTriggers:
     plugin_fields_hash: str = ""
     """Hash of the labels and annotations that plugins declare, "" when none does."""
     spread_hash: str = ""
-    """Hash of the WorkloadSpread that divides its replicas, "" without one."""
+    """Hash of the WorkloadSpread that divides its replicas and of the clusters of its subsets, "" without one."""
+    ended_tolerations: Sequence[str] = ()
+    """Clusters, sorted, whose taints it tolerates no longer, among those that it is in or has left for that reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,8 @@ class TriggerSource:
         after["replicaCount"] = triggers.replicas or 0
         after["resourceRequest"] = {name: triggers.request[name] for name in sorted(triggers.request)}
         after["schedulingAnnotationsHash"] = _annotations_hash(triggers.annotations)
+        if triggers.ended_tolerations:
+            after[_ENDED] = list(triggers.ended_tolerations)
         if triggers.spread_hash:
             after[_SPREAD] = triggers.spread_hash
         head = orjson.dumps(before).decode()[:-1]
@@ -162,6 +170,14 @@ def compare_triggers(
     return TriggerComparison(verdict.is_due, verdict.deferred_reasons, changed)
 
 
+def clusters_left(text: str | None) -> frozenset[str]:
+    """Return the clusters whose taints the object tolerated no longer at its last decision, from its triggers."""
+    if text is None or f'"{_ENDED}"' not in text:
+        return frozenset()
+    listed = (parse_object(text) or {}).get(_ENDED)
+    return frozenset(map(str, listed)) if isinstance(listed, list) else frozenset()
+
+
 def _without(text: str, part: str) -> str:
     """Return the text without the part, found by its beginning: a search for kilobytes is slow to prepare."""
     at = text.find(part[:_BEGINNING])
@@ -182,6 +198,7 @@ def _adopted(old: Mapping[str, Any], now: Triggers) -> str:
     """
     adopted = {**now.of_object, **now.clusters.as_if_unchanged_since(old.get(CLUSTERS) or ())}
     adopted |= {field: old.get(field) for field in ("replicaCount", "policyName")}
+    adopted.pop(_ENDED, None)
     if "autoMigrationInfo" in adopted:
         adopted["autoMigrationInfo"] = old.get("autoMigrationInfo") or ""
     return orjson.dumps(adopted, option=orjson.OPT_SORT_KEYS).decode()
@@ -194,7 +211,7 @@ def _apply_reschedule_rules(changed: frozenset[str], when: RescheduleWhen) -> Tr
     rules = (
         (not _CONTENT.isdisjoint(changed), when.policy_content_changed, "policyContentChanged:false"),
         (LABELS in changed, when.cluster_labels_changed, "clusterLabelsChanged:false"),
-        (TAINTS in changed, True, ""),
+        (not _TAINTS.isdisjoint(changed), True, ""),
         (API_TYPES in changed, when.cluster_api_resources_changed, "clusterAPIResourcesChanged:false"),
         (CLUSTERS in changed, when.cluster_joined, "clusterJoined:false"),
     )
@@ -242,6 +259,7 @@ _TRIGGERS_IN_WORDS = {
     "policyName": "policy",
     "profileHash": "profile",
     "replicaCount": "replicas",
+    _ENDED: "the end of a toleration, or the return of a cluster",
     "resourceRequest": "resource requests",
     "schedulingAnnotationsHash": "scheduling annotations",
     _SPREAD: "WorkloadSpread",

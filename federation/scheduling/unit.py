@@ -7,14 +7,14 @@ Reference: docs/reference/scheduling.md.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.jsonobject import parse_object
-from federation.apimachinery.jsonpatch import to_pointer
 from federation.planning.automigration.migrationinfo import to_openings
-from federation.planning.federatedobject.placements import overrides_of, placement_of
+from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.placement.failback import Offers
 from federation.scheduling import usermigration
 from federation.scheduling.annotationoverrides import is_overridden, overrides_from_annotations
@@ -26,10 +26,12 @@ from federation.scheduling.framework.types import (
     GroupVersionKind,
     SchedulingMode,
     SchedulingUnit,
+    Taint,
 )
 from federation.scheduling.podrequest import node_needs_of, request_of
 from federation.scheduling.policyspec import Policy, Preferences
 from federation.scheduling.snapshot import Snapshot
+from federation.scheduling.tolerations import with_defaults
 from federation.scheduling.workloadspreads import CompiledSpread, spread_of_unit
 
 _EMPTY: Mapping[str, int] = {}
@@ -45,13 +47,17 @@ def build_unit(
     assumed: Assumed | None = None,
     request: Mapping[str, int] | None = None,
     spread: CompiledSpread | None = None,
+    default_toleration_s: int | None = None,
+    ended: Mapping[str, Taint] | None = None,
 ) -> SchedulingUnit:
     """Return the unit of a federated object under a policy.
 
     Divide falls back to Duplicate for types without a replicas field. Cluster names that exist only in lower case are
-    resolved (`Snapshot.resolve`). `spread` is the
-    WorkloadSpread of the workload; it has an effect on Divide only. With `counts_cpu_and_memory` off only GPUs and what
-    Katalyst reclaims count, as in KubeAdmiral. `request` is the result of `request_of`, if the caller has it already.
+    resolved (`Snapshot.resolve`). `spread` is the WorkloadSpread of the workload: it divides in Divide mode. Its pods
+    have the tolerations of its subsets. With `counts_cpu_and_memory` off only GPUs and what Katalyst reclaims count, as
+    in KubeAdmiral. `request` is the result of `request_of`, if the caller has it already.
+    Clusters that are not ready are tolerated for `default_toleration_s` unless the policy has a toleration for them;
+    `ended` are the clusters whose taints are not tolerated any more.
     """
     metadata, template = federated["metadata"], federated["spec"]["template"]
     source = template.get("metadata") or {}
@@ -59,6 +65,10 @@ def build_unit(
     resource = federated_type.resource
     if request is None:
         request = request_of(template)
+    needs = node_needs_of(template)
+    if spread is not None and spread.tolerations:
+        # Subsets open nodes to their pods. Without them, a cluster that has only such nodes would be infeasible.
+        needs = replace(needs, tolerations=(*needs.tolerations, *spread.tolerations))
     if not counts_cpu_and_memory:
         request = {name: request[name] for name in request if name == NVIDIA_GPU or name.startswith(KATALYST_PREFIX)}
     fields: dict[str, Any] = {
@@ -76,6 +86,7 @@ def build_unit(
         overriding = overrides_from_annotations(annotations, preferences)
         preferences = overriding.pop("preferences", preferences)
         fields |= overriding
+    fields["tolerations"] = with_defaults(fields["tolerations"], default_toleration_s)
     if not federated_type.paths.replicas_spec:
         fields["mode"] = SchedulingMode.DUPLICATE
     desired = federated_type.replicas(template)
@@ -88,9 +99,10 @@ def build_unit(
         annotations=source.get("annotations") or {},
         desired_replicas=desired,
         request=request,
-        node_needs=node_needs_of(template),
+        node_needs=needs,
         assumed={} if assumed is None else assumed,
         current=current_clusters(federated, federated_type),
+        ended_tolerations=ended or {},
         avoid_disruption=policy.avoid_disruption,
         auto_migration=_auto_migration(policy, annotations, desired),
         custom_migration=usermigration.from_annotation(annotations.get(names.APPLIED_MIGRATION_CONFIGURATION)),
@@ -103,24 +115,6 @@ def build_unit(
         **fields,
         **_resolved(preferences, snapshot),
     )
-
-
-def current_clusters(federated: Mapping[str, Any], federated_type: FederatedType) -> dict[str, int | None]:
-    """Return the scheduler's placement: cluster → replicas, None for those of the template."""
-    clusters = placement_of(federated, names.GLOBAL_SCHEDULER)
-    if not federated_type.paths.replicas_spec:
-        return dict.fromkeys(clusters)
-    pointer = to_pointer(federated_type.paths.replicas_spec)
-    patches = overrides_of(federated, names.GLOBAL_SCHEDULER)
-    current: dict[str, int | None] = {}
-    for cluster in clusters:
-        current[cluster] = None
-        for patch in patches.get(cluster, ()):
-            value = patch.get("value")
-            if isinstance(value, int) and patch.get("path") == pointer and (patch.get("op") or "replace") == "replace":
-                current[cluster] = value
-                break
-    return current
 
 
 def _auto_migration(policy: Policy, annotations: Mapping[str, str], desired: int | None) -> AutoMigration | None:

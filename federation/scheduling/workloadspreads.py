@@ -29,25 +29,39 @@ from federation.planning.workloadspread.quotas import (
     by_cluster,
 )
 from federation.planning.workloadspread.references import group_of
+from federation.planning.workloadspread.specvalidation import exceeded_limit
 from federation.planning.workloadspread.subsets import name_of, resolve_limit, subsets_of, target_of
 from federation.planning.workloadspread.totals import UNKNOWN, filter_of, total_replicas
-from federation.scheduling.policyspec import hash_of
+from federation.scheduling.framework.types import Toleration
+from federation.scheduling.policyspec import hash_of, to_tolerations
 from federation.scheduling.snapshot import Snapshot
 from federation.scheduling.usermigration import to_counts
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledSpread:
-    """A WorkloadSpread in the v1beta1 form, the requirements of each subset on clusters, and a hash of what divides."""
+    """A WorkloadSpread in the v1beta1 form, the requirements of each subset on clusters, and what divides."""
 
     source: Object
     requirements: tuple[tuple[Requirement, ...], ...]
-    content_hash: str
+    content: Mapping[str, Any]
+    tolerations: tuple[Toleration, ...]
+    """Those of all subsets."""
 
     @property
     def name(self) -> str:
         """Return the name of the object."""
         return str(self.source["metadata"]["name"])
+
+    def hash(self, template: Mapping[str, Any], replicas: int, snapshot: Snapshot) -> str:
+        """Return a hash of everything that a division depends on, besides the replicas and the policy.
+
+        A cluster counts from the first time that it is ready: before that, its kinds are unknown.
+        """
+        known = [cluster for cluster in snapshot.clusters if cluster.api_types]
+        covered = [[c.name for c in known if covers(own, c.name, c.labels)] for own in self.requirements if own]
+        total = self.total(template, replicas) if filter_of(self.source).get("replicasPathList") else None
+        return hash_of({**self.content, "clusters": covered, "total": total})
 
     def subsets(self, template: Mapping[str, Any], replicas: int, snapshot: Snapshot) -> tuple[SubsetClusters, ...]:
         """Return the subsets with their caps and their clusters; `replicas` are those of the workload."""
@@ -71,8 +85,11 @@ class CompiledSpread:
 
 
 def compile_spread(spread: Object) -> CompiledSpread:
-    """Return the compiled form of either version; SelectorError or InvalidInput for a malformed one."""
+    """Return the compiled form of either version; SelectorError or InvalidInput for a malformed or too large one."""
     source = to_hub(spread)
+    field, text = exceeded_limit(source)
+    if text:
+        raise InvalidInput(f"{field}: {text}")
     subsets = subsets_of(source)
     for subset in subsets:
         resolve_limit(subset.get("maxReplicas"), 0)
@@ -82,8 +99,10 @@ def compile_spread(spread: Object) -> CompiledSpread:
         for subset, own in zip(subsets, requirements, strict=True)
     ]
     paths = filter_of(source).get("replicasPathList") or ()
-    content = {"name": source["metadata"]["name"], "subsets": divides, "paths": list(paths)}
-    return CompiledSpread(source, requirements, hash_of(content))
+    entries = [entry for subset in subsets for entry in subset.get("tolerations") or ()]
+    content = {"name": source["metadata"]["name"], "subsets": divides, "paths": list(paths), "tolerations": entries}
+    tolerations = tuple(toleration._replace(seconds=None) for toleration in to_tolerations(entries))
+    return CompiledSpread(source, requirements, content, tolerations)
 
 
 class SpreadIndex:
@@ -132,6 +151,7 @@ def spread_of_unit(
         compiled.subsets(federated["spec"]["template"], replicas, snapshot),
         stored_quotas(federated),
         frozenset(cluster.name for cluster in snapshot.clusters if cluster.is_silent),
+        stored_running(federated),
     )
 
 
@@ -147,6 +167,14 @@ def stored_quotas(federated: Mapping[str, Any]) -> Quotas:
 def stored_caps(federated: Mapping[str, Any]) -> dict[str, int]:
     """Return the caps of the last decision by subset, without unlimited subsets."""
     return to_counts(_stored(federated).get("caps"))
+
+
+def stored_running(federated: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """Return by cluster and subset the replicas with a node, where a subset also has replicas without one."""
+    annotations = federated["metadata"].get("annotations") or {}
+    stored = parse_object(annotations.get(names.UNSCHEDULABLE_SUBSETS, "")) or {}
+    counts = {cluster: to_counts(own) for cluster, own in stored.items()}
+    return {cluster: {name: max(0, count) for name, count in own.items()} for cluster, own in counts.items()}
 
 
 def stored_name(federated: Mapping[str, Any]) -> str:

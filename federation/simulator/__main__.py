@@ -5,8 +5,6 @@ import asyncio
 import sys
 from pathlib import Path
 
-import uvloop
-
 from federation.apimachinery import logs, memory
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import FederationError
@@ -33,7 +31,8 @@ def main() -> None:
         pods_per_node=options.pods_per_node,
         has_workload_spreads=options.workload_spreads,
     )
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    # Not uvloop, whose loops do not survive a fork; members have loops of their own.
+    with asyncio.Runner() as runner:
         try:
             runner.run(run_fleet(members, options.dir, SystemClock()))
         except* FederationError as group:

@@ -1,4 +1,4 @@
-"""The controllers of a simulated member's workload kinds that are not built in: they run once the kind is served.
+"""The workload kinds of a simulated member that are not built in: their controllers run once the kind is served.
 
 A kind is served when its CustomResourceDefinition is established, whether the federation has delivered the definition
 or somebody has installed it in the member. A controller is started once and stays, also if the definition is deleted:
@@ -19,13 +19,14 @@ Run = Callable[[], Coroutine[None, None, None]]
 class CustomWorkloads:
     """Starts a controller for each kind of `builders` when it is served.
 
-    A builder gets the informer of its kind. The informer is added to `scalable`, by group and kind.
+    A builder gets the informer of its kind; None is for a kind whose controller runs elsewhere. The informer is added
+    to `scalable`, by group and kind.
     """
 
     def __init__(
         self,
         informers: Informers,
-        builders: Mapping[Resource, Callable[[Informer], Run]],
+        builders: Mapping[Resource, Callable[[Informer], Run] | None],
         scalable: MutableMapping[tuple[str, str], Informer],
     ) -> None:
         self._informers = informers
@@ -51,7 +52,8 @@ class CustomWorkloads:
                 if (resource.group, resource.kind) not in self._scalable:
                     informer = self._informers.for_resource(resource)
                     self._scalable[resource.group, resource.kind] = informer
-                    group.create_task(self._run(informer, self._builders[resource]))
+                    if (build := self._builders[resource]) is not None:
+                        group.create_task(self._run(informer, build))
 
     async def _run(self, informer: Informer, build: Callable[[Informer], Run]) -> None:
         await informer.wait_synced()

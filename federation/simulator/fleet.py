@@ -1,58 +1,71 @@
-"""Several simulated members in one process: the body of `python -m federation.simulator`.
+"""Several simulated members and the failures that a user causes in them: the body of `python -m federation.simulator`.
 
-Prints one JSON line per member when it serves ({"name", "server", "kubeconfig", "labels"}), then a line that starts
-with `ready`. Ports are saved in the directory, so that a restarted member has its previous address. The process exits
-when its standard input closes, so that it never outlives its parent, even after kill -9.
+Prints one JSON line per member when all serve ({"name", "server", "kubeconfig", "labels"}), then a line that starts
+with `ready`. Ports are saved in the directory, so that a restarted member has its previous address. Every member is a
+process of its own (`memberprocess.py`); `control.py` receives the commands of `fedctl sim`. The process exits when its
+standard input closes, so that it never outlives its parent, even after kill -9, and ends all members before.
 """
 
 import asyncio
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ConfigurationError
-from federation.simulator.member import SimulatedMember
+from federation.simulator.control import ControlServer
+from federation.simulator.failingmember import FailingMember
+from federation.simulator.failures import FailureCommand, Verb
 from federation.simulator.options import MemberOptions
 
 
 async def run_fleet(members: list[MemberOptions], directory: Path, clock: Clock) -> None:
-    """Run the members until standard input closes."""
+    """Run the members until standard input closes; FederationError when one of them cannot start."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # noqa: ASYNC240  # once, before anything runs
-    ports = _Ports(directory / "ports.json")
-    serving = asyncio.Queue[str]()
+    fleet = _Fleet(members, directory, clock)
+    try:
+        await fleet.start()
+        async with ControlServer(directory, fleet.execute):
+            for description in fleet.descriptions():
+                print(json.dumps(description), flush=True)  # noqa: T201  # the protocol with the parent
+            print(f"ready {len(members)} simulated members", flush=True)  # noqa: T201  # the protocol with the parent
+            await _wait_for_stdin_close()
+    finally:
+        await fleet.end()
 
-    async def run(options: MemberOptions) -> None:
-        member_directory = directory / options.name
-        member_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        kubeconfig = directory / f"{options.name}.kubeconfig"
 
-        def started(url: str) -> None:
-            ports.save(options.name, url)
-            description = {
-                "name": options.name,
-                "server": url,
-                "kubeconfig": str(kubeconfig),
-                "labels": dict(options.labels),
-            }
-            print(json.dumps(description), flush=True)  # noqa: T201  # the protocol with the parent process
-            serving.put_nowait(options.name)
+class _Fleet:
+    """The members by name."""
 
-        member = SimulatedMember(options, member_directory, kubeconfig, clock, port=ports.get(options.name))
-        try:
-            await member.run(started)
-        except* ConfigurationError:
-            # Another process uses the port now: serve on a free one; the parent updates the cluster's endpoint.
-            await SimulatedMember(options, member_directory, kubeconfig, clock, port=0).run(started)
+    def __init__(self, members: list[MemberOptions], directory: Path, clock: Clock) -> None:
+        ports = _Ports(directory / "ports.json")
+        self._members = {options.name: FailingMember(options, directory, ports, clock) for options in members}
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(run(options)) for options in members]
-        for _ in members:
-            await serving.get()
-        print(f"ready {len(members)} simulated members", flush=True)  # noqa: T201  # the protocol with the parent
-        await _wait_for_stdin_close()
-        for task in tasks:
-            task.cancel()
+    async def start(self) -> None:
+        """Start all members; return when they serve."""
+        async with asyncio.TaskGroup() as group:
+            for member in self._members.values():
+                group.create_task(member.start())
+
+    def descriptions(self) -> list[dict[str, Any]]:
+        """Return name, URL, kubeconfig and labels of each member."""
+        return [member.description for member in self._members.values()]
+
+    async def end(self) -> None:
+        """End all members."""
+        await asyncio.gather(*(member.end() for member in self._members.values()))
+
+    async def execute(self, command: FailureCommand) -> list[dict[str, Any]]:
+        """Execute a command and return the status of its members; FederationError when it cannot be executed."""
+        if command.verb is Verb.STATUS:
+            return [member.status for member in self._members.values()]
+        member = self._members.get(command.member)
+        if member is None:
+            known = ", ".join(self._members) or "none"
+            raise ConfigurationError(f'no simulated member "{command.member}"; there are: {known}')
+        await member.execute(command)
+        return [member.status]
 
 
 class _Ports:

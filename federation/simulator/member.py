@@ -1,7 +1,7 @@
 """One simulated member: a real API server with real credentials, and the controllers that run its workloads.
 
 State is kept in a directory, so a restarted member has the same CA, credentials, port and objects. Read `workloads.py`
-for the controllers and `fleet.py` for several members in one process.
+for the controllers, `memberprocess.py` for its process and `fleet.py` for several members.
 """
 
 import asyncio
@@ -16,6 +16,7 @@ from federation.apiserver.store.sql import SQLStore
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 from federation.client.local import LocalClient
 from federation.controllers.uniteddeployment.unitedservice import UnitedDeploymentService
+from federation.simulator.delay import Delay
 from federation.simulator.options import MemberOptions
 from federation.simulator.workloads import Workloads
 from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
@@ -28,7 +29,9 @@ _NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 class SimulatedMember:
     """A member cluster in this process."""
 
-    def __init__(self, options: MemberOptions, directory: Path, kubeconfig: Path, clock: Clock, *, port: int) -> None:
+    def __init__(
+        self, options: MemberOptions, directory: Path, kubeconfig: Path, clock: Clock, *, port: int, delay: Delay
+    ) -> None:
         self._store = SQLStore(f"sqlite:///{directory / 'state.db'}", clock=clock)
         self._server = APIServer(
             self._store,
@@ -42,6 +45,7 @@ class SimulatedMember:
             ),
             clock=clock,
         )
+        self._server.wrap(delay.wrap)
         self._workloads = Workloads(self._server.registry, options, clock)
         self._spreads: WorkloadSpreads | None = None
         self._uniteds: UnitedDeploymentService | None = None

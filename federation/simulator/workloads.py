@@ -8,7 +8,7 @@ use it without a network. Everything except the binding of pods goes through the
 import asyncio
 import random
 
-from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS
+from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS, UNITED_DEPLOYMENTS
 from federation.apimachinery.clock import Clock, to_rfc3339
 from federation.apimachinery.errors import AlreadyExists
 from federation.apimachinery.resources import (
@@ -35,9 +35,10 @@ from federation.apimachinery.resources import (
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.verbs.requestoptions import WriteOptions
 from federation.client.local import LocalClient
+from federation.controllers.horizontalautoscaler.controller import HorizontalAutoscalerController
 from federation.runtime.informer import Informer
 from federation.runtime.informers import Informers
-from federation.simulator.controllers.autoscalers import AutoscalerController, Targets
+from federation.simulator.controllers.autoscalers import SCALER_MANAGER, LoadedWorkloads
 from federation.simulator.controllers.clonesets import CloneSetController
 from federation.simulator.controllers.cronjobs import CronJobController
 from federation.simulator.controllers.daemonsets import DaemonSetController
@@ -48,6 +49,7 @@ from federation.simulator.controllers.jobs import JobController
 from federation.simulator.controllers.kubelet import Kubelet
 from federation.simulator.controllers.loadbalancers import LoadBalancerController
 from federation.simulator.controllers.nodelifecycle import NodeLifecycleController
+from federation.simulator.controllers.podmetrics import DEFINITION, MetricsServer
 from federation.simulator.controllers.pods import NameSuffixes
 from federation.simulator.controllers.podscheduler import PodScheduler
 from federation.simulator.controllers.replicasets import ReplicaSetController
@@ -69,7 +71,8 @@ class Workloads:
         self._informers = Informers(self._client, clock=clock, cluster=options.name)
 
     async def ensure_nodes(self) -> None:
-        """Create the nodes that do not exist yet; the registry must be ready."""
+        """Define the metrics of pods, and create the nodes that do not exist yet; the registry must be ready."""
+        await self._registry.install_crds([DEFINITION])
         for shape in self._options.nodes:
             try:
                 await self._client.create(NODES, _to_node(shape, to_rfc3339(self._clock.now())))
@@ -100,6 +103,7 @@ class Workloads:
         workers = options.workers
         suffixes = NameSuffixes(random.Random(options.name))  # noqa: S311  # names of simulated pods, not secrets
         index_pods(pods)
+        loaded = LoadedWorkloads(scalable, pods, clock)
         controllers = (
             DeploymentController(client, deployments, replica_sets, clock, workers),
             ReplicaSetController(client, replica_sets, pods, clock, workers, suffixes),
@@ -107,8 +111,13 @@ class Workloads:
             DaemonSetController(client, self._informer(DAEMON_SETS), pods, nodes, revisions, clock, workers, suffixes),
             JobController(client, jobs, pods, clock, workers, suffixes),
             CronJobController(client, self._informer(CRON_JOBS), jobs, clock, workers),
-            AutoscalerController(
-                client, self._informer(HORIZONTAL_POD_AUTOSCALERS), Targets(scalable, pods), clock, workers
+            HorizontalAutoscalerController(
+                client,
+                self._informer(HORIZONTAL_POD_AUTOSCALERS),
+                loaded,
+                clock=clock,
+                manager=SCALER_MANAGER,
+                workers=workers,
             ),
             DisruptionBudgetController(client, self._informer(POD_DISRUPTION_BUDGETS), pods, scalable, clock),
             EndpointSliceController(client, services, pods, nodes, self._informer(ENDPOINT_SLICES), clock),
@@ -135,9 +144,12 @@ class Workloads:
             return StatefulSetController(client, informer, pods, claims, revisions, clock, workers).controller.run
 
         custom = CustomWorkloads(
-            self._informers, {CLONE_SETS: clone_sets, ADVANCED_STATEFUL_SETS: advanced_stateful_sets}, scalable
+            self._informers,
+            {CLONE_SETS: clone_sets, ADVANCED_STATEFUL_SETS: advanced_stateful_sets, UNITED_DEPLOYMENTS: None},
+            scalable,
         )
-        return [*(entry.controller.run for entry in controllers), custom.run]
+        metrics = MetricsServer(client, loaded, clock)
+        return [*(entry.controller.run for entry in controllers), custom.run, metrics.run]
 
     def _informer(self, resource: Resource) -> Informer:
         return self._informers.for_resource(resource)

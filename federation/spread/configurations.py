@@ -135,6 +135,19 @@ async def install_webhooks(client: Client, client_config: ClientConfig) -> None:
         )
 
 
+async def restore_webhooks(client: Client, client_config: ClientConfig) -> None:
+    """Create the webhook configurations if they are gone, and correct those with these URLs; keep those of others."""
+    for resource, wanted in zip(_RESOURCES, to_configurations(client_config), strict=True):
+        try:
+            found = await client.get(resource, names.SPREAD_WEBHOOKS)
+        except NotFound:
+            await install_webhooks(client, client_config)
+            return
+        if _urls(found) == _urls(wanted) and not _has_client_config(found, wanted):
+            await install_webhooks(client, client_config)
+            return
+
+
 async def uninstall_webhooks(client: Client, client_config: ClientConfig | None = None) -> None:
     """Delete the webhook configurations; with a `client_config` only those that still have it."""
     for index, resource in enumerate(_RESOURCES):
@@ -162,6 +175,11 @@ async def uninstall_definitions(client: Client) -> list[str]:
                 continue
             await client.delete(CRDS, name)
     return kept
+
+
+def _urls(configuration: Object) -> list[Any]:
+    configs = [webhook.get("clientConfig") or {} for webhook in configuration.get("webhooks") or ()]
+    return [config.get("url") for config in configs]
 
 
 def _has_client_config(found: Object, wanted: Object) -> bool:

@@ -13,8 +13,8 @@ from federation.apimachinery.ownerreferences import controller_uids
 from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.planning.automigration.podanalysis import is_live
+from federation.planning.corerules import PatchPod
 from federation.planning.workloadspread import watchevents
-from federation.planning.workloadspread.injection import PatchPod
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.events import Recorder
 from federation.runtime.informer import Informer

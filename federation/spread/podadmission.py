@@ -7,6 +7,7 @@ their namespace cost one look-up in memory. Dry runs change nothing.
 from collections.abc import Mapping
 from typing import Any
 
+from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.entropy import Entropy
 from federation.apimachinery.errors import (
@@ -21,8 +22,10 @@ from federation.apimachinery.errors import (
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.automigration.podanalysis import is_live
+from federation.planning.corerules import PatchPod
 from federation.planning.workloadspread import ledger
-from federation.planning.workloadspread.injection import PatchPod, inject_subset, is_released
+from federation.planning.workloadspread.deletioncosts import initial_cost
+from federation.planning.workloadspread.injection import inject_subset, is_released
 from federation.planning.workloadspread.ledger import Choice
 from federation.planning.workloadspread.references import (
     controller_owner,
@@ -88,8 +91,8 @@ class PodAdmission:
             return Verdict()
         try:
             spread = await self._find_spread(pod, namespace)
-            if spread is not None and (text := exceeded_limit(spread)):
-                raise WebhookFailed(f"WorkloadSpread {spread['metadata']['name']} {text}")
+            if spread is not None:
+                _check_size(spread)
             choice = None if spread is None else await self._choose(spread, pod)
         except InternalError:
             raise
@@ -101,6 +104,7 @@ class PodAdmission:
         if spread is None or choice is None or choice.subset is None:
             return Verdict()
         injected = inject_subset(pod, spread["metadata"]["name"], choice.subset, self._patch_pod, choice.uid)
+        injected = _with_cost(injected, initial_cost(spread, choice.subset))
         owned = {**pod, "metadata": {**pod["metadata"], "namespace": namespace}}  # requests may leave it out
         if is_released(self._workloads.cached_controller(owned), pod, injected):
             subset = choice.subset.get("name")
@@ -206,9 +210,24 @@ class PodAdmission:
         return await self._workloads.count_replicas(spread, await self._workloads.find_target(spread))
 
 
+def _check_size(spread: Object) -> None:
+    """Raise WebhookFailed for a WorkloadSpread that is too large to be used."""
+    field, text = exceeded_limit(spread)
+    if text:
+        raise WebhookFailed(f"WorkloadSpread {spread['metadata']['name']}: {field}: {text}")
+
+
 def _is_counted(pod: Object) -> bool:
     """Return True for an active pod that a controller owns."""
     return is_live(pod) and controller_owner(pod) is not None
+
+
+def _with_cost(pod: Object, cost: str | None) -> Object:
+    """Return the pod with its deletion cost, which saves the controller a patch."""
+    if cost is None:
+        return pod
+    metadata = pod["metadata"]
+    return {**pod, "metadata": {**metadata, "annotations": {**metadata["annotations"], names.POD_DELETION_COST: cost}}}
 
 
 def _target_keys(spread: Object) -> list[str]:

@@ -1,7 +1,8 @@
 """Bring one WorkloadSpread up to date: adopt pods, write deletion costs and status, move pods that cannot run.
 
-The status is computed from the newest known state and written only over that state, so that no admission in between is
-lost: a conflict repeats the reconcile. Pods are deleted after the write, when admission skips their subset.
+The status is computed from the pods and the newest state of the object, so that no admission in between is lost. It
+shares a write with the admissions that wait. A write of another process repeats the reconcile. Pods are deleted after
+the write, when admission skips their subset.
 """
 
 import asyncio
@@ -13,11 +14,12 @@ from federation.apimachinery.errors import ApiError, ClusterError, Conflict, Fed
 from federation.apimachinery.resources import PODS, Object
 from federation.apimachinery.selectors import NOTHING, SelectorError, parse_label_selector
 from federation.client.client import Client, PatchType
+from federation.planning.corerules import PatchPod
 from federation.planning.workloadspread.adoption import Adoption, Grouping, group_pods
 from federation.planning.workloadspread.deletioncosts import changed_costs
-from federation.planning.workloadspread.injection import PatchPod, is_released
+from federation.planning.workloadspread.injection import is_released
 from federation.planning.workloadspread.specvalidation import exceeded_limit
-from federation.planning.workloadspread.status import compute_status
+from federation.planning.workloadspread.status import SpreadStatus, compute_status
 from federation.planning.workloadspread.totals import has_pods, is_selected
 from federation.planning.workloadspread.versions import workload_version
 from federation.runtime.controller import DONE, Key, Result
@@ -60,26 +62,32 @@ class Reconciler:
         cached = self._spreads.get(key.namespace, key.name)
         if cached is None or cached["metadata"].get("deletionTimestamp"):
             return DONE
-        spread = self._ledger.newest(cached)
         try:
-            return await self._reconcile(spread)
+            return await self._reconcile(cached)
         except (InvalidInput, SelectorError) as error:
             # Validation refuses this, unless it was not running when the object was written.
-            self._recorder.event(spread, WARNING, names.EVENT_INVALID_SPREAD, str(error))
+            self._recorder.event(cached, WARNING, names.EVENT_INVALID_SPREAD, str(error))
             return DONE
 
     async def _reconcile(self, spread: Object) -> Result:
-        if text := exceeded_limit(spread):
-            raise InvalidInput(f"the WorkloadSpread {text}")
+        field, text = exceeded_limit(spread)
+        if text:
+            raise InvalidInput(f"{field}: {text}")
         workload = await self._workloads.find_target(spread)
         total = max(0, await self._workloads.count_replicas(spread, workload))
+        now = self._clock.now()  # the time at which the pods are read: records expire by it
         pods = [pod for pod in await self._pods_of(spread, workload) if is_selected(spread, pod)]
         nodes = {node["metadata"]["name"]: node for node in self._nodes.list()}
         grouping = group_pods(spread, pods, nodes, total, self._patch_pod)
         failure = await self._write_pods(spread, workload, grouping, total)
-        computed = compute_status(spread, grouping.groups, total, self._clock.now())
-        if computed.status != spread.get("status"):
-            await self._ledger.replace(spread, computed.status)
+
+        def decide(newest: Object) -> tuple[Object | None, SpreadStatus]:
+            computed = compute_status(newest, grouping.groups, total, now)
+            return None if computed.status == newest.get("status") else computed.status, computed
+
+        computed: SpreadStatus | None = await self._ledger.replace(spread, decide)
+        if computed is None:  # the object is deleted
+            return DONE
         for event in computed.events:
             self._recorder.event(spread, event.type_, event.reason, event.message)
         await self._delete(spread, computed.failed)
@@ -88,13 +96,14 @@ class Reconciler:
         return Result(requeue_after_s=computed.requeue_after_s)
 
     async def _pods_of(self, spread: Object, workload: Object | None) -> list[Object]:
-        """Return the pods of a target; none while it is being deleted or scaled to 0."""
-        if workload is None or not has_pods(workload):
+        """Return the pods of a target."""
+        if workload is None:
             return []
         uid, namespace = workload["metadata"]["uid"], workload["metadata"]["namespace"]
         uids = [uid, *(replica_set["metadata"]["uid"] for replica_set in self._workloads.replica_sets_of(uid))]
         pods = [pod for each in uids for pod in self._pods.by_index(BY_CONTROLLER, each)]
-        if pods:
+        # Pods of a workload that was scaled to 0 count until they end: it may be scaled up again before.
+        if pods or not has_pods(workload):
             return pods
         # Pods of custom kinds may be controlled by objects in between, which the selector of the scale bridges.
         scale = await self._workloads.read_scale(spread) or {}

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 
 from federation.api.resources import WORKLOAD_SPREADS
 from federation.apimachinery.clock import Clock
+from federation.apimachinery.deepjson import is_encodable
 from federation.apimachinery.entropy import Entropy, SystemEntropy
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import NODES, PODS, Object
@@ -29,8 +30,14 @@ from federation.spread.targetworkloads import Workloads
 
 
 def slim_spread(spread: Object) -> Object:
-    """Return a WorkloadSpread as it is cached: in the form of v1beta1, without managed fields."""
-    return to_hub(drop_managed_fields(spread))
+    """Return a WorkloadSpread as it is cached: in the form of v1beta1, without managed fields.
+
+    ValueError for one that is nested too deeply to be written: it is left out, and others are not harmed.
+    """
+    slim = to_hub(drop_managed_fields(spread))
+    if not is_encodable(slim):
+        raise ValueError("the WorkloadSpread is nested too deeply")
+    return slim
 
 
 class SpreadService:

@@ -5,8 +5,9 @@ It follows nodes and pods, and keeps the free resources of every node up to date
 
 from federation.apimachinery.resources import Object
 from federation.planning.clusters.clusterresources import Collector
+from federation.planning.corerules import PatchPod
 from federation.planning.workloadspread.inflight import count_waiting
-from federation.planning.workloadspread.injection import PatchPod, inject_subset
+from federation.planning.workloadspread.injection import inject_subset
 from federation.planning.workloadspread.ledger import parse_match
 from federation.planning.workloadspread.subsets import name_of
 from federation.runtime.informer import Informer

@@ -16,7 +16,7 @@ from federation.apiserver.semantics.validation.selectorvalidation import (
 )
 from federation.planning.workloadspread.hub import to_hub
 from federation.planning.workloadspread.specvalidation import (
-    CoreRules,
+    SpreadRules,
     patch_warnings,
     validate_spread,
     validate_update,
@@ -25,7 +25,7 @@ from federation.runtime.informer import Informer
 from federation.spread.reviews import Verdict
 from federation.spread.targetworkloads import Workloads
 
-_RULES = CoreRules(
+_RULES = SpreadRules(
     label_selector=validate_label_selector,
     required_term=partial(validate_node_term, strict=True),
     preferred_term=partial(validate_node_term, strict=False),

@@ -44,10 +44,12 @@ class LedgerOptions:
 class _Change:
     """One change that waits for a write."""
 
-    __slots__ = ("decide", "error", "is_done", "result", "tries")
+    __slots__ = ("decide", "error", "is_done", "result", "since", "tries")
 
-    def __init__(self, decide: Decide) -> None:
+    def __init__(self, decide: Decide, since: int = -1) -> None:
         self.decide = decide
+        self.since = since
+        """The change fails if another process has written after this revision; -1 to allow that."""
         self.tries = 0
         self.is_done = False
         self.result: Any = None
@@ -62,6 +64,8 @@ class _Entry:
     waiting: list[_Change] = field(default_factory=list)
     written: Object | None = None
     """The object that the last write of this process returned."""
+    own_since: int = 0
+    """The revision after which all writes, up to `written`, are writes of this process."""
 
 
 class StatusLedger:
@@ -89,7 +93,18 @@ class StatusLedger:
         `decide` is called again after a conflict; it must not keep state. Returns None if the object is gone. Conflict
         when all tries met another writer, ApiError or ClusterError when the API server refuses or does not answer.
         """
-        entry, change = self._entry(spread), _Change(decide)
+        return await self._share_write(spread, _Change(decide))
+
+    async def replace(self, spread: Object, decide: Decide) -> Any:
+        """Like `change`, for a status that is computed from more than the object, such as its pods.
+
+        Writes of this process since `spread` are allowed: `decide` gets them. Conflict when another process has written
+        since, because it may have seen newer pods.
+        """
+        return await self._share_write(spread, _Change(decide, revision_of(spread)))
+
+    async def _share_write(self, spread: Object, change: _Change) -> Any:
+        entry = self._entry(spread)
         entry.waiting.append(change)
         try:
             async with entry.lock:
@@ -102,16 +117,10 @@ class StatusLedger:
             raise change.error
         return change.result
 
-    async def replace(self, spread: Object, status: Object) -> None:
-        """Write the status of exactly this state of the object; Conflict when it is not the newest one."""
-        entry = self._entry(spread)
-        async with entry.lock:
-            entry.written = await self._write(spread, status)
-
     def newest(self, spread: Object) -> Object:
         """Return the newest known state of an object from the informer."""
         written = self._entry(spread).written
-        return written if written is not None and revision_of(written) > revision_of(spread) else spread
+        return written if written is not None and revision_of(written) >= revision_of(spread) else spread
 
     def forget(self, spread: Object) -> None:
         """Drop what is kept for a deleted object."""
@@ -147,9 +156,13 @@ class StatusLedger:
 
     async def _write_batch(self, entry: _Entry, current: Object, batch: list[_Change]) -> None:
         has_changed, decided = False, current
+        if current is not entry.written:
+            entry.own_since = revision_of(current)
         for change in batch:
             change.tries += 1
             try:
+                if 0 <= change.since < entry.own_since:
+                    raise Conflict("another process has written the status")
                 status, change.result = change.decide(decided)
             except FederationError as error:  # of this object only; the others must not fail with it
                 _finish(entry, [change], error)

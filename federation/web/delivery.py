@@ -8,6 +8,7 @@ hidden. No request goes to a member.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Annotated, Any
 
 import orjson
@@ -33,9 +34,11 @@ from federation.planning.rendering.comparison import owned_part, with_hidden_val
 from federation.planning.rendering.memberobject import Renderer, RenderError
 from federation.planning.rendering.retention import RetentionError, is_replicas_retained
 from federation.planning.status.delivery import ClusterDelivery, Drift, deliveries_of, delivery_to_json
+from federation.runtime.controller import key_of
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
 from federation.runtime.members import Members
+from federation.runtime.toleratedtaints import ToleratedTaints
 from federation.web.requests import check_parameters, json_response, required_permissions
 
 DELIVERY_PATH = "/federation/v1/delivery"
@@ -66,12 +69,14 @@ class DeliveryView:
         members: Members,
         corrections: Corrections,
         scalers: Scalers,
+        tolerated: ToleratedTaints,
     ) -> None:
         self._objects = objects
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._members = members
         self._corrections = corrections
         self._scalers = scalers
+        self._tolerated = tolerated
 
     def federated_resource(self, group: str, kind: str) -> Resource | None:
         """Return the resource of a federated kind, None when it is not federated."""
@@ -109,6 +114,10 @@ class DeliveryView:
     def scaler(self, found: Found, cluster: str) -> str:
         """Return the autoscaler in the cluster that owns the object's replicas, "" without one."""
         return self._scalers.find(member_key(found, cluster))
+
+    def tolerated(self, found: Found) -> Mapping[str, datetime]:
+        """Return until when the object stays in its tainted clusters, by cluster."""
+        return self._tolerated.find(key_of(found.federated))
 
     def _observed(
         self, resource: Resource, namespace: str, name: str, clusters: frozenset[str]
@@ -157,7 +166,8 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: Kinds) -> None:
             return json_response(200, {"kind": "Delivery", "conditions": [], "clusters": []})
         rows = view.rows(found)
         scalers = {row.cluster: name for row in rows if (name := view.scaler(found, row.cluster))}
-        return json_response(200, delivery_to_json(found.federated, rows, view.drifts(found), scalers))
+        document = delivery_to_json(found.federated, rows, view.drifts(found), scalers, view.tolerated(found))
+        return json_response(200, document)
 
     @web.get(MANIFESTS_PATH)
     async def manifests(

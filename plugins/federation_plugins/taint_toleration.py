@@ -1,7 +1,8 @@
 """Filter and score: clusters by their taints.
 
 Filter: an untolerated NoSchedule or NoExecute taint rejects the cluster; for the unit's current clusters only NoExecute
-counts. Score: fewer untolerated PreferNoSchedule taints are better.
+counts. A NoExecute taint that was tolerated for a time rejects the cluster when the time is over. Score: fewer
+untolerated PreferNoSchedule taints are better.
 """
 
 from collections.abc import Hashable, Sequence
@@ -25,7 +26,7 @@ class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Cacheable):
     """Rejects clusters whose taints the unit does not tolerate."""
 
     NAME: ClassVar[str] = "TaintToleration"
-    REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.TAINTS
+    REQUEUE_ON: ClassVar[ClusterChange] = ClusterChange.TAINTS | ClusterChange.READINESS
     DEPENDS_ON_CURRENT: ClassVar[bool] = True
 
     def filter(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> Status:
@@ -38,6 +39,11 @@ class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Cacheable):
                 return unschedulable(
                     f"cluster(s) had taint {{{taint.key}: {taint.value}}}, that the schedulingUnit didn't tolerate"
                 )
+        ended = unit.ended_tolerations.get(cluster.name)
+        if ended is not None:
+            return unschedulable(
+                f"cluster(s) had taint {{{ended.key}: {ended.value}}}, that the schedulingUnit tolerated until now"
+            )
         return SUCCESS
 
     def score(self, unit: SchedulingUnit, cluster: Cluster, state: CycleState) -> int | Status:
@@ -55,5 +61,6 @@ class TaintToleration(FilterPlugin, ScorePlugin, ScoreNormaliser, Cacheable):
         return normalise_to_max(scores, is_reversed=True)
 
     def cache_key(self, unit: SchedulingUnit) -> Hashable:
-        """Results depend on tolerations only."""
-        return unit.tolerations
+        """Results depend on tolerations, and on those that ended."""
+        ended = unit.ended_tolerations
+        return (unit.tolerations, frozenset(ended.items())) if ended else unit.tolerations

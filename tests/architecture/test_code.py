@@ -20,6 +20,8 @@ MAY_CATCH_EVERYTHING = {
 LINES_MAX = 450
 TEST_LINES_MAX = 650
 """A test module is a list of cases and can be longer than code."""
+TABLES = {"federation/api/names.py": 600}
+"""A list of names grows with the product."""
 FUNCTION_LINES_MAX = 80
 RECONCILE_LINES_MAX = 60
 
@@ -204,7 +206,9 @@ def test_reconciles_and_functions_stay_short() -> None:
 
 
 def test_modules_stay_short() -> None:
-    limits = [(source, LINES_MAX) for source in product()] + [(source, TEST_LINES_MAX) for source in suite()]
+    limits = [(source, TABLES.get(source.name, LINES_MAX)) for source in product()] + [
+        (source, TEST_LINES_MAX) for source in suite()
+    ]
     _none(
         f"{source.name} has {source.lines} lines, at most {limit}" for source, limit in limits if source.lines > limit
     )

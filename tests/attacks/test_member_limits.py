@@ -125,6 +125,23 @@ async def test_an_answer_that_is_no_list_is_a_cluster_error(serve: Any, document
         await client.list(CONFIGMAPS)
 
 
+@pytest.mark.parametrize("cluster", ["hostile", ""], ids=["member", "host"])
+async def test_an_object_that_is_nested_too_deeply_does_not_hide_the_others(serve: Any, cluster: str) -> None:
+    deep = b'{"metadata":{"name":"deep","resourceVersion":"5"},"spec":{"a":%s1%s}}' % (b"[" * 1100, b"]" * 1100)
+    first, second = (orjson.dumps(a_configmap(number)) for number in (1, 2))
+    page = b'{"metadata":{"resourceVersion":"9"},"items":[%s,%s]}' % (deep, first)
+    lines = b"".join(b'{"type":"ADDED","object":%s}\n' % obj for obj in (deep, second))
+    watch = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n" % (len(lines), lines)
+    client = await serve(lambda path: watch if "watch=true" in path else answered(page))
+    informer = Informer(client, CONFIGMAPS, cluster=cluster)
+    found = asyncio.Event()
+    informer.add_handler(lambda _old, new: found.set() if new and new["metadata"]["name"] == "c2" else None)
+    running = asyncio.ensure_future(informer.run())
+    await found.wait()
+    running.cancel()
+    assert sorted(obj["metadata"]["name"] for obj in informer.list()) == ["c1", "c2"]
+
+
 async def test_a_large_page_is_requested_again_with_fewer_objects(serve: Any) -> None:
     def answer(path: str) -> bytes:
         query = parse_qs(urlsplit(path).query)

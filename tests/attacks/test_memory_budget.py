@@ -320,6 +320,8 @@ def a_gzip_bomb(member: HostileMember) -> None:
 
 
 _pages = itertools.count()
+_PAGE_OBJECTS = 100
+"""The limit is a number of pages, 2,000; their objects would need more memory than the budget."""
 
 
 @functools.cache
@@ -328,12 +330,15 @@ def a_page() -> bytes:
         "metadata": {"name": "x" * 200, "namespace": "default", "labels": {"a": "b" * 60}},
         "spec": {"containers": [{}]},
     }
-    items = [{**item, "metadata": {**item["metadata"], "name": f"PAGE-{number}"}} for number in range(500)]
+    items = [{**item, "metadata": {**item["metadata"], "name": f"PAGE-{number}"}} for number in range(_PAGE_OBJECTS)]
     return orjson.dumps({"metadata": {"resourceVersion": "5", "continue": "more"}, "items": items})
 
 
 def endless_pages(member: HostileMember) -> None:
-    """Send a page of objects that no other page has."""
+    """Send a page of pods that no other page has."""
+    if "/nodes" in member.path:
+        member.send_body(b'{"metadata":{"resourceVersion":"5"},"items":[]}')
+        return
     member.send_body(a_page().replace(b"PAGE", b"p%d" % next(_pages)))
 
 

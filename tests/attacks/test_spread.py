@@ -4,19 +4,29 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from tests.attacks.test_member_limits import Hostile, run_for
 from tests.support.memberspreads import a_node, a_spread, a_subset, create_spread, subset_sizes
 from tests.support.simulatedmember import Member, a_member, a_template, a_workload, an_object
 from tests.support.spreads import REPLICA_SET, a_pod
 
 from federation.api import names
 from federation.api.resources import WORKLOAD_SPREADS
+from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.errors import ApiError, BadRequest
 from federation.apimachinery.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Object
 from federation.apimachinery.resources import NODES as NODE_OBJECTS
 from federation.apiserver.semantics.validation.podpatches import patch_pod
+from federation.client.client import Client, WatchEvent, WatchEventType
 from federation.planning.workloadspread.adoption import adoption_patch
 from federation.planning.workloadspread.injection import inject_subset, is_released
-from federation.planning.workloadspread.specvalidation import SPEC_BYTES_MAX, SUBSETS_MAX, exceeded_limit
+from federation.planning.workloadspread.specvalidation import (
+    PATCH_LEVELS_MAX,
+    SPEC_BYTES_MAX,
+    SUBSETS_MAX,
+    exceeded_limit,
+)
+from federation.runtime.informer import Informer
+from federation.spread.service import slim_spread
 
 POD: Object = {
     "metadata": {"generateName": "web-", "namespace": "default", "labels": {"app": "web"}, "ownerReferences": []},
@@ -141,18 +151,50 @@ async def test_a_forged_annotation_frees_no_place_of_another_workload() -> None:
 async def test_a_huge_object_is_refused_and_ignored_when_it_was_not_refused(spec: Object, text: str) -> None:
     whole = a_spread(a_subset("a", 1), a_subset("b"))
     huge = {**whole, "spec": {**whole["spec"], **spec}}
-    assert exceeded_limit(whole) == ""
-    assert text in exceeded_limit(huge)
+    assert exceeded_limit(whole) == ("", "")
+    assert text in exceeded_limit(huge)[1]
     async with a_member(NODES, spread_services=1) as member:
         with pytest.raises(BadRequest, match=text):
             await create_spread(member, huge)
 
 
-def test_a_patch_that_is_nested_too_deeply_for_the_encoder_is_found() -> None:
-    patch: Object = {}
-    for _ in range(600):
-        patch = {"a": patch}
-    assert exceeded_limit({"spec": {"subsets": [{"name": "a", "patch": patch}]}}) == "is nested too deeply"
+@pytest.mark.parametrize("levels", [PATCH_LEVELS_MAX, PATCH_LEVELS_MAX + 1, 600, 5_000])
+def test_a_patch_that_is_nested_too_deeply_is_found(levels: int) -> None:
+    subsets = [{"name": "a"}, {"name": "b", "patch": nested(levels)}]
+    excess = ("spec.subsets[1].patch", f"must have at most {PATCH_LEVELS_MAX} levels")
+    assert exceeded_limit({"spec": {"subsets": subsets}}) == (("", "") if levels == PATCH_LEVELS_MAX else excess)
+
+
+def test_anything_that_cannot_be_written_as_json_is_too_large() -> None:
+    target_filter = {"selector": {"matchLabels": nested(600)}}
+    assert exceeded_limit({"spec": {"targetFilter": target_filter}}) == ("spec", "is nested too deeply")
+
+
+async def test_the_service_leaves_out_an_object_that_cannot_be_written_and_spreads_the_others() -> None:
+    deep, plain = (
+        {
+            **a_spread(a_subset("a", patch=patch), name=name),
+            "metadata": {"name": name, "namespace": "default", "uid": name, "resourceVersion": "5"},
+        }
+        for name, patch in (("deep", nested(900)), ("plain", nested(3)))
+    )
+
+    page = {"metadata": {"resourceVersion": "9"}, "items": [deep, plain]}
+    events = [WatchEvent(WatchEventType.MODIFIED, {**deep, "metadata": {**deep["metadata"], "resourceVersion": "10"}})]
+    clock = ManualClock()
+    informer = Informer(
+        Client(Hostile(lambda _: page, events)), WORKLOAD_SPREADS, cluster="east", clock=clock, transform=slim_spread
+    )
+    await run_for(informer, clock, 2)
+    assert [spread["metadata"]["name"] for spread in informer.list()] == ["plain"]
+
+
+def nested(levels: int) -> Object:
+    """Return mappings within mappings."""
+    found: Object = {}
+    for _ in range(levels - 1):
+        found = {"a": found}
+    return found
 
 
 async def test_many_workload_spreads_do_not_slow_the_admission_of_other_pods_down() -> None:

@@ -27,7 +27,7 @@ def manifests(folder: Path) -> list[dict[str, Any]]:
         manifest
         for file in sorted(folder.rglob("*.yaml"))
         for manifest in yaml.safe_load_all(file.read_text())
-        if manifest is not None
+        if manifest is not None and "kind" in manifest  # the others are patches
     ]
 
 

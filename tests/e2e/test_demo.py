@@ -1,9 +1,12 @@
 """The demo, `fedctl up` twice on the same directory, and the output of the commands."""
 
 import json
+import os
 import re
 import signal
 import subprocess
+import sys
+import zipfile
 from contextlib import closing
 from pathlib import Path
 from typing import TypeAlias
@@ -19,10 +22,35 @@ Shown: TypeAlias = tuple[Path, "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Shown:
-    """A state directory on which the demo ran, and what it printed."""
+def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of processes that use the wheel instead of the checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site-packages")
+    return {"PYTHONPATH": str(folder / "site-packages"), "PYTHONSAFEPATH": "1"}
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory, installed: dict[str, str]) -> Shown:
+    """A state directory on which the demo ran from the wheel, and what it printed."""
     directory = tmp_path_factory.mktemp("demo") / "state"
-    return directory, fedctl("demo", "--once", "--dir", str(directory), timeout_s=90)
+    return directory, fedctl("demo", "--once", "--dir", str(directory), timeout_s=90, **installed)
+
+
+def test_the_wheel_has_everything_that_the_product_needs(installed: dict[str, str]) -> None:
+    root = Path(installed["PYTHONPATH"])
+    code = "import federation, federation_plugins; print(federation.__file__); print(federation_plugins.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, **installed}, capture_output=True, text=True, check=True
+    )
+    assert all(Path(line).is_relative_to(root) for line in done.stdout.splitlines())
+    for folder, pattern in (("migrations", "versions/*.py"), ("examples/quickstart", "*"), ("examples/workloads", "*")):
+        packaged = root / "federation" / f"_{folder}"
+        assert {file.name for file in packaged.glob(pattern)} == {file.name for file in (ROOT / folder).glob(pattern)}
+    assert list(root.glob("federation-*.dist-info/licenses/LICENSE"))
 
 
 def test_the_demo_shows_replicas_in_every_member_and_further_commands(

@@ -1,55 +1,61 @@
 """A member that hangs: deletions end without it, it leaves by force, and what it holds is cleaned up when it is back."""
 
-import signal
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.support.federation import Federation, eventually, free_clusters, start_serve
-from tests.support.joining import DEPLOYMENT, POLICY, Member, assert_works
+from tests.support.joining import DEPLOYMENT, POLICY, Member, assert_works, hanging
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("lost-member")]
 
 
-@pytest.fixture
-def fed(tmp_path: Path) -> Iterator[Federation]:
-    with closing(start_serve(tmp_path / "host")) as running:
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lost-member")
+
+
+@pytest.fixture(scope="module")
+def fed(directory: Path) -> Iterator[Federation]:
+    with pytest.MonkeyPatch.context() as environment:
+        # Requests to a hanging member wait for it; the default is 10 s.
+        environment.setenv("FEDERATION_MEMBER_REQUEST_TIMEOUT_S", "4")
+        running = start_serve(directory / "host")
+    with closing(running):
         running.kubectl.apply(POLICY)
         yield running
 
 
-@pytest.fixture
-def members(fed: Federation, tmp_path: Path) -> Iterator[dict[str, Member]]:
-    """Join two clusters, each in a process of its own."""
-    with ExitStack() as stack:
+@pytest.fixture(scope="module")
+def joined(fed: Federation, directory: Path) -> Iterator[dict[str, Member]]:
+    """Join two clusters, each in a process of its own. Every test leaves both of them joined."""
+    with free_clusters(directory / "clusters", 2) as kubeconfigs:
         found = {}
-        for name in ("frankfurt", "oslo"):
-            (kubeconfig,) = stack.enter_context(free_clusters(tmp_path / name, 1))
+        for name, kubeconfig in zip(("frankfurt", "oslo"), kubeconfigs, strict=True):
             found[name] = Member(fed, name, kubeconfig)
             found[name].join(kubeconfig)
-        fed.kubectl.apply(DEPLOYMENT)
-        for member in found.values():
-            assert_works(member)
         yield found
 
 
+@pytest.fixture
+def members(fed: Federation, joined: dict[str, Member]) -> dict[str, Member]:
+    fed.kubectl.apply(DEPLOYMENT)
+    for member in joined.values():
+        assert_works(member)
+    return joined
+
+
 @contextmanager
-def hanging(directory: Path) -> Iterator[None]:
-    """Stop the process of the cluster with this state directory for the block, so that its connections hang."""
-    process = next(child for child in psutil.Process().children() if str(directory) in child.cmdline())
-    process.send_signal(signal.SIGSTOP)
-    try:
+def hanging_oslo(directory: Path) -> Iterator[None]:
+    with hanging(directory / "clusters", "member-2"):
         yield
-    finally:
-        process.send_signal(signal.SIGCONT)
 
 
-def test_a_deletion_ends_without_a_hanging_member(fed: Federation, members: dict[str, Member], tmp_path: Path) -> None:
+def test_a_deletion_ends_without_a_hanging_member(fed: Federation, members: dict[str, Member], directory: Path) -> None:
     oslo = members["oslo"]
-    with hanging(tmp_path / "oslo"):
+    with hanging_oslo(directory):
         fed.kubectl("delete", "deploy", "web", "--timeout=50s")
         assert members["frankfurt"].kubectl("get", "deploy", "web", "--ignore-not-found") == ""
         row = next(line for line in oslo.fedctl("leftovers").splitlines() if line.startswith("oslo"))
@@ -60,10 +66,10 @@ def test_a_deletion_ends_without_a_hanging_member(fed: Federation, members: dict
 
 
 def test_a_lost_member_leaves_by_force_and_is_cleaned_up_when_it_joins_again(
-    fed: Federation, members: dict[str, Member], tmp_path: Path
+    fed: Federation, members: dict[str, Member], directory: Path
 ) -> None:
     oslo = members["oslo"]
-    with hanging(tmp_path / "oslo"):
+    with hanging_oslo(directory):
         refused = oslo.fedctl("unjoin", "oslo", "--timeout", "3", check=False)
         assert "--force --reason TEXT" in refused
         assert "--force and --reason TEXT belong together" in oslo.fedctl("unjoin", "oslo", "--force", check=False)

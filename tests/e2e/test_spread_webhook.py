@@ -6,13 +6,14 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.federation import FEDCTL, Kubectl, eventually, fedctl, federation, free_clusters
+from tests.support.federation import FEDCTL, Kubectl, eventually, fedctl, federation, free_clusters, start_serve
+from tests.support.forwarder import forwarding, free_ports
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
@@ -123,6 +124,43 @@ def test_a_killed_service_stops_no_pod_and_the_next_one_takes_over(cluster: Path
     kubectl("delete", "workloadspread", "--all")
     assert "are removed" in fedctl("spread-webhook", "--kubeconfig", str(cluster), "--uninstall").stdout
     assert "workloadspreads" not in kubectl("get", "crds", "-o", "name")
+    assert "workloadspread" not in kubectl("get", "secrets", "-n", "kube-system", "-o", "name")
+
+
+def test_processes_behind_one_url_share_a_certificate_and_replace_each_other(cluster: Path) -> None:
+    kubectl, ports = Kubectl(cluster), free_ports(2)
+    with forwarding(ports) as address, ExitStack() as stack:
+
+        def start(port: int) -> "subprocess.Popen[str]":
+            arguments = ("--bind", f"127.0.0.1:{port}", "--url", f"https://{address}")
+            return stack.enter_context(spread_webhook(cluster, *arguments))
+
+        first, second = start(ports[0]), start(ports[1])
+        secret = kubectl.json("get", "secret", "-n", "kube-system", "workloadspread.kubeadmiral.io")
+        assert _bundles(kubectl) == {secret["data"]["ca.crt"]}
+        kubectl("apply", "-f", "-", stdin=SPREAD)
+        kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
+        _becomes(lambda: subsets(kubectl), Counter(first=2, rest=3))
+        first.kill()
+        first.wait(30)
+        kubectl("scale", "deployment/web", "--replicas=8")
+        _becomes(lambda: subsets(kubectl), Counter(first=2, rest=6))
+        third = start(ports[0])
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(30) == 0
+        assert len(webhooks(kubectl)) == 2
+        kubectl("scale", "deployment/web", "--replicas=10")
+        _becomes(lambda: subsets(kubectl), Counter(first=2, rest=8))
+        assert _bundles(kubectl) == {secret["data"]["ca.crt"]}
+        third.send_signal(signal.SIGTERM)
+        assert third.wait(30) == 0
+    assert webhooks(kubectl) == []
+
+
+def _bundles(kubectl: Kubectl) -> set[str]:
+    kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+    found = kubectl.json("get", kinds)["items"]
+    return {webhook["clientConfig"]["caBundle"] for configuration in found for webhook in configuration["webhooks"]}
 
 
 def _becomes(look: Callable[[], Any], expected: Any) -> None:
@@ -156,6 +194,33 @@ def _check_what_users_see(kubectl: Kubectl) -> None:
         '[{"op":"add","path":"/spec/subsets/1/patch/spec","value":{"priority2":1}}]',
     )
     assert 'unknown field "spec.subsets[1].patch.spec.priority2"' in warned.stderr
+
+
+def test_serve_spreads_the_pods_of_a_cluster(cluster: Path, tmp_path: Path) -> None:
+    kubectl = Kubectl(cluster)
+    mount = f"{cluster}=127.0.0.1:0"
+    with closing(start_serve(tmp_path / "host", arguments=["--spread-webhook", mount])) as running:
+        eventually(lambda: webhooks(kubectl), lambda seen: len(seen) == 2, what="webhooks")
+        kubectl("apply", "-f", "-", stdin=SPREAD)
+        kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
+        _becomes(lambda: subsets(kubectl), Counter(first=2, rest=3))
+        assert "workloadspread" not in running.kubectl("get", "mutatingwebhookconfigurations", "-o", "name")
+        assert running.stop() == 0
+    assert webhooks(kubectl) == []
+
+
+def test_serve_runs_although_a_cluster_cannot_be_reached(tmp_path: Path) -> None:
+    unreachable = tmp_path / "kubeconfig"
+    cluster = {"name": "x", "cluster": {"server": f"http://127.0.0.1:{free_ports(1)[0]}"}}
+    context = {"name": "x", "context": {"cluster": "x", "user": "x"}}
+    config = {"clusters": [cluster], "contexts": [context], "users": [{"name": "x", "user": {}}]}
+    unreachable.write_text(json.dumps({**config, "current-context": "x"}))
+    mount = f"{unreachable}=127.0.0.1:0"
+    with closing(start_serve(tmp_path / "host", arguments=["--spread-webhook", mount])) as running:
+        assert "default" in running.kubectl("get", "namespaces", "-o", "name")
+        eventually(lambda: running.log, lambda log: "spread-webhook" in log, what="a logged failure")
+    refused = fedctl("serve", "--dir", str(tmp_path / "host"), "--spread-webhook", "nowhere", check=False)
+    assert "write FILE=ADDRESS:PORT" in refused.stderr
 
 
 def test_members_of_fedctl_up_spread_pods_without_another_process(tmp_path: Path) -> None:

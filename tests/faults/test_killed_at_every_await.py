@@ -49,7 +49,7 @@ _COLLECTION_S = 20.0
 async def _with_a_deployment() -> Base:
     """Return a federation whose members east and north run the Deployment `web`."""
     if not _placed:
-        async with a_world(seed=0, base=await a_base(*NAMES), has_workloads=False) as world:
+        async with a_world(seed=0, base=await a_base(*NAMES), has_workloads=False, has_reports=True) as world:
             await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1}))
             await world.create(DEPLOYMENTS, a_deployment("web", replicas=2))
             await world.until_replicas("web", {"east": 1, "north": 1})
@@ -64,7 +64,7 @@ async def _a_run(points: AwaitPoints) -> AsyncIterator[World]:
     base = await _with_a_deployment()
     loop.set_task_factory(points)
     try:
-        async with a_world(seed=1, base=base, has_workloads=False) as world:
+        async with a_world(seed=1, base=base, has_workloads=False, has_reports=True) as world:
             for cable in world.cables:
                 cable.has_round_trips = True
             yield world
@@ -92,7 +92,8 @@ def _content(deployment: Object) -> Object:
         **kept,
         "annotations": annotations,
         "spec": deployment["spec"],
-        "observed": status.get("observedGeneration"),
+        # A kill may change the number of steps, and so of generations.
+        "isObserved": status.get("observedGeneration") == metadata["generation"],
     }
 
 

@@ -318,7 +318,7 @@ def _is_another(cluster: Object) -> bool:
 
 async def _live(seed: int, steps: int, *, has_workloads: bool) -> None:
     base = None if has_workloads else await a_base(*NAMES)
-    async with a_world(seed=seed, base=base, has_workloads=has_workloads) as world:
+    async with a_world(seed=seed, base=base, has_workloads=has_workloads, has_reports=True) as world:
         history = History(world, seed, steps)
         how = f"run this seed alone: FAULT_SEED={seed} python -m pytest tests/faults/test_random_faults.py"
         try:

@@ -31,7 +31,7 @@ async def _are_delivered(world: World) -> bool:
 
 @pytest.mark.slow
 async def test_500_deployments_need_at_most_three_times_the_minimal_number_of_requests() -> None:
-    async with a_world(members=MEMBERS, base=await a_base(*MEMBERS), has_workloads=False) as world:
+    async with a_world(members=MEMBERS, base=await a_base(*MEMBERS), has_workloads=False, has_reports=True) as world:
         await world.create(PROPAGATION_POLICIES, a_policy(dict.fromkeys(MEMBERS, 1)))
         for member in world.members.values():
             member.line.calls.clear()

@@ -9,11 +9,13 @@ from tests.support.apiserver import api_server
 from tests.support.rest import Api
 from tools import generate_bootstrappolicy, generate_gofields
 
+from federation.api.resources import CORE_GROUP, KRUISE_GROUP
 from federation.apiserver.semantics.kinds.builtin import builtin_kinds
 from federation.apiserver.semantics.schema.builtin import definition_name
 from federation.client.kubeconfig import load_kubeconfig
 
 PLURALS = ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+OURS = {CORE_GROUP, KRUISE_GROUP}
 COMPARED = ("rules", "aggregationRule", "roleRef", "subjects")
 
 
@@ -49,8 +51,8 @@ def test_both_servers_have_the_same_default_roles_and_bindings(
 def policy_of(api: Api) -> dict[str, Any]:
     """Return the rules, roles and subjects of each object of RBAC by plural, namespace and name.
 
-    Roles that aggregate others are compared without their rules, which a controller copies, and rules of our own kinds
-    are left out.
+    Roles that aggregate others are compared without their rules, which a controller copies, and rules of the
+    kinds that we add are left out.
     """
     found: dict[str, Any] = {}
     try:
@@ -61,7 +63,7 @@ def policy_of(api: Api) -> dict[str, Any]:
                     del fields["rules"]
                 else:
                     rules = fields["rules"]
-                    fields["rules"] = [rule for rule in rules if "core.kubeadmiral.io" not in rule.get("apiGroups", ())]
+                    fields["rules"] = [rule for rule in rules if OURS.isdisjoint(rule.get("apiGroups", ()))]
                 metadata = obj["metadata"]
                 name = f"{plural}/{metadata.get('namespace', '')}/{metadata['name']}"
                 found[name] = {**fields, "labels": metadata["labels"], "annotations": metadata["annotations"]}

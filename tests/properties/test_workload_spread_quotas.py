@@ -18,6 +18,7 @@ from federation.planning.workloadspread.quotas import (
 
 _CLUSTERS = ("c1", "c2", "c3", "c4")
 _counts = st.dictionaries(st.sampled_from(_CLUSTERS), st.integers(0, 12))
+_few = st.integers(0, 4)
 _subsets = st.lists(
     st.tuples(st.none() | st.integers(0, 12), st.frozensets(st.sampled_from((*_CLUSTERS, "elsewhere")))),
     min_size=1,
@@ -171,3 +172,18 @@ def test_a_lowered_cap_moves_nothing_until_scale_in() -> None:
     assert quotas == {"a": {"c1": 5}, "b": {"c2": 2}, "": {"c1": 3}}
     plan, _ = _plan(spread, {}, plan_replicas, _demand(8, weights, current, avoid_disruption=True))
     assert (plan.replicas["c1"], plan.replicas["c2"]) == (6, 2)
+
+
+@given(_cases, st.dictionaries(st.sampled_from(_CLUSTERS), st.dictionaries(st.sampled_from(("s0", "s1")), _few)))
+def test_a_subset_without_nodes_gets_no_more_while_another_cluster_takes_all(
+    case: dict[str, object], running: Mapping[str, Mapping[str, int]]
+) -> None:
+    spread = SubsetSpread("web", case["subsets"], running=running)
+    demand = _demand(case["total"], case["weights"], case["current"], avoid_disruption=case["avoid_disruption"])
+    plan, quotas = _plan(spread, {}, plan_replicas, demand)
+    assert sum(plan.replicas.values()) == case["total"]
+    for subset in case["subsets"]:
+        own = quotas[subset.name]
+        assert subset.cap is None or sum(own.values()) <= subset.cap
+        if set(_CLUSTERS) - running.keys():
+            assert all(own.get(cluster, 0) <= marked.get(subset.name, 99) for cluster, marked in running.items())

@@ -109,7 +109,7 @@ async def test_a_move_back_before_the_cleanup_keeps_the_member_object() -> None:
         uid = (await east.admin.get(DEPLOYMENTS, "web", "default"))["metadata"]["uid"]
         east.line.mode = "down"
         await _move_to_north(world)
-        await world.until_replicas("web", {"east": 3, "north": 3})
+        await world.until_replicas("web", {"east": 3, "north": 1})  # maxSurge is 1
         placement = [{"cluster": "east", "preferences": {"weight": 1}}]
         await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"placement": placement}})
         await world.until_replicas("web", {"east": 3})

@@ -6,8 +6,15 @@ from tests.support.manifests import a_policy
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, FEDERATED_TYPE_CONFIGS, PROPAGATION_POLICIES
+from federation.api.resources import (
+    CLUSTER_PROPAGATION_POLICIES,
+    FEDERATED_OBJECTS,
+    FEDERATED_TYPE_CONFIGS,
+    PROPAGATION_POLICIES,
+)
+from federation.apimachinery import conditions
 from federation.apimachinery.resources import CRDS, Object, Resource
+from federation.planning.federatedobject.naming import federated_object_name
 
 WIDGETS = Resource("example.com", "v1", "Widget", "widgets")
 NAME = "widgets.example.com"
@@ -148,3 +155,34 @@ async def test_kinds_that_grant_rights_or_belong_to_one_cluster_are_refused() ->
         await world.settle()
         after = {config["metadata"]["name"] for config in (await world.user.list(FEDERATED_TYPE_CONFIGS)).items}
         assert after == before
+
+
+async def test_an_object_that_comes_with_its_definition_waits_until_every_member_serves_it() -> None:
+    """The policy does not follow what clusters serve, so a decision without a member would stay without it."""
+    async with a_world(members=("east", "north")) as world:
+        await world.create(CLUSTER_PROPAGATION_POLICIES, _cluster_wide("kinds", CRDS, schedulingMode="Duplicate"))
+        await world.create(CLUSTER_PROPAGATION_POLICIES, _cluster_wide("widgets", WIDGETS, schedulingMode="Duplicate"))
+        world.members["north"].line.mode = "down"
+        await world.create(CRDS, _definition())
+        await world.create(WIDGETS, _widget(4))
+
+        async def reason() -> Any:
+            federated = await world.find(FEDERATED_OBJECTS, federated_object_name("one", NAME))
+            found = ((federated or {}).get("status") or {}).get("conditions")
+            return (conditions.find(found, names.SCHEDULED) or {}).get("reason")
+
+        await world.until_equal(reason, names.REASON_AWAITS_DEFINITION)
+        world.members["north"].line.mode = "up"
+        await world.until_equal(lambda: _sizes(world), {"east": 4, "north": 4})
+
+
+async def test_an_object_does_not_wait_for_ever_for_a_member_that_cannot_get_its_definition() -> None:
+    async with a_world(members=("east", "north")) as world:
+        await world.create(CLUSTER_PROPAGATION_POLICIES, _cluster_wide("kinds", CRDS, schedulingMode="Duplicate"))
+        await world.create(CLUSTER_PROPAGATION_POLICIES, _cluster_wide("widgets", WIDGETS, schedulingMode="Duplicate"))
+        world.members["north"].line.mode = "down"
+        await world.create(CRDS, _definition())
+        await world.create(WIDGETS, _widget(4))
+        await world.until_equal(lambda: _sizes(world), {"east": 4})
+        world.members["north"].line.mode = "up"
+        await world.until_ready("north")

@@ -402,7 +402,7 @@ async def test_undo_restores_the_previous_copies_and_they_stay() -> None:
 
 
 async def test_undo_restores_divided_replicas_and_keeps_a_scaling_since() -> None:
-    async with a_world(members=("east", "west"), has_workloads=False) as world:
+    async with a_world(members=("east", "west")) as world:
         await _fleet(world, a_policy({"east": 1, "west": 1}), count=2)
         await world.merge(PROPAGATION_POLICIES, "divide", {"spec": a_policy({"west": 1})["spec"]})
         await world.until_replicas("app-00", {"west": 4})

@@ -1,7 +1,8 @@
 """200 policies change at once: every object follows its own, with few reconciles and writes per object."""
 
 from tests.support.manifests import a_deployment, a_policy
-from tests.support.world import World, a_world, reconciles
+from tests.support.reconciles import reconciles
+from tests.support.world import World, a_world
 
 from federation.api import names
 from federation.api.resources import PROPAGATION_POLICIES

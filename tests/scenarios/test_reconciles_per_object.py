@@ -6,7 +6,8 @@ controllers declare (`federation/runtime/federatedobjects.py`).
 
 import pytest
 from tests.support.manifests import a_deployment, a_policy, an_override
-from tests.support.world import World, a_world, reconciles
+from tests.support.reconciles import reconciles
+from tests.support.world import World, a_world
 
 from federation.api.resources import OVERRIDE_POLICIES, PROPAGATION_POLICIES
 from federation.apimachinery.resources import DEPLOYMENTS

@@ -236,7 +236,6 @@ async def test_constraints_of_a_user_are_not_overwritten() -> None:
 async def test_shards_are_assigned_to_clusters_with_one_zone_each() -> None:
     """Constraints cannot span clusters, so each StatefulSet is placed in the clusters of its assigned zones."""
     clusters = {"east": "zoneA", "north": "zoneB", "west": "zoneC"}
-    by_zone = {zone: cluster for cluster, zone in clusters.items()}
     async with a_world(members=tuple(clusters)) as world:
         for cluster, zone in clusters.items():
             await add_nodes(world.members[cluster], {zone: 2})
@@ -245,10 +244,7 @@ async def test_shards_are_assigned_to_clusters_with_one_zone_each() -> None:
         for plan in manifests("plan.yaml"):
             await world.create(TOPOLOGY_SPREAD_PLANS, plan)
         await world.until_equal(lambda: planned(world), names.REASON_PLANNED)
-        assigned = (await plan_status(world))["constraints"]
-        for shard, constraints in zip(manifests("shards.yaml"), assigned, strict=True):
-            placements = [{"cluster": by_zone[zone]} for zone in constraints["zones"]]
-            shard["metadata"]["annotations"] = {names.PLACEMENTS: json.dumps(placements)}
+        for shard in manifests("shards.yaml"):
             await world.create(STATEFUL_SETS, shard)
 
         async def look() -> dict[str, int]:
@@ -264,16 +260,151 @@ async def test_shards_are_assigned_to_clusters_with_one_zone_each() -> None:
             assert found == each["replicas"]
         await until_rules(world)
 
-        await taint(world.members["north"], "zoneb-0", "zoneb-1", lost=True)
-        await until_rules(world, "V5", "V7")
-        await taint(world.members["north"], "zoneb-0", "zoneb-1", lost=False)
+        before = await placed_in(world)
+        north = world.members["north"]
+        await taint(north, "zoneb-0", lost=True)
+        await until_rules(world, "V7")
+        await taint(north, "zoneb-0", lost=False)
         await until_rules(world)
+        await taint(north, "zoneb-0", "zoneb-1", lost=True)
+        await until_rules(world, "V5", "V7")
+        await world.restart()
+        await taint(north, "zoneb-0", "zoneb-1", lost=False)
+        await until_rules(world)
+        assert zones_of(await placed_in(world)) == zones_of(before)
+
+        # The pods of a cluster that does not answer may still run: nothing moves.
+        running = await placed_in(world)
+        north.line.mode = "down"
+        await world.until_ready("north", status="Unknown")
+        await world.pass_time(60)
+        north.line.mend()
+        await world.until_ready("north")
+        await until_rules(world)
+        assert await placed_in(world) == running
+
+
+async def placed_in(world: World) -> dict[str, str]:
+    """Return the node of each scheduled pod of the service, in all members."""
+    found = [await pods(member) for member in world.members.values()]
+    return {pod: node for each in found for pod, node in each.items() if node}
+
+
+def zones_of(placed: Mapping[str, str]) -> set[tuple[str, str]]:
+    """Return shard and zone of each pod."""
+    return {(pod.rpartition("-")[0], node[:5]) for pod, node in placed.items()}
+
+
+async def test_placements_of_a_user_are_kept_and_reported_if_they_contradict_the_plan() -> None:
+    async with a_world(members=("east", "north"), has_workloads=False) as world:
+        for cluster, zone in (("east", "zoneA"), ("north", "zoneB")):
+            await add_nodes(world.members[cluster], {zone: 3})
+        for plan in manifests("plan.yaml", zones=[{"name": "zoneA"}, {"name": "zoneB"}]):
+            await world.create(TOPOLOGY_SPREAD_PLANS, plan)
+        await world.until_equal(lambda: planned(world), names.REASON_PLANNED)
+        first, second, third = manifests("shards.yaml")
+        kept = json.dumps([{"cluster": "east"}])
+        weighted = json.dumps([{"cluster": name, "preferences": {"weight": 1}} for name in ("east", "north")])
+        first["metadata"]["annotations"] = {names.PLACEMENTS: kept}
+        second["metadata"]["annotations"] = {names.PLACEMENTS: weighted}
+        for shard in (first, second, third):
+            await world.create(STATEFUL_SETS, shard)
+
+        async def contradicted() -> list[str]:
+            violations = (await plan_status(world)).get("violations") or ()
+            return [each["domain"] for each in violations if "must name east, north" in each["message"]]
+
+        await world.until_equal(contradicted, [f"{NAME}-0"])
+        found = [await world.user.get(STATEFUL_SETS, f"{NAME}-{number}", "default") for number in range(3)]
+        for shard in found:
+            assert "topologySpreadConstraints" in shard["spec"]["template"]["spec"]
+        assert [shard["metadata"]["annotations"][names.PLACEMENTS] for shard in found[:2]] == [kept, weighted]
+        assert [entry["cluster"] for entry in json.loads(found[2]["metadata"]["annotations"][names.PLACEMENTS])] == [
+            "east",
+            "north",
+        ]
+
+
+@pytest.mark.parametrize("path", [(3, 5), (6, 10, 5)], ids=["3 to 5", "6 to 10 to 5"])
+@pytest.mark.parametrize("count", [2, 3], ids=["two zones", "three zones"])
+async def test_the_validated_operations_complete_across_clusters(count: int, path: tuple[int, ...]) -> None:
+    """Document 002, with a cluster for each zone: create, scale out and in, delete pods, change their resources."""
+    clusters = dict(zip(("east", "north", "west"), ZONES[:count], strict=False))
+    async with a_world(members=tuple(clusters)) as world:
+        for cluster, zone in clusters.items():
+            await add_nodes(world.members[cluster], {zone: 6 // count})
+        for policy in manifests("policy.yaml"):
+            await world.create(PROPAGATION_POLICIES, policy)
+        for plan in manifests("plan.yaml", shards=path[0], zones=[{"name": zone} for zone in clusters.values()]):
+            await world.create(TOPOLOGY_SPREAD_PLANS, plan)
+        template = yaml.safe_dump(manifests("shards.yaml")[0])
+        present = 0
+        for shards in path:
+            await world.merge(TOPOLOGY_SPREAD_PLANS, NAME, {"spec": {"shards": shards}})
+            await world.until(lambda shards=shards: _is_planned(world, shards))
+            for number in range(present, shards):
+                shard = yaml.safe_load(template.replace(f"{NAME}-0", f"{NAME}-{number}"))
+                shard["spec"]["updateStrategy"] = {"type": "OnDelete"}
+                await world.create(STATEFUL_SETS, shard)
+            for number in range(shards, present):
+                await world.user.delete(STATEFUL_SETS, f"{NAME}-{number}", "default", propagation_policy="Background")
+            present = shards
+            placed = await until_complete(world, shards)
+            limits = (await plan_status(world))["limits"]
+            if shards == max(path):
+                by_zone = Counter(node[:5] for node in placed.values())
+                assert max(Counter(placed.values()).values()) <= limits["node"]
+                assert max(by_zone.values()) - min(by_zone.values()) <= 1
+                assert count == 2 or max(by_zone.values()) <= limits["zone"]
+
+        for cluster, member in world.members.items():
+            name = next(iter(await pods(member)))
+            await member.admin.delete(PODS, name, "default")
+            assert zones_of(await until_complete(world, present)) == zones_of(placed), cluster
+        requests = {"resources": {"requests": {"cpu": "20m"}}}
+        spec = yaml.safe_load(template)["spec"]["template"]["spec"]
+        changed = [{**container, **requests} for container in spec["containers"]]
+        for number in range(present):
+            change = {
+                "spec": {"template": {"spec": {"containers": changed}}, "updateStrategy": {"type": "RollingUpdate"}}
+            }
+            await world.merge(STATEFUL_SETS, f"{NAME}-{number}", change)
+
+        async def upgraded() -> int:
+            found = [
+                each for member in world.members.values() for each in (await member.admin.list(PODS, "default")).items
+            ]
+            return sum(
+                pod["spec"]["containers"][0].get("resources") == requests["resources"]
+                and bool(pod["spec"].get("nodeName"))
+                for pod in found
+            )
+
+        await world.until_equal(upgraded, 2 * present)
+        assert zones_of(await until_complete(world, present)) == zones_of(placed)
+
+
+async def until_complete(world: World, shards: int) -> dict[str, str]:
+    """Wait until each shard has two pods in different zones, and nothing else runs; return the nodes."""
+
+    async def look() -> tuple[int, int]:
+        placed = await placed_in(world)
+        return len(placed), len(zones_of(placed))
+
+    await world.until_equal(look, (2 * shards, 2 * shards))
+    await world.settle()
+    assert await look() == (2 * shards, 2 * shards)
+    return await placed_in(world)
+
+
+async def _is_planned(world: World, shards: int) -> bool:
+    status = await plan_status(world)
+    return bool(status.get("shards") == shards and await planned(world) == names.REASON_PLANNED)
 
 
 async def test_new_shards_change_the_constraints_in_every_cluster() -> None:
     """The zones are racks with one cluster each, and the service grows from three shards to five."""
     clusters = {"east": "rack-0", "north": "rack-1", "west": "rack-2"}
-    by_rack = {rack: cluster for cluster, rack in clusters.items()}
     async with a_world(members=tuple(clusters)) as world:
         for cluster, rack in clusters.items():
             for number in range(2):
@@ -282,7 +413,7 @@ async def test_new_shards_change_the_constraints_in_every_cluster() -> None:
                 await world.members[cluster].admin.create(NODES, node)
         for policy in manifests("policy.yaml", schedulingMode="Divide", maxClusters=None):
             await world.create(PROPAGATION_POLICIES, policy)
-        racks = [{"name": rack} for rack in by_rack]
+        racks = [{"name": rack} for rack in clusters.values()]
         for plan in manifests("plan.yaml", zoneKey="example.com/rack", zones=racks):
             await world.create(TOPOLOGY_SPREAD_PLANS, plan)
         shards = manifests("shards.yaml")
@@ -299,10 +430,7 @@ async def test_new_shards_change_the_constraints_in_every_cluster() -> None:
 
         async def grow(start: int, count: int) -> dict[str, str]:
             await world.until(lambda: _has_length(assigned, count))
-            for shard, zones in list(zip(shards, await assigned(), strict=False))[start:]:
-                # Equal weights: without weights, a cluster with fewer free resources gets fewer pods.
-                placements = [{"cluster": by_rack[zone], "preferences": {"weight": 1}} for zone in zones]
-                shard["metadata"]["annotations"] = {names.PLACEMENTS: json.dumps(placements)}
+            for shard in shards[start:count]:
                 await world.create(STATEFUL_SETS, shard)
             await world.until(lambda: _has_length(placed, 2 * count))
             await world.settle()

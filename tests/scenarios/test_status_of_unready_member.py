@@ -102,7 +102,9 @@ async def _is_only_in(world: World, cluster: str) -> bool:
 async def test_no_more_replicas_are_ready_than_wanted_while_a_member_does_not_answer() -> None:
     async with a_world() as world:
         await world.create(PROPAGATION_POLICIES, a_policy({"east": 2, "north": 1, "west": 1}))
-        await world.create(DEPLOYMENTS, a_deployment("web", replicas=8))
+        deployment = a_deployment("web", replicas=8)
+        deployment["spec"]["strategy"] = {"rollingUpdate": {"maxUnavailable": "50%"}}
+        await world.create(DEPLOYMENTS, deployment)
         await world.until_available("web", 8)
         east = world.members["east"]
         east.line.mode = "down"

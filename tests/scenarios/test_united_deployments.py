@@ -15,6 +15,7 @@ from federation.apimachinery.resources import (
     CRDS,
     DEPLOYMENTS,
     EVENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
     NODES,
     PODS,
     REPLICA_SETS,
@@ -252,6 +253,22 @@ async def test_a_reserved_pod_gets_a_substitute_until_it_is_ready() -> None:
 
 async def _is_updated(member: Member, image: str) -> bool:
     return all(pod["spec"]["containers"][0]["image"] == image for pod in await member.all(PODS))
+
+
+async def test_an_autoscaler_of_the_cluster_scales_it() -> None:
+    async with a_member(ECS, united_deployments=True) as member:
+        united = a_united(
+            a_subset("ecs", maxReplicas=2), a_subset("acs-serverless"), replicas=2, template=a_template(cpu="100m")
+        )
+        united["metadata"]["annotations"] = {names.SIMULATOR_CPU_LOAD: "0s=100m 1m=100m 61s=400m"}
+        await member.create(V1ALPHA1, united)
+        target = {"apiVersion": V1ALPHA1.api_version, "kind": V1ALPHA1.kind, "name": "sample"}
+        metric = {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 50}}
+        spec = {"scaleTargetRef": target, "maxReplicas": 9, "metrics": [{"type": "Resource", "resource": metric}]}
+        await member.create(HORIZONTAL_POD_AUTOSCALERS, an_object(HORIZONTAL_POD_AUTOSCALERS, "sample", spec=spec))
+        await member.pass_time(50, step_s=1)
+        assert await running(member) == Counter({"ecs": 2})
+        await member.until_equal(lambda: running(member), Counter({"ecs": 2, "acs-serverless": 6}))
 
 
 async def test_partitions_keep_pods_on_the_old_revision() -> None:

@@ -166,6 +166,13 @@ async def test_packages_of_a_limited_size_and_a_subset_for_the_rest() -> None:
         await member.until_equal(lambda: free(member), [0] * 8 + [4, 6, -1])
 
 
+async def creations(member: Member) -> list[str]:
+    """Return the records of pods that the controller has not seen."""
+    (spread,) = await member.all(WORKLOAD_SPREADS)
+    entries = spread["status"]["versionedSubsetStatuses"].values()
+    return [name for entry in entries for status in entry for name in status.get("creatingPods", ())]
+
+
 async def free(member: Member) -> list[int]:
     """Return the free replicas of every subset."""
     (spread,) = await member.all(WORKLOAD_SPREADS)
@@ -193,6 +200,7 @@ async def test_a_removed_pod_is_replaced_in_its_subset(is_evicted: bool) -> None
         await create_spread(member, a_spread(a_subset("base", 3), a_subset("elastic")))
         await member.create(DEPLOYMENTS, a_workload(DEPLOYMENTS, replicas=5))
         await member.until_equal(lambda: costs(member), {"base": [200] * 3, "elastic": [100] * 2})
+        await member.until_equal(lambda: creations(member), [])
         pod = next(pod["metadata"]["name"] for pod in await member.all(PODS) if pod["spec"].get("nodeName") == "a")
         await (evict(member, pod) if is_evicted else member.delete(PODS, pod))
         (spread,) = await member.all(WORKLOAD_SPREADS)

@@ -84,7 +84,7 @@ class Federation:
         assert attempt is not None
         snapshot = self.clusters.snapshot()
         assumed = self.assume_cache.snapshot(0.0)
-        due = assess(attempt, self, snapshot, is_unschedulable=False, assumed=assumed)
+        due = assess(attempt, self, snapshot, now=NOW, is_unschedulable=False, assumed=assumed)
         assert isinstance(due, Due)
         decision = self.engine.decide(due.unit, snapshot, due.profile, now=NOW)
         inputs = inputs_of(federated, snapshot, policy_hash=due.policy.content_hash, assumed=due.unit.assumed)

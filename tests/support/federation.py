@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -162,16 +162,18 @@ def start_federation(directory: Path, *, members: int = 3, arguments: Sequence[s
     return _start(directory, ["up", "--members", str(members), *arguments])
 
 
-def start_serve(directory: Path, *, arguments: Sequence[str] = ()) -> Federation:
+def start_serve(directory: Path, *, arguments: Sequence[str] = (), **environment: str) -> Federation:
     """Start `fedctl serve` and wait for its ready line."""
-    return _start(directory, ["serve", *arguments])
+    return _start(directory, ["serve", *arguments], environment)
 
 
-def _start(directory: Path, arguments: Sequence[str]) -> Federation:
+def _start(directory: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Federation:
     port = [] if "--port" in arguments else ["--port", "0"]
     command = [*FEDCTL, *arguments, "--dir", str(directory), *port]
     with log_of(directory).open("a") as log:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **(environment or {})}
+        )
     assert process.stdout is not None
     deadline = time.monotonic() + _START_S
     line = ""

@@ -12,7 +12,8 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import CLUSTER_FEDERATED_OBJECTS, FEDERATED_OBJECTS, LEFTOVERS
 from federation.apimachinery.errors import NotFound
-from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, Object
+from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, Object, Resource
+from federation.client.client import Client
 from federation.planning.drift.scalers import scaler_of
 from federation.planning.federatedobject.naming import federated_object_name
 from federation.planning.federatedobject.placements import effective_placement, placement_of
@@ -25,13 +26,43 @@ from federation.planning.rendering.retention import is_replicas_retained
 from federation.planning.status.sourceconditions import is_unselected
 from tests.support.world import Member, World
 
+_FORGOTTEN = "DELETED /core.kubeadmiral.io/leftovers/"
 _RESTART_S = 45.0
 """Virtual seconds; members are swept 30 s after a start."""
+
+
+class View:
+    """What the host and the members hold, each list read once: a world that has converged does not change."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._lists: dict[tuple[Client, str], list[Object]] = {}
+
+    async def objects(self, client: Client, resource: Resource) -> list[Object]:
+        """Return all objects of a resource; none of a kind that this cluster does not serve."""
+        key = (client, resource.group_resource)
+        if key not in self._lists:
+            try:
+                self._lists[key] = (await client.list(resource)).items
+            except NotFound:
+                self._lists[key] = []
+        return self._lists[key]
+
+    async def managed(self, member: Member, type_: FederatedType) -> list[Object]:
+        """Return the objects of ours in a member."""
+        return [obj for obj in await self.objects(member.admin, type_.resource) if is_written_by_us(obj)]
+
+    async def federated(self) -> dict[tuple[str, str], Object]:
+        """Return the federated objects by namespace and name."""
+        user = self.world.user
+        found = [*await self.objects(user, FEDERATED_OBJECTS), *await self.objects(user, CLUSTER_FEDERATED_OBJECTS)]
+        return {(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj for obj in found}
 
 
 async def violations(world: World) -> list[str]:
     """Return everything that does not hold."""
     found: list[str] = []
+    view = View(world)
     for check in (
         members_hold_only_what_is_placed,
         members_hold_all_that_is_placed,
@@ -42,7 +73,7 @@ async def violations(world: World) -> list[str]:
         deletions_have_a_reason,
         reconciles_do_not_fail,
     ):
-        found += [f"{check.__name__}: {line}" async for line in check(world)]
+        found += [f"{check.__name__}: {line}" async for line in check(view)]
     return found
 
 
@@ -55,8 +86,9 @@ async def violations_meanwhile(world: World, acknowledged: Mapping[str, Object])
             found.append(f"Deployment {name} was acknowledged and is lost")
         elif held[name]["spec"] != spec:
             found.append(f"an acknowledged change of Deployment {name} is lost: {held[name]['spec']} is not {spec}")
-    found += [line async for line in deletions_have_a_reason(world)]
-    return found + [line async for line in reconciles_do_not_fail(world)]
+    view = View(world)
+    found += [line async for line in deletions_have_a_reason(view)]
+    return found + [line async for line in reconciles_do_not_fail(view)]
 
 
 async def changes_of_a_restart(world: World) -> list[str]:
@@ -65,19 +97,27 @@ async def changes_of_a_restart(world: World) -> list[str]:
     await world.restart()
     await world.pass_time(_RESTART_S)
     after = await world.revisions()
-    return [
-        f"a restart writes {after[name] - before[name]} times to {name or 'the host'}: {world.changes(name, before[name])}"
-        for name in before
-        if after[name] != before[name]
-    ]
+    return [line for name in before if (line := _written(world, name, before[name], after[name]))]
 
 
-async def members_hold_only_what_is_placed(world: World) -> AsyncIterator[str]:
+def _written(world: World, name: str, before: int, after: int) -> str:
+    """Return what was written to a store, "" for nothing but the records of reported objects that are gone.
+
+    These are removed by the next sweep: that of the start, or once a day.
+    """
+    changes = world.changes(name, before)
+    counted = [each for each in changes if not each.startswith(_FORGOTTEN)]
+    if after == before or (changes and not counted):
+        return ""
+    return f"a restart writes {after - before} times to {name or 'the host'}: {counted}"
+
+
+async def members_hold_only_what_is_placed(view: View) -> AsyncIterator[str]:
     """No object of ours in a member without a federated object that is placed there, unless a Leftover reports it."""
-    federated, reported = await _federated(world), await _reported(world)
-    for member in world.members.values():
-        for type_ in world.plane.types.all():
-            for obj in await _managed(member, type_):
+    federated, reported = await view.federated(), await _reported(view)
+    for member in view.world.members.values():
+        for type_ in view.world.plane.types.all():
+            for obj in await view.managed(member, type_):
                 metadata = obj["metadata"]
                 key = (metadata.get("namespace", ""), federated_object_name(metadata["name"], type_.name))
                 if metadata["uid"] in reported:
@@ -88,26 +128,26 @@ async def members_hold_only_what_is_placed(world: World) -> AsyncIterator[str]:
                     yield f"{member.name} has {type_.name} {metadata['name']}, which is not placed there"
 
 
-async def members_hold_all_that_is_placed(world: World) -> AsyncIterator[str]:
+async def members_hold_all_that_is_placed(view: View) -> AsyncIterator[str]:
     """Every placed object is in its clusters, and the federated object says so."""
-    for (_, name), obj in (await _federated(world)).items():
+    for (_, name), obj in (await view.federated()).items():
         template = obj["spec"]["template"]
-        type_ = world.plane.types.for_object(template)
+        type_ = view.world.plane.types.for_object(template)
         assert type_ is not None
         placement = effective_placement(obj)
         statuses = {c["cluster"]: c["status"] for c in (obj.get("status") or {}).get("clusters") or ()}
         if statuses != dict.fromkeys(placement, "OK") and not _is_never_synced(template):
             yield f"{name} is placed in {sorted(placement)} and its status is {statuses}"
-        for cluster in placement & world.members.keys():
-            where = template["metadata"]
-            if await world.members[cluster].find(type_.resource, where["name"], where.get("namespace", "")) is None:
+        for cluster in placement & view.world.members.keys():
+            held = await view.objects(view.world.members[cluster].admin, type_.resource)
+            if not any(_place_of(each) == _place_of(template) for each in held):
                 yield f"{name} is placed in {cluster} and is not there"
 
 
-async def followers_are_with_their_leaders(world: World) -> AsyncIterator[str]:
+async def followers_are_with_their_leaders(view: View) -> AsyncIterator[str]:
     """Every follower is placed where its leaders take it or left it, nowhere else, and names them."""
-    federated = (await _federated(world)).values()
-    index, types = FollowerIndex(), world.plane.types
+    federated = (await view.federated()).values()
+    index, types = FollowerIndex(), view.world.plane.types
     for obj in federated:
         lead = plan_leader(obj, types.for_object(obj["spec"]["template"]), types.for_group_kind)
         index.put(identity_of(obj), lead.followers)
@@ -121,12 +161,12 @@ async def followers_are_with_their_leaders(world: World) -> AsyncIterator[str]:
             yield f"{obj['metadata']['name']} follows {stored_leaders(obj)} to {placed}, not {leaders} to {clusters}"
 
 
-async def replicas_add_up(world: World) -> AsyncIterator[str]:
+async def replicas_add_up(view: View) -> AsyncIterator[str]:
     """The members run as many replicas as the user wants, unless every member runs them all (no division)."""
-    for deployment in (await world.user.list(DEPLOYMENTS)).items:
+    for deployment in await view.objects(view.world.user, DEPLOYMENTS):
         name, wanted = deployment["metadata"]["name"], deployment["spec"]["replicas"]
-        federated = await world.federated(name)
-        if is_replicas_retained(federated) or await _is_scaled_in_members(world, name):
+        federated = await view.world.federated(name)
+        if is_replicas_retained(federated) or await _is_scaled_in_members(view.world, name):
             continue  # autoscalers in the members decide
         divided = [
             patch["value"]
@@ -135,23 +175,23 @@ async def replicas_add_up(world: World) -> AsyncIterator[str]:
             for cluster in controller["clusters"]
             for patch in cluster["patches"]
         ]
-        replicas = {cluster: copy["spec"]["replicas"] for cluster, copy in (await _copies(world, name)).items()}
+        replicas = {cluster: copy["spec"]["replicas"] for cluster, copy in (await _copies(view.world, name)).items()}
         if divided and sum(replicas.values()) != wanted:
             yield f"{name} wants {wanted} replicas, the members run {replicas}"
         if not divided and set(replicas.values()) - {wanted}:
             yield f"{name} wants {wanted} replicas in every cluster, the members run {replicas}"
 
 
-async def statuses_add_up(world: World) -> AsyncIterator[str]:
+async def statuses_add_up(view: View) -> AsyncIterator[str]:
     """The merged status counts what the members count, and speaks of the newest spec.
 
     The status of what no policy selects belongs to controllers of the host.
     """
-    for deployment in (await world.user.list(DEPLOYMENTS)).items:
+    for deployment in await view.objects(view.world.user, DEPLOYMENTS):
         name, status = deployment["metadata"]["name"], deployment.get("status") or {}
-        if is_unselected(await world.federated(name)):
+        if is_unselected(await view.world.federated(name)):
             continue
-        copies = (await _copies(world, name)).values()
+        copies = (await _copies(view.world, name)).values()
         for field in ("replicas", "readyReplicas", "availableReplicas", "updatedReplicas"):
             counted = sum((copy.get("status") or {}).get(field, 0) for copy in copies)
             if status.get(field, 0) != counted:
@@ -179,16 +219,16 @@ async def _copies(world: World, name: str) -> dict[str, Object]:
     }
 
 
-async def nothing_lingers(world: World) -> AsyncIterator[str]:
+async def nothing_lingers(view: View) -> AsyncIterator[str]:
     """Nothing waits for deletion, nothing carries a finalizer of ours for which there is no reason any more."""
-    federated = await _federated(world)
+    federated = await view.federated()
     for (namespace, name), obj in federated.items():
         if obj["metadata"].get("deletionTimestamp"):
             yield f"federated object {namespace}/{name} waits for its deletion: {obj['metadata'].get('finalizers')}"
         if obj["metadata"].get("annotations", {}).get(names.DEPARTED_CLUSTERS):
             yield f"federated object {namespace}/{name} still has departed clusters"
-    for type_ in world.plane.types.all():
-        for obj in await _list(world.user, type_):
+    for type_ in view.world.plane.types.all():
+        for obj in await view.objects(view.world.user, type_.resource):
             metadata = obj["metadata"]
             key = (metadata.get("namespace", ""), federated_object_name(metadata["name"], type_.name))
             if metadata.get("deletionTimestamp"):
@@ -199,8 +239,8 @@ async def nothing_lingers(world: World) -> AsyncIterator[str]:
                 federated.get(key, {})
             ):
                 yield f"{type_.name} {metadata['name']} is placed and has no finalizer of ours"
-        for member in world.members.values():
-            for obj in await _managed(member, type_):
+        for member in view.world.members.values():
+            for obj in await view.managed(member, type_):
                 if obj["metadata"].get("deletionTimestamp"):
                     yield f"{type_.name} {obj['metadata']['name']} waits for its deletion in {member.name}"
 
@@ -210,9 +250,10 @@ async def fields_have_one_owner(world: World) -> AsyncIterator[str]:
 
     An object that an administrator created in a member, and that is managed since, has two owners: not for those.
     """
+    view = View(world)
     for member in world.members.values():
         for type_ in world.plane.types.all():
-            for obj in await _managed(member, type_):
+            for obj in await view.managed(member, type_):
                 ours, theirs = set(_owned(obj, is_ours=True)), set(_owned(obj, is_ours=False))
                 if shared := sorted(ours & theirs):
                     yield f"{member.name} {type_.name} {obj['metadata']['name']} has shared fields {shared}"
@@ -237,42 +278,26 @@ def _leaves(fields: Mapping[str, Any], path: str) -> Iterator[str]:
             yield f"{path}{key}"
 
 
-async def deletions_have_a_reason(world: World) -> AsyncIterator[str]:
+async def deletions_have_a_reason(view: View) -> AsyncIterator[str]:
     """A member object is deleted only if its template or placement says so."""
-    for problem in world.objections():
+    for problem in view.world.objections():
         yield problem
 
 
-async def reconciles_do_not_fail(world: World) -> AsyncIterator[str]:
+async def reconciles_do_not_fail(view: View) -> AsyncIterator[str]:
     """No reconcile ended in an unexpected exception."""
-    if count := world.failed():
+    if count := view.world.failed():
         yield f"{count:g} reconciles failed"
 
 
-async def _federated(world: World) -> dict[tuple[str, str], Object]:
-    found = [
-        *(await world.user.list(FEDERATED_OBJECTS)).items,
-        *(await world.user.list(CLUSTER_FEDERATED_OBJECTS)).items,
-    ]
-    return {(obj["metadata"].get("namespace", ""), obj["metadata"]["name"]): obj for obj in found}
+def _place_of(obj: Object) -> tuple[str, str]:
+    return obj["metadata"].get("namespace", ""), obj["metadata"]["name"]
 
 
-async def _reported(world: World) -> set[str]:
+async def _reported(view: View) -> set[str]:
     """Return the uids of objects in members that Leftovers report for an administrator to decide."""
-    found = (await world.user.list(LEFTOVERS)).items
+    found = await view.objects(view.world.user, LEFTOVERS)
     return {str(leftover["spec"].get("uid")) for leftover in found if leftover["spec"]["action"] == "Keep"}
-
-
-async def _managed(member: Member, type_: FederatedType) -> list[Object]:
-    return [obj for obj in await _list(member.admin, type_) if is_written_by_us(obj)]
-
-
-async def _list(client: Any, type_: FederatedType) -> list[Object]:
-    try:
-        found: list[Object] = (await client.list(type_.resource)).items
-    except NotFound:  # a kind that this cluster does not serve
-        return []
-    return found
 
 
 def _is_never_synced(template: Object) -> bool:

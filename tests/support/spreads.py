@@ -22,14 +22,14 @@ from federation.planning.workloadspread.hub import to_hub
 from federation.planning.workloadspread.injection import inject_subset
 from federation.planning.workloadspread.ledger import choose_subset, parse_match, record_deletion
 from federation.planning.workloadspread.references import SpreadsOf, is_same_workload, object_name
-from federation.planning.workloadspread.specvalidation import CoreRules
+from federation.planning.workloadspread.specvalidation import SpreadRules
 from federation.planning.workloadspread.status import SpreadStatus, compute_status
 from federation.planning.workloadspread.subsets import name_of, target_of
 from federation.planning.workloadspread.versions import pod_version
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 CLONE_SET = {"apiVersion": "apps.kruise.io/v1alpha1", "kind": "CloneSet", "name": "web", "controller": True}
-RULES = CoreRules(
+RULES = SpreadRules(
     label_selector=validate_label_selector,
     required_term=partial(validate_node_term, strict=True),
     preferred_term=partial(validate_node_term, strict=False),

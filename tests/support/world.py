@@ -35,7 +35,7 @@ from federation.apimachinery.errors import (
     NotFound,
 )
 from federation.apimachinery.resources import DEPLOYMENTS, EVENTS, SECRETS, Object, Resource
-from federation.apimachinery.webhooks import WebhookCaller
+from federation.apimachinery.webhooks import ServiceNetwork, WebhookCaller
 from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.interface import Event
 from federation.apiserver.store.memory import MemoryStore
@@ -46,17 +46,21 @@ from federation.client.local import LocalClient
 from federation.client.pool import ClusterPool, PoolOptions
 from federation.client.retryingwebhookclient import WebhookTransport
 from federation.controllers.federate.controller import first_finalizers
+from federation.controllers.rollout.httpgate import GateTransport
 from federation.controllers.typeconfig.shippedtypes import ensure_types
 from federation.planning.federatedobject.naming import federated_object_name
-from federation.runtime.controller import _outcomes as outcomes
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.settings import Settings
 from federation.simulator.options import MemberOptions, NodeShape
 from federation.simulator.workloads import Workloads
+from federation.simulator.workloadspreads import SERVICE, WorkloadSpreads
+from federation.spread.configurations import definitions
 from tests.support.deletions import HostStore, objection
 from tests.support.faults import SkewedClock, StoreCopy, copy_of, restored
+from tests.support.instantworkloads import InstantWorkloads
 from tests.support.lines import Cable, HostLine, MemberLine
 from tests.support.memoryjournal import MemoryJournal
+from tests.support.reconciles import failed_reconciles
 
 T = TypeVar("T")
 Service = Callable[[ManualClock], WebhookTransport]
@@ -71,7 +75,8 @@ _QUIET_S = 4.0
 class Member:
     """One member cluster: its registry, its workload controllers, the connection to it, and an administrator's client.
 
-    Its wall clock may be wrong (`clock.offset_s`), and its store can be replaced by a copy.
+    Its wall clock may be wrong (`clock.offset_s`), and its store can be replaced by a copy. With `nodes` it has these
+    nodes, and runs the WorkloadSpread service.
     """
 
     def __init__(
@@ -82,12 +87,16 @@ class Member:
         labels: Mapping[str, str],
         *,
         has_workloads: bool,
+        nodes: Sequence[NodeShape] = (),
+        has_reports: bool,
         copy: StoreCopy | None = None,
     ) -> None:
         self.name = name
         self.labels = dict(labels)
         self.clock = SkewedClock(clock)
         self._has_workloads = has_workloads
+        self._nodes = tuple(nodes)
+        self._has_reports = has_reports
         self._seeds = itertools.count(seed, 1_000_000)
         self._tasks: list[asyncio.Task[None]] = []
         self._build(copy)
@@ -96,18 +105,32 @@ class Member:
     def _build(self, copy: StoreCopy | None) -> None:
         self.store = MemoryStore(clock=self.clock)
         restored(self.store, copy)
-        self.registry = Registry(self.store, clock=self.clock, entropy=SeededEntropy(next(self._seeds)))
+        network = ServiceNetwork()
+        entropy = SeededEntropy(next(self._seeds))
+        self.registry = Registry(self.store, clock=self.clock, entropy=entropy, webhooks=network)
         self.admin = LocalClient(self.registry, user_agent="admin")
-        nodes = (NodeShape("node-1", cpu="64", memory="256Gi", pods=1000),)
+        nodes = self._nodes or (NodeShape("node-1", cpu="64", memory="256Gi", pods=1000),)
         self.workloads = Workloads(self.registry, MemberOptions(self.name, nodes), self.clock)
+        self._spreads: WorkloadSpreads | None = None
+        if self._nodes:
+            self._spreads = WorkloadSpreads(self.registry, self.clock, cluster=self.name)
+            network.add(*SERVICE, self._spreads.answer)
 
     async def start(self) -> None:
         """Run the member's servers and controllers."""
         await self.registry.start()
         await self.workloads.ensure_nodes()
         self._tasks = [asyncio.create_task(self.registry.run(), name=self.name)]
+        if self._spreads is not None:
+            # Before the controllers that create pods: a pod that is created earlier is not spread.
+            await self.registry.install_crds(definitions())
+            self._tasks.append(asyncio.create_task(self._spreads.run(), name=f"WorkloadSpreads of {self.name}"))
+            await self._spreads.wait_synced()
+            await self._spreads.prepare()
         if self._has_workloads:
             self._tasks.append(asyncio.create_task(self.workloads.run(), name=f"workloads of {self.name}"))
+        elif self._has_reports:
+            self._tasks.append(asyncio.create_task(InstantWorkloads(self.admin).run(), name=f"reports of {self.name}"))
 
     async def stop(self) -> None:
         """Stop them; the store keeps its content."""
@@ -165,12 +188,18 @@ class World:
         seed: int,
         *,
         has_workloads: bool,
+        has_reports: bool,
         in_flight_max: int,
         plugins: PluginRegistry | None,
         service: Service | None,
+        gates: GateTransport | None,
         webhooks: WebhookCaller | None,
         base: "Base | None",
         guard_share: float,
+        spreading: Mapping[str, Sequence[NodeShape]],
+        replicas_per_minute: int,
+        toleration_s: int,
+        health_threshold_s: float,
     ) -> None:
         self.seed = seed
         self.clock = ManualClock(base.now if base is not None else None)
@@ -192,9 +221,15 @@ class World:
         """Notes that a failure prints in addition to the state."""
         self.in_flight_max = in_flight_max
         self._guard_share = guard_share
+        self._spreading = spreading
+        self._replicas_per_minute = replicas_per_minute
+        self._toleration_s = toleration_s
+        self._health_threshold_s = health_threshold_s
         self._plugins = plugins or _plugins()
         self._webhook_transport = None if service is None else service(self.clock)
+        self._gate_transport = gates
         self._has_workloads = has_workloads
+        self._has_reports = has_reports
         self._background: list[asyncio.Task[None]] = []
         self._checking: set[asyncio.Task[None]] = set()
         self._running: list[asyncio.Task[None]] = []
@@ -209,7 +244,13 @@ class World:
             options=PoolOptions(guard=GuardOptions(in_flight_max=self.in_flight_max)),
         )
         client = Client(self.host_line)
-        settings = Settings(Path("unused"), guard_share=self._guard_share)
+        settings = Settings(
+            Path("unused"),
+            guard_share=self._guard_share,
+            health_threshold_s=self._health_threshold_s,
+            failover_replicas_per_minute=self._replicas_per_minute,
+            failover_toleration_s=self._toleration_s,
+        )
         plane = Wiring(
             client,
             pool,
@@ -218,6 +259,7 @@ class World:
             self.plane_clock,
             plugins=self._plugins,
             webhook_transport=self._webhook_transport,
+            gate_transport=self._gate_transport,
         )
         finalizers = first_finalizers(plane.types, plane.policy_selection)
         self.registry.set_creation_finalizers(finalizers, manager="federation")
@@ -248,8 +290,16 @@ class World:
         """Start a member cluster; it is not joined."""
         seed = self.seed * 100 + len(self.members) + 1
         copy = self._base.stores.get(name) if self._base is not None else None
+        nodes = self._spreading.get(name, ())
         member = self.members[name] = Member(
-            name, self.clock, seed, labels, has_workloads=self._has_workloads, copy=copy
+            name,
+            self.clock,
+            seed,
+            labels,
+            has_workloads=self._has_workloads,
+            has_reports=self._has_reports,
+            nodes=nodes,
+            copy=copy,
         )
         member.line.judge = functools.partial(objection, self.store, name)
         self._started.append(member)
@@ -291,7 +341,9 @@ class World:
 
     def start(self) -> None:
         """Run the control plane."""
-        self._running = [asyncio.create_task(_forever(run), name=name) for name, run in self.plane.loops]
+        self._running = [
+            asyncio.create_task(_forever(run), name=name) for name, run in (*self.plane.caches, *self.plane.loops)
+        ]
 
     async def stop(self) -> None:
         """Stop the control plane immediately."""
@@ -505,21 +557,6 @@ async def find(client: Client, resource: Resource, name: str, namespace: str) ->
         return None
 
 
-def failed_reconciles() -> float:
-    """Return how many reconciles of this process have ended in an unexpected failure."""
-    return reconciles(outcome="failed")
-
-
-def reconciles(**labels: str) -> float:
-    """Return how many reconciles have ended, by controller or outcome."""
-    return sum(
-        sample.value
-        for metric in outcomes.collect()
-        for sample in metric.samples
-        if sample.name.endswith("_total") and labels.items() <= sample.labels.items()
-    )
-
-
 def _status(held: Any, type_: str) -> str:
     return str((conditions.find(held, type_) or {}).get("status", ""))
 
@@ -547,16 +584,24 @@ async def a_world(
     labels: Mapping[str, Mapping[str, str]] | None = None,
     seed: int = 1,
     has_workloads: bool = True,
+    has_reports: bool = False,
     in_flight_max: int = 32,
     plugins: PluginRegistry | None = None,
     service: Service | None = None,
+    gates: GateTransport | None = None,
     webhooks: WebhookCaller | None = None,
     base: Base | None = None,
     guard_share: float = 0.2,
+    spreading: Mapping[str, Sequence[NodeShape]] | None = None,
+    replicas_per_minute: int = 600,
+    toleration_s: int = 300,
+    health_threshold_s: float = 3.0,
 ) -> AsyncIterator[World]:
     """Run a federation for the block, from the base if there is one, and check the invariants at its end.
 
-    With a `guard_share` of 1, nothing is held.
+    With a `guard_share` of 1, nothing is held. The members in `spreading` run the WorkloadSpread service on the nodes
+    that it names. With a higher `health_threshold_s`, the loss of a member is published
+    later. Without workloads, members with `has_reports` report Deployments as running at once.
     """
     from tests.support.invariants import violations
 
@@ -564,12 +609,18 @@ async def a_world(
     world = World(
         seed,
         has_workloads=has_workloads,
+        has_reports=has_reports,
         in_flight_max=in_flight_max,
         plugins=plugins,
         service=service,
+        gates=gates,
         webhooks=webhooks,
         base=base,
         guard_share=guard_share,
+        spreading=spreading or {},
+        replicas_per_minute=replicas_per_minute,
+        toleration_s=toleration_s,
+        health_threshold_s=health_threshold_s,
     )
     try:
         await world.begin({name: (labels or {}).get(name, {}) for name in members})

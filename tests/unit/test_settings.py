@@ -1,10 +1,13 @@
 """Settings with a closed set of values; other values are refused by name."""
 
+from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
 from federation.apimachinery.errors import ConfigurationError
+from federation.planning.clusters.health import detection_s_max
 from federation.settings import Settings, from_environment
 
 HERE = {"directory": Path()}
@@ -49,3 +52,32 @@ def test_the_values_of_an_object_are_limited() -> None:
     assert settings(object_values_max="20000").object_values == 20_000
     with pytest.raises(ConfigurationError, match=r"^object-values-max: 0 is below 10000"):
         _ = settings(object_values_max="0").object_values
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "look"),
+    [
+        ("health_period_s", "0", attrgetter("cadence")),
+        ("health_timeout_s", "-1", attrgetter("cadence")),
+        ("health_failures", "0", attrgetter("damping")),
+        ("health_recovery_s", "-1", attrgetter("damping")),
+        ("failover_namespace_share", "1.5", attrgetter("failover")),
+        ("failover_halt_share", "-0.5", attrgetter("failover")),
+        ("failover_replicas_per_minute", "-1", attrgetter("failover")),
+        ("failover_settle_s", "-1", attrgetter("failover")),
+        ("failback_interval_s", "-1", attrgetter("failover")),
+        ("failover_holdout_s", "-1", attrgetter("holdout")),
+        ("failover_holdout_s_max", "0", attrgetter("holdout")),
+        ("failover_toleration_s", "-1", attrgetter("units")),
+    ],
+)
+def test_health_and_failover_options_out_of_range_are_named(
+    variable: str, value: str, look: Callable[[Settings], object]
+) -> None:
+    with pytest.raises(ConfigurationError, match=variable.replace("_", "-")):
+        look(settings(**{variable: value}))
+
+
+def test_the_default_health_options_detect_a_loss_within_ten_seconds() -> None:
+    assert detection_s_max(settings().cadence, settings().damping) <= 10.0
+    assert settings().units.toleration_s == 300

@@ -126,6 +126,9 @@ class SubsetStatus(Model):
     """The name of the subset."""
     replicas: Int32
     """The number of active pods."""
+    unschedulable_replicas: Int32 | None = None
+    """The number of active pods that the scheduler could not place in time. Only in objects that the federation
+    delivers, whose host may move these replicas to another cluster. This field is ours."""
 
 
 class WorkloadSpreadStatus(Model):

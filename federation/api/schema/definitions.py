@@ -14,9 +14,11 @@ from federation.api.kruise.workloadspread import WorkloadSpread
 from federation.api.resources import KRUISE_GROUP
 from federation.api.schema.structural import to_structural
 from federation.api.v1alpha1.base import Column, Kind
+from federation.api.v1alpha1.clusterdisruptionbudget import ClusterDisruptionBudget
 from federation.api.v1alpha1.collectedstatus import ClusterCollectedStatus, CollectedStatus
 from federation.api.v1alpha1.federatedcluster import FederatedCluster
 from federation.api.v1alpha1.federatedobject import ClusterFederatedObject, FederatedObject
+from federation.api.v1alpha1.federatedrollout import FederatedRollout
 from federation.api.v1alpha1.federatedtypeconfig import FederatedTypeConfig
 from federation.api.v1alpha1.leftover import Leftover
 from federation.api.v1alpha1.multicluster import ServiceExport, ServiceImport
@@ -31,6 +33,7 @@ from federation.api.v1alpha1.topologyspreadplan import TopologySpreadPlan
 KINDS: tuple[type[Kind], ...] = (
     CloneSet,
     ClusterCollectedStatus,
+    ClusterDisruptionBudget,
     ClusterFederatedObject,
     ClusterOverridePolicy,
     ClusterPropagatedVersion,
@@ -38,6 +41,7 @@ KINDS: tuple[type[Kind], ...] = (
     CollectedStatus,
     FederatedCluster,
     FederatedObject,
+    FederatedRollout,
     FederatedTypeConfig,
     Leftover,
     PlacementHold,

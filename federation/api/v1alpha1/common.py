@@ -48,7 +48,8 @@ class Toleration(Model):
     operator: str | None = None
     """Exists or Equal (the default)."""
     toleration_seconds: Int64 | None = None
-    """Accepted for compatibility with Pod tolerations; it has no effect on clusters."""
+    """How long a NoExecute taint is tolerated after its timeAdded; for ever without a number. Zero and less mean not at
+    all."""
     value: str | None = None
     """The taint value to match; empty with the operator Exists."""
 

@@ -58,7 +58,7 @@ class ClusterCondition(Model):
     status: str
     """True, False or Unknown."""
     type: str
-    """Joined, Ready, Offline or Authorized."""
+    """Joined, Ready, Offline, Authorized or EvictionAllowed."""
 
 
 class APIResource(Model):

@@ -11,6 +11,7 @@ from pydantic import Field
 from federation.api.resources import CLUSTER_OVERRIDE_POLICIES, OVERRIDE_POLICIES
 from federation.api.v1alpha1.base import AGE, AnyValue, Column, Definition, Kind, Model, QuantityText
 from federation.api.v1alpha1.common import ClusterSelectorTerm, PolicyStatus, ResourceSelector
+from federation.api.v1alpha1.rolloutwaves import Rollout
 
 
 class MapOperator(StrEnum):
@@ -225,6 +226,9 @@ class OverridePolicySpec(Model):
     resource_selectors: list[ResourceSelector] | None = None
     """The objects that the policy applies to without a label on them. An object's policy label wins over it. An
     extension of this project."""
+    rollout: Rollout | None = None
+    """The waves in which clusters get a new pod template, of objects whose propagation policy has none. Of several
+    override policies, the first in the order of application decides. An extension of this project."""
 
 
 _COLUMNS = (Column("Objects", ".status.refCount", "integer"), AGE)

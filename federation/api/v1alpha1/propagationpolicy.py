@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 from federation.api.resources import CLUSTER_PROPAGATION_POLICIES, PROPAGATION_POLICIES
 from federation.api.v1alpha1.base import AGE, Column, Definition, Duration, Kind, Model, NonNegative, PolicyMeta
 from federation.api.v1alpha1.common import ClusterSelectorTerm, PolicyStatus, ResourceSelector, Toleration
+from federation.api.v1alpha1.rolloutwaves import Rollout
 
 _LABEL_KEY = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 
@@ -85,6 +86,24 @@ class AutoMigration(Model):
     """Whether replicas that cannot be scheduled stay, in addition to those that replace them in other clusters."""
     when: AutoMigrationTrigger = AutoMigrationTrigger(pod_unschedulable_for="1m")
     """When replicas are moved."""
+
+
+class FailoverMode(StrEnum):
+    """Auto lets replicas leave lost and drained clusters; Never keeps them there."""
+
+    AUTO = "Auto"
+    NEVER = "Never"
+
+
+class Failover(Model):
+    """Whether and when replicas leave clusters that are lost or drained. An extension of this project."""
+
+    grace_seconds: NonNegative | None = None
+    """How long after its taint was added replicas leave a cluster that is not ready. Absent means 0, and 600 for
+    workloads that do not tolerate two copies: StatefulSets, Jobs with completions, pods with a claim that is
+    ReadWriteOnce. Tolerations of the policy count in addition."""
+    mode: FailoverMode | None = None
+    """Whether replicas leave. Absent means Auto, and Never for workloads that do not tolerate two copies."""
 
 
 class RescheduleWhen(Model):
@@ -166,6 +185,8 @@ class PropagationPolicySpec(Model):
     """Labels that a cluster must carry."""
     disable_follower_scheduling: bool | None = None
     """Whether objects that a workload needs (ConfigMaps, Secrets, …) are not placed in its clusters automatically."""
+    failover: Failover | None = None
+    """Whether and when replicas leave clusters that are lost or drained. An extension of this project."""
     max_clusters: NonNegative | None = None
     """The most clusters that an object may go to. KubeAdmiral accepts a negative number here and then schedules
     nothing; it is rejected."""
@@ -180,6 +201,9 @@ class PropagationPolicySpec(Model):
     resource_selectors: list[ResourceSelector] | None = None
     """The objects that the policy applies to without a label on them. An object's policy label wins over it. An
     extension of this project."""
+    rollout: Rollout | None = None
+    """The waves in which clusters get a new pod template; absent changes all clusters at once. An extension of this
+    project."""
     scheduling_mode: SchedulingMode
     """Whether each cluster gets all replicas or its share."""
     scheduling_priority: Annotated[

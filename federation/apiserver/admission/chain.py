@@ -202,7 +202,7 @@ class Admission:
         assert known is not None
         metadata = known["metadata"]
         own = info.resource.version
-        same = [other for other in self._context.kinds.all() if other.prefix == info.prefix]
+        same = self._context.kinds.versions_of(info.prefix)
         others = (other.resource.version for other in same)
         is_scale = subresource == "scale"
         is_namespace = info.prefix == "/core/namespaces/"

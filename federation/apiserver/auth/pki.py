@@ -22,6 +22,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from federation.apimachinery.errors import ConfigurationError
 
 CA_CERTIFICATE, CA_KEY = "ca.crt", "ca.key"
+TOKEN_KEY = "service-account.key"  # noqa: S105  # a file name
 CA_VALIDITY = timedelta(days=3650)
 LEAF_VALIDITY = timedelta(days=365)
 RENEW_AFTER = 2 / 3
@@ -109,20 +110,50 @@ def ensure_pki(directory: Path, *, now: datetime, names: Sequence[str] = (), com
     except OSError as error:
         raise ConfigurationError(f"cannot create {directory}: {error.strerror}") from error
     authority = Authority.ensure(directory, now=now, common_name=common_name)
-    serving = TLSFiles(directory / "server.crt", directory / "server.key", authority.certificate_path)
+    files = server_files(directory)
+    serving = TLSFiles(files.certificate, files.key, authority.certificate_path)
     required = tuple(dict.fromkeys([*DEFAULT_NAMES, *(name for name in names if name)]))
     if not _is_usable(serving.certificate, serving.key, authority, now, required):
         authority.issue_server(serving.certificate, serving.key, names=required, now=now)
     admin_certificate, admin_key = directory / "admin.crt", directory / "admin.key"
     if not _is_usable(admin_certificate, admin_key, authority, now, ()):
         authority.issue_client(admin_certificate, admin_key, user=ADMIN_USER, groups=(ADMIN_GROUP,), now=now)
-    token_key = directory / "service-account.key"
+    token_key = directory / TOKEN_KEY
     if not token_key.exists():
         write_private(token_key, _to_pem(ec.generate_private_key(ec.SECP256R1())))
     front_proxy = _ensure_front_proxy(directory / "front-proxy", now, common_name)
     return PKI(
         authority.certificate_path, authority.key_path, serving, admin_certificate, admin_key, token_key, front_proxy
     )
+
+
+def ensure_server_certificate(directory: Path, *, now: datetime, names: Sequence[str], common_name: str) -> None:
+    """Create or renew the serving certificate in `directory`, and its CA beside it, if needed.
+
+    A new certificate has the names of the one that it replaces, too: other servers may share it. ConfigurationError
+    names the file that is unusable.
+    """
+    authority = Authority.ensure(directory, now=now, common_name=common_name)
+    files = server_files(directory)
+    if not _is_usable(files.certificate, files.key, authority, now, names):
+        every = dict.fromkeys([*names, *_names_of(files.certificate)])
+        authority.issue_server(files.certificate, files.key, names=tuple(every), now=now)
+
+
+def server_files(directory: Path) -> TLSFiles:
+    """Return the paths of the serving certificate of a directory and its key."""
+    return TLSFiles(directory / "server.crt", directory / "server.key")
+
+
+def _names_of(certificate_path: Path) -> list[str]:
+    """Return the names of a certificate, none if there is no usable one."""
+    try:
+        extensions = load_certificate(certificate_path).extensions
+        held = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ConfigurationError, ValueError, x509.ExtensionNotFound):
+        return []
+    kinds = (x509.DNSName, x509.IPAddress)
+    return [str(name) for kind in kinds for name in held.get_values_for_type(kind)]
 
 
 def _ensure_front_proxy(directory: Path, now: datetime, common_name: str) -> FrontProxy:

@@ -83,7 +83,7 @@ class CRDController:
         """Create or update each definition to its manifest's spec.
 
         If the manifest has labels, an existing definition without them is not ours, and stays as it is.
-        Their CEL rules are not compiled, which would load the CEL library at start; tests of the manifests do that.
+        Their schemas are not validated, which would cost a large part of a start; tests of the manifests do that.
         """
         self._installing = frozenset(manifest["metadata"]["name"] for manifest in manifests)
         try:
@@ -145,9 +145,9 @@ class CRDController:
 
     async def _complete(self, obj: Object, causes: Causes) -> None:
         """Validate the schemas and accept the definition; Invalid."""
-        spec = obj["spec"]
-        for version, path in schemas_with_paths(spec.get("versions") or []):
-            for check in schema_checks(version, path, checks_rules=obj["metadata"]["name"] not in self._installing):
+        is_ours = obj["metadata"]["name"] in self._installing
+        for version, path in () if is_ours else schemas_with_paths(obj["spec"].get("versions") or []):
+            for check in schema_checks(version, path):
                 causes += check()
                 await asyncio.sleep(0)  # schemas can have half a megabyte: let other requests run in between
         if causes:

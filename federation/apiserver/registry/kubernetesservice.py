@@ -8,6 +8,8 @@ existing Service is left as it is. The objects stay at shutdown, so a restart at
 import contextlib
 import ipaddress
 import socket
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, Final
 
 import orjson
@@ -16,6 +18,7 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import AlreadyExists, Conflict, Invalid, NotFound
 from federation.apimachinery.resources import SERVICES, Object
 from federation.apiserver.registry.registry import Registry
+from federation.apiserver.registry.serverleases import Address, ServerLeases
 from federation.apiserver.semantics.kinds.kinds import KindInfo
 from federation.apiserver.verbs.requestoptions import DeleteOptions, WriteOptions
 
@@ -27,34 +30,41 @@ _OPTIONS = WriteOptions(field_manager="federation-apiserver")
 
 
 class KubernetesService:
-    """Keeps the objects of one registry."""
+    """Keeps the objects of one registry. `identity` names this server among several that share a database."""
 
-    def __init__(self, registry: Registry, *, address: str, port: int, clock: Clock) -> None:
+    def __init__(self, registry: Registry, *, address: str, port: int, clock: Clock, identity: str = "") -> None:
         self._registry = registry
-        self._address = address
-        self._port = port
+        self._own = Address(port, address)
         self._clock = clock
+        self._leases = ServerLeases(registry, identity, self._own, clock) if identity and address else None
 
     async def run(self) -> None:
         """Correct the objects at an interval, until cancelled."""
-        while True:
-            # Another writer was faster; the next round reads the newer state.
-            with contextlib.suppress(AlreadyExists, Conflict, NotFound):
-                await self.reconcile()
-            await self._clock.sleep(INTERVAL_S)
+        try:
+            while True:
+                # Another writer was faster; the next round reads the newer state.
+                with contextlib.suppress(AlreadyExists, Conflict, NotFound):
+                    await self.reconcile()
+                await self._clock.sleep(INTERVAL_S)
+        finally:
+            if self._leases is not None:
+                await self._leases.release()
 
     async def reconcile(self) -> None:
         """Create or correct the objects; without an address, only the Service."""
         await self._ensure_service()
-        if self._address:
-            await self._ensure_endpoints()
-            await self._ensure_endpoint_slice()
+        if self._leases is not None:
+            await self._leases.renew()
+        if self._own.ip:
+            servers = await self._leases.live() if self._leases is not None else [self._own]
+            await self._ensure_endpoints(servers)
+            await self._ensure_endpoint_slice(servers)
 
     async def _ensure_service(self) -> None:
         info = self._registry.kinds.lookup("", "v1", SERVICES.plural)
         if await self._read(info) is not None:
             return
-        port = {"name": _PORT_NAME, "protocol": "TCP", "port": 443, "targetPort": self._port}
+        port = {"name": _PORT_NAME, "protocol": "TCP", "port": 443, "targetPort": self._own.port}
         network = ipaddress.ip_network(self._registry.options.service_network)
         service: Object = {
             "metadata": {"name": NAME, "labels": {"component": "apiserver", "provider": "kubernetes"}},
@@ -73,22 +83,29 @@ class KubernetesService:
             del service["spec"]["clusterIP"]
             await self._create(info, service)
 
-    async def _ensure_endpoints(self) -> None:
+    async def _ensure_endpoints(self, servers: Sequence[Address]) -> None:
         info = self._registry.kinds.lookup("", "v1", "endpoints")
-        port = {"name": _PORT_NAME, "port": self._port, "protocol": "TCP"}
-        subsets = [{"addresses": [{"ip": self._address}], "ports": [port]}]
+        subsets = [
+            {
+                "addresses": [{"ip": each.ip} for each in group],
+                "ports": [{"name": _PORT_NAME, "port": port, "protocol": "TCP"}],
+            }
+            for port, group in groupby(servers, key=lambda server: server.port)
+        ]
         # The EndpointSlice is our own, so the mirroring controller must not make one.
         labels = {"endpointslice.kubernetes.io/skip-mirror": "true"}
         await self._ensure(info, {"metadata": {"name": NAME, "labels": labels}, "subsets": subsets})
 
-    async def _ensure_endpoint_slice(self) -> None:
+    async def _ensure_endpoint_slice(self, servers: Sequence[Address]) -> None:
+        """Write the addresses of the first server's port and family: a slice has one of each."""
         info = self._registry.kinds.lookup("discovery.k8s.io", "v1", "endpointslices")
-        is_ipv6 = ipaddress.ip_address(self._address).version == 6
+        port, version = servers[0].port, ipaddress.ip_address(servers[0].ip).version
+        listed = [s.ip for s in servers if s.port == port and ipaddress.ip_address(s.ip).version == version]
         desired: Object = {
             "metadata": {"name": NAME, "labels": {"kubernetes.io/service-name": NAME}},
-            "addressType": "IPv6" if is_ipv6 else "IPv4",
-            "endpoints": [{"addresses": [self._address], "conditions": {"ready": True}}],
-            "ports": [{"name": _PORT_NAME, "port": self._port, "protocol": "TCP"}],
+            "addressType": "IPv6" if version == 6 else "IPv4",
+            "endpoints": [{"addresses": [ip], "conditions": {"ready": True}} for ip in listed],
+            "ports": [{"name": _PORT_NAME, "port": port, "protocol": "TCP"}],
         }
         live = await self._read(info)
         if live is not None and live.get("addressType") != desired["addressType"]:

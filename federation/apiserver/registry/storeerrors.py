@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 
 from federation.apimachinery.errors import (
     ApiError,
+    Conflict,
     Expired,
     InternalError,
     RevisionCompacted,
@@ -18,6 +19,7 @@ from federation.apimachinery.errors import (
     StoreError,
     StoreFull,
     ValueDamaged,
+    WriteFenced,
 )
 
 _Parameters = ParamSpec("_Parameters")
@@ -35,6 +37,8 @@ def to_api_error(error: StoreError) -> ApiError:
         )
     if isinstance(error, StoreFull):
         return ServiceUnavailable(str(error))
+    if isinstance(error, WriteFenced):
+        return Conflict(str(error))
     return ServiceUnavailable(f"the store does not answer: {error}")
 
 

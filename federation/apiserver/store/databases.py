@@ -1,5 +1,7 @@
 """Choose the database for a URL."""
 
+from importlib.util import find_spec
+
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -20,6 +22,10 @@ def open_database(url: str, options: StoreOptions) -> Database:
         case "sqlite":
             return SQLiteDatabase(parsed, options)
         case "postgresql" | "postgres":
+            if find_spec("psycopg") is None:
+                raise ConfigurationError(
+                    "store url: the driver for PostgreSQL is not installed; run: pip install 'federation[postgres]'"
+                )
             from federation.apiserver.store.postgres import (  # noqa: PLC0415  # its driver is large
                 PostgreSQLDatabase,
             )

@@ -24,6 +24,7 @@ from federation.apimachinery.metrics import LATENCY_BUCKETS_S
 from federation.apiserver.store.checksums import checksum
 from federation.apiserver.store.database import Database
 from federation.apiserver.store.encryption import ValueCipher
+from federation.apiserver.store.fencing import current_fence
 from federation.apiserver.store.history import read_state, read_tail
 from federation.apiserver.store.interface import Body, Entry, EventType
 from federation.apiserver.store.options import StoreOptions
@@ -142,7 +143,7 @@ class GroupCommit:
             raise StoreUnavailable(f"{self._database.name}: {len(self._queue)} writes are waiting already")
         loop = asyncio.get_running_loop()
         done: asyncio.Future[Entry] = loop.create_future()
-        self._queue.append(Write(kind, key, body, expected_revision, done, frees_space))
+        self._queue.append(Write(kind, key, body, expected_revision, done, frees_space, current_fence.get()))
         if self._draining is None:
             self._draining = loop.create_task(self._drain(), name="store-writer")
         return await done

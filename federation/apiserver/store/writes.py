@@ -9,7 +9,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from federation.apimachinery.errors import KeyExists, KeyNotFound, RevisionConflict, StoreError, ValueDamaged
+from federation.apimachinery.errors import (
+    KeyExists,
+    KeyNotFound,
+    RevisionConflict,
+    StoreError,
+    ValueDamaged,
+    WriteFenced,
+)
+from federation.apiserver.store.fencing import Fence
 from federation.apiserver.store.interface import Body, Entry, Event, EventType
 
 KEY_LENGTH_MAX = 2_048
@@ -27,6 +35,8 @@ class Write:
     done: asyncio.Future[Entry]
     frees_space: bool = False
     """Whether the space quota allows it: a deletion or a step towards one."""
+    fence: Fence | None = None
+    """What must be stored for the write to happen."""
 
 
 class Change(NamedTuple):
@@ -99,9 +109,16 @@ def plan_changes(writes: Iterable[Write], lookup: Callable[[str], Entry | None],
     """Return the outcome of each write, in order, starting after `revision`."""
     pending: dict[str, Entry | None] = {}
     outcomes: list[Outcome] = []
+
+    def find(key: str) -> Entry | None:
+        return pending[key] if key in pending else lookup(key)
+
     for write in writes:
         key = write.key
-        current = pending[key] if key in pending else lookup(key)
+        if write.fence is not None and not _holds(write.fence, find(write.fence.key)):
+            outcomes.append(WriteFenced(f"{key}: another process leads since, so that this write is refused"))
+            continue
+        current = find(key)
         outcome = plan_change(
             write.kind, key, write.body, write.expected_revision, current=current, revision=revision + 1
         )
@@ -110,3 +127,7 @@ def plan_changes(writes: Iterable[Write], lookup: Callable[[str], Entry | None],
             pending[key] = outcome.current
         outcomes.append(outcome)
     return outcomes
+
+
+def _holds(fence: Fence, entry: Entry | None) -> bool:
+    return fence.holds(entry.value if entry is not None else None)

@@ -75,6 +75,8 @@ def _input_lines(explanation: Mapping[str, Any]) -> list[tuple[str, str]]:
         facts.append(("mode", "; ".join(filter(None, (mode, explanation.get("copiedBecause"))))))
     if because := explanation.get("because"):
         facts.append(("changed", describe_triggers(because)))
+    for cluster, reason in (explanation.get("stays") or {}).items():
+        facts.append(("stays", f"in {cluster}: {reason}"))
     for annotation, reason in (explanation.get("ignoredAnnotations") or {}).items():
         facts.append(("ignored", f"annotation {annotation}: {reason}"))
     return facts
@@ -202,6 +204,9 @@ def _print_subsets(console: Console, subsets: Mapping[str, Any] | None) -> None:
     for name in dict.fromkeys((*caps, *quotas)):
         limit = f" (at most {caps[name]})" if name in caps else ""
         print_wrapped(console, f"    {name}: ", f"{_amounts(quotas.get(name) or {})}{limit}")
+    for cluster, own in (subsets.get("running") or {}).items():
+        for name, count in own.items():
+            print_wrapped(console, "    ", f"{cluster} has no nodes for more than {count} of {name}")
 
 
 _STEPS = {"beyondRoom": "no room"}

@@ -19,12 +19,12 @@ from federation.planning.automigration.capacityestimate import Observation
 from federation.planning.automigration.podanalysis import PodCount, count_pods
 from federation.planning.automigration.replicasets import newest_replica_set, slim_replica_set
 from federation.planning.clusters.clusterresources import Collectors
+from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.rendering.memberobject import Renderer, RenderError
 from federation.runtime.informer import Informer
 from federation.runtime.members import BY_CONTROLLER, Members
 from federation.scheduling.framework.types import PodShape
 from federation.scheduling.podrequest import shape_of
-from federation.scheduling.unit import current_clusters
 
 Shapes = dict[str, tuple[int, PodShape]]
 """Cluster → generation of the federated object, and pod shape of the member object rendered from it."""

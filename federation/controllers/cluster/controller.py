@@ -6,7 +6,7 @@ in a task of its own, so a hanging member delays no other. This controller fills
 """
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from federation.api import names
@@ -23,7 +23,6 @@ from federation.controllers.cluster.rightscheck import RightsCheck
 from federation.controllers.cluster.statuswriter import Publisher
 from federation.controllers.cluster.tokenrenewal import TokenOptions, TokenRenewal
 from federation.planning.clusters.clusterresources import Collectors
-from federation.planning.clusters.health import Damping
 from federation.runtime.controller import Controller, ControllerOptions
 from federation.runtime.events import Recorder
 from federation.runtime.informers import Informers
@@ -39,16 +38,11 @@ class ClusterOptions:
     workers: int = 16
     """Clusters that join or leave concurrently; each waits for its member most of the time."""
     reconcile_timeout_s: float = 60.0
-    health_period_s: float = 10.0
-    """Interval of probes of a healthy member."""
-    health_threshold_s: float = 30.0
-    """How long a member must look unhealthy before that is published."""
     probe_time_refresh_s: float = 300.0
     """Maximum age of a published probe time while nothing changes."""
     join: JoinOptions = field(default_factory=JoinOptions)
     token: TokenOptions = field(default_factory=TokenOptions)
     monitor: MonitorOptions = field(default_factory=MonitorOptions)
-    """Further options of the monitors; the two health fields above take precedence."""
 
 
 class ClusterController:
@@ -71,12 +65,7 @@ class ClusterController:
         self._collectors = collectors
         self._recorder = recorder
         self._clock = clock
-        self._monitoring = replace(
-            options.monitor,
-            period_s=options.health_period_s,
-            timeout_s=min(options.monitor.timeout_s, options.health_period_s / 2),
-            damping=Damping(options.health_threshold_s, options.monitor.damping.recovery_s),
-        )
+        self._monitoring = options.monitor
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._secrets = informers.for_resource(SECRETS, namespace=names.SYSTEM_NAMESPACE)
         self._types = informers.for_resource(FEDERATED_TYPE_CONFIGS)
@@ -112,6 +101,7 @@ class ClusterController:
         members.add_handler(self._on_copy)
         pool.add_listener(self._on_rebuilt)
         pool.add_recovery_listener(self._on_rebuilt)
+        pool.add_failure_listener(self._on_unreachable)
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -209,6 +199,12 @@ class ClusterController:
         monitor = self._monitors.get(cluster)
         if monitor is not None:
             monitor.check_rights_soon()
+
+    def _on_unreachable(self, cluster: str) -> None:
+        """Probe a member soon whose connection broke."""
+        monitor = self._monitors.get(cluster)
+        if monitor is not None:
+            monitor.suspect()
 
 
 def _secret_names(cluster: Object) -> list[str]:

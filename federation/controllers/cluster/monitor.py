@@ -1,14 +1,15 @@
 """Monitor one member's health, resources, API and rights, in a task of its own (docs/reference/clusters.md).
 
-A probe requests /healthz. The resources of a healthy member are summed event by event; its API is discovered and our
-rights are checked about once a minute. `planning/clusters/health.py` decides what is published: a loss of health must
-last, a first observation counts at once. Between probes changed resources are published at most every few seconds. A
-monitor lives while its cluster is joined; nothing that a member does makes it raise.
+A probe requests /readyz, or /healthz where a member has no /readyz. Watch events count as signs of life. The resources
+of a healthy member are summed event by event; its API is discovered and our rights are checked about once a minute.
+`planning/clusters/health.py` decides when to probe and what is published: a change of health must last, a first
+observation counts at once. Between probes changed resources are published at most every few seconds. A monitor lives
+while its cluster is joined; nothing that a member does makes it raise.
 """
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from federation.api import names
@@ -30,24 +31,21 @@ from federation.controllers.cluster.rightscheck import RightsCheck
 from federation.controllers.cluster.statuswriter import ConditionWanted, Publisher, of_verdict, to_verdict
 from federation.planning.clusters import health
 from federation.planning.clusters.clusterresources import Collector
-from federation.planning.clusters.health import Damping, Pending, Verdict
-from federation.runtime.events import WARNING, Recorder
+from federation.planning.clusters.health import Cadence, Damping, Observation, Pending, Verdict
+from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.informer import Informer
 from federation.runtime.members import Members
 
 _MESSAGE_MAX = 500
+_READYZ, _HEALTHZ = "/readyz", "/healthz"
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorOptions:
     """Intervals and deadlines of one member's monitor."""
 
-    period_s: float = 10.0
-    """Between two probes of a healthy member."""
-    unready_period_s: float = 2.0
-    """Between two probes of an unhealthy member, also before its loss of health is published."""
-    timeout_s: float = 5.0
-    """Deadline of one probe."""
+    cadence: Cadence = field(default_factory=Cadence)
+    damping: Damping = field(default_factory=Damping)
     discovery_period_s: float = 60.0
     """Between two discoveries of the member's API, and between two checks of our rights."""
     definition_timeout_s: float = 30.0
@@ -56,7 +54,6 @@ class MonitorOptions:
     """Between two publications of changed resources."""
     caches_timeout_s: float = 5.0
     """How long a first probe waits for the member's nodes and pods."""
-    damping: Damping = field(default_factory=Damping)
 
 
 class Monitor:
@@ -82,13 +79,15 @@ class Monitor:
         self._authorized: ConditionWanted | None = None
         self._clock = clock
         self._options = options
+        self._path = _READYZ
         self._pending: Pending | None = None
         self._published: Verdict | None = None
+        self._probed_s = float("-inf")
         self._discovered_s: float | None = None
         self._served: frozenset[ServedType] = frozenset()
         self._awaited: dict[ServedType, float] = {}
         self._resources_s = float("-inf")
-        self._next_probe_s = float("-inf")
+        self._requested_s = float("inf")
         self._is_dirty = False
         self._wake = asyncio.Event()
 
@@ -114,9 +113,18 @@ class Monitor:
             self._discovered_s = None
             self.probe_soon()
 
+    def suspect(self) -> None:
+        """Probe a healthy member soon: a connection to it failed or broke. Probes keep a minimum interval."""
+        if self._published is None or not self._published.is_ready:
+            return
+        due_s = self._probed_s + self._options.cadence.recheck_s
+        if due_s < self._requested_s:
+            self._requested_s = due_s
+            self._wake.set()
+
     def probe_soon(self) -> None:
         """Probe without waiting for the period to end."""
-        self._next_probe_s = float("-inf")
+        self._requested_s = float("-inf")
         self._wake.set()
 
     def check_rights_soon(self) -> None:
@@ -129,18 +137,29 @@ class Monitor:
         self._members.ensure_capacity_informers(self._name)
         while True:
             now_s = self._clock.monotonic()
-            if now_s >= self._next_probe_s:
-                self._next_probe_s = float("inf")
-                is_steady = await self._probe()
-                is_steady = is_steady and not self._awaited
-                period_s = self._options.period_s if is_steady else self._options.unready_period_s
-                self._next_probe_s = min(self._next_probe_s, self._clock.monotonic() + period_s)
+            if now_s >= self._probe_due_s:
+                self._requested_s = float("inf")
+                await self._probe()
             elif self._is_dirty and now_s >= self._resources_due_s:
                 await self._publish_resources()
-            wait_until_s = self._next_probe_s
+            wait_until_s = self._probe_due_s
             if self._is_dirty:
                 wait_until_s = min(wait_until_s, self._resources_due_s)
             await self._sleep(wait_until_s - self._clock.monotonic())
+
+    @property
+    def _probe_due_s(self) -> float:
+        cadence = self._options.cadence
+        due_s = health.next_probe_s(self._published, self._pending, self._probed_s, self._answered_s, cadence)
+        if self._awaited:
+            due_s = min(due_s, self._probed_s + cadence.unready_period_s)
+        return min(due_s, self._requested_s)
+
+    @property
+    def _answered_s(self) -> float:
+        """The time of the member's last answer or watch event."""
+        breaker = self._members.breaker(self._name)
+        return breaker.answered_s if breaker is not None else float("-inf")
 
     @property
     def _resources_due_s(self) -> float:
@@ -160,19 +179,28 @@ class Monitor:
             sleeper.cancel()
             waker.cancel()
 
-    async def _probe(self) -> bool:
-        """Probe once and publish the result; return True if the member is ready and published as ready."""
+    async def _probe(self) -> None:
+        """Probe once and publish the result."""
         observed, more = await self._observe()
         cluster = self._publisher.cluster(self._name)
         published = self._published or (to_verdict(cluster) if cluster is not None else None)
-        now_s = self._clock.monotonic()
-        verdict, self._pending = health.damp(published, self._pending, observed, now_s, self._options.damping)
-        self._published = verdict
-        is_new = published is None or not published.is_same(verdict)
-        if is_new and cluster is not None and verdict.ready_reason == names.REASON_IDENTITY_MISMATCH:
-            self._recorder.event(cluster, WARNING, names.EVENT_IDENTITY_MISMATCH, verdict.message)
+        verdict, self._pending = health.damp(published, self._pending, observed, self._options.damping)
+        is_first, self._published, self._probed_s = self._published is None, verdict, observed.ended_s
+        is_change = published is None or not published.is_same(verdict)
+        if is_change or is_first:
+            self._members.record_health(self._name, verdict.ready, is_change=is_change)
+        if is_change and cluster is not None:
+            self._report(cluster, verdict, is_first=published is None)
         await self._publish(more)
-        return observed.is_ready and verdict.is_ready
+
+    def _report(self, cluster: Object, after: Verdict, *, is_first: bool) -> None:
+        """Emit an event for a change of the published health."""
+        if after.ready_reason == names.REASON_IDENTITY_MISMATCH:
+            self._recorder.event(cluster, WARNING, names.EVENT_IDENTITY_MISMATCH, after.message)
+        elif not is_first and after.is_ready:
+            self._recorder.event(cluster, NORMAL, names.EVENT_CLUSTER_READY, after.message)
+        elif not is_first:
+            self._recorder.event(cluster, WARNING, names.EVENT_CLUSTER_NOT_READY, after.message)
 
     async def _publish_resources(self) -> None:
         """Publish resources that changed between two probes, unless the caches are incomplete."""
@@ -197,32 +225,70 @@ class Monitor:
             self._published = health.not_usable(names.REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, text)
             await self._publisher.publish(self._name, of_verdict(self._published))
 
-    async def _observe(self) -> tuple[Verdict, dict[str, Any]]:
-        """Return the verdict of one probe, and the status fields to publish with it."""
+    async def _observe(self) -> tuple[Observation, dict[str, Any]]:
+        """Return one observation, and the status fields to publish with it.
+
+        Probes go on while a healthy member is looked at more closely, which takes many requests: its loss ends that.
+        """
+        observed, member, uid = await self._ask()
+        if member is None:
+            return observed, {}
+        looking = asyncio.ensure_future(self._look_closer(member, uid))
+        try:
+            while True:
+                patience = asyncio.ensure_future(self._clock.sleep(self._options.cadence.period_s))
+                try:
+                    await asyncio.wait((looking, patience), return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    patience.cancel()
+                if looking.done():
+                    verdict, more = looking.result()
+                    return replace(observed, verdict=verdict), more
+                observed, member, _ = await self._ask()
+                if member is None:
+                    return observed, {}
+        finally:
+            looking.cancel()
+
+    async def _ask(self) -> tuple[Observation, Client | None, str]:
+        """Return the observation of one request, and the client and the uid of a healthy member."""
+        began_s = self._clock.monotonic()
+        verdict, member, uid = await self._request_health()
+        return Observation(verdict, began_s, self._clock.monotonic(), self._answered_s), member, uid
+
+    async def _request_health(self) -> tuple[Verdict, Client | None, str]:
         try:
             member = self._members.client(self._name)
-            code, body = await member.raw("GET", "/healthz", timeout_s=self._options.timeout_s)
+            code, body = await self._get_health(member)
             uid = await self._members.check_identity(self._name)
         except ClusterIdentityMismatch as error:
-            return health.not_usable(names.REASON_IDENTITY_MISMATCH, str(error)), {}
-        except NotFound as error:
-            return health.unreachable(str(error)), {}
-        except ClusterError as error:
-            return health.unreachable(str(error)), {}
+            return health.not_usable(names.REASON_IDENTITY_MISMATCH, str(error)), None, ""
+        except (NotFound, ClusterError) as error:
+            return health.unreachable(str(error)), None, ""
         except (Unauthorized, Forbidden) as error:
-            return self._rejected(error.message), {}
+            return self._rejected(error.message), None, ""
         except ApiError as error:
-            return health.unhealthy(error.message), {}
+            return health.unhealthy(error.message, self._path), None, ""
         text = body[:1000].decode(errors="replace").strip()
         if code == 401:
-            return self._rejected("401"), {}
+            return self._rejected("401"), None, ""
         if code != 200 or text != "ok":
-            return health.unhealthy(f"{code} {text[:200]}".strip()), {}
-        return await self._look_closer(member, uid)
+            return health.unhealthy(f"{code} {text[:200]}".strip(), self._path), None, ""
+        return health.healthy(self._path), member, uid
+
+    async def _get_health(self, member: Client) -> tuple[int, bytes]:
+        """Request /readyz; switch to /healthz where a member has no /readyz or allows only /healthz."""
+        timeout_s = self._options.cadence.timeout_s
+        code, body = await member.raw("GET", self._path, timeout_s=timeout_s)
+        if code in (403, 404):
+            self._path = _HEALTHZ if self._path == _READYZ else _READYZ
+            code, body = await member.raw("GET", self._path, timeout_s=timeout_s)
+        return code, body
 
     def _rejected(self, answer: str) -> Verdict:
         command = f"fedctl join --update-credentials {self._name} --kubeconfig FILE"
-        return health.unhealthy(f"the member rejects our credentials ({answer}); renew them with: {command}")
+        text = f"the member rejects our credentials ({answer}); renew them with: {command}"
+        return health.unhealthy(text, self._path)
 
     async def _look_closer(self, member: Client, uid: str) -> tuple[Verdict, dict[str, Any]]:
         """Collect rights, resources and API types of a healthy member, which is not usable before its first ones."""
@@ -235,11 +301,12 @@ class Monitor:
         await self._wait_for_caches()
         if exceeded := self._members.limit_exceeded(self._name):
             return health.not_usable(names.REASON_CLUSTER_LIMIT_EXCEEDED, exceeded), more
-        resources = self._resources()
-        if resources is not None:
-            if self._clock.monotonic() >= self._resources_due_s:
-                more["resources"] = resources
-        elif not status.get("resources"):
+        is_reported = bool(status.get("resources"))
+        # Summing up a large cluster takes milliseconds, too long for each probe of an idle one.
+        resources = self._resources() if self._is_dirty or not is_reported else None
+        if resources is not None and self._clock.monotonic() >= self._resources_due_s:
+            more["resources"] = resources
+        if resources is None and not is_reported:
             text = "the member's nodes and pods cannot be listed (yet)"
             return health.not_usable(names.REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, text), more
         known = status.get("apiResourceTypes") or []
@@ -257,7 +324,7 @@ class Monitor:
                 self._awaited = late
                 # Group versions that failed, and types that are late, are discovered again with the next probe.
                 self._discovered_s = None if found.failed or late else now_s
-        return health.healthy(), more
+        return health.healthy(self._path), more
 
     def _is_discovery_due(self) -> bool:
         since_s = self._discovered_s

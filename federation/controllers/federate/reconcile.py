@@ -21,6 +21,7 @@ from federation.apimachinery.finalizers import has_finalizer, with_finalizers, w
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client
+from federation.controllers.federate.historywriter import write_history
 from federation.planning.federatedobject import builder, eligibility
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.federatedobject.provenance import is_from, is_hand_written, is_wanted
@@ -188,6 +189,7 @@ class Reconciler:
         patch = builder.plan_update(source, federated, type_, idle=self._idle(source, federated))
         if patch is None:
             return
+        await write_history(self._client, type_, source, federated)
         try:
             await self._objects.patch(key_of(federated), federated, patch, writer=WRITER)
         except Invalid as error:

@@ -14,6 +14,7 @@ from federation.api import names
 from federation.apimachinery.errors import ApiError, Conflict
 from federation.apimachinery.resources import Object
 from federation.controllers.follower.followerguard import FollowerGuard, Ruling
+from federation.planning.federatedobject.placements import placement_of
 from federation.planning.followers.followerplan import (
     clusters_still_needed,
     clusters_to_leave,
@@ -98,8 +99,12 @@ class Reconciler:
         if not is_following_disabled(federated):
             leaders, clusters = self._index.leaders_of(follower), self._index.clusters_of(follower)
             kept = self._kept(key, merge_kept(kept_for(federated), released or NOTHING_KEPT))
+        # A former leader whose pods may still need the follower stays recorded, also where another leader needs it.
+        placed = frozenset(placement_of(federated, names.FOLLOWER_CONTROLLER))
+        held = self._still_needed(key, placed, set(stored_leaders(federated)) - leaders)
         if leaving := clusters_to_leave(federated, clusters):
-            held = self._still_needed(key, leaving, leaders | set(stored_leaders(federated)))
+            held |= self._still_needed(key, leaving, leaders)
+        if held:
             leaders, clusters = leaders | held.keys(), clusters.union(*held.values())
             kept = merge_kept(kept, {leader: held[leader] for leader in held if self._is_released(leader)})
         ruling = self._rule(key, federated, clusters_to_leave(federated, clusters))

@@ -10,6 +10,7 @@ from functools import partial
 
 from federation.api import names
 from federation.api.resources import (
+    CLUSTER_DISRUPTION_BUDGETS,
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
     PLACEMENT_HOLDS,
@@ -22,7 +23,10 @@ from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client
 from federation.controllers.schedule.decider import Decider
-from federation.controllers.schedule.eventhandlers import BY_POLICY, SINGLE, EventHandlers, queue_priority
+from federation.controllers.schedule.definitionwait import DefinitionWait
+from federation.controllers.schedule.eventhandlers import BY_POLICY, LEFT, SINGLE, EventHandlers, queue_priority
+from federation.controllers.schedule.evictionstatus import EvictionStatus
+from federation.controllers.schedule.failover import Failover
 from federation.controllers.schedule.guard import Guard
 from federation.controllers.schedule.holds import Holds
 from federation.controllers.schedule.inputcache import InputCache
@@ -32,6 +36,8 @@ from federation.controllers.schedule.remoteplugins import RemoteCaller, WebhookP
 from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.requeueing import Requeueing
 from federation.journal.decisions import Journal
+from federation.planning.failover.evictionrecord import eviction_record
+from federation.planning.failover.failoveroptions import FailoverOptions
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.objectindex import policies_named
 from federation.planning.guard.ledger import GuardOptions
@@ -39,10 +45,11 @@ from federation.runtime.controller import Controller, ControllerOptions, Key
 from federation.runtime.events import Recorder
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
 from federation.runtime.informers import Informers
+from federation.runtime.toleratedtaints import ToleratedTaints
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.attempt import UnitOptions
 from federation.scheduling.engine import Engine
-from federation.scheduling.triggers import TriggerSource
+from federation.scheduling.triggers import TriggerSource, clusters_left
 
 Handler = Callable[[Object | None, Object | None], None]
 
@@ -65,6 +72,7 @@ class ScheduleOptions:
     """Whether trigger annotations have KubeAdmiral's form, which is about ten times as long."""
     units: UnitOptions = field(default_factory=UnitOptions)
     guard: GuardOptions = field(default_factory=GuardOptions)
+    failover: FailoverOptions = field(default_factory=FailoverOptions)
     loop: ControllerOptions = field(default_factory=ControllerOptions)
 
 
@@ -94,6 +102,7 @@ class ScheduleController:
         clock: Clock,
         options: ScheduleOptions | None = None,
         caller: RemoteCaller | None = None,
+        tolerated: ToleratedTaints | None = None,
     ) -> None:
         chosen = options or ScheduleOptions()
         self._objects = objects
@@ -110,12 +119,16 @@ class ScheduleController:
             plugin_retry_s=chosen.plugin_retry_s,
         )
         self._guard = Guard(objects, informers, cache, recorder, clock, chosen.guard)
+        self._failover = Failover(objects, informers, recorder, clock, chosen.failover)
         reconciler = Reconciler(
             objects,
             cache,
             Decider(cache, objects, engine, caller, clock, chosen.units),
             self._guard,
-            Requeueing(cache, self._outages, clock, reports_wait_s=chosen.reports_wait_s),
+            DefinitionWait(objects, clock),
+            self._failover,
+            self._give_turns,
+            Requeueing(cache, self._outages, tolerated or ToleratedTaints(), clock, chosen.reports_wait_s),
             Reporter(objects, recorder, journal, clock),
         )
         self.controller: Controller[Key] = Controller(
@@ -128,6 +141,7 @@ class ScheduleController:
             priority_of=lambda key: queue_priority(cache.priority_of(key), SINGLE),
         )
         objects.add_index(BY_POLICY, _named_policies)
+        objects.add_index(LEFT, _left_clusters)
         policies = {
             True: informers.for_resource(PROPAGATION_POLICIES),
             False: informers.for_resource(CLUSTER_PROPAGATION_POLICIES),
@@ -141,13 +155,15 @@ class ScheduleController:
             lambda namespace: policies[bool(namespace)].list(namespace),
             reports_wait_s=chosen.reports_wait_s,
         )
+        self._evictions = EvictionStatus(client, informers, self._failover, recorder, handlers.retry, clock)
         self._holds = Holds(client, objects, informers, recorder, handlers.retry, clock)
         watched: dict[Resource, Handler] = {
-            FEDERATED_CLUSTERS: handlers.on_cluster,
+            FEDERATED_CLUSTERS: self._on_cluster,
             NAMESPACES: handlers.on_namespace,
             SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS: WebhookPlugins(engine, recorder, self._on_plugin).on_configuration,
             SCHEDULING_PROFILES: handlers.on_profile,
             PLACEMENT_HOLDS: self._holds.on_hold,
+            CLUSTER_DISRUPTION_BUDGETS: self._evictions.on_budget,
             PROPAGATION_POLICIES: handlers.on_policy,
             CLUSTER_PROPAGATION_POLICIES: handlers.on_policy,
             WORKLOAD_SPREADS: handlers.on_spread,
@@ -165,16 +181,30 @@ class ScheduleController:
         self._handlers.is_started = True
         # Approvals are known now: what was approved does not count as held.
         self._objects.subscribe(self._guard.on_federated, None)
+        self._objects.subscribe(self._failover.on_federated, None)
         self._objects.types.add_listener(self._handlers.on_type, lambda _: None)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._outages.run())
             tasks.create_task(self._holds.controller.run())
+            tasks.create_task(self._evictions.controller.run())
             tasks.create_task(self.controller.run())
+
+    def _give_turns(self) -> None:
+        self._evictions.after_move()
+
+    def _on_cluster(self, old: Object | None, new: Object | None) -> None:
+        self._evictions.on_cluster(old, new)
+        self._handlers.on_cluster(old, new)
 
     def _on_plugin(self, name: str, decisive_hash: str, fields: frozenset[str]) -> None:
         if self._webhook_client is not None:
             self._webhook_client.reset(name)  # The circuit of an earlier configuration says nothing about this one.
         self._handlers.on_plugin(name, decisive_hash, fields)
+
+
+def _left_clusters(federated: Object) -> frozenset[str]:
+    annotations = federated["metadata"].get("annotations") or {}
+    return clusters_left(annotations.get(names.SCHEDULING_TRIGGERS)).union(eviction_record(federated).left)
 
 
 def _named_policies(federated: Object) -> Iterator[str]:

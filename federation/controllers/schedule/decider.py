@@ -4,6 +4,7 @@ It reads the input cache and calls remote plugins; it writes nothing. `reconcile
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from federation.apimachinery.clock import Clock
@@ -22,6 +23,7 @@ from federation.scheduling.attempt import (
     assume,
     duplicate_reason,
     start_attempt,
+    tolerated_until,
 )
 from federation.scheduling.decisioninputs import inputs_of, object_hash
 from federation.scheduling.divisibility import with_divided_kind
@@ -98,18 +100,35 @@ class Decider:
         subject = Subject(key, federated_type, federated)
         return AttemptContext(key, subject, attempt, self._clock.monotonic(), is_first)
 
-    def assess(self, context: AttemptContext, snapshot: Snapshot, *, is_plugin_back: bool) -> Assessment:
+    def assess(
+        self, context: AttemptContext, snapshot: Snapshot, *, is_plugin_back: bool, can_return: bool
+    ) -> Assessment:
         """Return whether the object is to be scheduled."""
         return assess(
             context.attempt,
             self._cache,
             snapshot,
+            now=self._clock.now(),
             is_unschedulable=context.key in self._cache.unschedulable,
             can_place_more=self._cache.unplaced.is_due(context.key, self._clock.now()),
             is_plugin_back=is_plugin_back,
+            can_return=can_return,
             options=self._options,
             assumed=self._cache.assume_cache.snapshot(self._clock.monotonic()),
         )
+
+    def tolerated_until(self, key: Key) -> dict[str, datetime]:
+        """Return until when the object, as it is now, tolerates the taints of its clusters; {} without an end."""
+        snapshot = self._cache.clusters.snapshot()
+        federated = self._objects.get(key) if snapshot.with_taint_times else None
+        federated_type = self._objects.type_of(federated) if federated is not None else None
+        if federated is None or federated_type is None:
+            return {}
+        policies = self._cache.policies
+        ref = policies.match(federated)
+        policy = policies.get(ref) if ref is not None else None
+        attempt = SchedulingAttempt(federated, federated_type, ref, policy, {})
+        return tolerated_until(attempt, self._cache, snapshot, self._options)
 
     def inputs_hash(self, context: AttemptContext, due: Due) -> str:
         """Return a hash of the decision's inputs other than clusters, whose changes have queueing hints."""

@@ -12,6 +12,7 @@ from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError
+from federation.controllers.schedule.guard import BY_CLUSTER
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.requeueing import REPORTED
 from federation.runtime.controller import Key, key_of
@@ -31,6 +32,8 @@ _FOR_ALL = ClusterChange.MEMBERSHIP | ClusterChange.LABELS | ClusterChange.TAINT
 the other changes count only for unschedulable objects."""
 BY_POLICY = "schedule/policy"
 """The index of federated objects by the policy that their labels name."""
+LEFT = "schedule/left"
+"""The index of federated objects by the clusters that they left, or had to, because a toleration ended."""
 SINGLE, BULK = 0, 1
 """Queue order within a policy priority: changes of single objects, then changes that affect many."""
 
@@ -94,8 +97,15 @@ class EventHandlers:
             self._enqueue_many(self._cache.unplaced.mark_retry_on(name, change), after_s=after_s)
         if change & _FOR_ALL:
             self._enqueue_many(key for key in self._objects.all_keys() if key not in unschedulable)
-        elif change & ClusterChange.READINESS and self._cache.clusters.is_ready(name):
-            self._enqueue_many(key for key in self._cache.following_joins() if key not in unschedulable)
+        elif change & ClusterChange.READINESS:
+            self._on_readiness(name)
+
+    def _on_readiness(self, name: str) -> None:
+        """Enqueue the objects in the cluster, whose toleration begins or ends, and those that may (re)turn to it."""
+        keys = [key_of(obj) for index in (BY_CLUSTER, LEFT) for obj in self._objects.by_index(index, name)]
+        if self._cache.clusters.is_ready(name):
+            keys += self._cache.following_joins()
+        self._enqueue_many(key for key in dict.fromkeys(keys) if key not in self._cache.unschedulable)
 
     def on_namespace(self, old: Object | None, new: Object | None) -> None:
         """Handle an event of a Namespace: its label may allow or forbid annotations that override policies."""

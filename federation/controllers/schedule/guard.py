@@ -26,7 +26,8 @@ from federation.scheduling.attempt import Annotations, Due
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.snapshot import Snapshot
 
-_BY_CLUSTER = "schedule/placed-in"
+BY_CLUSTER = "schedule/placed-in"
+"""The index of federated objects by the clusters that they are placed in."""
 _BY_NAMESPACE = "schedule/namespace"
 
 
@@ -58,7 +59,7 @@ class Guard:
         self._cache = cache
         self._clock = clock
         self._moves = MoveGuard(objects, informers, clock, options)
-        objects.add_index(_BY_CLUSTER, effective_placement)
+        objects.add_index(BY_CLUSTER, effective_placement)
         objects.add_index(_BY_NAMESPACE, _placed_in_namespace)
 
     def on_federated(self, old: Object | None, new: Object | None) -> None:
@@ -72,10 +73,16 @@ class Guard:
         """Forget the move of an object that stays where it is."""
         self._moves.withdraw(key)
 
-    def rule(self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot) -> Ruling:
-        """Return what is written for a successful decision."""
+    def rule(
+        self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot, left: Placements
+    ) -> Ruling:
+        """Return what is written for a successful decision.
+
+        `left` are the replicas that remain in lost and drained clusters: failover limits itself what leaves them.
+        """
         existing = {cluster.name for cluster in snapshot.clusters if not cluster.is_terminating}
-        before = {name: count for name, count in context.attempt.current().items() if name in existing}
+        before = {name: count for name, count in context.attempt.current().items() if name in existing} | dict(left)
+        before = {name: count for name, count in before.items() if name not in left or count != 0}
         lost = lost_clusters(before, decision.placements)
         go = Ruling(Verdict.GO, decision.placements, {names.HELD_PLACEMENT: None})
         blamed = blame(frozenset(due.comparison.changed), before) if lost else frozenset()
@@ -130,7 +137,7 @@ class Guard:
             sizes[Cause("FederatedTypeConfig", "", type_.name)] = len(self._objects.of_type(type_))
         if Blame.CLUSTERS in blamed:
             for cluster in sorted(lost):
-                sizes[Cause("FederatedCluster", "", cluster)] = len(self._objects.by_index(_BY_CLUSTER, cluster))
+                sizes[Cause("FederatedCluster", "", cluster)] = len(self._objects.by_index(BY_CLUSTER, cluster))
         return sizes
 
 

@@ -3,15 +3,20 @@
 Start an attempt, assess whether a decision is due, decide (`decider.py`), write the patch, report (`reporting.py`), and
 requeue what is incomplete (`requeueing.py`). When no decision is possible — no policy, no profile, a failing plugin, no
 feasible cluster — the last placement stays, and the object is still passed on to the next controller of its pipeline.
-A decision that would move too many objects is held by the guard (`guard.py`).
+A decision that would move too many objects is held by the guard (`guard.py`). Replicas leave lost and drained clusters
+at the rate of `failover.py`.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from federation.api import names
 from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object
 from federation.controllers.schedule.decider import AttemptContext, Decided, Decider
+from federation.controllers.schedule.definitionwait import DefinitionWait
+from federation.controllers.schedule.failover import Eased, Failover
 from federation.controllers.schedule.guard import Guard, Ruling
 from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.reporting import WRITER, Reporter
@@ -47,6 +52,9 @@ class Reconciler:
         cache: InputCache,
         decider: Decider,
         guard: Guard,
+        definitions: DefinitionWait,
+        failover: Failover,
+        after_move: Callable[[], None],
         requeueing: Requeueing,
         reporter: Reporter,
     ) -> None:
@@ -54,16 +62,23 @@ class Reconciler:
         self._cache = cache
         self._decider = decider
         self._guard = guard
+        self._definitions = definitions
+        self._failover = failover
+        self._after_move = after_move
         self._requeueing = requeueing
         self._reporter = reporter
 
     async def reconcile(self, key: Key) -> Result:
         """Schedule the object if it is due; write at most one patch, and one of its status after a failure."""
         self._requeueing.start(key)
+        result = await self._reconcile(key)
+        return self._requeueing.at_toleration_end(key, self._decider.tolerated_until(key), result)
+
+    async def _reconcile(self, key: Key) -> Result:
         federated = self._objects.get(key)
         if federated is None or federated["metadata"].get("deletionTimestamp"):
             self._cache.forget(key)
-            self._guard.withdraw(key)
+            self._withdraw(key)
             return DONE
         context = self._decider.start(key, federated)
         if context is None:
@@ -72,9 +87,11 @@ class Reconciler:
         self._reporter.invalid_migration(context.subject, context.attempt.problem)
         snapshot = self._cache.clusters.snapshot()
         is_plugin_back = self._requeueing.is_plugin_back(context)
-        assessment = self._decider.assess(context, snapshot, is_plugin_back=is_plugin_back)
+        returns = self._failover.returns(context.federated, context.attempt.policy)
+        can_return = any(returns.allowed.values())
+        assessment = self._decider.assess(context, snapshot, is_plugin_back=is_plugin_back, can_return=can_return)
         if not isinstance(assessment, Due):
-            self._guard.withdraw(key)
+            self._withdraw(key)
         undone = self._guard.undo(context, snapshot)
         if undone is not None:
             await self._restore(context, assessment, undone)
@@ -90,7 +107,7 @@ class Reconciler:
                 await self._fail(context, assessment)
             case Deferred():
                 await self._defer(context, assessment)
-                return self._requeueing.after_deferral(context)
+                return _earlier(self._requeueing.after_deferral(context), returns.wait_s)
             case Skipped():
                 self._cache.unschedulable.remove(key)
                 self._cache.unplaced.remove(key)
@@ -106,23 +123,40 @@ class Reconciler:
         if decision.outcome is Outcome.PLUGIN_FAILED:
             await self._fail_for_plugin(context, due, decided)
             return self._requeueing.after_plugin_failure(context, decided)
+        if late := self._definitions.late(context, decision, snapshot):
+            served = self._definitions.hint(self._decider.hint_for(decision, due), context.federated)
+            await self._fail(context, self._definitions.failure(late), hint=served)
+            return self._requeueing.after_unschedulable(context.key, served, snapshot)
         if decision.is_success:
-            ruling = self._guard.rule(context, due, decision, snapshot)
-            if ruling.verdict is Verdict.WAIT:
-                self._cache.unschedulable.mark_retry((context.key,))
-                return Result(requeue_after_s=ruling.wait_s)
-            if ruling.verdict is Verdict.HOLD:
-                await self._hold(context, due, decided, ruling)
-                return DONE  # an approval, or a change of its inputs, requeues it
-            unavailable = self._requeueing.unavailable_among([ignored.plugin for ignored in decision.ignored])
-            await self._place(context, due, decided, unavailable, ruling)
-            hint = self._decider.hint_for(decision, due) if has_unplaced_replicas(decision) else None
-            return self._requeueing.after_placement(context, hint, unavailable, snapshot)
+            eased = self._failover.ease(context, due, decision, snapshot)
+            return await self._write_eased(context, due, decided, eased, snapshot)
         hint = self._decider.hint_for(decision, due)
         failure = Unschedulable(decision.outcome, decision.reason)
         inputs_hash = self._decider.inputs_hash(context, due)
         await self._fail(context, failure, decided.explanation, inputs_hash=inputs_hash, hint=hint)
         return self._requeueing.after_unschedulable(context.key, hint, snapshot)
+
+    async def _write_eased(
+        self, context: AttemptContext, due: Due, decided: Decided, eased: Eased, snapshot: Snapshot
+    ) -> Result:
+        """Write a successful decision as far as failover and the guard let it go on."""
+        ruling = self._guard.rule(context, due, eased.decision, snapshot, eased.left)
+        if ruling.verdict is Verdict.WAIT:
+            self._cache.unschedulable.mark_retry((context.key,))
+            return Result(requeue_after_s=ruling.wait_s)
+        ruling = replace(ruling, annotations={**ruling.annotations, **eased.annotations})
+        if ruling.verdict is Verdict.HOLD:
+            await self._hold(context, due, decided, ruling)
+            self._confirm(context.key)
+            return Result(eased.requeue_after_s)  # an approval, or a change of its inputs, requeues it too
+        decision = eased.decision
+        unavailable = self._requeueing.unavailable_among([ignored.plugin for ignored in decision.ignored])
+        await self._place(context, due, decided, unavailable, ruling, eased)
+        self._confirm(context.key)
+        needs_hint = eased.needs_room or has_unplaced_replicas(decision)
+        hint = self._decider.hint_for(decision, due) if needs_hint else None
+        result = self._requeueing.after_placement(context, hint, unavailable, snapshot)
+        return _earlier(result, eased.requeue_after_s)
 
     async def _restore(self, context: AttemptContext, assessment: Assessment, placements: Placements) -> None:
         """Write the placement before the last move, as the user asked."""
@@ -161,10 +195,16 @@ class Reconciler:
             )
 
     async def _place(
-        self, context: AttemptContext, due: Due, decided: Decided, unavailable: list[str], ruling: Ruling
+        self,
+        context: AttemptContext,
+        due: Due,
+        decided: Decided,
+        unavailable: list[str],
+        ruling: Ruling,
+        eased: Eased,
     ) -> None:
         """Write a successful decision and report it."""
-        decision = decided.decision
+        decision = eased.decision
         patch, is_moved = placement_patch(
             context.attempt,
             due,
@@ -173,6 +213,9 @@ class Reconciler:
             without=unavailable,
             guarded=ruling.annotations,
             quotas=decision.quotas,
+            # Members must have their limits before the pods that the limits are for.
+            awaited=names.SPREAD_CONTROLLER if due.is_spread else "",
+            is_partial=eased.is_partial,
         )
         # Assumed before the write: decisions that are made while it is under way must count these replicas.
         self._decider.assume(context, decision)
@@ -185,7 +228,12 @@ class Reconciler:
         await self._reporter.recovered(context.subject, federated)
         self._reporter.placed(context.subject, federated, decision, context.attempt.ref, is_moved=is_moved)
         explanation = decided.explanation | {"isChanged": is_moved}
-        is_retry = due.only_adds or (bool(unavailable) and due.comparison.changed == (IGNORED_PLUGINS,))
+        if eased.stays:
+            stays = {name: stay.message for name, stay in eased.stays.items()}
+            explanation |= {"placements": decision.placements, "stays": stays}
+        is_retry = (
+            due.only_adds or eased.is_partial or (bool(unavailable) and due.comparison.changed == (IGNORED_PLUGINS,))
+        )
         if is_retry and not is_moved:
             await self._reporter.tried_again(context.subject, decision.outcome, explanation, context.started_s)
         else:
@@ -237,6 +285,16 @@ class Reconciler:
             recorded_at = await self._reporter.journal(subject, failure.reason, reported, context.started_s)
         unschedulable.add(context.key, UnschedulableRecord(message, digest, recorded_at, inputs_hash, hint))
 
+    def _withdraw(self, key: Key) -> None:
+        self._guard.withdraw(key)
+        self._failover.withdraw(key)
+        self._after_move()
+
+    def _confirm(self, key: Key) -> None:
+        """Count the object's moves as written, and give the next ones their turn."""
+        self._failover.confirm(key)
+        self._after_move()
+
     async def _write_unchanged(self, context: AttemptContext, assessment: Assessment) -> Object:
         return await self._write(context, unchanged_patch(context.attempt, assessment))
 
@@ -248,3 +306,8 @@ class Reconciler:
         if written is None:
             raise NotFound(f"federated object {context.key} is gone")
         return written
+
+
+def _earlier(result: Result, after_s: float | None) -> Result:
+    times = [time_s for time_s in (result.requeue_after_s, after_s) if time_s is not None]
+    return Result(min(times)) if times else result

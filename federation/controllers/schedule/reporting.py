@@ -19,6 +19,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object
 from federation.journal.decisions import DecisionFilter, DecisionRecord, Identity, Journal
+from federation.planning.federatedobject.placements import current_clusters
 from federation.runtime.controller import Key
 from federation.runtime.events import NORMAL, WARNING, Recorder
 from federation.runtime.federatedobjects import FederatedObjects
@@ -26,7 +27,6 @@ from federation.scheduling.attempt import Unschedulable
 from federation.scheduling.decisionpatch import describe_move
 from federation.scheduling.engine import Decision, Placements
 from federation.scheduling.policyspec import PolicyRef
-from federation.scheduling.unit import current_clusters
 
 WRITER = "schedule"
 """Names this controller's writes, so that their watch events do not requeue the object."""

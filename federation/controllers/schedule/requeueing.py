@@ -1,12 +1,13 @@
 """When objects that are unschedulable, or were decided without all plugins, are reconciled again.
 
-Every method returns the reconcile's Result. Three things requeue an object: a cluster change that matches its queueing
-hint (`unschedulable.py`; `controller.py` enqueues it), a time in its hint, and a remote plugin that is available again
-(`pluginoutages.py`). Nothing is polled.
+Every method returns the reconcile's Result. Four things requeue an object: a cluster change that matches its queueing
+hint (`unschedulable.py`; `controller.py` enqueues it), a time in its hint, a remote plugin that is available again
+(`pluginoutages.py`), and the end of a toleration. Nothing is polled.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 
 from federation.apimachinery.clock import Clock
 from federation.controllers.schedule.decider import AttemptContext, Decided
@@ -14,6 +15,7 @@ from federation.controllers.schedule.inputcache import InputCache
 from federation.controllers.schedule.pluginoutages import PluginOutages
 from federation.controllers.schedule.unschedulable import UnschedulableObjects, UnschedulableRecord
 from federation.runtime.controller import DONE, Key, Result
+from federation.runtime.toleratedtaints import ToleratedTaints
 from federation.scheduling.framework.types import ClusterChange
 from federation.scheduling.queueinghints import ANY_CLUSTER_CHANGE, QueueingHint
 from federation.scheduling.snapshot import Snapshot, changes
@@ -25,8 +27,16 @@ REPORTED = ClusterChange.RESOURCES | ClusterChange.ANNOTATIONS
 class Requeueing:
     """Requeues objects whose decision is unsuccessful or incomplete."""
 
-    def __init__(self, cache: InputCache, outages: PluginOutages, clock: Clock, *, reports_wait_s: float) -> None:
+    def __init__(
+        self,
+        cache: InputCache,
+        outages: PluginOutages,
+        tolerated: ToleratedTaints,
+        clock: Clock,
+        reports_wait_s: float,
+    ) -> None:
         self._cache = cache
+        self._tolerated = tolerated
         self._outages = outages
         self._clock = clock
         self._reports_wait_s = reports_wait_s
@@ -79,6 +89,15 @@ class Requeueing:
         if not decided.has_called_plugins or failure is None:
             return DONE  # The profile cannot work: a change of profile or plugins requeues the object.
         return self._outages.wait_for(context.key, (failure.plugin,), context.started_s)
+
+    def at_toleration_end(self, key: Key, ends: Mapping[str, datetime], result: Result) -> Result:
+        """Requeue the object when it stops to tolerate the taints of a cluster, or earlier if `result` asks for it."""
+        self._tolerated.record(key, ends)
+        now = self._clock.now()
+        waits_s = [(end - now).total_seconds() for end in ends.values() if end > now]
+        if result.requeue_after_s is not None:
+            waits_s.append(result.requeue_after_s)
+        return Result(min(waits_s)) if waits_s else result
 
     def start(self, key: Key) -> None:
         """Record that the object is reconciled now and does not wait for plugins."""

@@ -22,13 +22,19 @@ from federation.apimachinery.mergepatch import create_merge_patch
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
 from federation.dispatch.plan import is_name_collision
-from federation.dispatch.status import clusters_of, is_fully_observed, stale_clusters
+from federation.dispatch.status import (
+    clusters_of,
+    departing_clusters,
+    is_fully_observed,
+    outdated_clusters,
+    stale_clusters,
+)
 from federation.planning.aggregation.aggregators import has_own_merge, merge_of, plan_feedback
 from federation.planning.aggregation.context import Context
 from federation.planning.aggregation.deployment import deadline_in_s, is_stuck
 from federation.planning.aggregation.plausibility import with_plausible_status
 from federation.planning.aggregation.rules import Compile, Computed, apply_rules
-from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.federatedobject.placements import current_clusters, effective_placement
 from federation.planning.federatedobject.provenance import is_from
 from federation.planning.status.completeness import has_first_status, is_degraded, is_in_progress
 from federation.planning.status.debounce import Coalescer
@@ -39,12 +45,11 @@ from federation.planning.status.sourceconditions import (
     unscheduled_since,
     with_source_conditions,
 )
-from federation.planning.status.staleness import last_known, with_stale_condition
+from federation.planning.status.staleness import last_known, with_stale_condition, without_updated
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.members import Members
-from federation.scheduling.unit import current_clusters
 
 _MESSAGE_LENGTH_MAX = 2048
 _PROGRESS_S = 4.0
@@ -155,12 +160,15 @@ class Reconciler:
         if merge is None and not type_.status_rules:
             return Computed(present, present)
         members = await self._member_objects(key, federated, type_)
+        failure = (federated["metadata"].get("annotations") or {}).get(names.ROLLOUT_FAILURE) or ""
         context = Context(
             now=self._clock.now(),
-            is_observed=is_fully_observed(source, federated, members),
+            # A cluster that was rolled back has no pods of the wanted template.
+            is_observed=not failure and is_fully_observed(source, federated, members),
             placed=effective_placement(federated),
             stale=stale_clusters(federated) & effective_placement(federated),
             unscheduled_since=unscheduled_since(present, federated, self._clock.now()),
+            rollout_failure=failure,
         )
         if not present and not has_first_status(federated, members):
             return None
@@ -195,7 +203,8 @@ class Reconciler:
         found: dict[str, Mapping[str, Any]] = {}
         unsynced = []
         # Only sync's clusters count: a stray in another one, or one that sync has not brought up to date yet, does not.
-        for cluster in sorted(effective_placement(federated) & clusters_of(federated).keys()):
+        placed = effective_placement(federated) & clusters_of(federated).keys()
+        for cluster in sorted(placed | departing_clusters(federated)):
             if not self._members.is_synced(cluster, type_.resource):
                 unsynced.append(cluster)
                 continue
@@ -216,6 +225,8 @@ class Reconciler:
             for cluster in stale:
                 count = wanted.get(cluster)
                 found[cluster] = last_known(found[cluster], default if count is None else count, type_.paths)
+        for cluster in outdated_clusters(federated) & found.keys():
+            found[cluster] = without_updated(found[cluster])
         return found
 
     async def _collected_status(self, key: Key) -> dict[str, Object]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from federation.apimachinery import dotpaths
 from federation.apimachinery.resources import Object
+from federation.controllers.sync.clustersteps import Rollouts
 from federation.controllers.sync.driftreports import DriftReports
 from federation.controllers.sync.followerwait import FollowerReadiness
 from federation.controllers.sync.hostadmission import HostAdmission
@@ -33,6 +34,7 @@ from federation.planning.leftovers.strays import is_kept
 from federation.planning.rendering.memberobject import RenderError
 from federation.planning.rendering.retention import RetentionError, is_replicas_retained
 from federation.planning.rendering.verdicts import ADMITTED, Outcome
+from federation.planning.rollout.memberstate import replicas_of, to_departing, to_stepped
 from federation.runtime.events import WARNING, Recorder
 
 
@@ -48,6 +50,7 @@ class Dispatcher:
         admission: HostAdmission,
         tombstones: Tombstones,
         drift: DriftReports,
+        rollouts: Rollouts,
         recorder: Recorder,
     ) -> None:
         self._operations = operations
@@ -58,6 +61,7 @@ class Dispatcher:
         self._tombstones = tombstones
         self._drift = drift
         self._scalers = drift.scalers
+        self._rollouts = rollouts
         self._recorder = recorder
 
     def dispatch(
@@ -82,6 +86,9 @@ class Dispatcher:
                 return Decision(None, ClusterStatus.WAITING_FOR_REMOVAL)
             self._ensure(propagation, cluster.name, None if observed.derived_service_mismatch else live)
         elif decision.operation is Operation.DELETE and live is not None:
+            step = propagation.steps.get(cluster.name)
+            if step is not None and step.replicas:
+                return self._depart(propagation, cluster.name, live, step.replicas)
             self._operations.remove(propagation, cluster.name, live, Removal.DELETE)
         elif decision.status is not None:
             propagation.record(cluster.name, decision.status, live)
@@ -101,20 +108,46 @@ class Dispatcher:
         propagation.record(cluster.name, ClusterStatus.WAITING_FOR_REMOVAL, message=message)
         return True
 
+    def _depart(self, propagation: Propagation, cluster: str, live: Object, replicas: int) -> Decision:
+        """Let a cluster that has left the placement keep these replicas."""
+        key, resource = propagation.member_key(cluster), propagation.type_.resource
+        write = Write(key, to_departing(live, resource, replicas), live, propagation.annotations)
+        if replicas_of(live) == replicas and not self._is_uncertain(propagation, key, write.desired.hash):
+            propagation.record_written(cluster, live)
+        elif not self._operations.record_backoff(propagation, key, write.desired.hash, live):
+            self._rollouts.record_sent(propagation, key, live, write.desired)
+            self._operations.ensure(propagation, write)
+        return Decision(None, ClusterStatus.WAITING_FOR_REPLICAS)
+
+    def _is_uncertain(self, propagation: Propagation, key: MemberKey, digest: str) -> bool:
+        """Return whether other content may still arrive: a step counts on what was written, so it is written again."""
+        is_other = not self._rollouts.is_repetition(key, digest) and self._expectations.is_unconfirmed(key)
+        return bool(propagation.steps) and is_other
+
     def _ensure(self, propagation: Propagation, cluster: str, live: Object | None) -> None:
         key = propagation.member_key(cluster)
+        step = propagation.steps.get(cluster)
+        if live is None and step is not None and not step.replicas and cluster in propagation.waits:
+            if not self._operations.await_earlier_write(propagation, cluster):
+                propagation.record_written(cluster, None)
+            return
         federated = propagation.federated
         if live is not None and self._scalers.find(key) and self._operations.await_scaler(propagation, key, live):
             return
         try:
             desired = propagation.renderer.render(cluster)
+            if step is not None:
+                desired = to_stepped(propagation.type_.resource, desired, live, step)
             paths = self._retained_paths(propagation, key)
             known_uid = self._expectations.lost_uid(key) if live is None else ""
             write = Write(key, desired, live, propagation.annotations, paths, known_uid=known_uid)
             if live is not None and not is_management_disabled(live):
                 wanted = to_applied_configuration(write, live)
-                if is_converged(desired, wanted, live) or self._expectations.is_accepted(key, desired.hash, live):
-                    propagation.record(cluster, ClusterStatus.OK, live)
+                is_written = is_converged(desired, wanted, live)
+                if not self._is_uncertain(propagation, key, desired.hash) and (
+                    is_written or self._expectations.is_accepted(key, desired.hash, live)
+                ):
+                    propagation.record_written(cluster, live)
                     return
         except RenderError as error:
             self._refuse(propagation, cluster, ClusterStatus.APPLY_OVERRIDES_FAILED, str(error))
@@ -132,6 +165,11 @@ class Dispatcher:
             return
         if self._operations.record_backoff(propagation, key, desired.hash, live):
             return
+        # Other content may already be there, or be on its way: an update has other limits than a creation.
+        is_sent = live is None and not self._rollouts.is_repetition(key, desired.hash)
+        if is_sent and self._operations.await_earlier_write(propagation, cluster):
+            propagation.record(cluster, ClusterStatus.PENDING_CREATE)
+            return
         wait = self._follower_readiness.wait(propagation.key, federated, cluster, desired.object, live)
         if wait is not None:
             operation = Operation.CREATE if live is None else Operation.UPDATE
@@ -139,6 +177,7 @@ class Dispatcher:
             propagation.recheck(wait.recheck_after_s)
             propagation.has_brief_wait = propagation.has_brief_wait or wait.is_brief
             return
+        self._rollouts.record_sent(propagation, key, live, desired)
         self._operations.ensure(propagation, write)
 
     def _retained_paths(self, propagation: Propagation, key: MemberKey) -> dotpaths.Path:

@@ -19,6 +19,7 @@ from federation.client.client import Client
 from federation.controllers.sync.clusterdispatch import Dispatcher
 from federation.controllers.sync.clusterremoval import ClusterRemoval
 from federation.controllers.sync.clusters import Clusters
+from federation.controllers.sync.clustersteps import Rollouts
 from federation.controllers.sync.deletion import Deletion
 from federation.controllers.sync.deletionguard import DeletionGuard
 from federation.controllers.sync.driftreports import DriftReports
@@ -98,7 +99,7 @@ class SyncController:
         self.executor = Executor(members, clock=clock, options=chosen.executor)
         clusters = Clusters()
         member_objects = MemberObjectCache(members, expectations)
-        follower_readiness = FollowerReadiness(
+        readiness = FollowerReadiness(
             objects, member_objects, recorder, clock, wait_s=chosen.followers_wait_s, enqueue=self.enqueue
         )
         operations = MemberOperations(
@@ -106,17 +107,18 @@ class SyncController:
         )
         self.executor.on_recovered = operations.retry
         self._admission = admission = HostAdmission(client, informers, clock, self.enqueue, chosen.admission)
+        rollouts = Rollouts(objects, clusters, member_objects, drift, self.executor, expectations)
         dispatcher = Dispatcher(
-            operations, expectations, member_objects, follower_readiness, admission, tombstones, drift, recorder
+            operations, expectations, member_objects, readiness, admission, tombstones, drift, rollouts, recorder
         )
         self._guard = guard = DeletionGuard(objects, informers, recorder, clock, chosen.guard, self.enqueue)
         deletion = Deletion(
-            objects, clusters, operations, member_objects, follower_readiness, tombstones, guard, recorder, clock
+            objects, clusters, operations, member_objects, readiness, tombstones, guard, recorder, clock
         )
         sources = Sources(client, objects, informers, self.enqueue)
         places = policies.expects_placement
         reconciler = Reconciler(
-            objects, sources, clusters, dispatcher, operations, deletion, admission, places, recorder, clock
+            objects, sources, clusters, dispatcher, rollouts, operations, deletion, admission, places, recorder, clock
         )
         removal = ClusterRemoval(
             client, lambda name: self._cluster_informer.get("", name), objects, members, tombstones, recorder
@@ -143,7 +145,8 @@ class SyncController:
             operations,
             self.executor,
             expectations,
-            follower_readiness,
+            readiness,
+            rollouts,
             enqueue=self.controller.enqueue,
             cluster_removal=self.cluster_removal,
         )

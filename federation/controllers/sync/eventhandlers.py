@@ -12,6 +12,7 @@ from federation.apimachinery import conditions
 from federation.apimachinery.resources import Object, Resource
 from federation.controllers.sync.clusterremoval import is_removal_due
 from federation.controllers.sync.clusters import Clusters, clusters_of_interest
+from federation.controllers.sync.clustersteps import Rollouts
 from federation.controllers.sync.followerwait import FollowerReadiness
 from federation.controllers.sync.memberoperations import MemberOperations
 from federation.controllers.sync.reconcile import WRITER
@@ -65,6 +66,7 @@ class EventHandlers:
         executor: Executor,
         expectations: Expectations,
         follower_readiness: FollowerReadiness,
+        rollouts: Rollouts,
         *,
         enqueue: Enqueue,
         cluster_removal: Controller[str],
@@ -77,6 +79,7 @@ class EventHandlers:
         self._executor = executor
         self._expectations = expectations
         self._follower_readiness = follower_readiness
+        self._rollouts = rollouts
         self._enqueue = enqueue
         self._cluster_removal = cluster_removal
         self._watched: set[Resource] = set()
@@ -122,6 +125,7 @@ class EventHandlers:
         if self._clusters.update(name, new):
             if new is None:
                 self._operations.forget_cluster(name)
+                self._rollouts.forget_cluster(name)
             self._enqueue_objects_of(name)
         if new is not None and is_removal_due(new):
             self._cluster_removal.enqueue(name)
@@ -159,16 +163,23 @@ class EventHandlers:
             return
         metadata = obj["metadata"]
         key = MemberKey(cluster, resource, metadata.get("namespace", ""), metadata["name"])
+        federated_key = self._objects.key_for(type_, key.namespace, key.name)
         if new is None:
             self._expectations.record_removal(key, str(metadata.get("uid", "")))
         else:
             is_own = self._is_own_write(key, new)
             self._expectations.observe(key, revision_of(new))
+            self._rollouts.observe(key, new)
             if old is None:
                 self._follower_readiness.on_member_object_added(key)
-            if is_own or (old is not None and not may_have_drifted(old, new)):
+            is_news = not is_own and (old is None or may_have_drifted(old, new))
+            if not is_news and not self._may_allow_step(federated_key, old, new):
                 return
-        self._enqueue(self._objects.key_for(type_, key.namespace, key.name), priority=_SINGLE)
+        self._enqueue(federated_key, priority=_SINGLE)
+
+    def _may_allow_step(self, key: Key, old: Object | None, new: Object) -> bool:
+        """Return whether a new status of a member object may allow the next step of a divided workload."""
+        return self._rollouts.is_waiting(key) and (old is None or old.get("status") != new.get("status"))
 
     def _is_own_write(self, key: MemberKey, new: Object) -> bool:
         """Return whether the event shows our own write. While a write is pending, every event counts as ours."""

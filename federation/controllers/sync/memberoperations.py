@@ -249,7 +249,10 @@ class MemberOperations:
             self._expectations.record_deletion_request(key, digest)
             self._drift.forget(key)
         propagation.resources_updated = True
-        propagation.record(key.cluster, outcome.status, outcome.object)
+        if outcome.status is ClusterStatus.OK:
+            propagation.record_written(key.cluster, outcome.object)
+        else:
+            propagation.record(key.cluster, outcome.status, outcome.object)
 
     def _compare_with_cache(self, propagation: Propagation, key: MemberKey, written: Object) -> None:
         """Handle a watch event that came before the answer to our write."""

@@ -7,14 +7,16 @@ A `Propagation` lives as long as one reconcile. `clusterdispatch.py` and `member
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.resources import Object
 from federation.dispatch.expectations import MemberKey, generation_of
 from federation.dispatch.operations import Outcome
-from federation.dispatch.status import ClusterStatus
+from federation.dispatch.status import ClusterStatus, clusters_of
 from federation.planning.rendering.memberobject import Renderer
 from federation.planning.rendering.verdicts import Verdict
+from federation.planning.rollout.steps import Step
 from federation.runtime.controller import Key
 
 BRIEF_S = 1.0
@@ -38,6 +40,9 @@ class Propagation:
     type_: FederatedType
     annotations: Mapping[str, str]
     renderer: Renderer
+    steps: dict[str, Step] = field(default_factory=dict)
+    waits: dict[str, tuple[ClusterStatus, str]] = field(default_factory=dict)
+    """The status and message of clusters whose step is not the last one."""
     statuses: dict[str, ClusterStatus] = field(default_factory=dict)
     generations: dict[str, int] = field(default_factory=dict)
     messages: dict[str, str] = field(default_factory=dict)
@@ -63,6 +68,16 @@ class Propagation:
         self.generations[cluster] = generation_of(live)
         if message:
             self.messages[cluster] = message
+
+    @property
+    def published(self) -> Mapping[str, Mapping[str, Any]]:
+        """The published status of each cluster that may have the object."""
+        return clusters_of(self.federated)
+
+    def record_written(self, cluster: str, live: Object | None) -> None:
+        """Record that the member object is as its step says."""
+        status, message = self.waits.get(cluster, (ClusterStatus.OK, ""))
+        self.record(cluster, status, live, message)
 
     def member_key(self, cluster: str) -> MemberKey:
         """Return the key of the member object in a cluster."""

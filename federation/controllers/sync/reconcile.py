@@ -19,6 +19,7 @@ from federation.apimachinery.finalizers import has_finalizer, with_finalizers
 from federation.apimachinery.resources import Object
 from federation.controllers.sync.clusterdispatch import Dispatcher
 from federation.controllers.sync.clusters import Clusters, clusters_of_interest, recorded_clusters
+from federation.controllers.sync.clustersteps import Rollouts
 from federation.controllers.sync.deletion import Deletion
 from federation.controllers.sync.hostadmission import HostAdmission
 from federation.controllers.sync.memberoperations import MemberOperations
@@ -56,6 +57,7 @@ class Reconciler:
         sources: Sources,
         clusters: Clusters,
         dispatcher: Dispatcher,
+        rollouts: Rollouts,
         operations: MemberOperations,
         deletion: Deletion,
         admission: HostAdmission,
@@ -67,6 +69,7 @@ class Reconciler:
         self._sources = sources
         self._clusters = clusters
         self._dispatcher = dispatcher
+        self._rollouts = rollouts
         self._operations = operations
         self._deletion = deletion
         self._admission = admission
@@ -119,6 +122,7 @@ class Reconciler:
         self._sources.forget(key)
         self._admission.forget(key)
         self._missing_policies.forget(key)
+        self._rollouts.forget(key)
 
     def _clusters_to_clean(self, key: Key, federated: Object, type_: FederatedType) -> set[str]:
         """Return the clusters that may have objects of a federated object which is being deleted.
@@ -163,6 +167,7 @@ class Reconciler:
     async def _dispatch(self, key: Key, federated: Object, type_: FederatedType) -> Result:
         propagation = begin_propagation(key, federated, type_)
         selected, recorded = effective_placement(federated), recorded_clusters(federated)
+        self._rollouts.plan(propagation, selected, recorded)
         settled = self._visit(propagation, selected | recorded, selected, recorded)
         if propagation.unjudged:
             await self._visit_judged(propagation, selected, recorded)

@@ -8,7 +8,9 @@ later, all changes until then together.
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
+from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, TOPOLOGY_SPREAD_PLANS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.ownerreferences import controller_of
@@ -88,7 +90,7 @@ class TopologySpreadController:
             self.controller.enqueue(key_of(new))
 
     def _on_stateful_set(self, old: Object | None, new: Object | None) -> None:
-        if old is None or new is None or old.get("spec") != new.get("spec"):
+        if old is None or new is None or _facts(old) != _facts(new):
             for key in self._keys((new if new is not None else old or {})["metadata"]["namespace"]):
                 self.controller.enqueue(key)
 
@@ -108,3 +110,8 @@ class TopologySpreadController:
         owner = controller_of(pod)
         if owner is not None and owner.get("kind") == "StatefulSet":
             self._enqueue(self._keys(pod["metadata"].get("namespace", "")))
+
+
+def _facts(stateful_set: Object) -> tuple[Any, ...]:
+    """Return what decisions read from a StatefulSet of the host."""
+    return stateful_set.get("spec"), (stateful_set["metadata"].get("annotations") or {}).get(names.PLACEMENTS)

@@ -18,6 +18,7 @@ from federation.planning.shardtopology.constraints import build_constraints, has
 from federation.planning.shardtopology.evaluation import check_observed, plan_observed
 from federation.planning.shardtopology.feasibility import Severity
 from federation.planning.shardtopology.observation import Observation, held_zones, labels_of
+from federation.planning.shardtopology.placement import has_annotations, plan_placement
 from federation.planning.shardtopology.planner import Plan
 from federation.runtime.controller import DONE, Key, Result
 from federation.runtime.events import NORMAL, WARNING, Recorder
@@ -110,18 +111,26 @@ class Reconciler:
         return plan
 
     async def _apply(self, key: Key, obj: Object, plan: Plan, observation: Observation) -> dict[str, str]:
-        """Write the constraints of the StatefulSets that lack them; return a message for each that was refused."""
+        """Write constraints and placements that StatefulSets lack; return a message for each that was refused."""
         problems: dict[str, str] = {}
         for number, shard in enumerate(observation.shards if plan.zones else ()):
             labels = labels_of(obj["spec"], shard, observation.zone_key)
             wanted = build_constraints(labels, plan.zones_of(number), plan.skews)
-            if has_constraints(shard.pod_spec, wanted):
+            placement = plan_placement(plan, number, shard.annotations)
+            if placement.problem:
+                problems[shard.name] = placement.problem
+            if has_constraints(shard.pod_spec, wanted) and has_annotations(shard.annotations, placement):
                 continue
             body = {
                 "apiVersion": STATEFUL_SETS.api_version,
                 "kind": STATEFUL_SETS.kind,
                 # The uid keeps a late write from creating a StatefulSet that was deleted meanwhile.
-                "metadata": {"name": shard.name, "namespace": key.namespace, "uid": shard.uid},
+                "metadata": {
+                    "name": shard.name,
+                    "namespace": key.namespace,
+                    "uid": shard.uid,
+                    "annotations": placement.annotations,
+                },
                 "spec": {"template": {"spec": wanted}},
             }
             try:

@@ -21,9 +21,9 @@ from federation.controllers.uniteddeployment.localpods import SubsetPods
 from federation.controllers.uniteddeployment.reconcile import Reconciler
 from federation.controllers.uniteddeployment.subsetwriter import SubsetWriter
 from federation.planning.automigration.podanalysis import scheduled_condition
+from federation.planning.corerules import PatchPod
 from federation.planning.uniteddeployment.clustertargets import labelled_policies
 from federation.planning.uniteddeployment.subsetpods import ready_condition
-from federation.planning.uniteddeployment.subsettemplate import PatchPod
 from federation.runtime.controller import Controller, ControllerOptions, Key, key_of
 from federation.runtime.events import Recorder
 from federation.runtime.informers import Informers

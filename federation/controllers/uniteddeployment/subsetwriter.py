@@ -14,7 +14,8 @@ from federation.apimachinery.errors import AlreadyExists, FederationError, NotFo
 from federation.apimachinery.resources import CONTROLLER_REVISIONS, Object
 from federation.client.client import Client, PatchType
 from federation.controllers.uniteddeployment.children import Children
-from federation.planning.uniteddeployment.subsettemplate import PatchPod, Target, render_workload
+from federation.planning.corerules import PatchPod
+from federation.planning.uniteddeployment.subsettemplate import Target, render_workload
 from federation.planning.uniteddeployment.templaterevisions import RevisionPlan, surplus_revisions
 from federation.planning.uniteddeployment.workloadkinds import WorkloadKind
 

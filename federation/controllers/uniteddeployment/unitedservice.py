@@ -8,7 +8,7 @@ from federation.apimachinery.tasks import Supervisor
 from federation.client.client import Client
 from federation.controllers.uniteddeployment.controller import UnitedDeploymentController
 from federation.controllers.uniteddeployment.localpods import LocalPods
-from federation.planning.uniteddeployment.subsettemplate import PatchPod
+from federation.planning.corerules import PatchPod
 from federation.runtime.events import EventRecorder
 from federation.runtime.informers import Informers
 from federation.runtime.transforms import drop_managed_fields

@@ -2,20 +2,29 @@
 
 A WorkloadSpread is reconciled when it changes, when the scheduler decides about its workload, and when labels, kinds or
 readiness of a cluster change. The status that a member reports triggers it a second later, all reports until then
-together.
+together. A workload that waits for the delivery of its WorkloadSpread is reconciled too, when the delivery progresses.
 """
 
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS, WORKLOAD_SPREADS
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.resources import Object, Resource
 from federation.client.client import Client
-from federation.controllers.workloadspread.reconcile import WRITER, Reconciler, target_of_federated
-from federation.planning.followers.leaderplan import identity_of
+from federation.controllers.workloadspread.reconcile import (
+    BY_TARGET,
+    WRITER,
+    Reconciler,
+    is_spread,
+    target_of_federated,
+    target_value,
+    workload_of,
+)
+from federation.planning.federatedobject import pendingcontrollers
 from federation.runtime.controller import Controller, Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects, Triggers
 from federation.runtime.informers import Informers
@@ -23,12 +32,22 @@ from federation.runtime.members import Members
 from federation.scheduling.framework.types import ClusterChange
 from federation.scheduling.snapshot import ClusterCache
 
-_BY_TARGET = "workloadspread/target"
 _CHANGES = ClusterChange.MEMBERSHIP | ClusterChange.LABELS | ClusterChange.API_TYPES | ClusterChange.READINESS
+
+
+def _delivery(federated: Object) -> Any:
+    """Return the progress of the delivery of a WorkloadSpread; None for other kinds."""
+    if not is_spread(federated):
+        return None
+    status = federated.get("status") or {}
+    return status.get("syncedGeneration"), status.get("clusters")
+
+
 _TRIGGERS = Triggers(
     annotations=frozenset((names.WORKLOAD_SPREAD, names.ORDINAL_STARTS, names.PENDING_CONTROLLERS)),
     placed=True,
     entries_of=names.GLOBAL_SCHEDULER,
+    status=_delivery,
 )
 
 
@@ -40,6 +59,8 @@ class WorkloadSpreadOptions:
     """Concurrent reconciles."""
     coalescing_s: float = 1.0
     """Delay between a member's report and the reconcile; all reports until then share it."""
+    wait_s_max: float = 10.0
+    """Longest time for which a workload waits until its members have their limits: one of them may refuse them."""
 
 
 class WorkloadSpreadController:
@@ -61,8 +82,10 @@ class WorkloadSpreadController:
         self._cache = ClusterCache()
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._spreads = informers.for_resource(WORKLOAD_SPREADS)
-        objects.add_index(_BY_TARGET, target_of_federated)
-        reconciler = Reconciler(client, objects, members, self._spreads, self._cache.snapshot, clock)
+        objects.add_index(BY_TARGET, target_of_federated)
+        reconciler = Reconciler(
+            client, objects, members, self._spreads, self._cache.snapshot, clock, wait_s_max=chosen.wait_s_max
+        )
         self.controller: Controller[Key] = Controller(
             "workloadspreads", reconciler.reconcile, workers=chosen.workers, clock=clock, resync=self._keys
         )
@@ -83,16 +106,25 @@ class WorkloadSpreadController:
 
     def _on_federated(self, old: Object | None, new: Object | None) -> None:
         federated = new if new is not None else old or {}
-        identity = identity_of(federated)
-        if identity.kind == WORKLOAD_SPREADS.kind:
+        if is_spread(federated):
+            self._enqueue_waiting(federated)
             self.controller.enqueue(key_of(federated))
             return
-        target = f"{identity.group} {identity.kind} {identity.namespace} {identity.name}"
-        for spread in self._objects.by_index(_BY_TARGET, target, identity.namespace):
+        if pendingcontrollers.is_at_head(federated, names.SPREAD_CONTROLLER):
+            self.controller.enqueue(key_of(federated))
+            return
+        namespace = federated["metadata"].get("namespace", "")
+        for spread in self._objects.by_index(BY_TARGET, target_value(federated), namespace):
             self.controller.enqueue(key_of(spread))
 
+    def _enqueue_waiting(self, federated: Object) -> None:
+        """Enqueue the workload of a federated WorkloadSpread if it waits for the delivery."""
+        workload = workload_of(self._objects, federated)
+        if workload is not None and pendingcontrollers.is_at_head(workload, names.SPREAD_CONTROLLER):
+            self.controller.enqueue(key_of(workload))
+
     def _on_source(self, old: Object | None, new: Object | None) -> None:
-        if new is not None and old is None:
+        if new is not None and (old is None or old.get("status") != new.get("status")):
             self._enqueue(new)
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:

@@ -27,6 +27,8 @@ class Context:
     stale: frozenset[str] = field(default_factory=frozenset)
     """The clusters that do not answer; their member objects have the last known status."""
     unscheduled_since: datetime | None = None
+    rollout_failure: str = ""
+    """Why the rollout in waves stopped or rolled back, "" if it did not."""
 
 
 Merge = Callable[[Mapping[str, Any], Members, Context], Object | None]

@@ -2,8 +2,9 @@
 
 Available is True when it is True in every cluster of the placement that answers. Progressing is the worst of the
 members': deadline exceeded, else updating, else complete. `observedGeneration` follows the source when all members have
-observed its current spec. A Deployment for which no cluster is found exceeds its progress deadline, too, so that
-`kubectl rollout status` ends. The conditions differ from KubeAdmiral's on purpose (docs/reference/status.md).
+observed its current spec. A Deployment for which no cluster is found exceeds its progress deadline, too, and so does
+one whose rollout in waves has failed, so that `kubectl rollout status` ends. The conditions differ from KubeAdmiral's
+on purpose (docs/reference/status.md).
 """
 
 from collections.abc import Mapping
@@ -44,6 +45,10 @@ def merge(source: Mapping[str, Any], members: Members, context: Context) -> Obje
     if _is_unplaced(members, context):
         status["observedGeneration"] = source["metadata"].get("generation", 0)
         progressing = _stuck(source, context)
+    if context.rollout_failure:
+        status["observedGeneration"] = source["metadata"].get("generation", 0)
+        text = f"The rollout in waves has failed: {context.rollout_failure}"
+        progressing = [_condition(names.DEPLOYMENT_PROGRESSING, "False", _DEADLINE_EXCEEDED, text)]
     wanted = [_available(members, context), *progressing, *_replica_failure(members)]
     kept = [c for c in previous if c.get("type") not in _OWNED]
     status["conditions"] = [*keep_condition_times(previous, wanted, context.now, update_field="lastUpdateTime"), *kept]

@@ -1,13 +1,18 @@
 """Derive the published health of a cluster from its probes, without flapping (docs/reference/clusters.md). Pure.
 
-`damp` takes the published, the pending and the observed verdict and returns the next ones. A loss of health must last
-before it is published, because every object of the cluster is reconciled when it changes; a recovery is published at
-once by default. `controllers/cluster` probes and writes.
+`damp` takes the published, the pending and the observed verdict and returns the next ones. A change of health must be
+observed several times in a row, and for some time, before it is published, because every object of the cluster is
+reconciled when it changes. `next_probe_s` says when a member is probed again. `controllers/cluster` probes and writes;
+`clustertaints.py` derives the taints from the published conditions.
 """
 
 from dataclasses import dataclass
 
 from federation.api import names
+
+_DAMPED_RETURNS = frozenset({names.REASON_CLUSTER_NOT_REACHABLE, names.REASON_HEALTHZ_NOT_OK})
+"""Reasons whose end must last too. Any other reason ends with the first successful probe: it is about caches or
+credentials of the control plane, not about the health of the member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,11 @@ class Verdict:
         """Whether the cluster may be used."""
         return self.ready == "True"
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the probe had no answer."""
+        return self.ready == "Unknown"
+
     def is_same(self, other: "Verdict") -> bool:
         """Return True if status and reason are equal; messages may differ."""
         return self._key == other._key
@@ -34,20 +44,16 @@ class Verdict:
         return self.ready, self.ready_reason, self.offline, self.offline_reason
 
 
-def healthy() -> Verdict:
-    """Return the verdict for the answer "ok"."""
+def healthy(path: str = "/readyz") -> Verdict:
+    """Return the verdict for the answer "ok" of the probed path."""
     return Verdict(
-        "True",
-        names.REASON_CLUSTER_READY,
-        "False",
-        names.REASON_CLUSTER_REACHABLE,
-        "/healthz responded with ok",
+        "True", names.REASON_CLUSTER_READY, "False", names.REASON_CLUSTER_REACHABLE, f"{path} responded with ok"
     )
 
 
-def unhealthy(answer: str) -> Verdict:
+def unhealthy(answer: str, path: str = "/readyz") -> Verdict:
     """Return the verdict for another answer than "ok"."""
-    text = f"/healthz responded without ok: {answer}" if answer else "/healthz responded without ok"
+    text = f"{path} responded without ok: {answer}" if answer else f"{path} responded without ok"
     return Verdict("False", names.REASON_HEALTHZ_NOT_OK, "False", names.REASON_CLUSTER_REACHABLE, text)
 
 
@@ -68,29 +74,114 @@ def not_usable(reason: str, error: str) -> Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Damping:
-    """How long an observation must last before it replaces the published one."""
+class Cadence:
+    """When a member is probed, and for how long a probe waits for its answer."""
 
-    failure_s: float = 30.0
-    recovery_s: float = 0.0
+    period_s: float = 3.0
+    """Between two probes of a healthy member. A watch event or another answer counts as a probe."""
+    busy_period_s: float = 10.0
+    """The same for a member whose watch events count as probes: a probe also finds members that are not ready."""
+    recheck_s: float = 0.5
+    """Between two probes while an observation differs from the published health."""
+    unready_period_s: float = 2.0
+    """Between two probes of a member that is published as unhealthy."""
+    timeout_s: float = 3.0
+    """Deadline of one probe."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damping:
+    """How often in a row, and for how long, a change must be observed before it is published."""
+
+    failures_min: int = 2
+    """Failed probes in a row before a loss of health is published."""
+    failure_s: float = 3.0
+    """Time from the beginning of the first of them to the end of the last."""
+    answered_failure_s: float = 30.0
+    """The same time for a member that answers, but not with ok: an overloaded one still takes most writes."""
+    recoveries_min: int = 3
+    """Successful probes in a row before the return of a member is published."""
+    recovery_s: float = 2.0
+    """Time from the beginning of the first of them to the end of the last."""
+    watch_s_max: float = 30.0
+    """How long watch events keep a member healthy whose probes have no answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """An observation that differs from the published one, and the monotonic time of its first occurrence."""
+    """The last of `count` observations in a row that differ from the published one; the first began at `since_s`."""
 
     verdict: Verdict
     since_s: float
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The verdict of one probe, its beginning and end, and the last answer or watch event of the member.
+
+    Times are monotonic seconds; `answered_s` is minus infinity before the first answer.
+    """
+
+    verdict: Verdict
+    began_s: float
+    ended_s: float
+    answered_s: float = float("-inf")
 
 
 def damp(
-    published: Verdict | None, pending: Pending | None, observed: Verdict, now_s: float, damping: Damping
+    published: Verdict | None, pending: Pending | None, observed: Observation, damping: Damping
 ) -> tuple[Verdict, Pending | None]:
-    """Return the verdict to publish and the pending one; the first one, and a wrong identity, is published at once."""
-    if published is None or published.is_same(observed) or observed.ready_reason == names.REASON_IDENTITY_MISMATCH:
-        return observed, None
-    since_s = pending.since_s if pending is not None and pending.verdict.is_same(observed) else now_s
-    wait_s = damping.recovery_s if observed.is_ready else damping.failure_s
-    if now_s - since_s >= wait_s:
-        return observed, None
-    return published, Pending(observed, since_s)
+    """Return the verdict to publish and the pending one; the first one, and a wrong identity, is published at once.
+
+    A probe without an answer does not count when the member has sent a watch event or another answer since the probe
+    began, for `watch_s_max` at most.
+    """
+    verdict = observed.verdict
+    if published is None or published.is_same(verdict) or verdict.ready_reason == names.REASON_IDENTITY_MISMATCH:
+        return verdict, None
+    if verdict.is_ready and published.ready_reason not in _DAMPED_RETURNS:
+        return verdict, None
+    since_s, count = observed.began_s, 1
+    if pending is not None and _continues(published, pending.verdict, verdict):
+        since_s, count = pending.since_s, pending.count + 1
+    lasted_s = observed.ended_s - since_s
+    waiting = published, Pending(verdict, since_s, count)
+    if verdict.is_silent and observed.answered_s > observed.began_s and lasted_s < damping.watch_s_max:
+        return waiting
+    count_min, wait_s = damping.failures_min, damping.failure_s
+    if verdict.is_ready:
+        count_min, wait_s = damping.recoveries_min, damping.recovery_s
+    elif verdict.ready_reason == names.REASON_HEALTHZ_NOT_OK:
+        wait_s = max(wait_s, damping.answered_failure_s)
+    return (verdict, None) if count >= count_min and lasted_s >= wait_s else waiting
+
+
+def _continues(published: Verdict, pending: Verdict, observed: Verdict) -> bool:
+    """Return whether the observation continues the pending row: of losses, of returns, or of one other reason."""
+    if published.is_ready != observed.is_ready:
+        return pending.is_ready == observed.is_ready
+    return pending.is_same(observed)
+
+
+def next_probe_s(
+    published: Verdict | None, pending: Pending | None, probed_s: float, answered_s: float, cadence: Cadence
+) -> float:
+    """Return when the next probe is due, in monotonic seconds; the last one ended at `probed_s`.
+
+    A row of differing observations is continued quickly. Without one, a healthy member is probed when it was silent for
+    a period, and at the latest after the period for busy members.
+    """
+    if pending is not None:
+        return probed_s + cadence.recheck_s
+    if published is None or not published.is_ready:
+        return probed_s + cadence.unready_period_s
+    latest_s = probed_s + max(cadence.period_s, cadence.busy_period_s)
+    return min(max(probed_s, answered_s) + cadence.period_s, latest_s)
+
+
+def detection_s_max(cadence: Cadence, damping: Damping) -> float:
+    """Return the longest time from the last sign of life of a member to the end of the probe that reports its loss."""
+    probe_s = cadence.timeout_s + cadence.recheck_s
+    by_count_s = damping.failures_min * probe_s - cadence.recheck_s
+    return cadence.period_s + max(by_count_s, damping.failure_s + probe_s)

@@ -1,9 +1,10 @@
 """The rights that the control plane needs in a member, and the comparison with the rights that it has. Pure.
 
 The rights follow from the federated types of the host: the verbs that sync uses on each of them, reading of nodes,
-pods and ReplicaSets for capacity and migration, and our own namespace and role. Federated RBAC kinds also need
-`escalate` and `bind`, because the member refuses roles beyond the writer's own rights otherwise; with these verbs an
-account can give itself every right. No rule has a wildcard. `controllers/cluster/memberaccount.py` writes the rules.
+pods and ReplicaSets for capacity and migration, of metrics for autoscalers, and our own namespace and role. Federated
+RBAC kinds also need `escalate` and `bind`, because the member refuses roles beyond the writer's own rights otherwise;
+with these verbs an account can give itself every right. No rule has a wildcard. `controllers/cluster/memberaccount.py`
+writes the rules.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,11 +12,18 @@ from typing import Any, NamedTuple
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery.resources import CLUSTER_ROLES, NODES, PODS, REPLICA_SETS, Object
+from federation.apimachinery.resources import (
+    CLUSTER_ROLES,
+    NODES,
+    POD_METRICS,
+    PODS,
+    REPLICA_SETS,
+    Object,
+)
 
 _SYNC_VERBS = ("create", "delete", "get", "list", "patch", "watch")
 _READ_VERBS = ("list", "watch")
-_PATHS = ("/api", "/api/*", "/apis", "/apis/*", "/healthz", "/version")
+_PATHS = ("/api", "/api/*", "/apis", "/apis/*", "/healthz", "/readyz", "/version")
 _RBAC = CLUSTER_ROLES.group
 _ROLE_PLURALS = frozenset({"clusterroles", "roles"})
 _BINDING_PLURALS = frozenset({"clusterrolebindings", "rolebindings"})
@@ -60,6 +68,7 @@ def plan_rules(types: Iterable[FederatedType]) -> list[Object]:
     return [
         *rules,
         _rule("", [NODES.plural, PODS.plural], _READ_VERBS),
+        _rule(POD_METRICS.group, [POD_METRICS.plural], ("list",)),
         _rule("", ["namespaces"], ("get",), ("kube-system", names.SYSTEM_NAMESPACE)),
         _rule("", ["namespaces"], ("delete", "patch"), (names.SYSTEM_NAMESPACE,)),
         _rule(_RBAC, ["clusterroles"], ("delete",), (names.MEMBER_CLUSTER_ROLE,)),

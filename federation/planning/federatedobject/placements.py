@@ -13,7 +13,9 @@ from typing import Any
 import orjson
 
 from federation.api import names
+from federation.api.federatedtype import FederatedType
 from federation.apimachinery.equality import is_json_equal
+from federation.apimachinery.jsonpatch import to_pointer
 
 Part = dict[str, Any]
 """A part of a merge patch of a federated object."""
@@ -147,3 +149,21 @@ def _with_entry(entries: Sequence[Any], controller: str, entry: Part | None) -> 
     if entry is not None and not is_placed:
         changed.append(entry)
     return changed
+
+
+def current_clusters(federated: Mapping[str, Any], type_: FederatedType) -> dict[str, int | None]:
+    """Return the scheduler's placement: cluster → replicas, None for those of the template."""
+    clusters = placement_of(federated, names.GLOBAL_SCHEDULER)
+    if not type_.paths.replicas_spec:
+        return dict.fromkeys(clusters)
+    pointer = to_pointer(type_.paths.replicas_spec)
+    patches = overrides_of(federated, names.GLOBAL_SCHEDULER)
+    current: dict[str, int | None] = {}
+    for cluster in clusters:
+        current[cluster] = None
+        for patch in patches.get(cluster, ()):
+            value = patch.get("value")
+            if isinstance(value, int) and patch.get("path") == pointer and (patch.get("op") or "replace") == "replace":
+                current[cluster] = value
+                break
+    return current

@@ -30,6 +30,7 @@ from federation.planning.overrides.policies import (
     applied_policies,
     compute_overrides,
 )
+from federation.planning.waves.waverules import has_waves
 
 _FAILURE_CHARACTERS_MAX = 512
 """Of one cluster's error: all of them are in one annotation, and the condition has the whole text."""
@@ -74,8 +75,16 @@ def plan_override_patch(
         stored = overrides_of(federated, names.OVERRIDE_CONTROLLER)
         overrides = {cluster: patches for cluster, patches in overrides.items() if cluster not in unchanged}
         overrides |= {cluster: [dict(patch) for patch in stored[cluster]] for cluster in unchanged if cluster in stored}
-    patch = plan_overrides(federated, names.OVERRIDE_CONTROLLER, overrides, stages, applied, failures, guarded)
+    further = {**(guarded or {}), names.OVERRIDE_ROLLOUT: _rollout(federated, policies)}
+    patch = plan_overrides(federated, names.OVERRIDE_CONTROLLER, overrides, stages, applied, failures, further)
     return OverridePlan(patch, _describe(failures))
+
+
+def _rollout(federated: Mapping[str, Any], policies: Sequence[Policy]) -> str | None:
+    """Return the annotation with the rollout rules of the first policy that has some, None without any."""
+    if not has_waves(federated["spec"]["template"]):
+        return None
+    return next((policy.rollout for policy in policies if policy.rollout), None)
 
 
 def _describe(failures: Mapping[str, OverrideError]) -> tuple[str, ...]:
@@ -92,19 +101,19 @@ def plan_overrides(
     stages: Sequence[Sequence[str]],
     policies: Iterable[PolicyReference] = (),
     failures: Mapping[str, OverrideError] | None = None,
-    guarded: Mapping[str, str | None] | None = None,
+    further: Mapping[str, str | None] | None = None,
 ) -> Part | None:
     """Return the merge patch that stores the overrides and advances the pipeline, None when nothing changes.
 
     `stages` is the pipeline of the object's type. `policies` are recorded as the origin of the overrides, `failures`
-    as the clusters that get nothing, `guarded` are the annotations of the guard.
+    as the clusters that get nothing, `further` are other annotations to write.
     """
     stored = with_overrides(federated, controller, overrides)
     failed = {cluster: str(error)[:_FAILURE_CHARACTERS_MAX] for cluster, error in sorted((failures or {}).items())}
     annotations: dict[str, str | None] = {
         names.OVERRIDE_POLICIES: ",".join(map(str, policies)) or None,
         names.FAILED_OVERRIDES: orjson.dumps(failed).decode() if failed else None,
-        **(guarded or {}),
+        **(further or {}),
     }
     if stored:
         # A policy applies now, so the whole pipeline of the type is in force again.

@@ -16,6 +16,7 @@ from federation.planning.overrides.image import compute_image_patches
 from federation.planning.overrides.metadata import compute_metadata_patches
 from federation.planning.overrides.patches import ClusterPatches, Patches, apply_patches
 from federation.planning.overrides.targets import Target, compile_target
+from federation.planning.waves.waverules import to_annotation
 
 _FINALIZERS = "/metadata/finalizers"
 
@@ -51,6 +52,8 @@ class Policy:
 
     reference: PolicyReference
     rules: tuple[Rule, ...]
+    rollout: str | None = None
+    """The annotation with its rollout rules, None without any."""
 
     @property
     def display(self) -> str:
@@ -68,11 +71,11 @@ class Cluster:
 
 def compile_policy(policy: Mapping[str, Any]) -> Policy:
     """Return the compiled policy. Malformed parts raise only when they are computed for an object."""
-    metadata = policy.get("metadata") or {}
-    return Policy(
-        PolicyReference(metadata.get("namespace", ""), metadata.get("name", "")),
-        rules=compile_rules((policy.get("spec") or {}).get("overrideRules")),
-    )
+    metadata, spec = policy.get("metadata") or {}, policy.get("spec") or {}
+    reference = PolicyReference(metadata.get("namespace", ""), metadata.get("name", ""))
+    kind = "OverridePolicy" if reference.namespace else "ClusterOverridePolicy"
+    rollout = to_annotation(f"{kind} {reference}", spec.get("rollout"))
+    return Policy(reference, compile_rules(spec.get("overrideRules")), rollout)
 
 
 def compile_rules(rules: Iterable[Mapping[str, Any]] | None) -> tuple[Rule, ...]:

@@ -17,13 +17,17 @@ import orjson
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
+from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS
 from federation.apimachinery import wellknown
 from federation.apimachinery.errors import InvalidInput
-from federation.apimachinery.resources import Object
+from federation.apimachinery.resources import DEPLOYMENTS, STATEFUL_SETS, Object
+from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.overrides.errors import OverrideError
 from federation.planning.overrides.patches import apply_patches, forbidden_paths, patches_by_cluster
 
+_DIVIDED = frozenset((DEPLOYMENTS, STATEFUL_SETS, CLONE_SETS, ADVANCED_STATEFUL_SETS))
+"""The kinds whose changes share one budget over all clusters (planning/rollout)."""
 _METADATA_KEPT = frozenset({"name", "namespace", "labels", "annotations", "finalizers", "ownerReferences"})
 _ANNOTATIONS_DROPPED = frozenset({wellknown.LAST_APPLIED_CONFIGURATION, wellknown.DEPLOYMENT_REVISION})
 """The first describes what a user applied to the host, the second belongs to the member's Deployment controller."""
@@ -33,6 +37,10 @@ _JOB_LABELS_GENERATED = (
     "batch.kubernetes.io/controller-uid",
     "batch.kubernetes.io/job-name",
 )
+
+
+_NOT_OF_USERS = (names.GLOBAL_SCHEDULER, names.ROLLOUT_CONTROLLER)
+"""Controllers whose overrides the host's admission does not judge: replicas, and templates that were judged before."""
 
 
 class RenderError(InvalidInput):
@@ -48,11 +56,18 @@ class Rendered:
 
 
 class Renderer:
-    """Renders one federated object for its clusters; lives for one reconcile."""
+    """Renders one federated object for its clusters; lives for one reconcile.
+
+    The member objects of a workload that is divided or has waves have the revision of their pod template as an
+    annotation. `scheduled` are the replicas of a divided workload by cluster, {} for other objects.
+    """
 
     def __init__(self, federated: Mapping[str, Any], type_: FederatedType) -> None:
         spec = federated.get("spec") or {}
         self._federated = federated
+        self.scheduled = divided_replicas(federated, type_)
+        self._has_revisions = bool(self.scheduled) or (type_.resource in _DIVIDED and _has_waves(federated))
+        self._rendered: dict[str, Rendered] = {}
         self._controllers = type_.controllers
         self._base = _clean(
             spec.get("template") or {},
@@ -68,11 +83,16 @@ class Renderer:
 
     def render(self, cluster: str) -> Rendered:
         """Return the cluster's member object; RenderError when its overrides failed, are forbidden or do not apply."""
+        found = self._rendered.get(cluster)
+        if found is not None:
+            return found
         if (failure := self._failed.get(cluster)) is not None:
             raise RenderError(failure)
         patches = self._patches.get(cluster)
         obj = _override(self._base, patches) if patches else self._base
-        return _finish(obj)
+        annotations = {names.TEMPLATE_REVISION: template_revision(obj)} if self._has_revisions else {}
+        found = self._rendered[cluster] = finish(obj, annotations)
+        return found
 
     def subject(self, cluster: str) -> Rendered | None:
         """Return what the host's admission has to judge before the cluster's member object leaves, None for nothing.
@@ -84,7 +104,7 @@ class Renderer:
         is_by_hand = is_hand_written(self._federated)
         if self._by_users is None:
             entries = (self._federated.get("spec") or {}).get("overrides") or ()
-            kept = [entry for entry in entries if is_by_hand or entry.get("controller") != names.GLOBAL_SCHEDULER]
+            kept = [entry for entry in entries if is_by_hand or entry.get("controller") not in _NOT_OF_USERS]
             self._by_users = patches_by_cluster(kept, self._controllers)
         patches = self._by_users.get(cluster) or ()
         if not patches and not is_by_hand:
@@ -106,6 +126,20 @@ class Renderer:
             is_by_hand = is_hand_written(self._federated)
             self._source = Rendered({}, "") if is_by_hand else _to_subject(self._base, self._base)
         return self._source
+
+
+def divided_replicas(federated: Mapping[str, Any], type_: FederatedType) -> dict[str, int | None]:
+    """Return the scheduler's replicas by cluster (None for the template's) of a divided workload, else {}."""
+    if type_.resource not in _DIVIDED:
+        return {}
+    scheduled = current_clusters(federated, type_)
+    return scheduled if any(count is not None for count in scheduled.values()) else {}
+
+
+def _has_waves(federated: Mapping[str, Any]) -> bool:
+    """Return whether a policy has rules for a rollout in waves (planning/waves/waverules.py)."""
+    annotations = (federated.get("metadata") or {}).get("annotations") or {}
+    return bool(annotations.get(names.ROLLOUT) or annotations.get(names.OVERRIDE_ROLLOUT))
 
 
 def failed_overrides(federated: Mapping[str, Any]) -> dict[str, str]:
@@ -172,15 +206,22 @@ def _override(base: Object, patches: Sequence[Mapping[str, Any]]) -> Object:
     return result
 
 
-def _finish(obj: Object) -> Rendered:
-    """Add the label and annotation of managed objects; the hash covers everything but itself."""
+def template_revision(obj: Mapping[str, Any]) -> str:
+    """Return the revision of a workload's pod template: a hash of its content."""
+    return content_hash((obj.get("spec") or {}).get("template") or {})
+
+
+def finish(obj: Object, annotations: Mapping[str, str]) -> Rendered:
+    """Add the label and annotations of managed objects; the hash covers everything but itself."""
     metadata = {key: value for key, value in obj["metadata"].items() if key in _METADATA_KEPT and value}
     metadata["labels"] = {**(metadata.get("labels") or {}), names.MANAGED_LABEL: "true"}
     if finalizers := metadata.get("finalizers"):
         metadata["finalizers"] = list(dict.fromkeys(finalizers))
+    kept = _without(metadata.get("annotations") or {}, (names.TEMPLATE_HASH,))
+    metadata["annotations"] = {**kept, **annotations}
     result = {**obj, "metadata": metadata}
     digest = content_hash(result)
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), names.TEMPLATE_HASH: digest}
+    metadata["annotations"][names.TEMPLATE_HASH] = digest
     return Rendered(result, digest)
 
 

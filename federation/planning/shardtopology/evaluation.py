@@ -27,5 +27,5 @@ def check_observed(
         result = yield from search_from(state, plan.skews, _LIVE_STATES_MAX)
         searches.append(result)
     outdated = outdated_pods(observation)
-    outdated |= {name: f"{name} lacks its constraints: {problem}" for name, problem in (problems or {}).items()}
+    outdated |= {name: f"the plan is not applied to {name}: {problem}" for name, problem in (problems or {}).items()}
     return check(plan, observation.distribution, outdated=outdated, searches=searches)

@@ -6,7 +6,7 @@ deleted do not count, as in kube-scheduler.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -36,6 +36,7 @@ class ShardSet:
     replicas: int
     pod_spec: Mapping[str, Any]
     uid: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ def shards_of(spec: Mapping[str, Any], stateful_sets: Iterable[Object]) -> list[
             replicas = own.get("replicas")
             count = 1 if replicas is None else int(replicas)
             pod_spec = template.get("spec") or {}
-            found.append(ShardSet(metadata["name"], {label: labels[label]}, count, pod_spec, metadata.get("uid", "")))
+            own_labels, annotations = {label: labels[label]}, metadata.get("annotations") or {}
+            found.append(ShardSet(metadata["name"], own_labels, count, pod_spec, metadata.get("uid", ""), annotations))
     return sorted(found, key=lambda shard: (len(shard.name), shard.name))
 
 

@@ -5,11 +5,13 @@ Reference: docs/reference/status.md.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery import conditions, dotpaths
+from federation.apimachinery.clock import to_rfc3339
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.rendering.memberobject import Renderer, RenderError
@@ -165,25 +167,37 @@ def _ready(live: Mapping[str, Any] | None, type_: FederatedType) -> int | None:
 
 
 def delivery_to_json(
-    federated: Mapping[str, Any], rows: list[ClusterDelivery], drifts: Mapping[str, Drift], scalers: Mapping[str, str]
+    federated: Mapping[str, Any],
+    rows: list[ClusterDelivery],
+    drifts: Mapping[str, Drift],
+    scalers: Mapping[str, str],
+    tolerated: Mapping[str, datetime],
 ) -> dict[str, Any]:
     """Return the document of one object: its conditions and its clusters.
 
-    A cluster has its `drift`, and the autoscaler of the replicas, where there are any.
+    A cluster has its `drift`, the autoscaler of the replicas, and until when its taints are `tolerated`, where there
+    are any.
     """
     held = (federated.get("status") or {}).get("conditions") or ()
     conditions = [condition for condition in held if condition.get("type") in _CONDITIONS]
     return {
         "kind": "Delivery",
         "conditions": conditions,
-        "clusters": [_row_to_json(row, drifts.get(row.cluster), scalers.get(row.cluster, "")) for row in rows],
+        "clusters": [
+            _row_to_json(row, drifts.get(row.cluster), scalers.get(row.cluster, ""), tolerated.get(row.cluster))
+            for row in rows
+        ],
     }
 
 
-def _row_to_json(row: ClusterDelivery, drift: Drift | None, scaler: str) -> dict[str, Any]:
+def _row_to_json(
+    row: ClusterDelivery, drift: Drift | None, scaler: str, tolerated_until: datetime | None
+) -> dict[str, Any]:
     found = {"placed" if key == "is_placed" else key: value for key, value in asdict(row).items()}
     if scaler:
         found["scaler"] = scaler
+    if tolerated_until is not None:
+        found["toleratedUntil"] = to_rfc3339(tolerated_until)
     if drift is None:
         return found
     return {

@@ -32,6 +32,12 @@ def last_known(member: Mapping[str, Any], wanted: int | None, paths: PathDefinit
     return {**member, "status": {**status, **capped}}
 
 
+def without_updated(member: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the member object of a cluster that does not have the wanted pod template, without updated replicas."""
+    status = member.get("status") or {}
+    return {**member, "status": {key: value for key, value in status.items() if not key.startswith("updated")}}
+
+
 def with_stale_condition(status: Object, present: Mapping[str, Any], stale: Iterable[str], now: datetime) -> Object:
     """Return the status with the condition StatusStale, or without it when every cluster answers."""
     conditions = [c for c in status.get("conditions") or () if c.get("type") != names.STATUS_STALE]

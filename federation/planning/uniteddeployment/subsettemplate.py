@@ -7,7 +7,7 @@ A subset adds its nodes and tolerations first and its patch last, so that the pa
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +18,10 @@ from federation.api.resources import UNITED_DEPLOYMENTS
 from federation.apimachinery import nameformats
 from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import Object
+from federation.planning.corerules import PatchPod
 from federation.planning.uniteddeployment.clustertargets import policy_labels, target_annotations
 from federation.planning.uniteddeployment.subsetworkload import SubsetWorkload
 from federation.planning.uniteddeployment.workloadkinds import ROLLING_UPDATE, WorkloadKind, applies_partition
-
-PatchPod = Callable[[Object, Object], Object]
-"""Returns a pod or pod template with a strategic merge patch merged in; BadRequest, Invalid."""
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFIX_LENGTH_MAX = 58

@@ -1,10 +1,10 @@
 """Validate UnitedDeployments: creation, update and deletion. Pure.
 
 Kubernetes' rules for selectors, node terms, tolerations and pod templates belong to the API server, so the caller
-passes them as `CoreRules`. Results are causes of a 422; an empty list means that the object is valid.
+passes them as `UnitedRules`. Results are causes of a 422; an empty list means that the object is valid.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from federation.apimachinery.fielderrors import (
     required,
 )
 from federation.apimachinery.selectors import SelectorError, compile_label_selector
+from federation.planning.corerules import CoreRules, Rule
 from federation.planning.uniteddeployment.clustertargets import ClusterName, target_of
 from federation.planning.uniteddeployment.countvalidation import validate_counts
 from federation.planning.uniteddeployment.strategy import TYPES, strategy_of
@@ -30,8 +31,6 @@ from federation.planning.uniteddeployment.uniteddefaults import MANUAL
 from federation.planning.uniteddeployment.workloadkinds import KINDS, WorkloadKind, kind_of
 
 Fields = Mapping[str, Any]
-Rule = Callable[[Fields, str], Causes]
-"""Returns the causes of a value at a field."""
 
 _CHANGEABLE = {
     "statefulSetTemplate": {
@@ -49,17 +48,14 @@ _SUBSETS = "spec.topology.subsets"
 
 
 @dataclass(frozen=True, slots=True)
-class CoreRules:
+class UnitedRules(CoreRules):
     """Kubernetes' rules for parts of a UnitedDeployment."""
 
-    label_selector: Rule
-    node_term: Rule
-    toleration: Rule
     pod_template: Rule
 
 
 def validate_united(
-    united: Fields, rules: CoreRules, *, clusters: Collection[ClusterName] | None = None, is_strict: bool = False
+    united: Fields, rules: UnitedRules, *, clusters: Collection[ClusterName] | None = None, is_strict: bool = False
 ) -> Causes:
     """Validate a UnitedDeployment.
 
@@ -122,13 +118,13 @@ def _subsets(united: Fields) -> Sequence[Fields]:
     return dotpaths.get(united, ("spec", "topology", "subsets")) or ()
 
 
-def _validate_selector(selector: Fields, rules: CoreRules) -> Causes:
+def _validate_selector(selector: Fields, rules: UnitedRules) -> Causes:
     if not selector.get("matchLabels") and not selector.get("matchExpressions"):
         return [invalid("spec.selector", selector, "empty selector is not valid for UnitedDeployment")]
     return rules.label_selector(selector, "spec.selector")
 
 
-def _validate_template(spec: Fields, rules: CoreRules) -> Causes:
+def _validate_template(spec: Fields, rules: UnitedRules) -> Causes:
     templates = spec.get("template") or {}
     given = [kind for kind in KINDS if templates.get(kind.template) is not None]
     if len(given) != 1:
@@ -140,7 +136,7 @@ def _validate_template(spec: Fields, rules: CoreRules) -> Causes:
     return _validate_workload(templates[kind.template], kind, spec.get("selector") or {}, rules)
 
 
-def _validate_workload(template: Fields, kind: WorkloadKind, selector: Fields, rules: CoreRules) -> Causes:
+def _validate_workload(template: Fields, kind: WorkloadKind, selector: Fields, rules: UnitedRules) -> Causes:
     at = f"{_TEMPLATE}.{kind.template}"
     workload = template.get("spec") or {}
     pods = workload.get("template") or {}
@@ -162,7 +158,7 @@ def _validate_workload(template: Fields, kind: WorkloadKind, selector: Fields, r
     return causes
 
 
-def _validate_topology(spec: Fields, rules: CoreRules, clusters: Collection[ClusterName] | None) -> Causes:
+def _validate_topology(spec: Fields, rules: UnitedRules, clusters: Collection[ClusterName] | None) -> Causes:
     topology = spec.get("topology") or {}
     at = "spec.topology.scheduleStrategy"
     causes = one_of(f"{at}.type", (topology.get("scheduleStrategy") or {}).get("type"), TYPES)
@@ -193,11 +189,11 @@ def _validate_topology(spec: Fields, rules: CoreRules, clusters: Collection[Clus
     return causes
 
 
-def _validate_nodes(subset: Fields, field: str, rules: CoreRules) -> Causes:
-    causes = rules.node_term(subset.get("nodeSelectorTerm") or {}, f"{field}.nodeSelectorTerm")
+def _validate_nodes(subset: Fields, field: str, rules: UnitedRules) -> Causes:
+    causes = rules.required_term(subset.get("nodeSelectorTerm") or {}, f"{field}.nodeSelectorTerm")
     terms: Sequence[Fields] = (subset.get("nodeSelector") or {}).get("nodeSelectorTerms") or ()
     for index, term in enumerate(terms):
-        causes += rules.node_term(term, f"{field}.nodeSelector.nodeSelectorTerms[{index}]")
+        causes += rules.required_term(term, f"{field}.nodeSelector.nodeSelectorTerms[{index}]")
     if terms and subset.get("nodeSelectorTerm"):
         causes.append(forbidden(f"{field}.nodeSelector", "not together with nodeSelectorTerm"))
     return causes

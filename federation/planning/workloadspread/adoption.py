@@ -17,9 +17,9 @@ from federation.apimachinery.errors import ApiError
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError
 from federation.planning.automigration.podanalysis import is_live
+from federation.planning.corerules import PatchPod
 from federation.planning.workloadspread.injection import (
     PATCHED_METADATA,
-    PatchPod,
     required_terms,
     with_match,
     with_node_rules,

@@ -40,6 +40,18 @@ def changed_costs(spread: Object, groups: Groups, latest_version: str, total: in
     return changed
 
 
+def initial_cost(spread: Object, subset: Object) -> str | None:
+    """Return the annotation of a pod that a subset gets within its limit, None for a target whose pods have no cost.
+
+    It is the cost in the latest version, to which new pods belong; `changed_costs` corrects the others.
+    """
+    if target_of(spread).get("kind") not in TARGET_KINDS:
+        return None
+    subsets = subsets_of(spread)
+    index = next((index for index, each in enumerate(subsets) if name_of(each) == name_of(subset)), 0)
+    return str(_STEP * (len(subsets) - index))
+
+
 def subset_costs(pods: Iterable[Object], *, index: int, count: int, limit: int | None) -> dict[str, int]:
     """Return the cost of each active pod of one subset by name.
 

@@ -18,11 +18,14 @@ from federation.planning.workloadspread.quotas import Counts
 from federation.planning.workloadspread.subsets import (
     ADAPTIVE,
     UNLIMITED,
+    critical_s,
     is_stateful,
     name_of,
     strategy_of,
     subsets_of,
 )
+
+_REPLICAS_MAX = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,7 @@ def federated_status(
         name = name_of(subset)
         own, cap = divided.quotas.get(name) or {}, divided.caps.get(name)
         members = {cluster: _entry(status, name) for cluster, status in reported.items()}
-        replicas = sum(int(entry.get("replicas") or 0) for entry in members.values())
+        replicas = sum(_count(entry, "replicas") for entry in members.values())
         replicas += sum(count for cluster, count in own.items() if cluster not in members)
         entry: Object = {"name": name, "replicas": replicas}
         entry["missingReplicas"] = UNLIMITED if cap is None else max(0, cap - replicas)
@@ -87,8 +90,48 @@ def federated_status(
     return {"observedGeneration": (spread.get("metadata") or {}).get("generation") or 0, "subsetStatuses": entries}
 
 
+def running_replicas(
+    spread: Mapping[str, Any], reported: Mapping[str, Mapping[str, Any]], kept: Mapping[str, Counts]
+) -> dict[str, dict[str, int]]:
+    """Return by cluster and subset how many replicas have a node, where the subset also has pods without one.
+
+    `reported` are the statuses of the members that answer; `kept` are the last results for those that do not. {} when
+    pods never leave a subset, as those of a StatefulSet, whose volumes stay in their cluster.
+    """
+    if not critical_s(spread) or is_stateful(spread):
+        return {}
+    found = {cluster: dict(own) for cluster, own in kept.items()}
+    listed = {name_of(subset) for subset in subsets_of(spread)}
+    for cluster, status in reported.items():
+        own = {}
+        for entry in _entries(status):
+            if _mark(entry).get("status") == "False" and name_of(entry) in listed:
+                own[name_of(entry)] = max(0, _count(entry, "replicas") - _count(entry, "unschedulableReplicas"))
+        if own:
+            found[cluster] = own
+    return {cluster: found[cluster] for cluster in sorted(found)}
+
+
 def _entry(status: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    return next((entry for entry in status.get("subsetStatuses") or () if name_of(entry) == name), {})
+    return next((entry for entry in _entries(status) if name_of(entry) == name), {})
+
+
+def _entries(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the statuses of subsets that a member reports; it can report anything."""
+    listed = status.get("subsetStatuses")
+    return [entry for entry in listed if isinstance(entry, Mapping)] if isinstance(listed, list) else []
+
+
+def _count(entry: Mapping[str, Any], field: str) -> int:
+    value = entry.get(field)
+    return value if type(value) is int and 0 <= value <= _REPLICAS_MAX else 0
+
+
+def _mark(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the condition Schedulable of a subset in a member, {} without one."""
+    listed = entry.get("conditions")
+    known = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    return find(known, names.SUBSET_SCHEDULABLE) or {}
 
 
 def _conditions(
@@ -97,8 +140,8 @@ def _conditions(
     """Return the conditions of a subset: whether its members can run more, and whether all of them enforce it."""
     present = list(held.get("conditions") or ())
     found: list[Object] = []
-    states = {c: find(entry.get("conditions"), names.SUBSET_SCHEDULABLE) for c, entry in members.items()}
-    if known := {cluster: state for cluster, state in states.items() if state is not None}:
+    states = {c: _mark(entry) for c, entry in members.items()}
+    if known := {cluster: state for cluster, state in states.items() if state}:
         failing = sorted(cluster for cluster, state in known.items() if state.get("status") == "False")
         found += _condition(
             present,

@@ -4,7 +4,7 @@ Strategic merge patches need the schema of pods, which the API server owns, so t
 of `kube-scheduler` make several required terms alternatives: the subset's term is added to each of them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -13,10 +13,8 @@ from federation.api import names
 from federation.apimachinery.errors import BadRequest
 from federation.apimachinery.resources import Object
 from federation.apimachinery.selectors import SelectorError, compile_label_selector
+from federation.planning.corerules import PatchPod
 from federation.planning.workloadspread.subsets import name_of
-
-PatchPod = Callable[[Object, Object], Object]
-"""Returns a pod with a strategic merge patch merged in, without fields that pods do not have; BadRequest."""
 
 PATCHED_METADATA = frozenset({"labels", "annotations", "finalizers"})
 """What a patch may change of the metadata of a pod. The rest says which pod it is, and which controller owns it."""

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 from federation.api import names
@@ -25,6 +26,7 @@ from federation.planning.workloadspread.subsets import (
     UNLIMITED,
     find_subset,
     has_simulation,
+    is_federated,
     is_stateful,
     is_unrestricted,
     name_of,
@@ -62,7 +64,13 @@ class Choice:
 def parse_match(pod: Mapping[str, Any]) -> Match | None:
     """Return the content of the pod's annotation, None when it is absent or malformed; keys have any letter case."""
     text = ((pod.get("metadata") or {}).get("annotations") or {}).get(names.MATCHED_WORKLOAD_SPREAD)
-    parsed = parse_object(text) if isinstance(text, str) else None
+    return _parse_match(text) if isinstance(text, str) else None
+
+
+@lru_cache(maxsize=16384)
+def _parse_match(text: str) -> Match | None:
+    """Return the content of an annotation. Cached, because a reconcile parses those of all pods several times."""
+    parsed = parse_object(text)
     if parsed is None:
         return None
     found = {key.lower(): value for key, value in parsed.items() if isinstance(value, str)}
@@ -193,7 +201,8 @@ def _first_free(spread: Object, entry: Sequence[Object], total: int, fits: Fits 
     for subset in subsets:
         name = name_of(subset)
         free = free_replicas(subset, _status_of(entry, name), total)
-        if not is_schedulable(spread, name, entry) or not (free > 0 or free == UNLIMITED):
+        is_skipped = not is_schedulable(spread, name, entry) and not (is_federated(spread) and subset is subsets[-1])
+        if is_skipped or not (free > 0 or free == UNLIMITED):
             continue
         if fits is None or subset is subsets[-1] or fits(subset):
             return subset

@@ -4,7 +4,8 @@ Subsets are filled in their order, up to their caps and to the capacity of their
 the last rest is divided over all clusters. Scale-in goes in the opposite order. Within a subset another planner
 divides, with the weights, bounds and capacities of the workload's policy. Unless disruption is allowed, replicas keep
 their subset and their cluster while the total allows it. Clusters that do not answer keep their quotas: their pods are
-unknown, so no other cluster gets their share, and they lose replicas only after all others.
+unknown, so no other cluster gets their share, and they lose replicas only after all others. Where pods of a subset have
+no node, the subset keeps the replicas that have one, and the others go to its other clusters, then to later subsets.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,13 +34,15 @@ class SubsetClusters:
 class SubsetSpread:
     """The subsets of a workload, highest priority first.
 
-    `held` are the quotas of the last decision. `frozen` are the clusters that do not answer.
+    `held` are the quotas of the last decision. `frozen` are the clusters that do not answer. `running` are the replicas
+    with a node by cluster and subset, only where a subset also has replicas without one.
     """
 
     name: str
     subsets: tuple[SubsetClusters, ...]
     held: Quotas = field(default_factory=dict)
     frozen: frozenset[str] = frozenset()
+    running: Mapping[str, Counts] = field(default_factory=dict)
 
     def caps(self) -> dict[str, int]:
         """Return the cap of each subset that has one."""
@@ -120,6 +123,7 @@ class _Division:
         self.present = countable_replicas(demand)
         self.held = attribute_replicas(self.stages, self.present, spread.held)
         self._frozen = spread.frozen & clusters
+        self._running = spread.running
         self._planner, self._demand, self._steps, self._free = planner, demand, steps, free
         self._bounds = upper_bounds(demand)
         self._bounds_without_estimates = (
@@ -127,12 +131,16 @@ class _Division:
         )
         self.quotas: Quotas = {
             stage.name: {
-                cluster: count
+                cluster: count if cluster in self._frozen else min(count, self._running_in(stage.name, cluster, count))
                 for cluster, count in self.held.get(stage.name, {}).items()
                 if demand.avoid_disruption or cluster in self._frozen
             }
             for stage in self.stages
         }
+
+    def _running_in(self, stage: str, cluster: str, default: int) -> int:
+        """Return the replicas with a node in a stage of a cluster if it has some without; else the default."""
+        return self._running.get(cluster, {}).get(stage, default)
 
     def planned(self, cluster: str) -> int:
         """Return the replicas of a cluster in all stages."""
@@ -165,7 +173,9 @@ class _Division:
             if missing <= 0:
                 continue
             tops = {cluster: self._top(stage.name, cluster, is_within_capacity) for cluster in stage.clusters}
-            current = self.held.get(stage.name, {}) if is_within_capacity else own
+            held = self.held.get(stage.name, {}) if is_within_capacity else own
+            # Other planners let replicas stay above a limit.
+            current = {c: count if (top := tops[c]) is None else min(count, top) for c, count in held.items()}
             fits = [top for top in tops.values() if top is not None]
             if len(fits) == len(tops):
                 missing = min(missing, sum(fits) - sum(own.values()))
@@ -188,7 +198,12 @@ class _Division:
         if cluster in self._frozen:
             limits.append(self.present[cluster])
         own = self.quotas[stage].get(cluster, 0)
-        return max(own, min(limits) - self.planned(cluster) + own) if limits else None
+        tops = [min(limits) - self.planned(cluster) + own] if limits else []
+        if is_within_capacity and cluster in self._running:
+            # The rest has no nodes of its own: it would wait where the subsets do.
+            running = own if stage == REST else self._running_in(stage, cluster, -1)
+            tops += [running] if running >= 0 else []
+        return max(own, min(tops)) if tops else None
 
     def _plan(
         self,

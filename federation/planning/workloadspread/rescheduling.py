@@ -2,7 +2,8 @@
 
 A subset is unschedulable while it has pods that waited for a node for too long. Admission skips it for five minutes.
 The waiting pods are deleted; the workload creates them again, and admission puts them into a later subset. There is one
-mark per subset, in the condition `Schedulable`, for all versions. The last subset is never marked.
+mark per subset, in the condition `Schedulable`, for all versions. The last subset is never marked, unless the
+federation delivers the object: then the mark only reports, and the host may move the replicas to another cluster.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +28,8 @@ class Schedulability:
 
     conditions: list[Condition]
     failed: tuple[Object, ...] = ()
+    waiting: int = 0
+    """Pods that waited for too long, deleted or not."""
     is_recovered: bool = False
     requeue_after_s: float | None = None
 
@@ -38,21 +41,24 @@ def check_subset(
     critical_s: float,
     is_last: bool,
     now: datetime,
+    is_reported: bool = False,
 ) -> Schedulability:
     """Return the schedulability of one subset from its pods of all versions and its old conditions.
 
     `critical_s` is how long a pod may wait for a node, 0 when pods are never moved: then the condition is removed.
+    `is_reported`: the last subset is marked too; its pods are not deleted.
     """
     existing = [dict(condition) for condition in old or ()]
     if not critical_s:
         return Schedulability(conditions.remove(existing, names.SUBSET_SCHEDULABLE))
-    if is_last:
+    if is_last and not is_reported:
         return Schedulability(_marked(existing, now, is_schedulable=True))
     waits = [(pod, remaining_s(pod, critical_s, now)) for pod in pods]
     failed = tuple(pod for pod, wait in waits if wait is not None and wait <= 0)
     requeue_s = shortest_s(wait for _, wait in waits)
     if failed:
-        return Schedulability(_marked(existing, now, is_schedulable=False), failed, requeue_after_s=requeue_s)
+        marked = _marked(existing, now, is_schedulable=False)
+        return Schedulability(marked, () if is_last else failed, len(failed), requeue_after_s=requeue_s)
     mark = conditions.find(existing, names.SUBSET_SCHEDULABLE)
     is_marked = mark is not None and mark.get("status") == "False"
     left_s = UNSCHEDULABLE_S - age_s(mark.get("lastTransitionTime"), now) if mark is not None and is_marked else 0.0

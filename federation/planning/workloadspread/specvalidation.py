@@ -1,7 +1,7 @@
 """Validate WorkloadSpreads: creation, update, and conflicts with others. Pure.
 
 Kubernetes' rules for selectors, node terms, tolerations and pods belong to the API server, so the caller passes them as
-`CoreRules`. Results are causes with v1beta1 field paths; an empty list means that the object is valid.
+`SpreadRules`. Results are causes with v1beta1 field paths; an empty list means that the object is valid.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,8 +10,9 @@ from typing import Any
 
 import orjson
 
-from federation.apimachinery.fielderrors import Causes, duplicate, invalid, not_supported, required
+from federation.apimachinery.fielderrors import Causes, duplicate, forbidden, invalid, not_supported, required
 from federation.apimachinery.resources import Object
+from federation.planning.corerules import CoreRules, Rule
 from federation.planning.workloadspread.references import (
     EMPTY_WHITELIST,
     GROUPS_BY_KIND,
@@ -32,8 +33,6 @@ from federation.planning.workloadspread.subsets import (
 from federation.planning.workloadspread.totals import filter_of
 
 Fields = Mapping[str, Any]
-Rule = Callable[[Fields, str], Causes]
-"""Returns the causes of a value at a field."""
 
 STRATEGIES = ("", "Fixed", ADAPTIVE)
 CRITICAL_S_MAX = 295
@@ -42,6 +41,8 @@ SUBSETS_MAX = 128
 """Subsets of one WorkloadSpread; the simulation of one pod looks at the nodes of each."""
 SPEC_BYTES_MAX = 128 * 1024
 """Size of a spec as JSON. Every new pod is merged with a patch of it; at a size of 1 MiB that takes seconds."""
+PATCH_LEVELS_MAX = 64
+"""Nesting depth of a patch. Pods stay below 20; the JSON encoder stops at 254."""
 _TARGET = "spec.targetRef"
 _SUBSETS = "spec.subsets"
 _STRATEGY = "spec.scheduleStrategy"
@@ -49,20 +50,17 @@ _HAVE_CLAIMS = frozenset({"CloneSet", "StatefulSet"})
 
 
 @dataclass(frozen=True, slots=True)
-class CoreRules:
+class SpreadRules(CoreRules):
     """Kubernetes' rules for parts of a WorkloadSpread."""
 
-    label_selector: Rule
-    required_term: Rule
     preferred_term: Rule
-    toleration: Rule
     patched_pod: Callable[[Object, Object, Sequence[str], str], Causes]
     """Takes a pod template, a patch, names of volumes that the workload adds, and a field."""
 
 
 def validate_spread(
     spread: Object,
-    rules: CoreRules,
+    rules: SpreadRules,
     *,
     others: Iterable[Fields] = (),
     workload: Object | None = None,
@@ -72,8 +70,9 @@ def validate_spread(
 
     `others` are those of its namespace, itself included or not. `workload` is its target, None if there is none yet.
     """
-    if text := exceeded_limit(spread):
-        return [invalid("spec", None, text)]
+    field, text = exceeded_limit(spread)
+    if text:
+        return [forbidden(field, text)]
     causes = _validate_target(spread, whitelist)
     causes += _validate_subsets(spread, rules, workload)
     causes += _validate_limits(spread)
@@ -83,15 +82,35 @@ def validate_spread(
     return causes + validate_conflict(spread, others)
 
 
-def exceeded_limit(spread: Fields) -> str:
-    """Return why a WorkloadSpread is too large to be used, "" when it is not."""
-    if len(subsets_of(spread)) > SUBSETS_MAX:
-        return f"must have at most {SUBSETS_MAX} subsets"
+def exceeded_limit(spread: Fields) -> tuple[str, str]:
+    """Return the field of a WorkloadSpread that is too large to be used, and why; two empty texts if none is."""
+    subsets = subsets_of(spread)
+    if len(subsets) > SUBSETS_MAX:
+        return _SUBSETS, f"must have at most {SUBSETS_MAX} subsets"
     try:
-        size = len(orjson.dumps(spread.get("spec")))
+        text = orjson.dumps(spread.get("spec"))
     except orjson.JSONEncodeError:
-        return "is nested too deeply"
-    return f"must have at most {SPEC_BYTES_MAX} bytes as JSON, has {size}" if size > SPEC_BYTES_MAX else ""
+        text = b""
+    if len(text) > SPEC_BYTES_MAX:
+        return "spec", f"must have at most {SPEC_BYTES_MAX} bytes as JSON, has {len(text)}"
+    if text and text.count(b"{") + text.count(b"[") <= PATCH_LEVELS_MAX:
+        return "", ""
+    for index, subset in enumerate(subsets):
+        if _is_deeper(subset.get("patch"), PATCH_LEVELS_MAX):
+            return f"{_SUBSETS}[{index}].patch", f"must have at most {PATCH_LEVELS_MAX} levels"
+    return ("", "") if text else ("spec", "is nested too deeply")
+
+
+def _is_deeper(value: Any, levels_max: int) -> bool:
+    """Return True if a value has more nested mappings and lists than `levels_max`."""
+    level = [value]
+    for _ in range(levels_max):
+        level = [child for each in level for child in _children(each) if isinstance(child, dict | list)]
+    return bool(level)
+
+
+def _children(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def validate_update(new: Fields, old: Fields) -> Causes:
@@ -137,7 +156,7 @@ def _validate_target(spread: Fields, whitelist: Whitelist) -> Causes:
     return [invalid(_TARGET, dict(target), f"kind {kind} of group {group!r} is not supported")]
 
 
-def _validate_subsets(spread: Fields, rules: CoreRules, workload: Object | None) -> Causes:
+def _validate_subsets(spread: Fields, rules: SpreadRules, workload: Object | None) -> Causes:
     subsets = subsets_of(spread)
     causes: Causes = [] if subsets else [required(_SUBSETS, "at least one subset")]
     names: set[str] = set()
@@ -155,7 +174,7 @@ def _validate_subsets(spread: Fields, rules: CoreRules, workload: Object | None)
     return causes
 
 
-def _validate_nodes(subset: Fields, rules: CoreRules, at: str) -> Causes:
+def _validate_nodes(subset: Fields, rules: SpreadRules, at: str) -> Causes:
     causes: Causes = []
     if (term := subset.get("requiredNodeSelector")) is not None:
         causes += rules.required_term(term, f"{at}.requiredNodeSelector")
@@ -169,7 +188,7 @@ def _validate_nodes(subset: Fields, rules: CoreRules, at: str) -> Causes:
     return causes
 
 
-def _validate_patch(subset: Fields, workload: Object, kind: str, rules: CoreRules, at: str) -> Causes:
+def _validate_patch(subset: Fields, workload: Object, kind: str, rules: SpreadRules, at: str) -> Causes:
     """Check that the pods of the workload are valid with the patch; other kinds have no known template."""
     spec = workload.get("spec") or {}
     template = spec.get("template")

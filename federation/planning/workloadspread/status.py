@@ -20,7 +20,14 @@ from federation.planning.workloadspread.ledger import CREATING, DELETING, counte
 from federation.planning.workloadspread.moments import age_s, shortest_s
 from federation.planning.workloadspread.references import object_name
 from federation.planning.workloadspread.rescheduling import Schedulability, check_subset
-from federation.planning.workloadspread.subsets import critical_s, name_of, resolve_limit, subsets_of
+from federation.planning.workloadspread.subsets import (
+    critical_s,
+    is_federated,
+    is_stateful,
+    name_of,
+    resolve_limit,
+    subsets_of,
+)
 
 CREATING_S_MAX = 30.0
 """How long admission waits for a pod that it counted."""
@@ -57,6 +64,7 @@ def compute_status(spread: Object, groups: Groups, total: int, now: datetime) ->
     old = spread.get("status") or {}
     old_versions = old.get("versionedSubsetStatuses") or {}
     overall = _merged(groups)
+    is_reported = is_federated(spread) and not is_stateful(spread)
     checks = [
         check_subset(
             overall.get(name_of(subset), ()),
@@ -64,11 +72,17 @@ def compute_status(spread: Object, groups: Groups, total: int, now: datetime) ->
             critical_s=critical_s(spread),
             is_last=subset is subsets[-1],
             now=now,
+            is_reported=is_reported,
         )
         for subset in subsets
     ]
     follow_ups = FollowUps(now)
     statuses = follow_ups.entry(subsets, checks, overall, old.get("subsetStatuses"), total)
+    if is_reported:
+        statuses = [
+            {**status, "unschedulableReplicas": check.waiting} if check.waiting else status
+            for status, check in zip(statuses, checks, strict=True)
+        ]
     versions = {}
     for version in [*groups, *(version for version in old_versions if version not in groups)]:
         entry = follow_ups.entry(subsets, checks, groups.get(version, {}), old_versions.get(version), total)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from federation.api import names
 from federation.apimachinery.errors import InvalidInput
 from federation.apimachinery.resources import Object
 
@@ -78,6 +79,11 @@ def resolve_limit(value: Any, total: int) -> int | None:
 def strategy_of(spread: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return `spec.scheduleStrategy`, {} when it is absent."""
     return (spread.get("spec") or {}).get("scheduleStrategy") or {}
+
+
+def is_federated(spread: Mapping[str, Any]) -> bool:
+    """Return True for an object in a member that the federation delivers: other clusters may take its pods."""
+    return bool(((spread.get("metadata") or {}).get("labels") or {}).get(names.MANAGED_LABEL) == "true")
 
 
 def critical_s(spread: Mapping[str, Any]) -> int:

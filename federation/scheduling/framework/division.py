@@ -114,6 +114,8 @@ def divide_with(
             "caps": unit.workload_spread.caps(),
             "quotas": quotas,
         }
+        if unit.workload_spread.running:
+            explanation["subsets"]["running"] = unit.workload_spread.running
     if any(step["step"] in _OVER_CAPACITY_STEPS for step in steps) and (
         waiting := _waiting(demand, replicas, explanation)
     ):

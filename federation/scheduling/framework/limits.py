@@ -211,7 +211,7 @@ def _ceilings(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, Bo
         name, bounds = cluster.name, []
         if cluster.is_silent:
             current = current_replicas(unit) if current is None else current
-            bounds.append(Bound(current.get(name, 0), "it does not answer"))
+            bounds.append(Bound(current.get(name, 0), "it is not ready"))
         if name in unit.max_replicas:
             bounds.append(Bound(unit.max_replicas[name], "maxReplicas"))
         if name in limited:
@@ -245,6 +245,8 @@ def _running(unit: SchedulingUnit, clusters: Iterable[Cluster]) -> dict[str, int
 
 def _has_reports(unit: SchedulingUnit) -> bool:
     """Return whether members reported replicas that they cannot run, or recovered capacity."""
+    if unit.workload_spread is not None and unit.workload_spread.running:
+        return True
     migration = unit.auto_migration
     if migration is None:
         return False

@@ -48,9 +48,11 @@ class ClusterBuilder:
         """Add labels."""
         return self._with(labels={**self._cluster.labels, **labels})
 
-    def tainted(self, key: str, value: str = "", effect: str = "NoSchedule") -> Self:
-        """Add a taint."""
-        return self._with(taints=(*self._cluster.taints, Taint(key, value, effect)))
+    def tainted(self, key: str, value: str = "", effect: str = "NoSchedule", added: datetime | None = None) -> Self:
+        """Add a taint, which was added at a time."""
+        taint = Taint(key, value, effect)
+        times = self._cluster.taint_times if added is None else {**self._cluster.taint_times, taint: added}
+        return self._with(taints=(*self._cluster.taints, taint), taint_times=times)
 
     def serving(self, *kinds: GroupVersionKind) -> Self:
         """Set the served kinds."""

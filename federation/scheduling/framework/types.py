@@ -109,7 +109,7 @@ class Effect(StrEnum):
 
 
 class Taint(NamedTuple):
-    """A taint of a cluster, without `timeAdded`, which scheduling ignores."""
+    """A taint of a cluster; its `timeAdded` is in `Cluster.taint_times`."""
 
     key: str
     value: str
@@ -119,7 +119,7 @@ class Taint(NamedTuple):
 class Toleration(NamedTuple):
     """A toleration with Kubernetes' meaning: no key and Exists tolerates all, no effect means every effect.
 
-    No operator means Equal. Scheduling ignores `seconds`; webhook payloads contain it.
+    No operator means Equal. `seconds` limits how long a NoExecute taint is tolerated after it was added, None for ever.
     """
 
     key: str = ""
@@ -243,7 +243,8 @@ class SchedulingUnit:
     """An object to place: identity, requests, current placement, and the settings of policy and annotations.
 
     `desired_replicas` is None for kinds without replicas. `current` maps each current cluster to its replicas (None: as
-    in the template). `required` is None when any cluster matches. `priorities` is None when the policy has none.
+    in the template). `ended_tolerations` maps clusters to a NoExecute taint that the unit tolerated for a time that is
+    over. `required` is None when any cluster matches. `priorities` is None when the policy has none.
     `max_clusters` is None when unlimited. `assumed` are the replicas of recent decisions, this unit's included: only
     Replicas plugins may use it, because it differs at every decision.
     """
@@ -268,6 +269,7 @@ class SchedulingUnit:
     required: ClusterTerms | None = None
     preferred: tuple[PreferredTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()
+    ended_tolerations: Mapping[str, Taint] = field(default_factory=dict)
     max_clusters: int | None = None
     min_replicas: Mapping[str, int] = field(default_factory=dict)
     max_replicas: Mapping[str, int] = field(default_factory=dict)
@@ -302,14 +304,16 @@ class Cluster:
 
     `allocatable` and `available` are sums over its nodes (`available` may be negative); empty without a report.
     `node_classes` has the free resources node by node (see `capacity.py`), None when the member does not report them;
-    labels with an omitted key are unknown. `is_silent` says that a cluster has stopped to answer: a new one, whose
-    readiness is unknown yet, has not. `waiting` is requested by pods without a node. `source` is the read-only
-    FederatedCluster. `memo` caches values computed from the cluster; `memoize` adds to it.
+    labels with an omitted key are unknown. `taint_times` has the `timeAdded` of NoExecute taints. `is_silent` says that
+    a cluster has stopped to answer: a new one, whose readiness is unknown yet, has not. `waiting` is requested by pods
+    without a node. `source` is the read-only FederatedCluster. `memo` caches values computed from the cluster;
+    `memoize` adds to it.
     """
 
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
+    taint_times: Mapping[Taint, datetime] = field(default_factory=dict)
     api_types: frozenset[GroupVersionKind] = frozenset()
     is_joined: bool = True
     is_ready: bool = True

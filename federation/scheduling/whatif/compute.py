@@ -43,7 +43,7 @@ from federation.scheduling.whatif.planresult import (
     Plan,
     StrandedCluster,
 )
-from federation.scheduling.whatif.rendered import member_objects_of, to_rows, unplaced_of
+from federation.scheduling.whatif.rendered import member_objects_of, to_rows, to_waves, unplaced_of
 from federation.scheduling.whatif.state import OVERRIDES, CompiledState, ObjectChange, ObjectSet
 
 _OUTCOMES: Mapping[type, str] = {
@@ -224,6 +224,7 @@ def _plan(subject: _Subject, run: PipelineRun | None, state: CompiledState, *, i
         reason=_reason(action, run, is_named=subject.is_named),
         problems=[*subject.problems, *(run.problems if run is not None else ())],
         federated_name=str(metadata.get("name") or ""),
+        waves=to_waves(after, rows, state.cluster_objects),
         based_on=_based_on(run, state) if run is not None else (),
         explanation=_explanation(run) if is_explained and run is not None else None,
     )

@@ -121,6 +121,7 @@ def _schedule(run: PipelineRun, state: CompiledState, now: Any) -> Exchange[Obje
         attempt,
         state,
         snapshot,
+        now=now,
         is_unschedulable=run.is_unschedulable,
         can_place_more=can_place_more,
         assumed=assumed,

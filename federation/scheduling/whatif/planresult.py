@@ -80,6 +80,8 @@ class ObjectPlan:
     reason: str = ""
     problems: Sequence[str] = ()
     federated_name: str = ""
+    waves: Sequence[tuple[str, Sequence[str]]] = ()
+    """The waves in which clusters get the new pod template, with their clusters; empty if its policies have none."""
     explanation: Mapping[str, Any] | None = None
     based_on: Sequence[tuple[Resource, str, str]] = ()
     """Policies and profile that the result depends on (kind, namespace, name), including missing ones."""
@@ -188,6 +190,8 @@ def _object(obj: ObjectPlan) -> dict[str, Any]:
         "waiting": obj.waiting,
         "clusters": [_row(row) for row in obj.rows],
     }
+    if obj.waves:
+        content["waves"] = [{"name": name, "clusters": list(clusters)} for name, clusters in obj.waves]
     if obj.explanation is not None:
         content["explanation"] = obj.explanation
     return content

@@ -5,23 +5,25 @@ themselves (annotation retain-replicas) an existing member object keeps its repl
 (template hash, source generation) are neither compared nor shown.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.apimachinery.dotpaths import Path
 from federation.apimachinery.resources import Object
-from federation.planning.federatedobject.placements import effective_placement
+from federation.planning.federatedobject.placements import current_clusters, effective_placement
 from federation.planning.rendering.memberobject import (
     Rendered,
     Renderer,
     RenderError,
     content_hash,
+    template_revision,
 )
 from federation.planning.rendering.retention import retain_replicas
+from federation.planning.waves.waveplan import divide_into_waves
+from federation.planning.waves.waverules import find_rules
 from federation.scheduling.snapshot import to_cluster
-from federation.scheduling.unit import current_clusters
 from federation.scheduling.whatif.planresult import MemberObject, MemberPlan
 
 _BOOKKEEPING = frozenset((names.TEMPLATE_HASH, names.SOURCE_GENERATION))
@@ -77,6 +79,25 @@ def to_rows(
         note = "; ".join(filter(None, (_note(clusters.get(name)), crowded)))
         rows.append(MemberPlan(name, before, after, note))
     return rows
+
+
+def to_waves(
+    federated: Mapping[str, Any] | None, rows: Sequence[MemberPlan], clusters: Mapping[str, Mapping[str, Any]]
+) -> list[tuple[str, list[str]]]:
+    """Return the waves in which the clusters of the rows get a new pod template; [] if the policies have no waves."""
+    rules = find_rules(federated) if federated is not None else None
+    if rules is None:
+        return []
+    changed = [
+        row.cluster
+        for row in rows
+        if row.before is not None
+        and row.after is not None
+        and not row.after.error
+        and template_revision(row.before.manifest) != template_revision(row.after.manifest)
+    ]
+    labels = {name: (clusters.get(name) or {"metadata": {}})["metadata"].get("labels") or {} for name in changed}
+    return divide_into_waves(rules, labels)
 
 
 def _note(cluster: Mapping[str, Any] | None) -> str:

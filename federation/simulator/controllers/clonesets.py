@@ -51,17 +51,8 @@ class CloneSetController:
         self._suffixes = suffixes
         self.controller = Controller("sim-cloneset", self._reconcile, workers=workers, clock=clock)
         claims.add_index(podsof.BY_OWNER, controller_uids)
-        clone_sets.add_handler(self._clone_set_changed)
-        pods.add_handler(self._pod_changed)
-
-    def _clone_set_changed(self, old: Object | None, new: Object | None) -> None:
-        if podsof.is_spec_change(old, new):
-            meta = (new or old or {})["metadata"]
-            self.controller.enqueue(Key(meta["namespace"], meta["name"]))
-
-    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        if (key := podsof.owner_key(new or old or {}, CLONE_SETS.kind)) is not None:
-            self.controller.enqueue(key)
+        clone_sets.add_handler(podsof.on_spec_change(self.controller))
+        pods.add_handler(podsof.on_owned_change(self.controller, CLONE_SETS.kind))
 
     async def _reconcile(self, key: Key) -> Result:
         clone_set = self._clone_sets.get(key.namespace, key.name)

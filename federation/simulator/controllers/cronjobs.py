@@ -66,13 +66,8 @@ class CronJobController:
         self._clock = clock
         self.controller = Controller("sim-cronjob", self._reconcile, workers=workers, clock=clock)
         jobs.add_index(podsof.BY_OWNER, controller_uids)
-        cron_jobs.add_handler(self._cron_job_changed)
+        cron_jobs.add_handler(podsof.on_spec_change(self.controller))
         jobs.add_handler(self._job_changed)
-
-    def _cron_job_changed(self, old: Object | None, new: Object | None) -> None:
-        if podsof.is_spec_change(old, new):
-            meta = (new or old or {})["metadata"]
-            self.controller.enqueue(Key(meta["namespace"], meta["name"]))
 
     def _job_changed(self, old: Object | None, new: Object | None) -> None:
         if old and new and is_job_finished(old) == is_job_finished(new):

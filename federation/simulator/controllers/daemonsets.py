@@ -41,18 +41,9 @@ class DaemonSetController:
         self._clock = clock
         self._suffixes = suffixes
         self.controller = Controller("sim-daemonset", self._reconcile, workers=workers, clock=clock)
-        daemon_sets.add_handler(self._daemon_set_changed)
-        pods.add_handler(self._pod_changed)
+        daemon_sets.add_handler(podsof.on_spec_change(self.controller))
+        pods.add_handler(podsof.on_owned_change(self.controller, "DaemonSet"))
         nodes.add_handler(self._node_changed)
-
-    def _daemon_set_changed(self, old: Object | None, new: Object | None) -> None:
-        if podsof.is_spec_change(old, new):
-            meta = (new or old or {})["metadata"]
-            self.controller.enqueue(Key(meta["namespace"], meta["name"]))
-
-    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        if (key := podsof.owner_key(new or old or {}, "DaemonSet")) is not None:
-            self.controller.enqueue(key)
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
         if old and new and _placement_facts(old) == _placement_facts(new):

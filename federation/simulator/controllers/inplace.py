@@ -1,10 +1,11 @@
-"""Updates of pods in place: the change of a pod's images without a new pod, as OpenKruise does it. Pure.
+"""Updates of pods in place: new images, labels and annotations without a new pod, as OpenKruise does it. Pure.
 
 The containers of such a pod restart with the new image, and the pod keeps its name, node, address and volumes. The pod
-counts as unavailable until the kubelet has started the new containers.
+counts as unavailable until the kubelet has started the new containers. New labels and annotations restart nothing.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -16,26 +17,40 @@ _STATE = "apps.kruise.io/inplace-update-state"
 
 RECREATE, IN_PLACE_ONLY = "ReCreate", "InPlaceOnly"
 
-Images = Mapping[str, str]
+_METADATA = ("labels", "annotations")
 
 
-def changed_images(before: Mapping[str, Any], after: Mapping[str, Any]) -> Images | None:
-    """Return the new images by container, None if the pod templates differ in anything else."""
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The difference of two pod templates that a pod can get in place."""
+
+    images: Mapping[str, str]
+    """The new images by container."""
+    metadata: Mapping[str, Mapping[str, str | None]]
+    """New values of `labels` and `annotations`; None for those that the newer template lacks."""
+
+
+def changed_in_place(before: Mapping[str, Any], after: Mapping[str, Any]) -> Change | None:
+    """Return the change between two pod templates, None if they differ in more than images and metadata."""
     old, new = _containers(before), _containers(after)
     if _without_images(before) != _without_images(after):
         return None
-    return {one["name"]: two.get("image", "") for one, two in zip(old, new, strict=True) if one != two}
+    images = {one["name"]: two.get("image", "") for one, two in zip(old, new, strict=True) if one != two}
+    return Change(images, {field: _changed_values(before, after, field) for field in _METADATA})
 
 
-def to_patch(pod: Mapping[str, Any], images: Images, revision: str, now: str) -> dict[str, Any]:
-    """Return the merge patch that gives a pod its new images; `now` is RFC 3339 text."""
+def to_patch(pod: Mapping[str, Any], change: Change, revision: str, now: str) -> dict[str, Any]:
+    """Return the merge patch that gives a pod the change; `now` is RFC 3339 text."""
     containers = [
-        {**container, "image": images.get(container["name"], container.get("image", ""))}
+        {**container, "image": change.images.get(container["name"], container.get("image", ""))}
         for container in pod["spec"]["containers"]
     ]
     state = orjson.dumps({"revision": revision, "updateTimestamp": now}).decode()
     return {
-        "metadata": {"labels": {REVISION_LABEL: revision}, "annotations": {_STATE: state}},
+        "metadata": {
+            "labels": {**change.metadata["labels"], REVISION_LABEL: revision},
+            "annotations": {**change.metadata["annotations"], _STATE: state},
+        },
         "spec": {"containers": containers},
     }
 
@@ -54,4 +69,11 @@ def _containers(template: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _without_images(template: Mapping[str, Any]) -> dict[str, Any]:
     containers = [{key: value for key, value in each.items() if key != "image"} for each in _containers(template)]
-    return {**template, "spec": {**template["spec"], "containers": containers}}
+    return {**template["spec"], "containers": containers}
+
+
+def _changed_values(before: Mapping[str, Any], after: Mapping[str, Any], field: str) -> dict[str, str | None]:
+    old: Mapping[str, str] = (before.get("metadata") or {}).get(field) or {}
+    new: Mapping[str, str] = (after.get("metadata") or {}).get(field) or {}
+    removed: dict[str, str | None] = dict.fromkeys(old.keys() - new.keys())
+    return removed | {key: value for key, value in new.items() if old.get(key) != value}

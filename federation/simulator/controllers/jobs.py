@@ -40,17 +40,8 @@ class JobController:
         self._backoffs: dict[Key, Backoff] = {}
         self.controller = Controller("sim-job", self._reconcile, workers=workers, clock=clock)
         pods.add_index(_BY_JOB, _tracking_job)
-        jobs.add_handler(self._job_changed)
-        pods.add_handler(self._pod_changed)
-
-    def _job_changed(self, old: Object | None, new: Object | None) -> None:
-        if podsof.is_spec_change(old, new):
-            meta = (new or old or {})["metadata"]
-            self.controller.enqueue(Key(meta["namespace"], meta["name"]))
-
-    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        if (key := podsof.owner_key(new or old or {}, "Job")) is not None:
-            self.controller.enqueue(key)
+        jobs.add_handler(podsof.on_spec_change(self.controller))
+        pods.add_handler(podsof.on_owned_change(self.controller, "Job"))
 
     async def _reconcile(self, key: Key) -> Result:
         job = self._jobs.get(key.namespace, key.name)

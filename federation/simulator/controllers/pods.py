@@ -16,8 +16,8 @@ from federation.apimachinery.errors import AlreadyExists, NotFound
 from federation.apimachinery.ownerreferences import controller_reference, controller_uids
 from federation.apimachinery.resources import PODS, Object, Resource
 from federation.client.client import Client
-from federation.runtime.controller import Key
-from federation.runtime.informer import Informer
+from federation.runtime.controller import Controller, Key, key_of
+from federation.runtime.informer import Handler, Informer
 
 BY_OWNER = "owner"
 """The index of pods, and of other owned objects, by the uid of the controlling owner."""
@@ -185,3 +185,23 @@ def owner_key(obj: Mapping[str, Any], kind: str) -> Key | None:
         if reference.get("controller") and reference["kind"] == kind:
             return Key(obj["metadata"]["namespace"], reference["name"])
     return None
+
+
+def on_spec_change(controller: Controller[Key]) -> Handler:
+    """Return a handler that queues an object when its spec changes, and when it appears or goes."""
+
+    def handle(old: Object | None, new: Object | None) -> None:
+        if is_spec_change(old, new):
+            controller.enqueue(key_of(new or old or {}))
+
+    return handle
+
+
+def on_owned_change(controller: Controller[Key], kind: str) -> Handler:
+    """Return a handler that queues the owner of this kind for every change of an object that it controls."""
+
+    def handle(old: Object | None, new: Object | None) -> None:
+        if (key := owner_key(new or old or {}, kind)) is not None:
+            controller.enqueue(key)
+
+    return handle

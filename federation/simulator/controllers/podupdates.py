@@ -18,13 +18,13 @@ async def update_pod(
 ) -> None:
     """Bring the pod to the revision `newest`; `revisions` has all of the workload's by name.
 
-    The policy InPlaceOnly leaves a pod alone whose revisions differ in more than images.
+    The policy InPlaceOnly leaves a pod alone whose revisions differ in more than images, labels and annotations.
     """
     before = revisions.get((pod["metadata"].get("labels") or {}).get(REVISION_LABEL, ""))
-    images = None
+    change = None
     if policy != inplace.RECREATE and before is not None:
-        images = inplace.changed_images(template_of(before), template_of(revisions[newest]))
-    if images is not None:
-        await control.patch(pod, inplace.to_patch(pod, images, newest, to_rfc3339(now)))
+        change = inplace.changed_in_place(template_of(before), template_of(revisions[newest]))
+    if change is not None:
+        await control.patch(pod, inplace.to_patch(pod, change, newest, to_rfc3339(now)))
     elif policy != inplace.IN_PLACE_ONLY:
         await control.delete([pod])

@@ -40,13 +40,8 @@ class ReplicaSetController:
         self._clock = clock
         self._suffixes = suffixes
         self.controller = Controller("sim-replicaset", self._reconcile, workers=workers, clock=clock)
-        replica_sets.add_handler(self._replica_set_changed)
+        replica_sets.add_handler(podsof.on_spec_change(self.controller))
         pods.add_handler(self._pod_changed)
-
-    def _replica_set_changed(self, old: Object | None, new: Object | None) -> None:
-        if podsof.is_spec_change(old, new):
-            meta = (new or old or {})["metadata"]
-            self.controller.enqueue(Key(meta["namespace"], meta["name"]))
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         if (

@@ -51,17 +51,8 @@ class StatefulSetController:
         self._clock = clock
         name = "sim-statefulset" if self._resource == STATEFUL_SETS else "sim-advanced-statefulset"
         self.controller = Controller(name, self._reconcile, workers=workers, clock=clock)
-        stateful_sets.add_handler(self._stateful_set_changed)
-        pods.add_handler(self._pod_changed)
-
-    def _stateful_set_changed(self, old: Object | None, new: Object | None) -> None:
-        if podsof.is_spec_change(old, new):
-            meta = (new or old or {})["metadata"]
-            self.controller.enqueue(Key(meta["namespace"], meta["name"]))
-
-    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        if (key := podsof.owner_key(new or old or {}, "StatefulSet")) is not None:
-            self.controller.enqueue(key)
+        stateful_sets.add_handler(podsof.on_spec_change(self.controller))
+        pods.add_handler(podsof.on_owned_change(self.controller, "StatefulSet"))
 
     async def _reconcile(self, key: Key) -> Result:
         stateful_set = self._stateful_sets.get(key.namespace, key.name)

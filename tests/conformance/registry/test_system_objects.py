@@ -13,6 +13,7 @@ from tests.conformance.registry.conftest import Api, a_service
 from federation.apiserver.auth.pki import Authority
 from federation.apiserver.registry.capublisher import AUTHENTICATION, ROOT_CA, CAPublisher, combine
 from federation.apiserver.registry.kubernetesservice import KubernetesService, advertised_address
+from federation.apiserver.verbs.requestoptions import ListOptions
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SYSTEM = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -189,6 +190,33 @@ async def test_the_service_names_the_servers_address(api: Api) -> None:
     assert mirrored == {"endpointslice.kubernetes.io/skip-mirror": "true"}
     owner = (await api.get("endpointslices", "kubernetes"))["metadata"]["labels"]
     assert owner == {"kubernetes.io/service-name": "kubernetes"}
+
+
+async def test_the_endpoints_are_those_of_all_servers_that_renew_their_leases(api: Api) -> None:
+    def server(number: int) -> KubernetesService:
+        return KubernetesService(
+            api.registry, address=f"192.0.2.{number}", port=7443, clock=api.clock, identity=f"server-{number}"
+        )
+
+    async def addresses() -> list[str]:
+        (subset,) = (await objects(api))["endpoints"]
+        return [each["ip"] for each in subset["addresses"]]
+
+    one, two = server(1), server(2)
+    for each in (one, two, one):
+        await each.reconcile()
+    assert await addresses() == ["192.0.2.1", "192.0.2.2"]
+    listed = (await objects(api))["slice"][1]
+    assert [each["addresses"] for each in listed] == [["192.0.2.1"], ["192.0.2.2"]]
+    for _ in range(4):  # the second one is silent for longer than its Lease lasts
+        await api.clock.advance(10)
+        await one.reconcile()
+    assert await addresses() == ["192.0.2.1"]
+    await api.clock.advance(4000)
+    await one.reconcile()
+    info = api.registry.kinds.lookup("coordination.k8s.io", "v1", "leases")
+    held = await api.registry.list(info, "kube-system", ListOptions())
+    assert len(held.items) == 1, "a server that never comes back leaves nothing"
 
 
 async def test_a_restart_at_the_same_address_writes_nothing(api: Api) -> None:

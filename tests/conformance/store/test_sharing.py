@@ -7,7 +7,8 @@ import pytest
 from tests.support.postgres import PostgresServer
 from tests.support.stores import StoreBackend, a_body, eventually, recording
 
-from federation.apimachinery.errors import KeyExists, RevisionConflict, StoreError, StoreUnavailable
+from federation.apimachinery.errors import KeyExists, RevisionConflict, StoreError, StoreUnavailable, WriteFenced
+from federation.apiserver.store.fencing import Fence, fenced
 from federation.apiserver.store.interface import Entry
 
 pytestmark = [pytest.mark.postgres, pytest.mark.xdist_group("postgres")]
@@ -161,3 +162,32 @@ async def test_a_process_may_open_several_databases_at_once(postgres: PostgresSe
     assert [await store.revision() for store in stores] == [0, 0, 0]
     for backend in backends:
         await backend.close()
+
+
+async def test_a_process_that_lost_the_lease_writes_nothing(shared: StoreBackend) -> None:
+    """Its cache may say that it holds the Lease: the transaction sees the commit of the new holder."""
+    one, other = await shared.open(tail_interval_s=60), await shared.open(tail_interval_s=60)
+    fence = Fence("/lease", b'"text":"one"')
+    held = await one.create("/lease", a_body("one"))
+    with fenced(fence):
+        mine = await one.create("/mine", a_body())
+    await other.update("/lease", a_body("other"), held.revision)
+    with fenced(fence):
+        for write in (
+            one.create("/new", a_body()),
+            one.update("/mine", a_body("again"), mine.revision),
+            one.delete("/mine", a_body(), mine.revision),
+        ):
+            with pytest.raises(WriteFenced):
+                await write
+    assert await other.get("/new") is None
+    assert await other.get("/mine") == mine
+    await one.update("/mine", a_body("a user"), mine.revision)  # without a fence
+    await shared.close()
+
+
+async def test_nothing_is_written_without_the_lease(shared: StoreBackend) -> None:
+    store = await shared.open()
+    with fenced(Fence("/lease", b"one")), pytest.raises(WriteFenced):
+        await store.create("/new", a_body())
+    await shared.close()

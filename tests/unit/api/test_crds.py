@@ -12,7 +12,8 @@ from federation.api.federatedtype import default_type_configs
 from federation.api.schema.definitions import KINDS
 from federation.api.v1alpha1.federatedtypeconfig import FederatedTypeConfig
 from federation.api.v1alpha1.propagationpolicy import PropagationPolicy
-from federation.apiserver.semantics.crd.rulevalidation import validate_rules
+from federation.apiserver.semantics.crd.crdvalidation import schemas_with_paths
+from federation.apiserver.semantics.crd.schemavalidation import schema_checks
 
 CRDS = {crd["spec"]["names"]["kind"]: crd for crd in crd_manifests()}
 
@@ -54,10 +55,12 @@ def test_every_kind_of_the_product_has_a_crd() -> None:
         assert crd["spec"]["scope"] == ("Namespaced" if resource.namespaced else "Cluster")
 
 
-def test_rules_are_in_order_which_is_not_checked_when_they_are_installed() -> None:
-    ruled = [kind for kind in CRDS if any("x-kubernetes-validations" in node for node in nodes(schema(kind)))]
-    assert ruled
-    assert [validate_rules(schema(kind), kind) for kind in ruled] == [[]] * len(ruled)
+@pytest.mark.parametrize("kind", sorted(CRDS))
+def test_schemas_are_valid_which_is_not_checked_when_they_are_installed(kind: str) -> None:
+    for version, path in schemas_with_paths(CRDS[kind]["spec"]["versions"]):
+        checks = list(schema_checks(version, path))
+        assert len(checks) == 5
+        assert [cause for check in checks for cause in check()] == []
 
 
 @pytest.mark.parametrize("kind", sorted(CRDS))

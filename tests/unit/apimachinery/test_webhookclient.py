@@ -99,3 +99,14 @@ async def test_an_unusable_url_is_reported(calls: WebhookClient, url: str) -> No
     answer = await calls.post(Connection(url), b"", {}, timeout_s=5)
     assert answer.status == 0
     assert answer.error
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+async def test_a_client_for_addresses_of_users_does_not_connect_to_the_local_machine(host: str) -> None:
+    """The address that is connected to counts, not the text of the URL."""
+    client = WebhookClient(WebhookClientOptions(reaches_local_addresses=False))
+    async with a_server(OK) as address:
+        response = await client.get(Connection(f"http://{host}:{address.rpartition(':')[2]}/"), {}, timeout_s=5)
+    await client.close()
+    assert response.status == 0
+    assert "Permission denied" in response.error or "not allowed" in response.error

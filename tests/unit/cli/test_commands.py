@@ -57,6 +57,13 @@ async def _prepare(parts: Parts) -> None:
         "conditions": [
             {"type": "Ready", "status": "False", "reason": "HealthzNotOK", **times},
             {"type": "Joined", "status": "True", "reason": "ClusterJoined", **times},
+            {
+                **times,
+                "type": names.EVICTION_ALLOWED,
+                "status": "False",
+                "reason": "MajorityNotReady",
+                "message": "most clusters do not answer",
+            },
         ],
         "resources": {
             "schedulableNodes": 3,
@@ -132,6 +139,7 @@ _DEFERRED = {
 _EXPLANATION = {
     "policy": {"namespace": "default", "name": "divide"},
     "ignoredAnnotations": {"kubeadmiral.io/placements": "its value cannot be understood"},
+    "stays": {"west": "the pods of a StatefulSet must not run twice"},
     "outcome": "Scheduled",
     "reason": "2/3 clusters are available: 1 cluster(s) had untolerated taint",
     "profile": "default",
@@ -187,10 +195,29 @@ def fedctl(server: Parts | None, *arguments: str) -> Result:
 def test_clusters_are_listed_with_status_and_free_resources(server: Parts) -> None:
     result = fedctl(server, "clusters")
     assert result.exit_code == 0
-    heading, row = result.stdout.splitlines()
-    assert heading.split()[:3] == ["NAME", "STATUS", "NODES"]
+    heading, row, halted = result.stdout.splitlines()
+    assert heading.split()[:4] == ["NAME", "STATUS", "HEARTBEAT", "NODES"]
+    assert halted == "failover of east halts: most clusters do not answer"
     for text in ("east", "NotReady (HealthzNotOK)", "47.5/48", "191Gi/192Gi", "gpu=true:NoSchedule", "region=eu"):
         assert text in row
+
+
+def test_taints_are_added_and_removed(server: Parts) -> None:
+    steps = {
+        ("cordon", "east"): "cordoned",
+        ("uncordon", "east"): "uncordoned",
+        ("taint", "east", "a=b:NoExecute"): "tainted",
+        ("taint", "east", "a:NoExecute-"): "tainted",
+        ("taint", "east", "gpu=true:NoSchedule"): "unchanged",
+    }
+    for arguments, expected in steps.items():
+        result = fedctl(server, *arguments)
+        assert result.exit_code == 0, result.output
+        assert result.stdout == f'cluster "east" {expected}\n'
+    assert "gpu=true:NoSchedule" in fedctl(server, "clusters").stdout
+    refused = fedctl(server, "taint", "east", "a-")
+    assert refused.exit_code != 0
+    assert "the cluster has no taint a" in str(refused.exception)
 
 
 def test_clusters_are_printed_as_json(server: Parts) -> None:
@@ -210,6 +237,7 @@ def test_why_explains_every_cluster(server: Parts, target: str) -> None:
     assert "rejected by TaintToleration: had untolerated taint [gpu]" in rows["west"]
     assert "east 3, north 1" in text
     assert "ignored   annotation kubeadmiral.io/placements: its value cannot be understood" in text
+    assert "stays     in west: the pods of a StatefulSet must not run twice" in text
     assert "can run    north 1" in text
     assert "region: eu 3, us 1; skew 0 (maxSkew 1, minDomains 3, DoNotSchedule)" in text
     assert "2 in clusters without this label" in text
@@ -262,6 +290,7 @@ COMMANDS = (
     "approve",
     "undo",
     "why",
+    "convert",
     "plan",
     "apply-plan",
     "topology",
@@ -279,7 +308,9 @@ def test_help_fits_80_columns_and_names_the_values(command: str, monkeypatch: py
     assert [line for line in text.splitlines() if len(line) > 80] == []
     assert "\\b" not in text
     examples = [line for line in text.splitlines() if line.startswith(f"  fedctl {command} ")]
-    assert len(examples) == {"join": 3, "undo": 2, "why": 4, "plan": 4, "topology plan": 2}.get(command, 0)
+    assert len(examples) == {"join": 3, "undo": 2, "why": 4, "plan": 4, "topology plan": 2, "convert": 1}.get(
+        command, 0
+    )
     options = [line for line in text.splitlines() if line.lstrip().startswith("-")]
     assert [line for line in options if "<" in line.partition("--")[2].partition("  ")[0]] == []
 
@@ -380,6 +411,24 @@ def test_kubeconfig_prints_the_path_or_an_error(server: Parts) -> None:
 )
 def test_ages_have_one_unit(seconds: int, text: str) -> None:
     assert to_age(NOW + timedelta(seconds=seconds), NOW) == text
+
+
+def test_an_empty_cluster_is_drained_at_once_and_a_preview_changes_nothing(server: Parts) -> None:
+    client = LocalClient(server.registry)
+
+    def taints() -> list[str]:
+        cluster = server.run(client.get(FEDERATED_CLUSTERS, "east"))
+        return [f"{taint['key']}:{taint['effect']}" for taint in cluster["spec"].get("taints") or ()]
+
+    before = taints()
+    assert fedctl(server, "drain", "east", "--dry-run").exit_code == 0
+    assert taints() == before
+    result = fedctl(server, "drain", "east", "--timeout", "1")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[-1] == 'cluster "east" is drained'
+    assert taints() == [*before, f"{names.TAINT_DRAIN}:NoExecute"]
+    fedctl(server, "uncordon", "east")
+    assert taints() == before
 
 
 def test_a_hold_is_listed_and_approved_once(server: Parts) -> None:

@@ -12,6 +12,7 @@ def test_quotas_are_printed_by_subset_and_cluster() -> None:
         "name": "web",
         "caps": {"base": 4, "idle": 2},
         "quotas": {"base": {"east": 3, "west": 1}, "all": {"west": 5}},
+        "running": {"east": {"base": 3}},
     }
     steps = [{"step": "subsets", "quotas": subsets["quotas"]}]
     output = io.StringIO()
@@ -20,4 +21,4 @@ def test_quotas_are_printed_by_subset_and_cluster() -> None:
     assert "base: east 3, west 1 (at most 4)" in lines
     assert "idle: none (at most 2)" in lines
     assert "all: west 5" in lines
-    assert lines[-1] == "all: west 5"
+    assert lines[-1] == "east has no nodes for more than 3 of base"

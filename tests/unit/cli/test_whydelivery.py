@@ -33,6 +33,15 @@ def test_drift_is_told_below_the_clusters() -> None:
     assert paused.rstrip().endswith("; corrections pause until 2026-01-01T00:02:00Z")
 
 
+def test_a_tainted_cluster_shows_until_when_it_is_tolerated() -> None:
+    later = _printed(toleratedUntil="9999-01-01T12:03:20Z").splitlines()[-1]
+    assert later.split(None, 1)[0] == "taints"
+    assert "east: tolerated until 12:03:20 UTC, in " in later
+    assert later.endswith("; then the object leaves the cluster")
+    over = _printed(toleratedUntil="2020-01-01T12:03:20Z").splitlines()[-1]
+    assert over.endswith("east: tolerated until 12:03:20 UTC; the object is about to leave the cluster")
+
+
 def test_without_drift_nothing_is_told_of_it() -> None:
     assert "drift" not in _printed()
 

@@ -38,7 +38,14 @@ def test_events_and_errors_are_distinguished() -> None:
     assert isinstance(to_event(orjson.dumps(older)), Expired)
 
 
-@pytest.mark.parametrize("line", [b"<html>", b"[]", b"1", b'{"type":"ADDED"}', b'{"type":"NEW","object":{}}'])
+def test_an_object_that_is_nested_too_deeply_is_empty() -> None:
+    line = b'{"type":"ADDED","object":{"metadata":{"name":"a"},"spec":%s1%s}}' % (b"[" * 1100, b"]" * 1100)
+    assert to_event(line) == WatchEvent("ADDED", {})
+
+
+@pytest.mark.parametrize(
+    "line", [b"[" * 1100 + b"]" * 1100, b"<html>", b"[]", b"1", b'{"type":"ADDED"}', b'{"type":"NEW","object":{}}']
+)
 def test_a_malformed_line_is_a_cluster_error(line: bytes) -> None:
     with pytest.raises(ClusterError):
         to_event(line)

@@ -1,9 +1,13 @@
 """Scheduling attempts: when one starts, and the four assessments."""
 
+from datetime import datetime, timedelta
 from typing import Any
+
+import pytest
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType, default_type_configs, from_config
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.mergepatch import without_nulls
 from federation.scheduling.annotationswitch import AnnotationPolicy
 from federation.scheduling.attempt import (
@@ -12,13 +16,16 @@ from federation.scheduling.attempt import (
     Due,
     SchedulingAttempt,
     Skipped,
+    UnitOptions,
     Unschedulable,
     assess,
     duplicate_reason,
     placement_patch,
     start_attempt,
+    tolerated_until,
     unchanged_patch,
 )
+from federation.scheduling.framework.testing import NOW
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import compile_policy
 from federation.scheduling.profiles import Profiles
@@ -45,11 +52,16 @@ class Inputs:
             self.policies.put(compile_policy(policy))
 
     def assess(
-        self, federated: dict[str, Any], *, is_unschedulable: bool = False, type_: FederatedType = TYPE
+        self,
+        federated: dict[str, Any],
+        *,
+        is_unschedulable: bool = False,
+        type_: FederatedType = TYPE,
+        now: datetime = NOW,
     ) -> tuple[SchedulingAttempt, Assessment]:
         attempt = start_attempt(federated, type_, self.policies)
         assert attempt is not None
-        return attempt, assess(attempt, self, self.clusters.snapshot(), is_unschedulable=is_unschedulable)
+        return attempt, assess(attempt, self, self.clusters.snapshot(), now=now, is_unschedulable=is_unschedulable)
 
 
 def _true(type_: str) -> dict[str, str]:
@@ -145,3 +157,97 @@ def test_a_migration_that_cannot_be_understood_is_a_problem_and_changes_nothing(
     assert attempt is not None
     assert attempt.problem.startswith("not JSON")
     assert attempt.annotations == {}
+
+
+WHEN = {"reschedulePolicy": {"rescheduleWhen": {"policyContentChanged": True}}}
+END = NOW + timedelta(seconds=300)
+
+
+def _lost_since(inputs: Inputs, cluster: str, added: datetime | None) -> None:
+    """Taint a cluster as unreachable, or make it ready again."""
+    conditions = [_true("Joined"), {"type": "Ready", "status": "True" if added is None else "Unknown"}]
+    effects = () if added is None else ("NoSchedule", "NoExecute")
+    taints = [
+        {"key": names.TAINT_UNREACHABLE, "effect": effect, "timeAdded": to_rfc3339(added or NOW)} for effect in effects
+    ]
+    inputs.clusters.update(
+        {"metadata": {"name": cluster}, "spec": {"taints": taints}, "status": {"conditions": conditions}}
+    )
+
+
+def _placed(inputs: Inputs, triggers: str, *clusters: str, **annotations: str) -> dict[str, Any]:
+    federated = a_federated(**{names.SCHEDULING_TRIGGERS: triggers, **annotations})
+    placement = [{"cluster": cluster} for cluster in clusters]
+    federated["spec"]["placements"] = [{"controller": names.GLOBAL_SCHEDULER, "placement": placement}]
+    return federated
+
+
+def _triggers(inputs: Inputs, federated: dict[str, Any], now: datetime = NOW) -> str:
+    _, due = inputs.assess(federated, is_unschedulable=True, now=now)
+    assert isinstance(due, Due)
+    return due.triggers
+
+
+def test_an_object_leaves_a_lost_cluster_when_its_toleration_ends_and_may_return_afterwards() -> None:
+    inputs = Inputs(a_policy(**WHEN))
+    before = _triggers(inputs, a_federated())
+    _lost_since(inputs, "east", NOW)
+    placed = _placed(inputs, before, "east", "west")
+    attempt, assessment = inputs.assess(placed, now=END - timedelta(seconds=1))
+    assert isinstance(assessment, Deferred), "the outage itself needs no decision"
+    assert tolerated_until(attempt, inputs, inputs.clusters.snapshot(), UnitOptions()) == {"east": END}
+
+    _, assessment = inputs.assess(placed, now=END)
+    assert isinstance(assessment, Due)
+    assert assessment.comparison.changed == ("tolerationsEnded",)
+    assert assessment.unit.ended_tolerations.keys() == {"east"}
+    _, elsewhere = inputs.assess(_placed(inputs, before, "west"), now=END)
+    assert isinstance(elsewhere, Deferred), "objects in other clusters are not concerned"
+
+    left = _placed(inputs, assessment.triggers, "west")
+    _, assessment = inputs.assess(left, now=END + timedelta(hours=1))
+    assert isinstance(assessment, Deferred)
+    _lost_since(inputs, "east", None)
+    _, assessment = inputs.assess(left, now=END + timedelta(hours=1))
+    assert isinstance(assessment, Due)
+    assert assessment.unit.ended_tolerations == {}
+    _, assessment = inputs.assess(_placed(inputs, assessment.triggers, "west"), now=END + timedelta(hours=1))
+    assert isinstance(assessment, Deferred)
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations"),
+    [
+        ({"reschedulePolicy": {"disableRescheduling": True}}, {}),
+        ({}, {}),
+        ({**WHEN, "stickyCluster": True}, {}),
+        (WHEN, {names.STICKY_CLUSTER: "true"}),
+        ({**WHEN, "tolerations": [{"operator": "Exists"}]}, {}),
+    ],
+    ids=["disabled", "no rescheduleWhen", "sticky", "sticky by annotation", "tolerates everything"],
+)
+def test_an_object_that_stays_in_any_case_has_no_end(spec: dict[str, Any], annotations: dict[str, str]) -> None:
+    inputs = Inputs(a_policy(**spec))
+    _lost_since(inputs, "east", NOW)
+    attempt, _ = inputs.assess(_placed(inputs, "", "east", **annotations))
+    assert tolerated_until(attempt, inputs, inputs.clusters.snapshot(), UnitOptions()) == {}
+
+
+def test_the_tolerations_of_the_annotation_count_and_the_default_is_an_option() -> None:
+    inputs = Inputs(a_policy(**WHEN))
+    _lost_since(inputs, "east", NOW)
+    own = f'[{{"key": "{names.TAINT_UNREACHABLE}", "operator": "Exists", "tolerationSeconds": 7}}]'
+    for annotations, seconds in (({names.TOLERATIONS: own}, 7), ({}, 20)):
+        attempt, _ = inputs.assess(_placed(inputs, "", "east", **annotations))
+        found = tolerated_until(attempt, inputs, inputs.clusters.snapshot(), UnitOptions(toleration_s=20))
+        assert found == {"east": NOW + timedelta(seconds=seconds)}
+
+
+def test_the_triggers_of_kubeadmiral_do_not_hide_that_a_toleration_ended() -> None:
+    inputs = Inputs(a_policy(**WHEN))
+    _lost_since(inputs, "east", NOW)
+    foreign = '{"resourceRequest":{"MilliCPU":0},"replicaCount":4,"policyName":"p","clusters":["east","west"]}'
+    _, assessment = inputs.assess(_placed(inputs, foreign, "east", "west"), now=NOW)
+    assert isinstance(assessment, Deferred)
+    _, assessment = inputs.assess(_placed(inputs, foreign, "east", "west"), now=END)
+    assert isinstance(assessment, Due)

@@ -86,3 +86,20 @@ def test_controllers_that_are_idle_for_the_object_are_not_pending() -> None:
     patch, _ = decisionpatch.place(federated, CONFIGMAP_TYPE, policy, {"east": None}, {})
     assert patch is not None
     assert patch["metadata"]["annotations"][names.PENDING_CONTROLLERS] == "[]"
+
+
+def test_another_controller_acts_first_on_a_decision_that_changes_something() -> None:
+    federated, policy = a_fed_object(), compile_policy({"spec": {}})
+    federated["metadata"]["annotations"] = {names.PENDING_CONTROLLERS: f'[["{names.GLOBAL_SCHEDULER}"],["later"]]'}
+    patch, _ = decisionpatch.place(federated, CONFIGMAP_TYPE, policy, {"east": None}, {}, awaited="other")
+    assert patch is not None
+    assert patch["metadata"]["annotations"][names.PENDING_CONTROLLERS] == '[["other"],["later"]]'
+
+    federated["spec"]["placements"] = [{"controller": names.GLOBAL_SCHEDULER, "placement": [{"cluster": "east"}]}]
+    for quotas, expected in ((None, '[["later"]]'), ("{}", '[["other"],["later"]]')):
+        annotations = {names.WORKLOAD_SPREAD: quotas}
+        patch, is_moved = decisionpatch.place(
+            federated, CONFIGMAP_TYPE, policy, {"east": None}, annotations, awaited="other"
+        )
+        assert patch is not None
+        assert (is_moved, patch["metadata"]["annotations"][names.PENDING_CONTROLLERS]) == (False, expected)

@@ -25,11 +25,13 @@ def test_clusters_that_do_not_exist_are_named_with_their_field() -> None:
         placement=[{"cluster": "east"}, {"cluster": "esat"}],
         clusterAffinity=[term, gone],
         overrideRules=[{"targetClusters": {"clusters": ["nroth"], "clusterAffinity": [term]}}, {}],
+        rollout={"waves": [{"name": "canary", "clusters": ["east", "eats"]}, {"name": "rest"}]},
     )
     assert _warnings(policy) == [
         "spec.placement[1].cluster: there is no FederatedCluster 'esat'",
         "spec.overrideRules[0].targetClusters.clusters[0]: there is no FederatedCluster 'nroth'",
         "spec.overrideRules[0].targetClusters.clusterAffinity[0].matchFields[0]: there is no FederatedCluster 'wset'",
+        "spec.rollout.waves[0].clusters[1]: there is no FederatedCluster 'eats'",
         "spec.clusterAffinity[0].matchFields[0]: there is no FederatedCluster 'wset'",
     ]
 

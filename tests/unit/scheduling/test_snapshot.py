@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from federation.scheduling.framework.types import ClusterChange, Taint
-from federation.scheduling.snapshot import ClusterCache, changes, to_cluster
+from federation.api import names
+from federation.scheduling.framework.types import Cluster, ClusterChange, Taint
+from federation.scheduling.snapshot import ClusterCache, changes, compare, to_cluster
 
 
 def source(name: str = "east", **changes: Any) -> dict[str, Any]:
@@ -157,3 +158,26 @@ def test_allocatable_is_never_negative_and_available_may_be() -> None:
     assert (seen.allocatable, seen.available, seen.waiting) == ({"cpu": 0, "memory": 1}, {"cpu": -1000}, {"cpu": 0})
     assert seen.node_classes is not None
     assert [(each.largest, each.nodes, each.free) for each in seen.node_classes] == [({"cpu": 0}, (0,), {"cpu": (0,)})]
+
+
+def test_a_cluster_is_ready_when_the_taints_of_its_outage_are_gone() -> None:
+    conditions = [{"type": "Joined", "status": "True"}, {"type": "Ready", "status": "True"}]
+    returned = {"metadata": {"name": "east"}, "status": {"conditions": conditions}}
+    taint = {"key": names.TAINT_UNREACHABLE, "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}
+    tainted = to_cluster({**returned, "spec": {"taints": [taint]}})
+    assert (tainted.is_ready, tainted.is_silent) == (False, True)
+    assert to_cluster(returned).is_ready
+    assert compare(tainted, to_cluster(returned)) == ClusterChange.READINESS
+
+
+def test_taints_of_users_and_their_times_count_as_taints() -> None:
+    def cluster(**taint: str) -> Cluster:
+        conditions = [{"type": "Joined", "status": "True"}, {"type": "Ready", "status": "True"}]
+        spec = {"taints": [{"key": "a", "effect": "NoExecute", **taint}]}
+        return to_cluster({"metadata": {"name": "east"}, "spec": spec, "status": {"conditions": conditions}})
+
+    first, later = cluster(timeAdded="2026-01-01T00:00:00Z"), cluster(timeAdded="2026-01-01T00:00:09Z")
+    assert compare(first, later) == ClusterChange.TAINTS
+    assert compare(first, cluster()) == ClusterChange.TAINTS
+    assert cluster(timeAdded="yesterday").taint_times == {}
+    assert first.is_ready

@@ -91,3 +91,22 @@ async def test_a_definition_with_objects_stays(client: LocalClient) -> None:
     await client.delete(WORKLOAD_SPREADS, "web", "default")
     assert await configurations.uninstall_definitions(client) == []
     assert "deletionTimestamp" in (await client.get(CRDS, DEFINITION))["metadata"]
+
+
+async def test_removed_webhooks_are_restored_and_a_changed_bundle_is_corrected(client: LocalClient) -> None:
+    await configurations.restore_webhooks(client, at("https://a"))
+    await client.delete(VALIDATING_WEBHOOKS, names.SPREAD_WEBHOOKS)
+    await configurations.restore_webhooks(client, at("https://a"))
+    for resource in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS):
+        assert await exists(client, resource, names.SPREAD_WEBHOOKS)
+    await configurations.install_webhooks(client, lambda path: {"url": f"https://a{path}", "caBundle": "b2xk"})
+    await configurations.restore_webhooks(client, at("https://a"))
+    found = await client.get(MUTATING_WEBHOOKS, names.SPREAD_WEBHOOKS)
+    assert found["webhooks"][0]["clientConfig"]["caBundle"] == "bm9uZQ=="
+
+
+async def test_webhooks_of_a_process_with_another_url_stay(client: LocalClient) -> None:
+    await configurations.install_webhooks(client, at("https://b"))
+    before = await client.get(MUTATING_WEBHOOKS, names.SPREAD_WEBHOOKS)
+    await configurations.restore_webhooks(client, at("https://a"))
+    assert await client.get(MUTATING_WEBHOOKS, names.SPREAD_WEBHOOKS) == before

@@ -1,10 +1,12 @@
 """Admission of pods when something is missing or fails: the pod must not wait, and limits must hold."""
 
 import asyncio
+import base64
 import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+import orjson
 import pytest
 from tests.support.memberspreads import a_spread, a_subset
 from tests.support.simulatedmember import a_template, a_workload, an_object
@@ -13,7 +15,14 @@ from federation.api import names
 from federation.api.resources import WORKLOAD_SPREADS
 from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.entropy import SeededEntropy
-from federation.apimachinery.errors import ApiError, ClusterUnreachable, Conflict, FederationError, ServiceUnavailable
+from federation.apimachinery.errors import (
+    ApiError,
+    ClusterUnreachable,
+    Conflict,
+    FederationError,
+    RequestEntityTooLarge,
+    ServiceUnavailable,
+)
 from federation.apimachinery.ownerreferences import controller_reference
 from federation.apimachinery.resources import EVENTS, PODS, REPLICA_SETS, Object
 from federation.apiserver.registry.registry import Registry
@@ -26,10 +35,11 @@ from federation.spread.service import SpreadService
 
 
 class Line(LocalTransport):
-    """The connection of the service; status writes fail with `failure`, or hang."""
+    """The connection of the service; status writes fail with `failure`, or hang, or are refused above a size."""
 
     failure: FederationError | None = None
     hangs = False
+    bytes_max = 0
 
     async def request(self, request: Request) -> Object:
         if request.subresource == "status":
@@ -37,6 +47,8 @@ class Line(LocalTransport):
                 await asyncio.get_running_loop().create_future()
             if self.failure is not None:
                 raise self.failure
+            if self.bytes_max and len(request.body or b"") > self.bytes_max:
+                raise RequestEntityTooLarge("etcdserver: request is too large")
         return await super().request(request)
 
 
@@ -98,6 +110,28 @@ async def world() -> AsyncIterator[World]:
         await asyncio.gather(*tasks)
 
 
+async def test_pods_of_a_workload_that_is_scaled_to_zero_count_until_they_end(world: World) -> None:
+    await world.begin(a_subset("base", 2))
+    match = {names.MATCHED_WORKLOAD_SPREAD: '{"name":"web","subset":"base"}'}
+    pod = await world.user.create(PODS, world.pod(annotations=match))
+    await world.user.patch(REPLICA_SETS, "web", {"spec": {"replicas": 0}}, namespace="default")
+    await world.clock.advance(5)
+    assert (await world.status())["subsetStatuses"][0]["missingReplicas"] == 1
+    await world.user.delete(PODS, pod["metadata"]["name"], "default")
+    await world.clock.advance(5)
+    assert (await world.status())["subsetStatuses"][0]["missingReplicas"] == 2
+
+
+async def test_a_new_pod_has_its_deletion_cost(world: World) -> None:
+    await world.begin(a_subset("base", 2), a_subset("elastic"))
+    answer = await world.create()
+    assert any(
+        operation["value"].get(names.POD_DELETION_COST) == "200"
+        for operation in orjson.loads(base64.b64decode(answer["patch"]))
+        if operation["path"] == "/metadata/annotations"
+    )
+
+
 async def test_a_pod_is_recorded_by_its_name_or_by_an_id(world: World) -> None:
     await world.begin(a_subset("base", 2))
     assert "patch" in await world.create()
@@ -124,6 +158,26 @@ async def test_a_pod_is_admitted_unchanged_when_the_api_server_fails(world: Worl
     assert response["allowed"] is True
     assert "patch" not in response
     assert "admitted without a decision" in response["warnings"][0]
+
+
+async def test_pods_are_admitted_unchanged_while_the_status_has_no_room_for_more_records(world: World) -> None:
+    await world.begin(a_subset("base", 20_000))
+    world.line.bytes_max = 3_000
+    answers = [await world.create(named(world.pod(), f"web-{number}-{'x' * 100}")) for number in range(20)]
+    spread = ["patch" in answer for answer in answers]
+    assert all(answer["allowed"] for answer in answers)
+    assert len(await world.records("creatingPods")) == spread.count(True)
+    assert 5 < spread.count(True) < 18
+    assert all("too large" in answer["warnings"][0] for answer in answers if "patch" not in answer)
+    await world.clock.advance(31)
+    for _ in range(5):
+        await world.clock.advance(1)
+    assert await world.records("creatingPods") == []
+    assert "patch" in await world.create(named(world.pod(), "web-later"))
+
+
+def named(pod: Object, name: str) -> Object:
+    return {**pod, "metadata": {**pod["metadata"], "name": name}}
 
 
 async def test_a_pod_is_admitted_unchanged_when_the_api_server_hangs(world: World) -> None:

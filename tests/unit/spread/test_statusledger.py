@@ -167,14 +167,39 @@ async def test_a_new_object_with_the_same_name_is_not_changed(world: World) -> N
     assert await world.count() == 0
 
 
-async def test_a_replaced_status_must_be_of_the_newest_state(world: World) -> None:
+async def test_a_replaced_status_keeps_the_changes_of_this_process(world: World) -> None:
     spread = await world.create()
     await world.ledger.change(spread, one_more())
-    with pytest.raises(Conflict):
-        await world.ledger.replace(spread, {"observedGeneration": 7})
+    assert await world.ledger.replace(spread, one_more()) == 2
     newest = world.ledger.newest(spread)
-    assert newest["status"]["observedGeneration"] == 1
-    await world.ledger.replace(newest, {"observedGeneration": 7})
-    assert await world.count() == 7
+    assert newest["status"]["observedGeneration"] == 2
     world.ledger.forget(spread)
     assert world.ledger.newest(spread) is spread
+
+
+async def test_a_status_is_not_replaced_after_a_write_of_another_process(world: World) -> None:
+    spread = await world.create()
+    other = world.a_ledger()
+    await other.change(spread, one_more())
+    assert isinstance((await world.finish(world.ledger.replace(spread, one_more())))[0], Conflict)
+    assert await world.count() == 1
+    seen = await world.user.get(WORKLOAD_SPREADS, "web", "default")
+    await world.ledger.change(seen, one_more())
+    with pytest.raises(Conflict):  # also when a change of this process came after it
+        await world.ledger.replace(spread, one_more())
+    assert await world.ledger.replace(seen, one_more()) == 3
+
+
+async def test_a_replaced_status_shares_a_write_with_waiting_changes(world: World) -> None:
+    spread = await world.create()
+    changes = [world.ledger.change(spread, one_more()) for _ in range(5)]
+    assert sorted(await world.finish(*changes, world.ledger.replace(spread, one_more()))) == list(range(1, 7))
+    assert world.transport.writes <= 2
+
+
+async def test_the_echo_of_a_write_is_not_a_write_of_another_process(world: World) -> None:
+    spread = await world.create()
+    await world.ledger.change(spread, one_more())
+    echo = await world.user.get(WORKLOAD_SPREADS, "web", "default")
+    await world.ledger.change(echo, one_more())
+    assert await world.ledger.replace(spread, one_more()) == 3

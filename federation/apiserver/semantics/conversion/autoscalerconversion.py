@@ -129,6 +129,20 @@ def to_v2(obj: Object) -> Object:
     return _with_annotations(new, dict.fromkeys(_ANNOTATIONS))
 
 
+def from_v2beta1(obj: Object) -> Object:
+    """Return an autoscaling/v2beta1 object without status as v2; AttributeError or TypeError if it is malformed.
+
+    Kubernetes 1.25 removed v2beta1. Its metrics have the form of those in the annotation of v1.
+    """
+    spec = obj.get("spec") or {}
+    new_spec = {name: spec[name] for name in _SPEC if name in spec}
+    if metrics := spec.get("metrics"):
+        new_spec["metrics"] = [_metric_from_v1(metric) for metric in metrics]
+    new = {**obj, "apiVersion": _V2, "spec": new_spec}
+    new.pop("status", None)
+    return new
+
+
 def _with_annotations(obj: Object, wanted: Mapping[str, str | None]) -> Object:
     """Return the object with these annotations set, or removed where the value is None."""
     metadata = dict(obj.get("metadata") or {})

@@ -22,7 +22,7 @@ _AT_ROOT: Final = frozenset(
 )
 
 
-def schema_checks(version: Mapping[str, Any], at: str, *, checks_rules: bool = True) -> Iterator[Callable[[], Causes]]:
+def schema_checks(version: Mapping[str, Any], at: str) -> Iterator[Callable[[], Causes]]:
     """Yield the validation steps for a version; `at` is the path of its openAPIV3Schema in the CRD.
 
     The first step raises BadRequest for a malformed schema.
@@ -56,9 +56,7 @@ def schema_checks(version: Mapping[str, Any], at: str, *, checks_rules: bool = T
     def rules() -> Causes:
         return [] if found else validate_rules(raw, at)
 
-    yield from (root, structure, keywords, defaults)
-    if checks_rules:
-        yield rules
+    yield from (root, structure, keywords, defaults, rules)
 
 
 def _validate_root(raw: Mapping[str, Any], at: str, *, has_status: bool) -> Causes:

@@ -127,6 +127,8 @@ class Kinds:
         self.generation = 1
         self._by_plural: dict[tuple[str, str, str], KindInfo] = {}
         self._by_kind: dict[tuple[str, str, str], KindInfo] = {}
+        self._by_prefix: dict[str, tuple[KindInfo, ...]] = {}
+        """What `versions_of` has computed; cleared when the kinds change."""
         self._listeners: list[Callable[[], None]] = []
         for info in builtin:
             self._insert(info)
@@ -162,6 +164,13 @@ class Kinds:
         """Return every kind in every served version, in the order of registration."""
         return list(self._by_plural.values())
 
+    def versions_of(self, prefix: str) -> tuple[KindInfo, ...]:
+        """Return the kinds with this store prefix, in every served version and in the order of registration."""
+        found = self._by_prefix.get(prefix)
+        if found is None:
+            found = self._by_prefix[prefix] = tuple(info for info in self.all() if info.prefix == prefix)
+        return found
+
     def stored(self) -> list[KindInfo]:
         """Return one version per stored resource."""
         seen: dict[str, KindInfo] = {}
@@ -171,6 +180,7 @@ class Kinds:
 
     def replace(self, group: str, plural: str, infos: Iterable[KindInfo]) -> None:
         """Serve exactly `infos` for a resource, or nothing if it is empty, and notify the listeners."""
+        self._by_prefix.clear()
         for key in [key for key in self._by_plural if key[0] == group and key[2] == plural]:
             removed = self._by_plural.pop(key)
             self._by_kind.pop((group, key[1], removed.resource.kind), None)

@@ -10,6 +10,7 @@ import re
 import uuid
 from collections.abc import Callable
 from datetime import date
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -86,9 +87,15 @@ def _is_uuid(value: str, version: int) -> bool:
     return _UUID.fullmatch(value) is not None and uuid.UUID(value).version == version
 
 
+@lru_cache(maxsize=4096)
+def _is_date_time(value: str) -> bool:
+    """Return True for a date-time. Cached, because objects repeat times: statuses in each write, many of one second."""
+    return _TIME.fullmatch(value.replace(" ", "T", 1).upper()) is not None
+
+
 _FORMATS: Final[dict[str, Callable[[str], object]]] = {
-    "date-time": lambda value: _TIME.fullmatch(value.replace(" ", "T", 1).upper()),
-    "datetime": lambda value: _TIME.fullmatch(value.replace(" ", "T", 1).upper()),
+    "date-time": _is_date_time,
+    "datetime": _is_date_time,
     "date": _is_date,
     "duration": _DURATION.fullmatch,
     "byte": _is_base64,

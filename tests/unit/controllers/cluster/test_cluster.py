@@ -1,14 +1,17 @@
 """Joining, watching and leaving on real registries and a virtual clock."""
 
 import base64
+import contextlib
 from typing import Any
 
+import pytest
+from prometheus_client import REGISTRY
 from tests.support.member_world import World, a_pod, member_world
 
 from federation.api import names
 from federation.api.resources import FEDERATED_CLUSTERS
-from federation.apimachinery.errors import NotFound
-from federation.apimachinery.resources import CRDS, DEPLOYMENTS, NAMESPACES, PODS, SECRETS
+from federation.apimachinery.errors import ClusterUnreachable, NotFound
+from federation.apimachinery.resources import CRDS, DEPLOYMENTS, NAMESPACES, NODES, PODS, SECRETS
 from federation.client.client import PatchType
 from federation.controllers.cluster.apidiscovery import served_by
 
@@ -62,17 +65,61 @@ async def test_capacity_follows_pods_but_not_each_of_them() -> None:
         assert len(world.plane.line.writes("federatedclusters")) <= 2
 
 
-async def test_a_loss_must_last_and_a_return_counts_at_once() -> None:
+@pytest.mark.parametrize("mode", ["down", "hang"])
+async def test_a_loss_is_published_within_ten_seconds_and_a_return_within_five(mode: str) -> None:
     async with member_world(1) as world:
-        world.members["m1"].line.mode = "down"
-        await world.pass_time(25)
-        assert (await world.condition("m1", names.CLUSTER_READY))["status"] == "True"
+        await world.pass_time(6)
+        world.members["m1"].line.mode = mode
+        lost_s = world.clock.monotonic()
+        await world.pass_time(2)
+        assert (await world.condition("m1", names.CLUSTER_READY))["status"] == "True", "it may be a hiccup"
         await world.until_condition("m1", names.CLUSTER_READY, "Unknown")
+        assert world.clock.monotonic() - lost_s <= 10
         assert (await world.condition("m1", names.CLUSTER_OFFLINE))["status"] == "True"
-        world.members["m1"].line.mend()
         before_s = world.clock.monotonic()
+        world.members["m1"].line.mend()
+        await world.pass_time(1)
+        assert (await world.condition("m1", names.CLUSTER_READY))["status"] == "Unknown", "it may be a hiccup too"
         await world.until_condition("m1", names.CLUSTER_READY, "True")
         assert world.clock.monotonic() - before_s < 5
+        reasons = [reason for reason, _ in await world.events()]
+        assert reasons.count(names.EVENT_CLUSTER_NOT_READY) == 1
+        assert reasons.count(names.EVENT_CLUSTER_READY) == 1
+        metric, labels = "federation_runtime_cluster_ready", {"cluster": "m1"}
+        assert REGISTRY.get_sample_value(metric, labels) == 1
+        await world.host.delete(FEDERATED_CLUSTERS, "m1")
+        await world.until(lambda: _is_gone(world, "m1"))
+        assert REGISTRY.get_sample_value(metric, labels) is None
+
+
+async def test_a_broken_connection_leads_to_a_probe_at_once_and_a_lost_member_is_probed_slowly() -> None:
+    async with member_world(1) as world:
+        await world.pass_time(6)
+        line = world.members["m1"].line
+        line.mode = "down"
+        with contextlib.suppress(ClusterUnreachable):
+            await world.plane.pool.client("m1").list(NODES)
+        lost_s = world.clock.monotonic()
+        await world.until_condition("m1", names.CLUSTER_READY, "Unknown")
+        assert world.clock.monotonic() - lost_s <= 5
+        await world.pass_time(30)
+        line.calls.clear()
+        for _ in range(40):
+            with contextlib.suppress(ClusterUnreachable):
+                await world.plane.pool.client("m1").list(NODES)
+            await world.pass_time(0.5)
+        assert line.calls.count(("raw", "/readyz", "")) <= 11
+
+
+async def test_a_member_without_readyz_is_probed_by_healthz() -> None:
+    async with member_world(1) as world:
+        line = world.members["m1"].line
+        line.missing.add("/readyz")
+        line.calls.clear()
+        await world.pass_time(12)
+        assert ("raw", "/healthz", "") in line.calls
+        assert line.calls.count(("raw", "/readyz", "")) == 1, "only until the first 404"
+        assert (await world.condition("m1", names.CLUSTER_READY))["status"] == "True"
 
 
 async def test_a_blip_is_never_published() -> None:
@@ -80,7 +127,7 @@ async def test_a_blip_is_never_published() -> None:
         await world.pass_time(6)
         world.plane.line.calls.clear()
         world.members["m1"].line.mode = "down"
-        await world.pass_time(15)
+        await world.pass_time(2.5)
         world.members["m1"].line.mend()
         await world.pass_time(60)
         assert world.plane.line.writes("federatedclusters") == []

@@ -1,8 +1,6 @@
-"""Debouncing, collection and health."""
+"""Debouncing and collection."""
 
 from federation.api import names
-from federation.planning.clusters import health
-from federation.planning.clusters.health import Damping
 from federation.planning.status.collection import collect, replicaset_digests, to_entry
 from federation.planning.status.debounce import Coalescer, Pace
 
@@ -62,27 +60,3 @@ def test_digests_come_from_members_that_report_them() -> None:
     found = replicaset_digests({"a": {"metadata": {"annotations": annotations}}, "b": {"metadata": {}}})
     assert found == '[{"clusterName":"a","replicasetName":"web-1","replicas":3,"sourceGeneration":7}]'
     assert replicaset_digests({"b": {}}) is None
-
-
-def test_health_is_published_when_it_lasts() -> None:
-    damping = Damping(failure_s=30.0, recovery_s=0.0)
-    up, down = health.healthy(), health.unreachable("refused")
-    published, pending = health.damp(None, None, down, 0.0, damping)
-    assert published == down
-    published, pending = health.damp(published, pending, up, 1.0, damping)
-    assert published == up
-    published, pending = health.damp(published, pending, down, 10.0, damping)
-    assert published == up
-    published, pending = health.damp(published, pending, health.unhealthy("500"), 39.0, damping)
-    assert published == up, "another observation begins anew"
-    published, pending = health.damp(published, pending, down, 40.0, damping)
-    published, pending = health.damp(published, pending, down, 70.0, damping)
-    assert published == down
-    assert pending is None
-
-
-def test_verdicts_have_ready_and_offline() -> None:
-    assert health.healthy().is_ready
-    assert not health.unhealthy("no").is_ready
-    assert health.unreachable("x").offline == "True"
-    assert health.not_usable("R", "m").offline == "False"

@@ -123,6 +123,6 @@ def test_what_a_member_writes_into_a_status_cannot_break_the_answer() -> None:
 def test_the_document_has_the_conditions_of_delivery_only() -> None:
     federated = _federated(("east",), east=1)
     federated["status"]["conditions"] = [{"type": "Propagated", "status": "True"}, {"type": "Other", "status": "True"}]
-    document = delivery_to_json(federated, deliveries_of(federated, DEPLOYMENT, {"east": None}, CLUSTERS), {}, {})
+    document = delivery_to_json(federated, deliveries_of(federated, DEPLOYMENT, {"east": None}, CLUSTERS), {}, {}, {})
     assert [condition["type"] for condition in document["conditions"]] == ["Propagated"]
     assert document["clusters"][0]["placed"] is True

@@ -3,10 +3,12 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.support.spreads import a_pod, a_spread
 
 from federation.api import names
-from federation.planning.workloadspread.deletioncosts import changed_costs, subset_costs
+from federation.planning.workloadspread.deletioncosts import changed_costs, initial_cost, subset_costs
 
 SUBSETS = [{"name": "a", "maxReplicas": 1}, {"name": "b"}, {"name": "c"}]
 
@@ -42,6 +44,19 @@ def test_only_changed_costs_are_written() -> None:
 @pytest.mark.parametrize("kind", ["Job", "StatefulSet", "GameServerSet"])
 def test_other_kinds_have_no_costs(kind: str) -> None:
     assert changed_costs(a_spread(SUBSETS, kind), {"new": {"a": [_pod("p")]}}, "new", 9) == {}
+
+
+@given(st.integers(1, 8), st.integers(0, 7))
+def test_the_initial_cost_is_that_of_a_pod_of_the_latest_version(count: int, index: int) -> None:
+    subsets = [{"name": f"s{number}"} for number in range(count)]
+    subset = subsets[index % count]
+    pod = _pod("p", initial_cost(a_spread(subsets), subset))
+    assert changed_costs(a_spread(subsets), {"new": {subset["name"]: [pod]}}, "new", 9) == {}
+
+
+@pytest.mark.parametrize("kind", ["Job", "StatefulSet", "GameServerSet"])
+def test_new_pods_of_other_kinds_have_no_cost(kind: str) -> None:
+    assert initial_cost(a_spread(SUBSETS, kind), SUBSETS[0]) is None
 
 
 def _restarting(name: str, regular: int, sidecar: int, init: int = 0) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from federation.apimachinery.clock import ManualClock
-from federation.planning.workloadspread.derived import Divided, federated_status, local_subsets
+from federation.planning.workloadspread.derived import Divided, federated_status, local_subsets, running_replicas
 
 DIVIDED = Divided({"a": {"east": 3, "west": 1}, "b": {"east": 2}}, {"a": 5})
 NOW = ManualClock().now()
@@ -73,3 +73,56 @@ def test_conditions_name_clusters_that_cannot_run_or_enforce_a_subset() -> None:
     conditions = {c["type"]: (c["status"], c["reason"]) for c in after["subsetStatuses"][0]["conditions"]}
     assert conditions == {"Enforced": ("True", "KindServed")}
     assert federated_status({**a_spread(), "status": after}, DIVIDED, {}, [], NOW) == after
+
+
+ADAPTIVE = {"type": "Adaptive", "adaptive": {"rescheduleCriticalSeconds": 5}}
+
+
+def a_report(name: str, status: str, **fields: Any) -> dict[str, Any]:
+    entry = {"name": name, "conditions": [{"type": "Schedulable", "status": status}], **fields}
+    return {"subsetStatuses": [{"name": "other"}, entry]}
+
+
+def test_marked_subsets_keep_the_replicas_that_have_a_node() -> None:
+    reported = {
+        "east": a_report("a", "False", replicas=5, unschedulableReplicas=3),
+        "north": a_report("b", "False", replicas=2),
+        "south": a_report("a", "True", replicas=4),
+        "west": a_report("gone", "False", replicas=4),
+        "empty": {},
+    }
+    kept = {"silent": {"a": 1}, "east": {"b": 7}}
+    expected = {"east": {"a": 2}, "north": {"b": 2}, "silent": {"a": 1}}
+    assert running_replicas(a_spread(scheduleStrategy=ADAPTIVE), reported, kept) == expected
+
+
+@pytest.mark.parametrize(
+    "spread",
+    [
+        a_spread(),
+        a_spread(scheduleStrategy={"type": "Adaptive"}),
+        a_spread(scheduleStrategy={"type": "Fixed"}),
+        a_spread("StatefulSet", scheduleStrategy=ADAPTIVE),
+    ],
+    ids=["no strategy", "no time", "fixed", "volumes"],
+)
+def test_without_a_time_and_for_stateful_sets_nothing_is_marked(spread: dict[str, Any]) -> None:
+    assert running_replicas(spread, {"east": a_report("a", "False", replicas=5)}, {"west": {"a": 1}}) == {}
+
+
+@pytest.mark.parametrize(
+    "statuses",
+    [
+        5,
+        "text",
+        [None, 3, "a", []],
+        [{"name": "a", "replicas": "5", "conditions": 7}],
+        [{"name": "a", "replicas": -5, "conditions": [None, "x"]}],
+        [{"name": "a", "replicas": 10**30, "unschedulableReplicas": [1], "conditions": {"type": "Schedulable"}}],
+    ],
+)
+def test_nonsense_of_a_member_counts_as_nothing(statuses: Any) -> None:
+    reported, spread = {"east": {"subsetStatuses": statuses}}, a_spread(scheduleStrategy=ADAPTIVE)
+    assert running_replicas(spread, reported, {}) == {}
+    first = federated_status(spread, DIVIDED, reported, (), NOW)["subsetStatuses"][0]
+    assert first == {"name": "a", "replicas": 1, "missingReplicas": 4, "maxReplicas": 5}

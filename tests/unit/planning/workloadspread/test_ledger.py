@@ -209,3 +209,13 @@ def test_negative_limits_and_unknown_totals_count_as_zero() -> None:
     entry = initial_entry([{"name": "a", "maxReplicas": -1}, {"name": "b", "maxReplicas": "-5%"}], 10)
     entry += initial_entry([{"name": "c", "maxReplicas": "50%"}], -1)
     assert [status["missingReplicas"] for status in entry] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("labels", "expected"), [({"kubeadmiral.io/managed": "true"}, "b"), ({}, None)])
+def test_the_mark_of_the_last_subset_of_a_delivered_spread_only_reports(
+    labels: dict[str, str], expected: str | None
+) -> None:
+    marked = [{"name": name, **_mark("False")} for name in ("a", "b")]
+    spread = _with_entry(a_spread(A2_B, scheduleStrategy=ADAPTIVE), overall=marked)
+    spread["metadata"] = {**spread["metadata"], "labels": labels}
+    assert _chosen(spread, a_pod("pod-0")) == expected

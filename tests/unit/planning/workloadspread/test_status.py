@@ -139,3 +139,18 @@ def test_the_generation_is_observed() -> None:
     spread = a_spread(A3_B)
     spread["metadata"]["generation"] = 7
     assert compute_status(spread, {}, 0, NOW).status["observedGeneration"] == 7
+
+
+def test_the_last_subset_of_a_delivered_spread_reports_and_keeps_its_pods() -> None:
+    pods = {"v1": {"b": [_waiting("pod-0", "b", 6), _waiting("pod-1", "b", 4), a_pod("pod-2", "b", node="n")]}}
+    spread = a_spread(A3_B, scheduleStrategy=ADAPTIVE)
+    spread["metadata"]["labels"] = {"kubeadmiral.io/managed": "true"}
+    result = compute_status(spread, pods, 9, NOW)
+    first, last = result.status["subsetStatuses"]
+    assert (last["conditions"][0]["status"], last["unschedulableReplicas"], last["replicas"]) == ("False", 1, 3)
+    assert "unschedulableReplicas" not in first
+    assert result.failed == ()
+    recovered = compute_status(spread | {"status": result.status}, {}, 9, NOW + timedelta(seconds=300))
+    assert recovered.status["subsetStatuses"][1]["conditions"][0]["status"] == "True"
+    own = compute_status({**spread, "metadata": {"name": "ws"}}, pods, 9, NOW).status["subsetStatuses"][1]
+    assert (own["conditions"][0]["status"], "unschedulableReplicas" in own) == ("True", False)

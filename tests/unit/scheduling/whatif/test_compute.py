@@ -219,3 +219,20 @@ def test_the_json_form_has_manifests_and_reasons() -> None:
         "cluster": "east",
         "resources": {"cpu": {"allocatable": 100000, "availableBefore": 100000, "availableAfter": 99500}},
     }
+
+
+def test_a_plan_names_the_waves_in_which_clusters_get_a_new_pod_template() -> None:
+    waves = [{"name": "canary", "clusters": ["west"]}]
+    world = a_usual_world(rollout={"waves": waves})
+    source = a_source("web")
+    source["spec"]["template"]["spec"]["containers"][0]["image"] = "nginx:2"
+    (obj,) = plan(world, change(world, DEPLOYMENTS, source)).changed
+    assert obj.waves == [("canary", ["west"]), ("remaining", ["east"])]
+    result = plan(world, change(world, DEPLOYMENTS, source))
+    assert to_json(result)["objects"][0]["waves"] == [
+        {"name": "canary", "clusters": ["west"]},
+        {"name": "remaining", "clusters": ["east"]},
+    ]
+    # Replicas do not wait for waves.
+    (obj,) = plan(world, change(world, DEPLOYMENTS, a_source("web", 8))).changed
+    assert list(obj.waves) == []

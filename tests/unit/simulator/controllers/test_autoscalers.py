@@ -1,17 +1,15 @@
-"""HorizontalPodAutoscalers in a simulated member, and their arithmetic."""
+"""HorizontalPodAutoscalers in a simulated member, and the load that they measure."""
 
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from tests.support.simulatedmember import Member, a_member, a_template, a_workload, an_object
 
 from federation.api import names
 from federation.apimachinery.conditions import find
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import DEPLOYMENTS, HORIZONTAL_POD_AUTOSCALERS, Object
-from federation.simulator.controllers.scaling import Bounds, History, Usage, compute_replicas, load_at
+from federation.simulator.controllers.loads import load_at
 from federation.simulator.options import NodeShape
 
 NODE = NodeShape("node-1", cpu="64")
@@ -102,40 +100,3 @@ def test_a_load_is_straight_between_its_points(elapsed_s: float, expected: float
 def test_a_malformed_load_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError):
         load_at(text, 0)
-
-
-@pytest.mark.parametrize(
-    ("usage", "expected"),
-    [
-        (Usage(400, 4, 0, 100), 4),  # exactly the target
-        (Usage(430, 4, 0, 100), 4),  # within the tolerance
-        (Usage(600, 4, 0, 100), 6),
-        (Usage(100, 4, 0, 100), 1),
-        (Usage(600, 2, 2, 100), 6),  # the unready half counts as idle
-        (Usage(300, 2, 2, 100), 4),  # and turns a scale-up into nothing
-    ],
-)
-def test_replicas_bring_the_use_to_the_target(usage: Usage, expected: int) -> None:
-    assert compute_replicas(4, usage, 100) == expected
-
-
-@given(st.integers(1, 50), st.integers(1, 200), st.integers(1, 20), st.integers(20, 100), st.booleans())
-def test_a_step_stays_within_the_bounds(current: int, wanted: int, low: int, high: int, has_behavior: bool) -> None:
-    rules = {"policies": [{"type": "Pods", "value": 4, "periodSeconds": 15}], "stabilizationWindowSeconds": 0}
-    bounds = Bounds(low, high, {"scaleUp": rules, "scaleDown": rules} if has_behavior else None)
-    desired, _, _ = History().limit(min(max(current, low), high), wanted, bounds, 0.0)
-    assert low <= desired <= high
-    if has_behavior:
-        assert abs(desired - min(max(current, low), high)) <= 4
-
-
-def test_speed_limits_count_what_was_done_lately() -> None:
-    rules = {"policies": [{"type": "Percent", "value": 100, "periodSeconds": 60}], "selectPolicy": "Max"}
-    bounds = Bounds(1, 100, {"scaleUp": rules, "scaleDown": {"selectPolicy": "Disabled"}})
-    history = History()
-    desired, _, limited = history.limit(5, 50, bounds, 0.0)
-    assert (desired, limited[1]) == (10, "ScaleUpLimit")
-    history.record_change(5, 0.0)
-    assert history.limit(10, 50, bounds, 30.0)[0] == 10
-    assert history.limit(10, 50, bounds, 61.0)[0] == 20
-    assert History().limit(10, 1, bounds, 0.0)[0] == 10

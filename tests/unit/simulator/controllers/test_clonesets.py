@@ -99,6 +99,32 @@ async def test_a_new_image_keeps_the_pods_that_may_be_updated_in_place() -> None
         assert {pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods} == {1}
 
 
+async def test_labels_and_annotations_change_in_place_without_a_restart() -> None:
+    async with a_kruise_member() as member:
+        template = a_template(annotations={"removed": "yes", "kept": "yes"})
+        await member.create(CLONE_SETS, a_clone_set(2, template=template, updateStrategy={"type": "InPlaceOnly"}))
+        await until_updated(member, 2)
+        before = await member.all(PODS)
+        await member.client.patch(
+            PODS, before[0]["metadata"]["name"], {"metadata": {"labels": {"own": "1"}}}, namespace="default"
+        )
+        changed = {"metadata": {"labels": {"version": "2"}, "annotations": {"removed": None, "added": "yes"}}}
+        await member.merge(CLONE_SETS, "web", {"spec": {"template": changed}})
+        await until_updated(member, 2)
+        after = await member.all(PODS)
+        assert [pod["metadata"]["uid"] for pod in after] == [pod["metadata"]["uid"] for pod in before]
+        assert {pod["metadata"]["labels"]["version"] for pod in after} == {"2"}
+        assert [pod["metadata"]["labels"].get("own") for pod in after] == ["1", None]
+        for pod in after:
+            annotations = pod["metadata"]["annotations"]
+            assert {key: annotations.get(key) for key in ("removed", "kept", "added")} == {
+                "removed": None,
+                "kept": "yes",
+                "added": "yes",
+            }
+            assert pod["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
 async def test_any_other_change_replaces_the_pods_or_nothing() -> None:
     async with a_kruise_member() as member:
         await member.create(CLONE_SETS, a_clone_set(2, updateStrategy={"type": "InPlaceIfPossible"}))

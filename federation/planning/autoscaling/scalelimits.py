@@ -1,8 +1,7 @@
-"""The arithmetic of the simulated HorizontalPodAutoscaler: from a load to a number of replicas. Pure.
+"""The limits of an autoscaler: minimum and maximum, stabilisation windows, and policies of `spec.behavior`. Pure.
 
-The rules are those of Kubernetes for resource metrics: a tolerance of 10 %, unready pods counted as idle on the way up,
-the highest recommendation of the last five minutes on the way down, limits and policies of `spec.behavior`, and at most
-double (or four) replicas at once without them. A load is a text of points over time (`0s=2 10m=8`), straight between.
+The rules are those of Kubernetes: on the way down the highest recommendation of the last five minutes, and without
+policies at most double (or four) replicas at once.
 """
 
 import math
@@ -10,75 +9,34 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from federation.apimachinery.durations import parse_duration
-from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.quantity import to_milli
+from federation.planning.autoscaling.replicacount import TOLERANCE, Tolerances
 
-_TOLERANCE = 0.1
 _DOWN_STABILIZATION_S = 300.0
-
-
-def load_at(text: str, elapsed_s: float) -> float:
-    """Return the load in milli-units after that time; ConfigurationError when the text is no list of points."""
-    points = []
-    for word in text.replace(",", " ").split():
-        when, _, amount = word.partition("=")
-        try:
-            points.append((parse_duration(when), float(to_milli(amount))))
-        except ValueError as error:
-            raise ConfigurationError(f"{word!r} is not a point of a load such as 10m=500m: {error}") from error
-    if not points:
-        raise ConfigurationError("a load has at least one point, such as 0s=2")
-    points.sort()
-    before = [point for point in points if point[0] <= elapsed_s]
-    after = [point for point in points if point[0] > elapsed_s]
-    if not before or not after:
-        return (before[-1] if before else points[0])[1]
-    (start_s, low), (end_s, high) = before[-1], after[0]
-    return low + (high - low) * (elapsed_s - start_s) / (end_s - start_s)
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """The use of one resource by the pods of a workload, in milli-units."""
-
-    total: float
-    ready: int
-    unready: int
-    request: int
-    """What one pod requests."""
-
-    @property
-    def average(self) -> float:
-        """The use of one ready pod."""
-        return self.total / self.ready
-
-    @property
-    def utilization(self) -> int:
-        """The use in percent of what the ready pods request."""
-        return int(self.total * 100 // (self.request * self.ready))
-
-
-def compute_replicas(current: int, usage: Usage, target: float) -> int:
-    """Return the replicas that bring the use of a pod to `target` milli-units; `usage` has at least one ready pod."""
-    ratio = usage.average / target
-    if ratio > 1.0 and usage.unready:
-        pods = usage.ready + usage.unready
-        ratio = usage.total / pods / target
-        wanted = math.ceil(ratio * pods - 1e-9)
-        return current if ratio <= 1.0 + _TOLERANCE or wanted < current else wanted
-    if abs(ratio - 1.0) <= _TOLERANCE:
-        return current
-    return math.ceil(ratio * usage.ready - 1e-9)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What an autoscaler may set."""
+    """The replicas that an autoscaler may set, and its `spec.behavior`."""
 
     low: int
     high: int
     behavior: Mapping[str, Any] | None
+
+    @classmethod
+    def of(cls, spec: Mapping[str, Any]) -> "Bounds":
+        """Return the bounds of an autoscaler's spec."""
+        low = spec.get("minReplicas")
+        return cls(1 if low is None else int(low), int(spec.get("maxReplicas") or 0), spec.get("behavior"))
+
+    @property
+    def tolerances(self) -> Tolerances:
+        """The tolerances of both directions."""
+        return Tolerances(self._tolerance("scaleUp"), self._tolerance("scaleDown"))
+
+    def _tolerance(self, direction: str) -> float:
+        given = ((self.behavior or {}).get(direction) or {}).get("tolerance")
+        return TOLERANCE if given is None else to_milli(str(given)) / 1000
 
 
 Verdict = tuple[str, str, str]

@@ -1,0 +1,62 @@
+"""The CEL engine for the gates of rollouts (`spec.rollout.waves[].gate.expression` of policies).
+
+`controllers/rollout` gets `compile_gate` from the assembly, and the admission of policies compiles with it, so an
+expression that is accepted is one that runs. Its limits are those of status rules (`statusrules.py`).
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from federation.admission.statusrules import find_costly_call
+from federation.apimachinery.errors import cause
+from federation.apimachinery.resources import Object
+from federation.apimachinery.webhookclient import is_public_host
+from federation.apiserver.semantics.cel.composition import Environment, evaluate
+from federation.apiserver.semantics.cel.programs import CompileError, EvaluationError
+from federation.planning.aggregation.rules import RuleError
+
+_FIELDS: Final = {"object": dict.fromkeys(("apiVersion", "kind", "metadata", "spec", "status"))}
+_COMPILED_MAX: Final = 256
+_MESSAGE_LENGTH_MAX: Final = 256
+
+
+@lru_cache(_COMPILED_MAX)
+def compile_gate(text: str) -> Callable[[Mapping[str, Any]], bool]:
+    """Return a function from a member object to whether the gate holds; both raise RuleError."""
+    try:
+        program = Environment(("object:MAP",), _FIELDS).compile(text)
+    except CompileError as error:
+        raise RuleError(str(error)) from error
+    if program.returns not in ("BOOL", "DYN"):
+        raise RuleError(f"must evaluate to bool but got {program.returns.lower()}")
+    if problem := find_costly_call(program):
+        raise RuleError(f"{problem} in gates")
+
+    def run(obj: Mapping[str, Any]) -> bool:
+        try:
+            result = evaluate(program, {"object": obj})
+        except EvaluationError as error:
+            raise RuleError(str(error)[:_MESSAGE_LENGTH_MAX]) from error
+        if not isinstance(result, bool):
+            raise RuleError("must evaluate to bool")
+        return result
+
+    return run
+
+
+def gate_causes(rollout: Mapping[str, Any]) -> list[Object]:
+    """Return the field errors of the gates of a `spec.rollout` that its schema has accepted."""
+    found: list[Object] = []
+    for index, wave in enumerate(rollout.get("waves") or ()):
+        gate, field = wave.get("gate") or {}, f"spec.rollout.waves[{index}].gate"
+        if text := gate.get("expression"):
+            try:
+                compile_gate(text)
+            except RuleError as error:
+                found.append(cause("FieldValueInvalid", f"Invalid value: {error}", f"{field}.expression"))
+        url = (gate.get("http") or {}).get("url")
+        if url and not is_public_host(url):
+            text = "Invalid value: loopback, link-local and multicast addresses are not allowed"
+            found.append(cause("FieldValueInvalid", text, f"{field}.http.url"))
+    return found

@@ -1,0 +1,176 @@
+"""The command `fedctl drain`: add the drain taint, and follow the replicas until nothing more can leave.
+
+The control plane moves them, make before break, and records in annotation `names.EVICTION` of each federated object why
+replicas stay (docs/reference/failover.md). This module writes nothing but the taint.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType, from_config
+from federation.api.resources import (
+    CLUSTER_DISRUPTION_BUDGETS,
+    CLUSTER_FEDERATED_OBJECTS,
+    CLUSTER_PROPAGATION_POLICIES,
+    FEDERATED_CLUSTERS,
+    FEDERATED_OBJECTS,
+    FEDERATED_TYPE_CONFIGS,
+    PROPAGATION_POLICIES,
+)
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, Object
+from federation.cli.tainting import change_taints
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.client.client import Client
+from federation.planning.clusters.taintedits import drained
+from federation.planning.failover.clusterbudgets import find_blocked, to_budgeted
+from federation.planning.failover.evictionrecord import StayReason, eviction_record
+from federation.planning.failover.halts import halt_of
+from federation.planning.failover.tolerance import tolerance_of
+from federation.planning.federatedobject.placements import current_clusters, departed_clusters, placement_of
+from federation.scheduling.policymatching import PolicyIndex
+from federation.scheduling.policyspec import Policy, compile_policy
+
+_POLL_S = 0.5
+_SHOWN_MAX = 20
+_EXPECTED = frozenset((StayReason.KEPT, StayReason.NEVER, StayReason.STATE))
+"""Reasons for which replicas stay by design; a drain that ends with them is complete."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An object that is in the cluster: its name, what it has there, and why it stays, "" while it may leave."""
+
+    name: str
+    replicas: int
+    stay: str = ""
+    is_expected: bool = True
+
+
+async def drain(context: KubeconfigContext, name: str, *, timeout_s: float) -> int:
+    """Drain a member and print the progress; return 1 if something stays that should have left."""
+    await change_taints(context, name, drained)
+    print(f'cluster "{name}" is being drained; to undo it: fedctl uncordon {name}')
+    async with context.client() as host:
+        types = await _types(host)
+        clock, last = SystemClock(), ""
+        deadline_s = clock.monotonic() + timeout_s
+        while True:
+            cluster = await host.get(FEDERATED_CLUSTERS, name)
+            items = await _items(host, types, name)
+            moving = [item for item in items if not item.stay]
+            text = _progress(moving, halt_of(cluster))
+            if text != last:
+                print(text)
+                last = text
+            if not moving or clock.monotonic() >= deadline_s:
+                break
+            await asyncio.sleep(_POLL_S)
+    late = [_Item(item.name, item.replicas, f"did not leave within {timeout_s:g} s") for item in moving]
+    for item in _shown((*(item for item in items if item.stay), *late)):
+        print(item)
+    has_failed = bool(late) or any(not item.is_expected for item in items)
+    print(f'cluster "{name}" ' + ("is not empty" if has_failed else "is drained"))
+    return 1 if has_failed else 0
+
+
+async def preview(context: KubeconfigContext, name: str) -> int:
+    """Print what would leave a member and what would stay; return 1 if a budget does not allow the drain now."""
+    async with context.client() as host:
+        await host.get(FEDERATED_CLUSTERS, name)  # NotFound for a wrong name
+        clusters = (await host.list(FEDERATED_CLUSTERS)).items
+        budgets = (await host.list(CLUSTER_DISRUPTION_BUDGETS)).items
+        types, policies, claims = await _types(host), await _policies(host), await _claims(host)
+        for federated in await _federated(host):
+            type_, ref = _type_of(federated, types), policies.match(federated)
+            policy = policies.get(ref) if ref is not None else None
+            if type_ is None or policy is None or name not in placement_of(federated, names.GLOBAL_SCHEDULER):
+                continue
+            item, why = _item(federated, type_, name), _obstacle(federated, policy, claims)
+            print(f"{item.name}: {item.replicas} replicas would " + (f"stay: {why}" if why else "leave"))
+    views = [view for cluster in clusters if (view := to_budgeted(cluster)) is not None]
+    blocked = find_blocked(name, views, budgets, SystemClock().now())
+    if blocked is not None:
+        print(blocked.message)
+    return 1 if blocked is not None else 0
+
+
+def _obstacle(federated: Object, policy: Policy, claims: Mapping[tuple[str, str], Sequence[str]]) -> str:
+    """Return why an object would stay, "" if it may leave."""
+    namespace = federated["metadata"].get("namespace", "")
+    template = federated["spec"]["template"]
+    tolerance = tolerance_of(template, policy.failover, lambda claim: claims.get((namespace, claim)))
+    if policy.is_sticky:
+        return "its policy keeps it where it is"
+    return "" if tolerance.may_leave else tolerance.state or "its policy says failover.mode: Never"
+
+
+async def _items(host: Client, types: Sequence[FederatedType], cluster: str) -> list[_Item]:
+    """Return what the scheduler has placed in the cluster, and what is still being removed there."""
+    found = []
+    for federated in await _federated(host):
+        type_ = _type_of(federated, types)
+        is_placed = cluster in placement_of(federated, names.GLOBAL_SCHEDULER)
+        if type_ is not None and (is_placed or cluster in departed_clusters(federated)):
+            found.append(_item(federated, type_, cluster))
+    return found
+
+
+def _item(federated: Object, type_: FederatedType, cluster: str) -> _Item:
+    template = federated["spec"]["template"]
+    where = "/".join(filter(None, (federated["metadata"].get("namespace"), template["metadata"]["name"])))
+    replicas = current_clusters(federated, type_).get(cluster, 0)
+    if replicas is None:
+        replicas = type_.replicas(template) or 0
+    stay = eviction_record(federated).stays.get(cluster)
+    if stay is None:
+        return _Item(f"{template['kind']} {where}", replicas)
+    return _Item(f"{template['kind']} {where}", replicas, stay.message, is_expected=stay.reason in _EXPECTED)
+
+
+def _progress(moving: Sequence[_Item], halt: str) -> str:
+    replicas = sum(item.replicas for item in moving)
+    if not moving:
+        return "nothing more leaves"
+    objects = "1 object is" if len(moving) == 1 else f"{len(moving)} objects are"
+    left = f"; {replicas} {'replica' if replicas == 1 else 'replicas'} left" if replicas else ""
+    return f"{objects} to leave{left}" + (f"; waiting: {halt}" if halt else "")
+
+
+def _shown(items: Iterable[_Item]) -> list[str]:
+    listed = [f"{item.name}: {item.replicas} replicas stay: {item.stay}" for item in items]
+    more = len(listed) - _SHOWN_MAX
+    return [*listed[:_SHOWN_MAX], *([f"and {more} more"] if more > 0 else [])]
+
+
+async def _federated(host: Client) -> list[Object]:
+    return [each for kind in (FEDERATED_OBJECTS, CLUSTER_FEDERATED_OBJECTS) for each in (await host.list(kind)).items]
+
+
+async def _types(host: Client) -> list[FederatedType]:
+    return list(map(from_config, (await host.list(FEDERATED_TYPE_CONFIGS)).items))
+
+
+def _type_of(federated: Object, types: Iterable[FederatedType]) -> FederatedType | None:
+    template = federated["spec"]["template"]
+    key = (template.get("apiVersion"), template.get("kind"))
+    return next((type_ for type_ in types if (type_.resource.api_version, type_.resource.kind) == key), None)
+
+
+async def _policies(host: Client) -> PolicyIndex:
+    found = PolicyIndex()
+    for kind in (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES):
+        for policy in (await host.list(kind)).items:
+            found.put(compile_policy(policy))
+    return found
+
+
+async def _claims(host: Client) -> dict[tuple[str, str], Sequence[str]]:
+    """Return the access modes of the claims of the host by namespace and name."""
+    claims = (await host.list(PERSISTENT_VOLUME_CLAIMS)).items
+    return {
+        (claim["metadata"]["namespace"], claim["metadata"]["name"]): (claim.get("spec") or {}).get("accessModes") or ()
+        for claim in claims
+    }

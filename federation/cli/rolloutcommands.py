@@ -1,0 +1,104 @@
+"""The commands `fedctl rollout …`; `waverollouts.py` does the work."""
+
+from typing import Annotated
+
+import typer
+
+from federation.cli import flags, waverollouts
+from federation.cli.execution import execute
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.cli.waverollouts import Target
+
+app = typer.Typer(
+    help="Show and steer how new pod templates reach the clusters, wave by wave.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+_Workload = Annotated[str, typer.Argument(metavar="KIND/NAME", help="The workload, for example deployment/web.")]
+
+
+@app.command("status")
+def status_command(
+    workload: _Workload,
+    namespace: flags.Namespace = "default",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.TableOrJSON = "table",
+) -> None:
+    """Show the wave, the pods and the reason to wait of each cluster.
+
+    Exit code: 0 if the rollout is complete, 1 otherwise.
+    """
+    execute(waverollouts.status(KubeconfigContext(kubeconfig, context), Target(workload, namespace), output))
+
+
+@app.command("history")
+def history_command(
+    workload: _Workload,
+    namespace: flags.Namespace = "default",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.TableOrJSON = "table",
+) -> None:
+    """List the pod templates that the workload had."""
+    execute(waverollouts.history(KubeconfigContext(kubeconfig, context), Target(workload, namespace), output))
+
+
+@app.command("undo")
+def undo_command(
+    workload: _Workload,
+    to_revision: Annotated[
+        int, typer.Option("--to-revision", metavar="N", min=0, help="Revision in the history; 0 is the previous one.")
+    ] = 0,
+    namespace: flags.Namespace = "default",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Give the workload an earlier pod template; it rolls out as any other change."""
+    execute(waverollouts.undo(KubeconfigContext(kubeconfig, context), Target(workload, namespace), to_revision))
+
+
+@app.command("pause")
+def pause_command(
+    workload: _Workload,
+    namespace: flags.Namespace = "default",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Start no other wave. Waves that have started go on."""
+    target = Target(workload, namespace)
+    execute(waverollouts.pause(KubeconfigContext(kubeconfig, context), target, is_paused=True))
+
+
+@app.command("resume")
+def resume_command(
+    workload: _Workload,
+    namespace: flags.Namespace = "default",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Start waves again after `pause`."""
+    target = Target(workload, namespace)
+    execute(waverollouts.pause(KubeconfigContext(kubeconfig, context), target, is_paused=False))
+
+
+@app.command("approve")
+def approve_command(
+    workload: _Workload,
+    namespace: flags.Namespace = "default",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Let the next wave start: one with a pause, or the one after a wave that failed."""
+    execute(waverollouts.approve(KubeconfigContext(kubeconfig, context), Target(workload, namespace)))
+
+
+@app.command("abort")
+def abort_command(
+    workload: _Workload,
+    namespace: flags.Namespace = "default",
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Change no other cluster. With onFailure: RollBack, changed clusters return to their earlier template."""
+    execute(waverollouts.abort(KubeconfigContext(kubeconfig, context), Target(workload, namespace)))

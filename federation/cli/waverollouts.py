@@ -1,0 +1,196 @@
+"""The commands `fedctl rollout`: progress, history and steering of rollouts in waves (docs/reference/rollout.md).
+
+Progress comes from the FederatedRollout of the workload, history from the ReplicaSets and ControllerRevisions on the
+host, as `kubectl rollout history` reads them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from federation.api.resources import FEDERATED_ROLLOUTS
+from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.ownerreferences import controller_of
+from federation.apimachinery.resources import Object, Resource
+from federation.cli.plan.kinds import ServedKinds, split_target
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.cli.terminal.printing import make_console, print_document, print_field, print_rows
+from federation.client.client import PatchType
+from federation.client.http import HTTPClient
+from federation.planning.waves.report import record_of
+from federation.planning.waves.templatehistory import history_resource, number_of, template_of
+from federation.planning.waves.waveplan import Phase, current_wave
+
+_CHANGE_CAUSE = "kubernetes.io/change-cause"
+_REVISION_LENGTH = 10
+"""Characters of a template revision to print."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A workload: KIND/NAME as given, and the namespace."""
+
+    text: str
+    namespace: str
+
+
+async def status(context: KubeconfigContext, target: Target, output: str) -> int:
+    """Print the progress per cluster; return 0 if the rollout is complete, 1 otherwise."""
+    async with context.client() as host:
+        rollout = await _rollout(host, target)
+    state = rollout.get("status") or {}
+    if output == "json":
+        print_document(rollout, output)
+    else:
+        _print_status(target, rollout)
+    return 0 if state.get("state") == Phase.COMPLETE else 1
+
+
+async def history(context: KubeconfigContext, target: Target, output: str) -> None:
+    """Print the recorded pod templates of the workload, the newest last."""
+    async with context.client() as host:
+        _, entries = await _history(host, target)
+    rows = (_history_row(entry) for entry in entries)
+    print_rows(entries, output, "its pod template has never changed", rows, "REVISION, IMAGES", "CHANGE-CAUSE")
+
+
+async def undo(context: KubeconfigContext, target: Target, revision: int) -> None:
+    """Give the workload an earlier pod template, that before the present one with `revision` 0.
+
+    It rolls out as any other change, in the waves of the policy.
+    """
+    async with context.client() as host:
+        workload, entries = await _history(host, target)
+        chosen = _choose(entries, revision)
+        if chosen is None:
+            wanted = f"revision {revision}" if revision else "an earlier revision"
+            raise ConfigurationError(f"{target.text}: {wanted} is not in the history; see fedctl rollout history")
+        resource, obj = workload
+        await host.patch(
+            resource,
+            obj["metadata"]["name"],
+            [
+                {"op": "test", "path": "/metadata/resourceVersion", "value": obj["metadata"]["resourceVersion"]},
+                {"op": "replace", "path": "/spec/template", "value": template_of(chosen)},
+            ],
+            patch_type=PatchType.JSON,
+            namespace=target.namespace,
+        )
+    print(f"{target.text}: the pod template is that of revision {number_of(chosen)} again")
+
+
+async def pause(context: KubeconfigContext, target: Target, *, is_paused: bool) -> None:
+    """Keep further waves from starting, or let them start again."""
+    await _steer(context, target, {"paused": is_paused})
+    print(f"{target.text}: {'no other wave starts' if is_paused else 'waves start again'}")
+
+
+async def approve(context: KubeconfigContext, target: Target) -> None:
+    """Let the wave start that waits for approval."""
+    async with context.client() as host:
+        rollout = await _rollout(host, target)
+        wave = _waiting_wave(rollout.get("status") or {})
+        if wave is None:
+            raise ConfigurationError(f"{target.text}: no wave waits for approval")
+        revision = int(rollout["status"]["revision"])
+        await _write(host, rollout, {"approvedWave": {"revision": revision, "wave": wave}})
+    print(f"{target.text}: wave {wave} of rollout {revision} is approved")
+
+
+async def abort(context: KubeconfigContext, target: Target) -> None:
+    """Abort the rollout: no other cluster is changed."""
+    async with context.client() as host:
+        rollout = await _rollout(host, target)
+        found = rollout.get("status") or {}
+        if found.get("state") != Phase.PROGRESSING:
+            state = found.get("state") or "not known yet"
+            raise ConfigurationError(f"{target.text}: no rollout is in progress; its state is {state}")
+        await _write(host, rollout, {"abort": int(found["revision"])})
+    print(f"{target.text}: rollout {found['revision']} is aborted")
+
+
+async def _steer(context: KubeconfigContext, target: Target, spec: Mapping[str, Any]) -> None:
+    async with context.client() as host:
+        await _write(host, await _rollout(host, target), spec)
+
+
+async def _write(host: HTTPClient, rollout: Object, spec: Mapping[str, Any]) -> None:
+    metadata = rollout["metadata"]
+    await host.patch(FEDERATED_ROLLOUTS, metadata["name"], {"spec": spec}, namespace=metadata["namespace"])
+
+
+async def _rollout(host: HTTPClient, target: Target) -> Object:
+    """Return the FederatedRollout of a workload; ConfigurationError without one."""
+    kind, name = split_target(target.text, repr(target.text))
+    resource = await ServedKinds(host).named(kind)
+    for rollout in (await host.list(FEDERATED_ROLLOUTS, target.namespace)).items:
+        ref = rollout["spec"]["targetRef"]
+        if (ref["apiVersion"], ref["kind"], ref["name"]) == (resource.api_version, resource.kind, name):
+            return rollout
+    raise ConfigurationError(
+        f"{resource.kind} {target.namespace}/{name}: it has no rollout in waves; none of its policies has spec.rollout,"
+        " or it runs in no cluster yet"
+    )
+
+
+async def _history(host: HTTPClient, target: Target) -> tuple[tuple[Resource, Object], Sequence[Object]]:
+    """Return the workload with its kind, and its recorded templates in order; ConfigurationError for other kinds."""
+    kind, name = split_target(target.text, repr(target.text))
+    resource = await ServedKinds(host).named(kind)
+    kept_in = history_resource(resource)
+    if kept_in is None:
+        raise ConfigurationError(f"{resource.kind} has no rollout history; Deployment, StatefulSet and DaemonSet have")
+    workload = await host.get(resource, name, target.namespace)
+    stored = (await host.list(kept_in, target.namespace)).items
+    uid = workload["metadata"]["uid"]
+    entries = [
+        {"apiVersion": kept_in.api_version, "kind": kept_in.kind, **entry}
+        for entry in stored
+        if (controller_of(entry) or {}).get("uid") == uid
+    ]
+    return (resource, workload), sorted(entries, key=number_of)
+
+
+def _choose(entries: Sequence[Object], revision: int) -> Object | None:
+    if revision:
+        return next((entry for entry in entries if number_of(entry) == revision), None)
+    return entries[-2] if len(entries) > 1 else None
+
+
+def _waiting_wave(state: Mapping[str, Any]) -> str | None:
+    """Return the wave that an approval lets start, None if none waits for one."""
+    record = record_of(state)
+    current = current_wave(record)
+    if current is None:
+        return None
+    if record.phase is Phase.STOPPED:
+        order = [wave.name for wave in record.waves]
+        following = order[order.index(current.name) + (current.started_at is not None) :]
+        return following[0] if following else None
+    waits = {wave["name"] for wave in state.get("waves") or () if wave["state"] == "WaitingForApproval"}
+    return current.name if current.name in waits else None
+
+
+def _print_status(target: Target, rollout: Object) -> None:
+    state, console = rollout.get("status") or {}, make_console()
+    console.print(f"{target.text}: {state.get('state', 'not known yet')}, {state.get('progress', '0/0')} clusters")
+    for label, field in (("policy:", "policy"), ("wave:", "wave"), ("waits:", "message"), ("failure:", "failure")):
+        if state.get(field):
+            print_field(console, label, str(state[field]))
+    clusters = state.get("clusters") or []
+    rows = (_cluster_row(cluster) for cluster in clusters)
+    headings = "CLUSTER, WAVE, REVISION, TARGET, REPLICAS, UPDATED, READY"
+    print_rows(clusters, "table", "it runs in no cluster", rows, headings, "WAITS")
+
+
+def _cluster_row(cluster: Mapping[str, Any]) -> list[str]:
+    counts = (str(cluster.get(field) or 0) for field in ("replicas", "updatedReplicas", "readyReplicas"))
+    revisions = (str(cluster.get(field) or "")[:_REVISION_LENGTH] for field in ("revision", "target"))
+    return [cluster["name"], cluster.get("wave") or "-", *revisions, *counts, cluster.get("message") or ""]
+
+
+def _history_row(entry: Object) -> list[str]:
+    pod_spec = template_of(entry).get("spec") or {}
+    images = ",".join(str(container.get("image")) for container in pod_spec.get("containers") or ())
+    annotations = entry["metadata"].get("annotations") or {}
+    return [str(number_of(entry)), images, annotations.get(_CHANGE_CAUSE) or "<none>"]

@@ -1,0 +1,50 @@
+"""Triggers of the taint controller, and its wiring; the steps are in `reconcile.py`.
+
+A cluster is reconciled when its taints or its condition Ready change.
+"""
+
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.client.client import Client
+from federation.controllers.clustertaints.reconcile import Reconciler
+from federation.planning.failover.holdout import HoldoutOptions
+from federation.runtime.controller import Controller
+from federation.runtime.events import Recorder
+from federation.runtime.informers import Informers
+
+
+class ClusterTaintController:
+    """Owns the queue of clusters. `run` runs until cancelled."""
+
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        recorder: Recorder,
+        *,
+        clock: Clock,
+        options: HoldoutOptions | None = None,
+    ) -> None:
+        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        reconciler = Reconciler(
+            client, lambda name: self._clusters.get("", name), recorder, clock, options or HoldoutOptions()
+        )
+        self.controller: Controller[str] = Controller("clustertaints", reconciler.reconcile, workers=4, clock=clock)
+        self._clusters.add_handler(self._on_cluster)
+
+    async def run(self) -> None:
+        """Run until cancelled; the workers start once the clusters are cached."""
+        await self._clusters.wait_synced()
+        await self.controller.run()
+
+    def _on_cluster(self, old: Object | None, new: Object | None) -> None:
+        if new is not None and (old is None or _inputs(old) != _inputs(new)):
+            self.controller.enqueue(new["metadata"]["name"])
+
+
+def _inputs(cluster: Object) -> tuple[object, object]:
+    ready = conditions.find((cluster.get("status") or {}).get("conditions"), names.CLUSTER_READY)
+    return (cluster.get("spec") or {}).get("taints"), ready.get("status") if ready is not None else None

@@ -1,0 +1,95 @@
+"""The step for one FederatedCluster: write the taints that its condition Ready calls for.
+
+The write is conditional on the version that was read, because a merge patch replaces the whole list: a taint that a
+user adds at the same time must not be lost. A conflict is retried. A flapping cluster keeps its taints for a while
+after its return (`planning/failover/holdout.py`).
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock, to_rfc3339
+from federation.apimachinery.errors import NotFound
+from federation.apimachinery.resources import Object
+from federation.client.client import Client
+from federation.planning.clusters.clustertaints import HEALTH_TAINT_KEYS, describe_changes, plan_taints
+from federation.planning.failover.halts import state_of
+from federation.planning.failover.holdout import HoldoutOptions, held_out_until, losses_of, losses_text, next_losses
+from federation.runtime.controller import DONE, Result
+from federation.runtime.events import NORMAL, WARNING, Recorder
+
+
+class Reconciler:
+    """Writes the health taints of one cluster per call. `cluster` returns the cached FederatedCluster."""
+
+    def __init__(
+        self,
+        client: Client,
+        cluster: Callable[[str], Object | None],
+        recorder: Recorder,
+        clock: Clock,
+        options: HoldoutOptions,
+    ) -> None:
+        self._options = options
+        self._client = client
+        self._cluster = cluster
+        self._recorder = recorder
+        self._clock = clock
+
+    async def reconcile(self, name: str) -> Result:
+        """Add the taints of a cluster that is not ready, or remove them; a cluster that leaves stays as it is."""
+        cluster = self._cluster(name)
+        if cluster is None or cluster["metadata"].get("deletionTimestamp"):
+            return DONE
+        ready = conditions.find((cluster.get("status") or {}).get("conditions"), names.CLUSTER_READY)
+        if ready is None:
+            return DONE  # it has not joined yet
+        taints = (cluster.get("spec") or {}).get("taints") or []
+        now = self._clock.now()
+        planned = plan_taints(taints, str(ready.get("status")), now)
+        until = self._held_out_until(cluster) if planned is not None else None
+        if until is not None and now < until:
+            return Result((until - now).total_seconds())
+        annotations = self._losses(cluster)
+        if planned is None and not annotations:
+            return DONE
+        metadata = {"resourceVersion": cluster["metadata"]["resourceVersion"], "annotations": annotations}
+        spec = {} if planned is None else {"taints": planned or None}
+        patch = {"metadata": metadata, "spec": spec}
+        try:
+            written = await self._client.patch(FEDERATED_CLUSTERS, name, patch, field_manager=names.FIELD_MANAGER)
+        except NotFound:
+            return DONE
+        self._report({**_TYPE, **written}, *describe_changes(taints, taints if planned is None else planned))
+        return DONE
+
+    def _held_out_until(self, cluster: Object) -> datetime | None:
+        """Return until when a flapping cluster that is ready again keeps its taints; None while it is not ready."""
+        state, losses = state_of(cluster), losses_of(cluster)
+        if state is None or not state.is_ready or losses is None:
+            return None
+        until = held_out_until(losses, state.since, self._options)
+        if self._clock.now() < until:
+            text = f"lost {losses.count} times in a row: it keeps its taints until {to_rfc3339(until)}"
+            self._recorder.event({**_TYPE, **cluster}, WARNING, names.EVENT_CLUSTER_HELD_OUT, text)
+        return until
+
+    def _losses(self, cluster: Object) -> dict[str, str]:
+        """Return the annotation that records a further loss, {} without one."""
+        state = state_of(cluster)
+        if state is None or state.is_ready or (key := HEALTH_TAINT_KEYS.get(state.ready)) is None:
+            return {}
+        losses = next_losses(cluster, losses_of(cluster), state.since, key, self._options)
+        return {} if losses is None else {names.LOSSES: losses_text(losses)}
+
+    def _report(self, cluster: Object, added: str, removed: str) -> None:
+        if added:
+            self._recorder.event(cluster, WARNING, names.EVENT_CLUSTER_TAINTED, f"added taints {added}")
+        elif removed:
+            self._recorder.event(cluster, NORMAL, names.EVENT_CLUSTER_UNTAINTED, f"removed taints {removed}")
+
+
+_TYPE = {"apiVersion": FEDERATED_CLUSTERS.api_version, "kind": FEDERATED_CLUSTERS.kind}

@@ -1,0 +1,57 @@
+"""The interface between autoscalers and their targets: the scale of a target, and the metrics of its pods."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from federation.apimachinery.resources import Object, Resource
+from federation.planning.autoscaling.podmetrics import Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The scale subresource of a target: desired and present replicas."""
+
+    resource: Resource
+    target: Object
+    replicas: int
+    present: int
+
+    @classmethod
+    def of(cls, resource: Resource, target: Object) -> "Scale":
+        """Return the scale of an object with the usual paths."""
+        spec, status = target.get("spec") or {}, target.get("status") or {}
+        replicas: Any = spec.get("replicas")
+        return cls(resource, target, 1 if replicas is None else int(replicas), int(status.get("replicas") or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The pods of a target with their metrics. `problem` says what could not be read, "" if nothing is missing.
+
+    Without `is_complete` there may be more pods than these.
+    """
+
+    samples: Sequence[Sample]
+    problem: str = ""
+    is_complete: bool = True
+
+
+class ScaleTargets(Protocol):
+    """The targets that the autoscalers of one cluster can have."""
+
+    async def wait_synced(self) -> None:
+        """Wait until the caches that `is_responsible` and `find` read are complete."""
+        ...
+
+    def is_responsible(self, autoscaler: Object) -> bool:
+        """Return False for an autoscaler that something else acts on."""
+        ...
+
+    def find(self, autoscaler: Object) -> Scale | None:
+        """Return the scale of the target, None if the target does not exist."""
+        ...
+
+    async def measure(self, scale: Scale) -> Measured:
+        """Return the pods of the target and their metrics; a source that does not answer is a `problem`."""
+        ...

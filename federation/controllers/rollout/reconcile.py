@@ -1,0 +1,225 @@
+"""The steps of the rollout of one workload: observe, plan, write the FederatedRollout, then let sync go on.
+
+The status is written first: it is the memory of the rollout, and the approvals follow from it. After a crash between
+the two writes the next reconcile computes the same approvals.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType, template_problem
+from federation.api.resources import FEDERATED_ROLLOUTS
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import AlreadyExists
+from federation.apimachinery.mergepatch import create_merge_patch
+from federation.apimachinery.ownerreferences import controller_of
+from federation.apimachinery.resources import Object
+from federation.client.client import Client
+from federation.controllers.rollout.clusterobservation import Observation, Observer, revision_of
+from federation.controllers.rollout.httpgate import HTTPGate
+from federation.planning.federatedobject import pendingcontrollers
+from federation.planning.federatedobject.placements import to_merge_patch, with_annotations, with_overrides
+from federation.planning.rollout.strategy import is_paused
+from federation.planning.rollout.waveapproval import to_annotation
+from federation.planning.waves.report import control_of, record_of, templates_of, to_status
+from federation.planning.waves.waveplan import Phase, Plan, Record, http_check_due, plan_waves
+from federation.planning.waves.waverules import Rules, find_rules
+from federation.runtime.assumecache import AssumeCache
+from federation.runtime.controller import DONE, Key, Result
+from federation.runtime.events import NORMAL, WARNING, Recorder
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.informer import Informer
+
+WRITER = "rollout"
+_ANNOTATIONS = (names.APPROVED_REVISIONS, names.ROLLOUT_FAILURE)
+_EVENTS = {
+    Phase.COMPLETE: (NORMAL, names.EVENT_ROLLOUT_COMPLETE),
+    Phase.PROGRESSING: (NORMAL, names.EVENT_ROLLOUT_STARTED),
+    Phase.STOPPED: (WARNING, names.EVENT_ROLLOUT_STOPPED),
+    Phase.ROLLING_BACK: (WARNING, names.EVENT_ROLLING_BACK),
+    Phase.ROLLED_BACK: (WARNING, names.EVENT_ROLLED_BACK),
+}
+
+
+class Reconciler:
+    """Handles one federated object per call; its FederatedRollout has the same name."""
+
+    def __init__(
+        self,
+        client: Client,
+        objects: FederatedObjects,
+        rollouts: Informer,
+        observer: Observer,
+        http: HTTPGate,
+        recorder: Recorder,
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._objects = objects
+        self._observer = observer
+        self._http = http
+        self._recorder = recorder
+        self._clock = clock
+        self.assumed: AssumeCache[Key] = AssumeCache(lambda key: rollouts.get(*key))
+
+    async def reconcile(self, key: Key) -> Result:
+        """Bring the FederatedRollout, the approvals and the restored templates up to date."""
+        federated, rollout = self._objects.get(key), self.assumed.get(key)
+        if federated is None or federated["metadata"].get("deletionTimestamp") or template_problem(federated):
+            self._http.forget(key)
+            return DONE  # The garbage collector removes the FederatedRollout with its owner.
+        type_, rules = self._objects.type_of(federated), find_rules(federated)
+        if type_ is None or rules is None:
+            await self._end(key, federated, rollout)
+            return DONE
+        if not pendingcontrollers.is_ready_for_dispatch(federated):
+            self._objects.defer(key, writer=WRITER)
+            return DONE  # Its overrides do not match its template yet.
+        before = (rollout or {}).get("status")
+        record, stored = record_of(before), templates_of(before)
+        observation = self._observer.observe(federated, type_, rules, record, stored)
+        plan = await self._plan(key, federated, type_, rollout, rules, record, observation)
+        if not plan.record.clusters:
+            return DONE
+        templates = _kept_templates(plan.record, {**observation.templates, **stored})
+        if rollout is None:
+            rollout = await self._create(key, federated, type_)
+        await self._write_status(key, rollout, plan, observation, templates, rules)
+        # Events before the approvals: their write may conflict, and the next reconcile sees no change of the status.
+        self._report(federated, record, plan)
+        await self._deliver(key, federated, plan, templates)
+        return Result(requeue_after_s=plan.requeue_after_s)
+
+    async def _plan(
+        self,
+        key: Key,
+        federated: Object,
+        type_: FederatedType,
+        rollout: Object | None,
+        rules: Rules,
+        record: Record,
+        observation: Observation,
+    ) -> Plan:
+        is_workload_paused = is_paused(type_.resource, federated["spec"]["template"])
+        control = control_of((rollout or {}).get("spec") or {}, is_paused=is_workload_paused)
+        check = http_check_due(record, rules, observation.clusters)
+        http_problem = await self._http.problem(key, check) if check is not None else ""
+        return plan_waves(record, rules, observation.clusters, control, self._clock.now(), http_problem)
+
+    async def _end(self, key: Key, federated: Object, rollout: Object | None) -> None:
+        """Remove what belongs to the rollout of an object whose policies have no waves any more."""
+        self._http.forget(key)
+        patch = to_merge_patch(
+            federated,
+            with_overrides(federated, names.ROLLOUT_CONTROLLER, {}),
+            with_annotations(federated, dict.fromkeys(_ANNOTATIONS)),
+        )
+        if patch is not None:
+            await self._objects.patch(key, federated, patch, writer=WRITER)
+        if rollout is not None and not rollout["metadata"].get("deletionTimestamp"):
+            await self._client.delete(FEDERATED_ROLLOUTS, key.name, key.namespace, uid=rollout["metadata"]["uid"])
+
+    async def _create(self, key: Key, federated: Object, type_: FederatedType) -> Object:
+        owner = controller_of(federated)
+        metadata: Object = {"name": key.name, "namespace": key.namespace}
+        if owner is not None:
+            metadata["ownerReferences"] = [{**owner, "blockOwnerDeletion": False}]
+        resource = type_.resource
+        target = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "name": federated["spec"]["template"]["metadata"]["name"],
+        }
+        body = {
+            "apiVersion": FEDERATED_ROLLOUTS.api_version,
+            "kind": FEDERATED_ROLLOUTS.kind,
+            "metadata": metadata,
+            "spec": {"targetRef": target},
+        }
+        try:
+            created = await self._client.create(FEDERATED_ROLLOUTS, body, field_manager=names.FIELD_MANAGER)
+        except AlreadyExists:
+            created = await self._client.get(FEDERATED_ROLLOUTS, key.name, key.namespace)
+        self.assumed.assume(key, created)
+        return created
+
+    async def _write_status(
+        self,
+        key: Key,
+        rollout: Object,
+        plan: Plan,
+        observation: Observation,
+        templates: Mapping[str, Mapping[str, Any]],
+        rules: Rules,
+    ) -> None:
+        before = rollout.get("status") or {}
+        status = to_status(
+            plan,
+            before,
+            observation.clusters,
+            templates,
+            observation.pods,
+            policy=rules.policy,
+            generation=rollout["metadata"].get("generation", 0),
+            now=self._clock.now(),
+        )
+        changed = create_merge_patch(before, status)
+        if not changed:
+            return
+        # Only for the state that was read: two states of one rollout must not be mixed.
+        version = {"resourceVersion": rollout["metadata"]["resourceVersion"]}
+        patch = self._client.patch(
+            FEDERATED_ROLLOUTS,
+            key.name,
+            {"metadata": version, "status": changed},
+            namespace=key.namespace,
+            subresource="status",
+            field_manager=names.FIELD_MANAGER,
+        )
+        await self.assumed.assume_result(key, patch)
+
+    async def _deliver(
+        self, key: Key, federated: Object, plan: Plan, templates: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        """Write the approvals, and the templates of clusters that return to an earlier one."""
+        if plan.record.revision == 0:
+            return  # Nothing has changed since the object was created.
+        patches, approved = {}, dict(plan.approved)
+        for cluster in plan.restored:
+            template = templates[plan.approved[cluster]]
+            patches[cluster] = [{"op": "replace", "path": "/spec/template", "value": template}]
+            approved[cluster] = revision_of(template)
+        patch = to_merge_patch(
+            federated,
+            with_overrides(federated, names.ROLLOUT_CONTROLLER, patches),
+            with_annotations(federated, _annotations(plan.record, approved)),
+        )
+        if patch is not None:
+            await self._objects.patch(key, federated, patch, writer=WRITER)
+
+    def _report(self, federated: Object, before: Record, plan: Plan) -> None:
+        """Emit Events for the phase and the waves that have changed."""
+        record = plan.record
+        is_new = record.revision != before.revision
+        if record.phase is not before.phase or (is_new and record.revision > 0):
+            type_, reason = _EVENTS[record.phase]
+            what = f"revision {record.revision}"
+            self._recorder.event(federated, type_, reason, f"{what}: {record.reason}" if record.reason else what)
+        earlier = {} if is_new else {wave.name: wave for wave in before.waves}
+        for wave in record.waves:
+            known = earlier.get(wave.name)
+            if wave.started_at is not None and (known is None or known.started_at is None):
+                self._recorder.event(federated, NORMAL, names.EVENT_WAVE_STARTED, f"wave {wave.name} has started")
+            if wave.is_done and (known is None or not known.is_done):
+                self._recorder.event(federated, NORMAL, names.EVENT_WAVE_COMPLETE, f"wave {wave.name} is complete")
+
+
+def _annotations(record: Record, approved: Mapping[str, str]) -> dict[str, str | None]:
+    return {names.APPROVED_REVISIONS: to_annotation(approved), names.ROLLOUT_FAILURE: record.reason or None}
+
+
+def _kept_templates(record: Record, known: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Return the templates that clusters may have to return to."""
+    needed = {cluster.good for cluster in record.clusters.values()}
+    return {revision: known[revision] for revision in sorted(needed) if revision in known}

@@ -1,0 +1,162 @@
+"""Condition EvictionAllowed of FederatedClusters, and the turns of objects that wait to leave them.
+
+One reconcile serves all clusters: halts and rates are common to them. It runs after each change of a cluster's taints
+or readiness, after each move while others wait, and when time alone changes something.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from prometheus_client import Gauge
+
+from federation.api import names
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.resources import Object
+from federation.client.client import Client
+from federation.controllers.schedule.failover import Failover
+from federation.planning.failover.evictionrecord import StayReason
+from federation.planning.failover.halts import Halt
+from federation.runtime.controller import Controller, Key, Result
+from federation.runtime.events import NORMAL, WARNING, Recorder
+from federation.runtime.informers import Informers
+
+_waiting = Gauge("federation_controllers_evictions_waiting", "Objects that wait for their turn to leave a cluster")
+_ALL = ""
+"""The only key."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Obstacle:
+    """Why nothing may leave a cluster, and until when, if time alone ends that."""
+
+    reason: str
+    message: str
+    until: datetime | None
+
+
+class EvictionStatus:
+    """Publishes halts, and schedules again what may leave. `retry` enqueues federated objects."""
+
+    def __init__(
+        self,
+        client: Client,
+        informers: Informers,
+        failover: Failover,
+        recorder: Recorder,
+        retry: Callable[[Iterable[Key]], None],
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._failover = failover
+        self._recorder = recorder
+        self._retry = retry
+        self._clock = clock
+        self._obstacles: Mapping[str, _Obstacle | None] = {}
+        self.controller: Controller[str] = Controller("eviction", self.reconcile, workers=1, clock=clock)
+
+    def on_cluster(self, old: Object | None, new: Object | None) -> None:
+        """Publish again after a change of any cluster that is lost, drained or was so."""
+        self._failover.on_cluster(old, new)
+        if self._failover.evicting or any(_condition(cluster) is not None for cluster in (old, new)):
+            self.controller.enqueue(_ALL)
+
+    def on_budget(self, old: Object | None, new: Object | None) -> None:
+        """Publish again after a change of a ClusterDisruptionBudget."""
+        self._failover.on_budget(old, new)
+        if self._failover.evicting:
+            self.controller.enqueue(_ALL)
+
+    def after_move(self) -> None:
+        """Give the next ones their turn."""
+        if self._failover.pace.waiting:
+            self.controller.enqueue(_ALL)
+
+    async def reconcile(self, _: str) -> Result:
+        """Write the condition of each cluster that needs it, and enqueue the objects whose turn it is."""
+        halt = self._failover.halt()
+        for cluster in self._clusters.list():
+            await self._publish(cluster, self._obstacle(cluster["metadata"]["name"], halt))
+        obstacles = {name: self._obstacle(name, halt) for name in self._failover.evicting}
+        if obstacles != self._obstacles:
+            self._obstacles = obstacles
+            halted, self._failover.halted = self._failover.halted, set()
+            self._retry(sorted(halted))
+        turns, wait_s = self._failover.pace.next_turns(self._clock.now().timestamp())
+        self._retry(turns)
+        _waiting.set(self._failover.pace.waiting)
+        now = self._clock.now()
+        ends = [
+            obstacle.until for obstacle in obstacles.values() if obstacle is not None and obstacle.until is not None
+        ]
+        times = [max(0.0, (until - now).total_seconds()) for until in ends]
+        return Result(min((*times, *(() if wait_s is None else (wait_s,))), default=None))
+
+    def _obstacle(self, name: str, halt: Halt | None) -> _Obstacle | None:
+        """Return why nothing may leave a cluster, None if replicas may."""
+        evicting = self._failover.evicting.get(name)
+        if evicting is None or (not evicting.is_drained and halt is None):
+            return None
+        if not evicting.is_drained:
+            assert halt is not None
+            return _Obstacle(halt.reason, halt.message, halt.until)
+        blocked = self._failover.blocked(name)
+        return None if blocked is None else _Obstacle(StayReason.BUDGET, blocked.message, blocked.until)
+
+    async def _publish(self, cluster: Object, obstacle: _Obstacle | None) -> None:
+        status, reason, message = "True", names.REASON_EVICTION_ALLOWED, self._rate()
+        name = cluster["metadata"]["name"]
+        evicting, old = self._failover.evicting.get(name), _condition(cluster)
+        if evicting is None and old is None:
+            return
+        present = list((cluster.get("status") or {}).get("conditions") or ())
+        if evicting is None:
+            await self._write(cluster, conditions.remove(present, names.EVICTION_ALLOWED))
+            return
+        if obstacle is not None:
+            status, reason, message = "False", obstacle.reason, obstacle.message
+        after = conditions.set_condition(
+            present,
+            type_=names.EVICTION_ALLOWED,
+            status=status,
+            reason=reason,
+            message=message,
+            now=self._clock.now(),
+            time_fields=("lastProbeTime",),
+        )
+        if after is present:
+            return
+        await self._write(cluster, after)
+        was_halted = old is not None and old.get("status") == "False"
+        if status == "False" and not was_halted:
+            self._recorder.event({**_TYPE, **cluster}, WARNING, names.EVENT_EVICTION_HALTED, message)
+        elif status == "True" and was_halted:
+            self._recorder.event({**_TYPE, **cluster}, NORMAL, names.EVENT_EVICTION_RESUMED, message)
+
+    def _rate(self) -> str:
+        limit = self._failover.options.pace.replicas_per_minute
+        if not limit:
+            return "failover is off: no replicas leave"
+        return f"replicas leave, at most {limit} per minute from all clusters"
+
+    async def _write(self, cluster: Object, after: list[dict[str, Any]]) -> None:
+        # The whole list is written, for the version that was read: its other conditions have another writer.
+        body = {
+            "metadata": {"resourceVersion": cluster["metadata"]["resourceVersion"]},
+            "status": {"conditions": after},
+        }
+        name = cluster["metadata"]["name"]
+        await self._client.patch(
+            FEDERATED_CLUSTERS, name, body, subresource="status", field_manager=names.FIELD_MANAGER
+        )
+
+
+_TYPE = {"apiVersion": FEDERATED_CLUSTERS.api_version, "kind": FEDERATED_CLUSTERS.kind}
+
+
+def _condition(cluster: Object | None) -> Any:
+    return conditions.find(((cluster or {}).get("status") or {}).get("conditions"), names.EVICTION_ALLOWED)

@@ -1,0 +1,426 @@
+"""Failover of decisions: replicas leave lost and drained clusters only as far and as fast as they may.
+
+The scheduler decides where an object goes without the clusters whose NoExecute taints it does not tolerate.
+`planning/failover` says which of these moves go on now; the rest of the placement stays until then. What left is
+recorded in annotation `names.EVICTION`, which is the memory after a restart. `evictionstatus.py` publishes halts and
+releases objects that wait. Reference: docs/reference/failover.md.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from prometheus_client import Counter
+
+from federation.api import names
+from federation.api.resources import CLUSTER_DISRUPTION_BUDGETS, FEDERATED_CLUSTERS
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.durations import parse_duration
+from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS, Object
+from federation.controllers.schedule.decider import AttemptContext
+from federation.planning.failover import eviction
+from federation.planning.failover.clusterbudgets import Blocked, find_blocked, to_budgeted
+from federation.planning.failover.departure import Evicting, evicting_of, stay_of
+from federation.planning.failover.evictionrecord import (
+    EvictionRecord,
+    Stay,
+    StayReason,
+    eviction_record,
+    eviction_text,
+)
+from federation.planning.failover.failoveroptions import FailoverOptions
+from federation.planning.failover.halts import Halt, HaltReason, next_halt, states_of
+from federation.planning.failover.pace import Pace
+from federation.planning.failover.podbudgets import unavailable_max
+from federation.planning.failover.returning import Returns, plan_returns
+from federation.planning.failover.tolerance import FailoverRules, Tolerance, tolerance_of
+from federation.planning.federatedobject.placements import departed_clusters
+from federation.planning.guard.losses import lost_clusters
+from federation.planning.rollout.strategy import can_surge
+from federation.runtime.controller import Key, key_of
+from federation.runtime.events import WARNING, Recorder
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.informers import Informers
+from federation.scheduling.attempt import Annotations, Due
+from federation.scheduling.engine import Decision
+from federation.scheduling.policyspec import Policy
+from federation.scheduling.snapshot import Snapshot
+
+_evicted = Counter("federation_controllers_evicted_replicas_total", "Replicas that left lost and drained clusters")
+_PASSING = frozenset((StayReason.HALTED, StayReason.BUDGET, StayReason.RATE, StayReason.READY))
+"""Reasons that say nothing about the object: they are published once per cluster, not per object."""
+_FINAL = frozenset((StayReason.KEPT, StayReason.NEVER, StayReason.STATE))
+"""Reasons that only a change of the object or its policy ends."""
+_BUDGETS_S = 1.0
+"""How long an answer of the ClusterDisruptionBudgets is used; their windows end by time alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Eased:
+    """The decision to write. `left` are the replicas that remain in clusters which the guard must not count.
+
+    `is_partial`: moves wait, so the object stays due; `requeue_after_s` is when one of them may go on by time alone.
+    """
+
+    decision: Decision
+    left: Mapping[str, int | None] = field(default_factory=dict)
+    annotations: Annotations = field(default_factory=dict)
+    stays: Mapping[str, Stay] = field(default_factory=dict)
+    is_partial: bool = False
+    requeue_after_s: float | None = None
+
+    @property
+    def needs_room(self) -> bool:
+        """Whether replicas stay because no other cluster can hold them."""
+        return any(stay.reason is StayReason.NO_ROOM for stay in self.stays.values())
+
+
+class Failover:
+    """Eases the decisions of all federated objects. It lives as long as the schedule controller."""
+
+    def __init__(
+        self,
+        objects: FederatedObjects,
+        informers: Informers,
+        recorder: Recorder,
+        clock: Clock,
+        options: FailoverOptions,
+    ) -> None:
+        self.options = options
+        self.pace: Pace[Key] = Pace(options.pace)
+        self._objects = objects
+        self._recorder = recorder
+        self._clock = clock
+        self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
+        self._budgets = informers.for_resource(CLUSTER_DISRUPTION_BUDGETS)
+        self._evicting: dict[str, Evicting] = {}
+        self._blocked: dict[str, tuple[datetime, Blocked | None]] = {}
+        """What the ClusterDisruptionBudgets said about a drained cluster, and when."""
+        self._halt: Halt | None = None
+        self._is_stale = True
+        self.halted: set[Key] = set()
+        """Objects that wait for the end of a halt, or for a ClusterDisruptionBudget."""
+
+    # -- clusters
+
+    def on_cluster(self, old: Object | None, new: Object | None) -> None:
+        """Record the taints and the readiness of a cluster; this runs before objects are reconciled for the change."""
+        name = (new if new is not None else old or {})["metadata"]["name"]
+        self._blocked.clear()
+        evicting = evicting_of(new) if new is not None else None
+        if evicting is not None:
+            self._evicting[name] = evicting
+        else:
+            self._evicting.pop(name, None)
+        if old is None and new is not None and _was_halted(new):
+            # The process was restarted during a halt: its end is not known, so it ends now.
+            self._halt = self._halt or Halt(HaltReason.MAJORITY, "")
+        if _readiness(old) != _readiness(new):
+            self._is_stale = True
+
+    @property
+    def evicting(self) -> Mapping[str, Evicting]:
+        """The clusters that replicas leave."""
+        return self._evicting
+
+    def halt(self) -> Halt | None:
+        """Return the halt that holds now."""
+        if self._is_stale or self._halt is not None:
+            states = states_of(self._clusters.list())
+            self._halt = next_halt(self._halt, states, self._clock.now(), self.options.halts)
+            self._is_stale = False
+        return self._halt
+
+    def on_budget(self, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
+        """Ask the ClusterDisruptionBudgets again after a change of one."""
+        self._blocked.clear()
+
+    def blocked(self, name: str) -> Blocked | None:
+        """Return which ClusterDisruptionBudget does not allow the drain of a cluster now, None if all of them do."""
+        now = self._clock.now()
+        asked_at, known = self._blocked.get(name, (None, None))
+        if asked_at is None or (now - asked_at).total_seconds() >= _BUDGETS_S:
+            views = [view for cluster in self._clusters.list() if (view := to_budgeted(cluster)) is not None]
+            known = find_blocked(name, views, self._budgets.list(), now)
+            self._blocked[name] = (now, known)
+        return known
+
+    # -- objects
+
+    def on_federated(self, old: Object | None, new: Object | None) -> None:
+        """Count what left clusters before the restart, and forget a deleted object."""
+        if new is None:
+            self.withdraw(key_of(old or {}))
+        elif old is None:
+            key = key_of(new)
+            for at, count in eviction_record(new).moves:
+                self.pace.remember(key, key.namespace, count, at.timestamp())
+
+    def withdraw(self, key: Key) -> None:
+        """Forget the moves of an object that stays where it is."""
+        self.pace.withdraw(key)
+        self.halted.discard(key)
+
+    def confirm(self, key: Key) -> None:
+        """Count the moves of an object, which were written."""
+        _evicted.inc(self.pace.confirm(key, self._clock.now().timestamp()))
+
+    def returns(self, federated: Object, policy: Policy | None) -> Returns:
+        """Return what may return to clusters that were lost or drained."""
+        record = eviction_record(federated)
+        if not record.left or policy is None or policy.is_sticky:
+            return Returns()
+        rules, migrates = policy.failback, policy.has_auto_migration
+        type_ = self._objects.type_of(federated)
+        replicas = type_.replicas(federated["spec"]["template"]) if type_ is not None else None
+        return plan_returns(
+            record,
+            lambda name: self._clusters.get("", name),
+            departed_clusters(federated),
+            self._clock.now(),
+            batch=rules.batch_of(replicas or 0),
+            stable_s=parse_duration(rules.stable_for) if migrates else self.options.stable_s,
+            interval_s=self.options.interval_s,
+        )
+
+    def ease(self, context: AttemptContext, due: Due, decision: Decision, snapshot: Snapshot) -> Eased:
+        """Return what is written for a successful decision."""
+        existing = {cluster.name for cluster in snapshot.clusters if not cluster.is_terminating}
+        before = {name: count for name, count in context.attempt.current().items() if name in existing}
+        returned, record = self._returned(context, due, decision, before)
+        leaving = [name for name in before if name in self._evicting and name not in decision.placements]
+        if not leaving:
+            self.withdraw(context.key)
+            text = eviction_text(replace(record, stays={}), self._clock.now())
+            return replace(returned, annotations={names.EVICTION: text})
+        evicted = self._evicted(context, due, returned.decision, before, leaving, record)
+        # A return at once would only meet the object waiting again; it comes with the end of that.
+        times = [time_s for time_s in (returned.requeue_after_s, evicted.requeue_after_s) if time_s]
+        return replace(
+            evicted,
+            left={**returned.left, **evicted.left},
+            is_partial=returned.is_partial or evicted.is_partial,
+            requeue_after_s=min(times, default=None),
+        )
+
+    def _returned(
+        self, context: AttemptContext, due: Due, decision: Decision, before: Mapping[str, int | None]
+    ) -> tuple[Eased, EvictionRecord]:
+        """Limit what returns to clusters that were lost; return the record after it too."""
+        now, record = self._clock.now(), eviction_record(context.federated)
+        returns = self.returns(context.federated, due.policy)
+        if due.returns:
+            after = eviction.return_batch(before, decision.placements, returns.allowed, due.unit.max_clusters)
+        else:
+            rejected = decision.filtered.rejected if decision.filtered is not None else ()
+            after = eviction.without_returns(
+                before, decision.placements, returns.allowed, rejected, due.unit.max_clusters
+            )
+        gains = {name: (after.get(name) or 0) - (before.get(name) or 0) for name in returns.allowed}
+        # The division does not want more there: nothing is left that could return.
+        is_over = {name for name in returns.allowed if due.returns and returns.allowed[name] and gains[name] <= 0}
+        left = {name: record.left[name] - max(0, gains[name]) for name in returns.allowed if name not in is_over}
+        has_returned = any(gain > 0 for gain in gains.values())
+        record = replace(record, left=left, returned_at=now if has_returned else record.returned_at)
+        lost = lost_clusters(before, after) if has_returned else frozenset()
+        is_partial = after != decision.placements
+        waits_s = returns.wait_s
+        if has_returned and any(left.values()):
+            waits_s = self.options.interval_s
+        elif any(returns.allowed.values()) and not (has_returned or due.returns or is_partial):
+            waits_s = 0.0  # this decision leaves replicas where they are; the next one is about returning
+        eased = Eased(
+            replace(decision, placements=after),
+            {name: after.get(name, 0) for name in lost},
+            is_partial=is_partial,
+            requeue_after_s=waits_s,
+        )
+        return eased, record
+
+    def _evicted(
+        self,
+        context: AttemptContext,
+        due: Due,
+        decision: Decision,
+        before: Mapping[str, int | None],
+        leaving: Sequence[str],
+        record: EvictionRecord,
+    ) -> Eased:
+        """Limit what leaves lost and drained clusters."""
+        now = self._clock.now()
+        stays = self._stays(context, due, leaving, now)
+        granted, stays = self._granted(context, decision, before, leaving, stays, due.policy.priority)
+        evicted = eviction.evict(
+            before,
+            decision.placements,
+            leaving,
+            granted,
+            excess=decision.waiting,
+            unplaced=decision.unplaced,
+            clusters_max=due.unit.max_clusters,
+        )
+        stays = {name: stay for name, stay in stays.items() if name in evicted.placement}
+        is_divided = eviction.is_divided(before, decision.placements)
+        after = self._recorded(record, evicted, stays, now, is_divided=is_divided)
+        self._report(context, record, stays)
+        times = [stay.until for stay in stays.values() if stay.until is not None]
+        return Eased(
+            replace(
+                decision,
+                placements=evicted.placement,
+                unplaced=max(0, decision.unplaced - sum(evicted.stays.values())),
+            ),
+            {name: evicted.placement.get(name, 0) for name in leaving},
+            {names.EVICTION: eviction_text(after, now)},
+            stays,
+            is_partial=any(stay.reason not in _FINAL for stay in stays.values()),
+            requeue_after_s=max(0.0, (min(times) - now).total_seconds()) if times else None,
+        )
+
+    def _stays(self, context: AttemptContext, due: Due, leaving: Sequence[str], now: datetime) -> dict[str, Stay]:
+        """Return why replicas stay in the clusters that they may not leave now, whatever the rate."""
+        rules, halt = due.policy.failover, self.halt()
+        tolerance = tolerance_of(
+            context.federated["spec"]["template"], rules, self._access_modes(context.key.namespace)
+        )
+        found = {name: self._stay(name, tolerance, rules, halt, now) for name in leaving}
+        for name in leaving:
+            if found[name] is None and self._evicting[name].is_drained and self._evicting[name].is_ready:
+                found[name] = self._disruption(context, due)
+        stays = {name: stay for name, stay in found.items() if stay is not None}
+        if any(stay.reason in (StayReason.HALTED, StayReason.BUDGET) for stay in stays.values()):
+            self.halted.add(context.key)
+        else:
+            self.halted.discard(context.key)
+        return stays
+
+    def _stay(
+        self, name: str, tolerance: Tolerance, rules: FailoverRules, halt: Halt | None, now: datetime
+    ) -> Stay | None:
+        evicting, settle_s = self._evicting[name], self.options.halts.settle_s
+        blocked = self.blocked(name) if evicting.is_drained else None
+        text = blocked.message if blocked is not None else ""
+        return stay_of(evicting, tolerance, rules, halt, now, settle_s=settle_s, blocked=text)
+
+    def _disruption(self, context: AttemptContext, due: Due) -> Stay | None:
+        """Return the stay of a workload that cannot leave a drained cluster within its PodDisruptionBudgets.
+
+        Replicas of a divided workload are replaced first, unless the workload allows no additional pods. Copies are
+        not replaced.
+        """
+        template, type_ = context.federated["spec"]["template"], context.attempt.federated_type
+        replicas, current = due.unit.desired_replicas or 0, context.attempt.current()
+        is_copied = None in current.values()
+        total = replicas * len(current) if is_copied else replicas
+        budgets = POD_DISRUPTION_BUDGETS
+        listed = self._objects.of_kind(budgets.api_version, budgets.kind, context.key.namespace)
+        most = unavailable_max((each["spec"]["template"] for each in listed), template, total)
+        if most is None or not replicas:
+            return None
+        is_replaced_first = not is_copied and can_surge(type_.resource, template, replicas)
+        if is_replaced_first or most >= (replicas if is_copied else 1):
+            return None
+        text = f"its PodDisruptionBudgets allow {most} unavailable pods over all clusters"
+        return Stay(StayReason.DISRUPTION, text)
+
+    def _granted(
+        self,
+        context: AttemptContext,
+        decision: Decision,
+        before: Mapping[str, int | None],
+        leaving: Sequence[str],
+        stays: Mapping[str, Stay],
+        priority: int,
+    ) -> tuple[dict[str, int], dict[str, Stay]]:
+        """Return the replicas that leave now by cluster, and why others stay."""
+        free = [name for name in leaving if name not in stays]
+        found = dict(stays)
+        after = decision.placements
+        wanted = eviction.movable(before, after, free, decision.waiting, decision.unit.desired_replicas or 0)
+        is_whole = not eviction.is_divided(before, after)
+        now_s, key = self._clock.now().timestamp(), context.key
+        count = self.pace.propose(key, key.namespace, priority, wanted, now_s, is_whole=is_whole)
+        if not wanted:
+            self.pace.withdraw(key)
+        granted = _share_out(count, before, free, is_whole=is_whole)
+        for name in free:
+            if granted.get(name, 0) >= (before[name] or 1):
+                continue
+            found[name] = Stay(StayReason.RATE, "others go first") if count < wanted else _NO_ROOM
+        return granted, found
+
+    def _access_modes(self, namespace: str) -> "_AccessModes":
+        return _AccessModes(self._objects, namespace)
+
+    def _recorded(
+        self,
+        record: EvictionRecord,
+        evicted: eviction.Eviction,
+        stays: Mapping[str, Stay],
+        now: datetime,
+        *,
+        is_divided: bool,
+    ) -> EvictionRecord:
+        """Return the record after the decision: what left, and why the rest stays.
+
+        Copies return by themselves: the scheduler adds them where it may.
+        """
+        left = dict(record.left)
+        for name, count in evicted.moved.items() if is_divided else ():
+            left[name] = left.get(name, 0) + count
+        moved = sum(evicted.moved.values()) if is_divided else max(evicted.moved.values(), default=0)
+        moves = (*record.moves, (now, moved)) if moved else record.moves
+        lasting = {name: replace(stay, until=None) for name, stay in stays.items() if stay.reason not in _PASSING}
+        return replace(record, moves=moves, left=left, stays=lasting)
+
+    def _report(self, context: AttemptContext, record: EvictionRecord, stays: Mapping[str, Stay]) -> None:
+        """Emit an event for replicas that stay for a new reason of their own."""
+        for name, stay in stays.items():
+            old = record.stays.get(name)
+            if stay.reason not in _PASSING and (old is None or old.reason is not stay.reason):
+                text = f"replicas stay in cluster {name}: {stay.message}"
+                self._recorder.event(context.federated, WARNING, names.EVENT_EVICTION_WAITS, text)
+
+
+_NO_ROOM = Stay(StayReason.NO_ROOM, "no other cluster can hold them")
+
+
+class _AccessModes:
+    """The access modes of the claims of one namespace, by name."""
+
+    def __init__(self, objects: FederatedObjects, namespace: str) -> None:
+        self._objects = objects
+        self._namespace = namespace
+
+    def __call__(self, name: str) -> Sequence[str] | None:
+        type_ = self._objects.types.for_group_kind("", "PersistentVolumeClaim")
+        claim = None
+        if type_ is not None:
+            claim = self._objects.get(self._objects.key_for(type_, self._namespace, name))
+        return None if claim is None else (claim["spec"]["template"].get("spec") or {}).get("accessModes") or ()
+
+
+def _share_out(
+    count: int, before: Mapping[str, int | None], free: Collection[str], *, is_whole: bool
+) -> dict[str, int]:
+    """Return the granted replicas by cluster; copies leave all of the clusters or none."""
+    if is_whole:
+        return dict.fromkeys(free, count) if count else {}
+    granted = {}
+    for name in free:
+        granted[name] = min(before[name] or 0, count)
+        count -= granted[name]
+    return granted
+
+
+def _readiness(cluster: Object | None) -> tuple[object, ...]:
+    stated = ((cluster or {}).get("status") or {}).get("conditions")
+    found = (conditions.find(stated, type_) or {} for type_ in (names.CLUSTER_READY, names.CLUSTER_JOINED))
+    is_leaving = bool(((cluster or {}).get("metadata") or {}).get("deletionTimestamp"))
+    return (is_leaving, *(each.get(field) for each in found for field in ("status", "lastTransitionTime")))
+
+
+def _was_halted(cluster: Object) -> bool:
+    found = conditions.find((cluster.get("status") or {}).get("conditions"), names.EVICTION_ALLOWED)
+    return found is not None and found.get("status") == "False"

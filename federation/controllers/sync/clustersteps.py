@@ -1,0 +1,211 @@
+"""The steps of a divided workload: reads its clusters, asks `planning/rollout` for the next steps, and records waits.
+
+Every reconcile plans anew from the newest known member objects. Kept in memory are only the keys whose steps are not
+the last ones, because then changes of a member object's status requeue the workload, and what members have not observed
+yet. After a restart a member that has not observed its newest generation counts as one that may be updating.
+"""
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+
+from federation.api import names
+from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS, Object
+from federation.controllers.sync.clusters import Clusters
+from federation.controllers.sync.driftreports import DriftReports
+from federation.controllers.sync.memberobjects import MemberObjectCache
+from federation.controllers.sync.propagation import Propagation
+from federation.dispatch.executor import Executor
+from federation.dispatch.expectations import Expectations, MemberKey
+from federation.dispatch.plan import is_management_disabled
+from federation.dispatch.status import ClusterStatus
+from federation.planning.failover.podbudgets import unavailable_max
+from federation.planning.rendering.memberobject import Rendered, RenderError
+from federation.planning.rendering.retention import is_replicas_retained
+from federation.planning.rollout.memberstate import is_observed, replicas_of, to_target, to_unobserved
+from federation.planning.rollout.steps import UNKNOWN_PODS, Step, Target, Unobserved, plan_steps
+from federation.planning.rollout.strategy import Strategy, strategy_of, within
+from federation.planning.rollout.waveapproval import approved_revisions
+from federation.runtime.controller import Key
+from federation.runtime.federatedobjects import FederatedObjects
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """What a member may act by, and the hash of the last write."""
+
+    unobserved: Unobserved
+    hash: str
+
+
+class Rollouts:
+    """Plans the steps of divided workloads."""
+
+    def __init__(
+        self,
+        objects: FederatedObjects,
+        clusters: Clusters,
+        member_objects: MemberObjectCache,
+        drift: DriftReports,
+        executor: Executor,
+        expectations: Expectations,
+    ) -> None:
+        self._objects = objects
+        self._clusters = clusters
+        self._member_objects = member_objects
+        self._drift = drift
+        self._scalers = drift.scalers
+        self._executor = executor
+        self._expectations = expectations
+        self._waiting: set[Key] = set()
+        self._sent: dict[MemberKey, _Sent] = {}
+
+    def is_waiting(self, key: Key) -> bool:
+        """Return whether the status of a member object may allow the next step."""
+        return key in self._waiting
+
+    def forget_cluster(self, cluster: str) -> None:
+        """Forget what was sent to a cluster that left, or that has another endpoint now."""
+        self._sent = {key: sent for key, sent in self._sent.items() if key.cluster != cluster}
+
+    def forget(self, key: Key) -> None:
+        """Forget a federated object that is gone or being deleted."""
+        self._waiting.discard(key)
+
+    def record_sent(self, propagation: Propagation, key: MemberKey, live: Object | None, sent: Rendered) -> None:
+        """Record a member object that is about to be written."""
+        if propagation.renderer.scheduled and not self._executor.is_pending(key):
+            before = self._sent.get(key)
+            earlier = None if before is None else before.unobserved
+            unobserved = to_unobserved(propagation.type_.resource, earlier, live, sent.object)
+            self._sent[key] = _Sent(unobserved, sent.hash)
+
+    def observe(self, key: MemberKey, obj: Object | None) -> None:
+        """Forget what was sent to a member whose controller has observed it, None for an object that is gone."""
+        sent = self._sent.get(key)
+        if sent is None or self._executor.is_pending(key):
+            return
+        annotations = {} if obj is None else obj["metadata"].get("annotations") or {}
+        is_there = annotations.get(names.TEMPLATE_HASH) == sent.hash
+        if (is_there or not self._expectations.is_unconfirmed(key)) and (obj is None or is_observed(obj)):
+            del self._sent[key]
+
+    def is_repetition(self, key: MemberKey, digest: str) -> bool:
+        """Return whether nothing but this content may be on its way to the member."""
+        sent = self._sent.get(key)
+        return sent is None or sent.hash == digest
+
+    def plan(self, propagation: Propagation, selected: AbstractSet[str], recorded: AbstractSet[str]) -> None:
+        """Set the steps of all clusters, and the status of those whose step is not the last one."""
+        self._waiting.discard(propagation.key)
+        if not propagation.renderer.scheduled:
+            self._hold_copies(propagation, selected)
+            return
+        found = self._targets(propagation, selected, recorded)
+        template = propagation.federated["spec"]["template"]
+        steps = plan_steps(replicas_of(template), self._strategy(propagation, found), found)
+        for target in found:
+            step, cluster = steps[target.cluster], target.cluster
+            if not target.is_answering:
+                continue  # nothing is written there
+            if (wait := _wait_of(target, step)) is not None:
+                propagation.waits[cluster] = wait
+            if wait is not None or step.limits is not None:
+                self._waiting.add(propagation.key)
+            if not target.is_steered and not target.is_departing:
+                # Retention writes the replicas of the member, or those of a user are in the rendered object.
+                step = replace(step, replicas=replicas_of(propagation.renderer.render(cluster).object))
+            propagation.steps[cluster] = step
+
+    def _strategy(self, propagation: Propagation, targets: list[Target]) -> Strategy:
+        """Return the user's strategy; while one of the clusters is drained, within the PodDisruptionBudgets."""
+        template = propagation.federated["spec"]["template"]
+        strategy = strategy_of(propagation.type_.resource, template)
+        states = (self._clusters.get(target.cluster) for target in targets)
+        if not any(state is not None and state.is_drained for state in states):
+            return strategy
+        found = self._objects.of_kind(
+            POD_DISRUPTION_BUDGETS.api_version, POD_DISRUPTION_BUDGETS.kind, propagation.key.namespace
+        )
+        replicas = replicas_of(template)
+        most = unavailable_max((each["spec"]["template"] for each in found), template, replicas)
+        return strategy if most is None else within(strategy, replicas, most)
+
+    def _hold_copies(self, propagation: Propagation, selected: AbstractSet[str]) -> None:
+        """Set the steps of the clusters whose copy of a workload with waves keeps its pod template."""
+        approved, resource = approved_revisions(propagation.federated), propagation.type_.resource
+        if approved is None:
+            return
+        for cluster in sorted(selected):
+            _, live = self._member_objects.observe(propagation.member_key(cluster), propagation.annotations)
+            wanted = self._wanted(propagation, cluster)
+            if live is None or wanted is None or is_management_disabled(live):
+                continue
+            if names.TEMPLATE_REVISION not in wanted.object["metadata"]["annotations"]:
+                return  # Waves do not apply to its kind.
+            target = to_target(resource, cluster, wanted, live, approved=approved)
+            if target.is_held and target.has_old_template:
+                propagation.steps[cluster] = step = Step(target.wanted, gets_template=False)
+                if (wait := _wait_of(target, step)) is not None:
+                    propagation.waits[cluster] = wait
+
+    def _targets(
+        self, propagation: Propagation, selected: AbstractSet[str], recorded: AbstractSet[str]
+    ) -> list[Target]:
+        found = (self._target(propagation, name, is_selected=name in selected) for name in selected | recorded)
+        return [target for target in found if target is not None]
+
+    def _target(self, propagation: Propagation, cluster: str, *, is_selected: bool) -> Target | None:
+        """Return the state of one cluster; None for one that has nothing and gets nothing."""
+        state, key = self._clusters.get(cluster), propagation.member_key(cluster)
+        is_answering = state is not None and state.ready and not state.terminating
+        observed, live = self._member_objects.observe(key, propagation.annotations)
+        if live is not None and is_management_disabled(live):
+            return None
+        wanted = self._wanted(propagation, cluster) if is_selected else None
+        if wanted is None and is_selected:
+            return None
+        replicas = 0 if wanted is None else replicas_of(wanted.object)
+        if is_answering and observed.lookup_failed and (not is_selected or cluster in propagation.published):
+            return Target(cluster, replicas, pods=UNKNOWN_PODS, is_departing=wanted is None)
+        self.observe(key, live)
+        sent = self._sent.get(key)
+        try:
+            return to_target(
+                propagation.type_.resource,
+                cluster,
+                wanted,
+                live,
+                approved=approved_revisions(propagation.federated),
+                is_steered=wanted is None or propagation.renderer.scheduled.get(cluster) in (None, replicas),
+                is_written=wanted is not None and self._drift.is_correction(key, wanted.hash, live),
+                keeps_replicas=is_replicas_retained(propagation.federated) or bool(self._scalers.find(key)),
+                is_answering=is_answering,
+                unobserved=None if sent is None else sent.unobserved,
+            )
+        except (AttributeError, KeyError, TypeError):
+            # A malformed answer of one member must not end the reconcile, which serves all members.
+            return Target(cluster, replicas, is_answering=False)
+
+    def _wanted(self, propagation: Propagation, cluster: str) -> Rendered | None:
+        try:
+            return propagation.renderer.render(cluster)
+        except RenderError:
+            return None
+
+
+def _wait_of(target: Target, step: Step) -> tuple[ClusterStatus, str] | None:
+    """Return the status and message of a cluster whose step is not the last one, None for the last one."""
+    if not target.is_answering:
+        return None
+    if not step.gets_template and not target.is_departing:
+        text = "its update is paused or not approved yet" if target.is_held else "updates of other clusters come first"
+        return ClusterStatus.WAITING_FOR_UPDATE, text
+    if step.replicas == target.wanted:
+        return None
+    if target.is_departing:
+        text = f"it keeps {step.replicas} replicas until as many are available in other clusters"
+    elif step.replicas > target.wanted:
+        text = f"it keeps {step.replicas} replicas instead of {target.wanted} until others are available"
+    else:
+        text = f"it has {step.replicas} of {target.wanted} wanted replicas until surplus pods of others are gone"
+    return ClusterStatus.WAITING_FOR_REPLICAS, text

@@ -1,0 +1,54 @@
+"""Which of the processes that share a database runs the controllers: the holder of a Lease on the host."""
+
+import platform
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import FederationError
+from federation.apimachinery.resources import LEASES
+from federation.apimachinery.tasks import Supervisor
+from federation.apiserver.registry.registry import Registry
+from federation.apiserver.store.fencing import Fence
+from federation.client.client import Client
+from federation.runtime.leaderelection import LeaderElector, LeaderOptions, LeadershipLost
+
+Run = Callable[[], Awaitable[None]]
+_LEASE = "federation-controllers"
+
+
+class Leadership:
+    """The candidacy of this process."""
+
+    def __init__(self, client: Client, registry: Registry, options: LeaderOptions, clock: Clock) -> None:
+        identity = f"{platform.node()}_{uuid.uuid4().hex[:12]}"
+        self._elector = LeaderElector(
+            client, namespace=names.SYSTEM_NAMESPACE, name=_LEASE, identity=identity, clock=clock, options=options
+        )
+        leases = registry.kinds.lookup(LEASES.group, LEASES.version, LEASES.plural)
+        self.fence = Fence(leases.key(names.SYSTEM_NAMESPACE, _LEASE), f'"holderIdentity":"{identity}"'.encode())
+        """Refuses writes of this process to the host after another one took the Lease."""
+
+    def may_act(self) -> bool:
+        """Return whether this process leads for certain: members cannot refuse its writes."""
+        return self._elector.may_act
+
+    async def run(self, lead: Run) -> None:
+        """Run `lead` while this process leads; FederationError when it does not any more.
+
+        The process ends then, and its next start has no state of the time when it led.
+        """
+        try:
+            await self._elector.run(lead, is_final=True)
+        except LeadershipLost as lost:
+            raise FederationError(f"{lost}; another process runs the controllers now: start this one again") from lost
+
+
+def supervised(loops: Iterable[tuple[str, Run]], clock: Clock) -> Callable[[], Coroutine[Any, Any, None]]:
+    """Return one coroutine function that runs the loops and restarts each that fails."""
+    supervisor = Supervisor(clock)
+    for name, run in loops:
+        supervisor.add(name, run)
+    return supervisor.run

@@ -1,0 +1,71 @@
+"""The taints of a FederatedCluster that follow its health, as the node life cycle controller of Kubernetes sets them.
+
+A cluster that is not ready or does not answer has a NoSchedule and a NoExecute taint of the same key, both with
+`timeAdded`. Pure: `controllers/clustertaints` writes the plan. Taints with other keys are the users' and stay.
+
+Reference: docs/reference/clusters.md.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery.clock import to_rfc3339
+
+Taint = Mapping[str, Any]
+_EFFECTS = ("NoSchedule", "NoExecute")
+HEALTH_TAINT_KEYS = {"False": names.TAINT_NOT_READY, "Unknown": names.TAINT_UNREACHABLE}
+"""The key by the status of the condition Ready; a ready cluster has neither."""
+
+
+def plan_taints(taints: Sequence[Taint] | None, ready: str, now: datetime) -> list[Taint] | None:
+    """Return the complete next list of taints for a status of the condition Ready; None if nothing changes.
+
+    A cluster that changes from not ready to unreachable, or back, keeps the `timeAdded` of the taint that is replaced:
+    it has not been ready since then, and tolerations do not start again.
+    """
+    if ready not in HEALTH_TAINT_KEYS and ready != "True":
+        return None
+    present = list(taints or ())
+    since = _earliest_times(present)
+    kept: list[Taint] = []
+    wanted = HEALTH_TAINT_KEYS.get(ready)
+    missing = set(_EFFECTS if ready in HEALTH_TAINT_KEYS else ())
+    for taint in present:
+        if taint.get("key") not in names.HEALTH_TAINTS:
+            kept.append(taint)
+        elif taint.get("key") == wanted and taint.get("effect") in missing and taint.get("timeAdded"):
+            kept.append(taint)
+            missing.discard(taint["effect"])
+    times = {effect: since.get(effect) or to_rfc3339(now) for effect in _EFFECTS if effect in missing}
+    kept += [{"key": HEALTH_TAINT_KEYS[ready], "effect": effect, "timeAdded": added} for effect, added in times.items()]
+    return kept if kept != present else None
+
+
+def describe_changes(before: Iterable[Taint], after: Iterable[Taint]) -> tuple[str, str]:
+    """Return the added and the removed health taints as text, "" for none."""
+    old, new = ([describe_taint(taint) for taint in taints if _is_ours(taint)] for taints in (before, after))
+    added, removed = (text for text in new if text not in old), (text for text in old if text not in new)
+    return ", ".join(added), ", ".join(removed)
+
+
+def describe_taint(taint: Taint) -> str:
+    """Return a taint as kubectl shows it: `key=value:Effect`, or `key:Effect` without a value."""
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint.get('key', '')}{value}:{taint.get('effect', '')}"
+
+
+def _earliest_times(taints: Iterable[Taint]) -> dict[str, str]:
+    """Return the earliest `timeAdded` of the health taints by effect."""
+    found: dict[str, str] = {}
+    for taint in taints:
+        added = taint.get("timeAdded")
+        if _is_ours(taint) and isinstance(added, str) and added:
+            effect = str(taint.get("effect"))
+            found[effect] = min(found.get(effect, added), added)
+    return found
+
+
+def _is_ours(taint: Taint) -> bool:
+    return taint.get("key") in names.HEALTH_TAINTS

@@ -1,0 +1,103 @@
+"""Whether the replicas of an object may leave one cluster now: its taints, the halts, the policy, the budgets. Pure.
+
+A cluster with our taint `drain` is emptied on request: its pods run, and make room step by step. A cluster with one of
+our other NoExecute taints is lost: its pods may or may not run.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+from federation.planning.failover.evictionrecord import Stay, StayReason
+from federation.planning.failover.halts import Halt, state_of
+from federation.planning.failover.tolerance import FailoverMode, FailoverRules, Tolerance
+
+_LOST = frozenset((names.TAINT_NOT_READY, names.TAINT_UNREACHABLE))
+_NO_EXECUTE = "NoExecute"
+
+
+@dataclass(frozen=True, slots=True)
+class Evicting:
+    """A cluster with a NoExecute taint of ours: since when, whether by a drain, and whether it is ready."""
+
+    name: str
+    since: datetime
+    is_drained: bool
+    is_ready: bool
+    lost_at: datetime | None = None
+    """When it was lost; None while it is ready."""
+
+
+def evicting_of(cluster: Mapping[str, Any]) -> Evicting | None:
+    """Return what empties a FederatedCluster, None without a NoExecute taint of ours.
+
+    A taint without a time was there before every condition that counts.
+    """
+    taints = [
+        taint
+        for taint in (cluster.get("spec") or {}).get("taints") or ()
+        if taint.get("effect") == _NO_EXECUTE and taint.get("key") in _LOST | {names.TAINT_DRAIN}
+    ]
+    if not taints:
+        return None
+    state = state_of(cluster)
+    drained = [taint for taint in taints if taint.get("key") == names.TAINT_DRAIN]
+    is_ready = state is not None and state.is_ready
+    return Evicting(
+        str(cluster["metadata"]["name"]),
+        min(_time_of(taint.get("timeAdded")) for taint in drained or taints),
+        bool(drained),
+        is_ready,
+        None if is_ready or state is None else state.since,
+    )
+
+
+def stay_of(
+    evicting: Evicting,
+    tolerance: Tolerance,
+    rules: FailoverRules,
+    halt: Halt | None,
+    now: datetime,
+    *,
+    settle_s: float,
+    blocked: str = "",
+) -> Stay | None:
+    """Return why replicas stay in the cluster, None if they may leave now.
+
+    `settle_s` is how long a lost cluster waits for the loss of further ones. `blocked` says which
+    ClusterDisruptionBudget does not allow the drain, "" for none.
+    """
+    if not tolerance.may_leave:
+        return _refusal(tolerance, rules)
+    if not evicting.is_drained and evicting.is_ready:
+        return Stay(StayReason.READY, "the cluster is ready; its taints are about to be removed")
+    if evicting.is_drained and blocked:
+        return Stay(StayReason.BUDGET, blocked)
+    if not evicting.is_ready and tolerance.grace_s > 0:
+        until = evicting.since + timedelta(seconds=tolerance.grace_s)
+        if now < until:
+            return Stay(StayReason.GRACE, f"the grace time ends at {to_rfc3339(until)}", until)
+    if evicting.is_drained:
+        return None
+    if halt is not None:
+        return Stay(StayReason.HALTED, halt.message, halt.until)
+    until = (evicting.lost_at or evicting.since) + timedelta(seconds=settle_s)
+    return Stay(StayReason.HALTED, "further clusters may be lost too", until) if now < until else None
+
+
+def _refusal(tolerance: Tolerance, rules: FailoverRules) -> Stay:
+    if tolerance.is_kept:
+        return Stay(StayReason.KEPT, tolerance.state)
+    if rules.mode is FailoverMode.NEVER:
+        return Stay(StayReason.NEVER, "its policy says failover.mode: Never")
+    return Stay(StayReason.STATE, f"{tolerance.state}; with failover.mode: Auto its policy lets it leave")
+
+
+def _time_of(text: Any) -> datetime:
+    try:
+        return from_rfc3339(str(text))
+    except ValueError:
+        return from_rfc3339("1970-01-01T00:00:00Z")

@@ -1,0 +1,116 @@
+"""When no replica may leave a lost cluster, whatever its taints say. Pure.
+
+More than a share of the clusters lost at once means that the clusters are less likely the cause than something that
+they share. And if no cluster answers any more, all lost within one probe period, the control plane's own network is the
+likelier cause; a single answer, even a bad one, shows that it works. Evictions halt until enough clusters are back, and
+a moment longer, so that the rest can return too.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+
+_NAMED_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class HaltOptions:
+    """When evictions halt."""
+
+    share: float = 0.5
+    """More than this share of the clusters not ready halts evictions; 1 for no such halt."""
+    probe_period_s: float = 10.0
+    """Clusters that were lost within this time count as lost at once. It should not be below the probes' interval."""
+    settle_s: float = 15.0
+    """How long evictions wait after a halt, and for the loss of further clusters after the first one."""
+
+
+class HaltReason(StrEnum):
+    """Why evictions halt; also the reason of condition EvictionAllowed of a FederatedCluster."""
+
+    MAJORITY = "MajorityNotReady"
+    NETWORK = "NetworkSuspected"
+    SETTLING = "Settling"
+
+
+@dataclass(frozen=True, slots=True)
+class Halt:
+    """Why nothing may leave; `until` is set for SETTLING only."""
+
+    reason: HaltReason
+    message: str
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """Condition Ready of a joined cluster: "True", "False" or "Unknown", and since when."""
+
+    name: str
+    ready: str
+    since: datetime
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the cluster is ready."""
+        return self.ready == "True"
+
+
+def state_of(cluster: Mapping[str, Any]) -> ClusterState | None:
+    """Return the state of a FederatedCluster; None unless it has joined and was probed, or while it leaves."""
+    metadata, stated = cluster.get("metadata") or {}, (cluster.get("status") or {}).get("conditions")
+    ready = conditions.find(stated, names.CLUSTER_READY)
+    if metadata.get("deletionTimestamp") or ready is None or not conditions.is_true(stated, names.CLUSTER_JOINED):
+        return None
+    try:
+        since = from_rfc3339(str(ready.get("lastTransitionTime")))
+    except ValueError:
+        return None
+    return ClusterState(str(metadata.get("name")), str(ready.get("status")), since)
+
+
+def states_of(clusters: Iterable[Mapping[str, Any]]) -> list[ClusterState]:
+    """Return the states of the clusters that have one."""
+    return [state for cluster in clusters if (state := state_of(cluster)) is not None]
+
+
+def next_halt(
+    previous: Halt | None, states: Sequence[ClusterState], now: datetime, options: HaltOptions
+) -> Halt | None:
+    """Return the halt that holds now, None if replicas may leave; `previous` is the halt that held until now."""
+    found = _find(states, options)
+    if found is not None or previous is None:
+        return found
+    if previous.until is None:
+        until = now + timedelta(seconds=options.settle_s)
+        return Halt(HaltReason.SETTLING, f"enough clusters are back; evictions resume at {to_rfc3339(until)}", until)
+    return previous if now < previous.until else None
+
+
+def halt_of(cluster: Mapping[str, Any]) -> str:
+    """Return why nothing may leave this lost FederatedCluster, as its condition says; "" if replicas may leave."""
+    found = conditions.find((cluster.get("status") or {}).get("conditions"), names.EVICTION_ALLOWED)
+    return str(found.get("message") or "") if found is not None and found.get("status") == "False" else ""
+
+
+def _find(states: Sequence[ClusterState], options: HaltOptions) -> Halt | None:
+    lost = [state for state in states if not state.is_ready]
+    if len(states) < 2 or not lost:  # with one cluster there is no other one to move to
+        return None
+    times = sorted(state.since for state in lost)
+    spread_s = (times[-1] - times[0]).total_seconds()
+    if all(state.ready == "Unknown" for state in states) and spread_s <= options.probe_period_s:
+        text = f"all {len(states)} clusters stopped answering within {options.probe_period_s:g} s"
+        return Halt(HaltReason.NETWORK, f"{text}: the control plane's own network is the likelier cause")
+    if len(lost) > options.share * len(states):
+        shown = [state.name for state in lost[:_NAMED_MAX]]
+        more = f" and {len(lost) - _NAMED_MAX} more" if len(lost) > _NAMED_MAX else ""
+        text = f"{len(lost)} of {len(states)} clusters are not ready ({', '.join(shown)}{more})"
+        return Halt(HaltReason.MAJORITY, f"{text}, more than {options.share:.0%}")
+    return None

@@ -1,0 +1,94 @@
+"""How long a cluster that is ready again keeps its taints, because it was lost several times in a row. Pure.
+
+The first return is free. From the second loss on, each one doubles the time that the cluster must stay ready before its
+taints are removed, up to a maximum. A cluster that stays ready for `calm_s` starts from the beginning. The record is
+an annotation of the FederatedCluster, written together with the taints, so a restart changes nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+
+from federation.api import names
+from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+from federation.apimachinery.jsonobject import parse_object
+
+_COUNT_MAX = 64
+"""Losses beyond this are not counted; the hold-out has long reached its maximum."""
+
+
+@dataclass(frozen=True, slots=True)
+class HoldoutOptions:
+    """How long flapping clusters are held out."""
+
+    base_s: float = 60.0
+    """How long a cluster must be ready after its second loss in a row."""
+    max_s: float = 3600.0
+    """The longest hold-out."""
+    calm_s: float = 3600.0
+    """Losses farther apart than this, counted from the end of the hold-out, do not count together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """How often in a row a cluster was lost, and when it was lost last."""
+
+    count: int
+    lost_at: datetime
+
+
+def losses_of(cluster: Mapping[str, Any]) -> Losses | None:
+    """Return the record of a FederatedCluster, None without one or for a malformed one."""
+    text = ((cluster.get("metadata") or {}).get("annotations") or {}).get(names.LOSSES)
+    found = parse_object(text or "") or {}
+    count = found.get("count")
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        return None
+    try:
+        return Losses(min(count, _COUNT_MAX), from_rfc3339(str(found.get("lostAt"))))
+    except ValueError:
+        return None
+
+
+def losses_text(losses: Losses) -> str:
+    """Return the value of the annotation `names.LOSSES`."""
+    return orjson.dumps({"count": losses.count, "lostAt": to_rfc3339(losses.lost_at)}).decode()
+
+
+def after_loss(before: Losses | None, now: datetime, options: HoldoutOptions) -> Losses:
+    """Return the record after a loss at `now`."""
+    if before is None or now - before.lost_at > timedelta(seconds=holdout_s(before, options) + options.calm_s):
+        return Losses(1, now)
+    return Losses(min(before.count + 1, _COUNT_MAX), now)
+
+
+def next_losses(
+    cluster: Mapping[str, Any], before: Losses | None, lost_since: datetime, key: str, options: HoldoutOptions
+) -> Losses | None:
+    """Return the record to write for a cluster that is not ready since `lost_since`; None if it is a known loss.
+
+    `key` is the key of the health taint for its condition. A cluster that is held out still has its taint: then it was
+    ready in between if the condition is newer than the last loss. With another key it may as well have changed from not
+    ready to unreachable, which is no further loss.
+    """
+    present = {taint.get("key") for taint in (cluster.get("spec") or {}).get("taints") or ()}
+    if before is not None and not present.isdisjoint(names.HEALTH_TAINTS):
+        is_new = key in present and lost_since > before.lost_at
+    else:
+        is_new = before is None or lost_since > before.lost_at
+    return after_loss(before, lost_since, options) if is_new else None
+
+
+def holdout_s(losses: Losses | None, options: HoldoutOptions) -> float:
+    """Return how long the cluster must be ready without a break before its taints are removed, in seconds."""
+    if losses is None or losses.count <= 1:
+        return 0.0
+    return min(options.base_s * 2.0 ** (losses.count - 2), options.max_s)
+
+
+def held_out_until(losses: Losses | None, ready_since: datetime, options: HoldoutOptions) -> datetime:
+    """Return when the taints may be removed; `ready_since` is the last transition of condition Ready to True."""
+    return ready_since + timedelta(seconds=holdout_s(losses, options))

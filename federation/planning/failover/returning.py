@@ -1,0 +1,63 @@
+"""Which clusters replicas may return to, after they left them because these were lost. Pure.
+
+A cluster must be ready and without a taint of ours for `stable_s`, and the copy that it still held must be gone: until
+then it would run beside the replicas that replaced it. Then replicas return in batches. A drained cluster is treated
+alike from the end of the drain on.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from federation.api import names
+from federation.planning.failover.evictionrecord import EvictionRecord
+from federation.planning.failover.halts import state_of
+
+_OURS = frozenset((names.TAINT_NOT_READY, names.TAINT_UNREACHABLE, names.TAINT_UNSCHEDULABLE, names.TAINT_DRAIN))
+
+
+@dataclass(frozen=True, slots=True)
+class Returns:
+    """Replicas that may return now by cluster, 0 for those that have to wait; `wait_s` is until the next ones may."""
+
+    allowed: Mapping[str, int] = field(default_factory=dict)
+    wait_s: float | None = None
+
+
+def plan_returns(
+    record: EvictionRecord,
+    cluster_of: Callable[[str], Mapping[str, Any] | None],
+    departed: frozenset[str],
+    now: datetime,
+    *,
+    batch: int,
+    stable_s: float,
+    interval_s: float,
+) -> Returns:
+    """Return what may return of an object; clusters that do not exist any more are omitted.
+
+    `departed` are the clusters that may still have the member object although it is not placed there.
+    """
+    allowed: dict[str, int] = {}
+    times = []
+    for name, count in record.left.items():
+        cluster = cluster_of(name)
+        if cluster is None:
+            continue
+        allowed[name] = 0
+        state = state_of(cluster)
+        if state is None or not state.is_ready or _has_taint(cluster) or name in departed:
+            continue  # an event says when that changes
+        at = state.since + timedelta(seconds=stable_s)
+        if record.returned_at is not None:
+            at = max(at, record.returned_at + timedelta(seconds=interval_s))
+        if at <= now:
+            allowed[name] = min(count, batch)
+        else:
+            times.append((at - now).total_seconds())
+    return Returns(allowed, min(times, default=None))
+
+
+def _has_taint(cluster: Mapping[str, Any]) -> bool:
+    return any(taint.get("key") in _OURS for taint in (cluster.get("spec") or {}).get("taints") or ())

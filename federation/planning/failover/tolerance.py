@@ -1,0 +1,93 @@
+"""Which objects may leave a lost or drained cluster: the mode of a workload, and what it says about two copies. Pure.
+
+A lost cluster may still run its pods, so a replica that is started elsewhere may be a second copy. StatefulSets, Jobs
+with completions and pods with a volume that one node mounts at a time do not tolerate that; they leave only if their
+policy says so, and after a grace time.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from federation.planning.leftovers.strays import is_kept_kind
+
+AccessModes = Callable[[str], Sequence[str] | None]
+"""Returns the access modes of a PersistentVolumeClaim of the object's namespace, None when the host has no such one."""
+_ONE_AT_A_TIME = frozenset(("ReadWriteOnce", "ReadWriteOncePod"))
+GRACE_S_WITH_STATE = 600.0
+"""The default of `graceSeconds` for workloads that do not tolerate two copies."""
+
+
+class FailoverMode(StrEnum):
+    """Whether replicas leave lost and drained clusters."""
+
+    AUTO = "Auto"
+    NEVER = "Never"
+
+
+@dataclass(frozen=True, slots=True)
+class FailoverRules:
+    """`spec.failover` of a policy; None is the default for the workload."""
+
+    mode: FailoverMode | None = None
+    grace_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """Whether an object may leave, and how long after the taint it may leave a cluster that is not ready.
+
+    `state` says why the object does not tolerate two copies, "" if it does.
+    """
+
+    may_leave: bool
+    grace_s: float
+    state: str = ""
+    is_kept: bool = False
+    """Whether objects of the kind stay whatever the policy says."""
+
+
+def tolerance_of(template: Mapping[str, Any], rules: FailoverRules, access_modes: AccessModes) -> Tolerance:
+    """Return what applies to an object."""
+    group, _, _ = str(template.get("apiVersion") or "").rpartition("/")
+    kind = str(template.get("kind") or "")
+    if is_kept_kind(group, kind):
+        return Tolerance(may_leave=False, grace_s=0.0, state=f"a {kind} stays in its clusters", is_kept=True)
+    state = state_of_workload(template, access_modes)
+    mode = rules.mode or (FailoverMode.NEVER if state else FailoverMode.AUTO)
+    default_s = GRACE_S_WITH_STATE if state else 0.0
+    return Tolerance(mode is FailoverMode.AUTO, default_s if rules.grace_s is None else max(0.0, rules.grace_s), state)
+
+
+def state_of_workload(template: Mapping[str, Any], access_modes: AccessModes) -> str:
+    """Return why the workload does not tolerate two copies of a replica, "" if it does."""
+    kind, spec = str(template.get("kind") or ""), _mapping(template.get("spec"))
+    if kind == "StatefulSet":
+        return "the pods of a StatefulSet must not run twice"
+    job = _mapping(_mapping(spec.get("jobTemplate")).get("spec")) if kind == "CronJob" else spec
+    if kind in ("Job", "CronJob") and job.get("completions") is not None:
+        return "the completions of a Job must not run twice"
+    for name in _claims(_pod_spec(kind, job)):
+        modes = access_modes(name)
+        if modes is None:
+            return f"PersistentVolumeClaim {name} is not on the host, so its access modes are unknown"
+        if not _ONE_AT_A_TIME.isdisjoint(modes):
+            return f"PersistentVolumeClaim {name} is {' and '.join(sorted(_ONE_AT_A_TIME.intersection(modes)))}"
+    return ""
+
+
+def _pod_spec(kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    return spec if kind == "Pod" else _mapping(_mapping(spec.get("template")).get("spec"))
+
+
+def _claims(pod_spec: Mapping[str, Any]) -> Iterator[str]:
+    volumes = pod_spec.get("volumes")
+    for volume in volumes if isinstance(volumes, list) else ():
+        name = _mapping(_mapping(volume).get("persistentVolumeClaim")).get("claimName")
+        if name:
+            yield str(name)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

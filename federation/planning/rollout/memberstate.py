@@ -1,0 +1,204 @@
+"""Read the state of a workload in one cluster for `steps.py`, and put a step into its member object. Pure.
+
+Member objects are read as their API servers return them: counts that are missing or of a wrong type are 0.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery import dotpaths, wellknown
+from federation.apimachinery.resources import Resource
+from federation.planning.rendering.drift import is_subset
+from federation.planning.rendering.memberobject import Rendered, finish
+from federation.planning.rollout.steps import Step, Target, Unobserved
+from federation.planning.rollout.strategy import (
+    ORDERED,
+    Limits,
+    is_paused,
+    old_pods_kept,
+    strategy_of,
+    with_limits,
+    with_strategy_of,
+)
+
+_REPLICAS = ("spec", "replicas")
+
+
+def to_target(
+    resource: Resource,
+    cluster: str,
+    rendered: Rendered | None,
+    live: Mapping[str, Any] | None,
+    *,
+    approved: Mapping[str, str] | None = None,
+    is_steered: bool = True,
+    is_written: bool = False,
+    keeps_replicas: bool = False,
+    is_answering: bool = True,
+    unobserved: Unobserved | None = None,
+) -> Target:
+    """Return the state of the workload in a cluster.
+
+    `rendered` is the wanted member object, None if the cluster has left the placement. `live` is the member object,
+    None without one. `approved` are the revisions that clusters may get, None for any. `is_steered` says that the
+    scheduler decides the replicas, `keeps_replicas` that an autoscaler in the member does, `is_written` that the wanted
+    content was written before.
+    """
+    wanted = None if rendered is None else rendered.object
+    if live is None:
+        return Target(
+            cluster,
+            0 if wanted is None else replicas_of(wanted),
+            wanted_strategy=strategy_of(resource, wanted or {}),
+            exists=False,
+            is_departing=wanted is None,
+            is_steered=is_steered,
+            is_answering=is_answering,
+            unobserved=unobserved,
+        )
+    replicas, status = replicas_of(live), live.get("status") or {}
+    if rendered is not None and not keeps_replicas and is_written:
+        # Other replicas are drift, which is corrected at once.
+        replicas = replicas_of(rendered.object)
+    is_leaving = bool(live["metadata"].get("deletionTimestamp"))
+    strategy = strategy_of(resource, live)
+    keeps = keeps_replicas and not is_leaving
+    return Target(
+        cluster,
+        0 if wanted is None else replicas if keeps else replicas_of(wanted),
+        replicas=0 if is_leaving else replicas,
+        pods=_count(status, "replicas"),
+        available=0 if is_leaving else _available(resource, status),
+        strategy=strategy,
+        wanted_strategy=strategy if wanted is None else strategy_of(resource, wanted),
+        is_departing=wanted is None,
+        is_steered=is_steered and not keeps,
+        is_answering=is_answering,
+        is_updating=strategy.is_rolling and _is_updating(resource, live, unobserved),
+        has_old_template=wanted is not None and has_old_template(wanted, live),
+        is_held=wanted is not None and _is_held(resource, cluster, wanted, approved),
+        is_ordered=resource in ORDERED,
+        unobserved=unobserved,
+    )
+
+
+def replicas_of(workload: Mapping[str, Any]) -> int:
+    """Return the replicas of a workload; 1 without a number, as Kubernetes does."""
+    value = dotpaths.get(workload, _REPLICAS)
+    return max(0, value) if type(value) is int else 1
+
+
+def is_observed(live: Mapping[str, Any]) -> bool:
+    """Return whether the member's controller has observed the newest generation of the object."""
+    generation = live["metadata"].get("generation")
+    return type(generation) is not int or _count(live.get("status") or {}, "observedGeneration") >= generation
+
+
+def has_old_template(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> bool:
+    """Return whether writing the pod template of `wanted` would change that of `live`."""
+    revision = _revision(live)
+    if revision is not None:
+        return revision != _revision(wanted)
+    return not is_subset(_spec(wanted).get("template"), _spec(live).get("template"), field="template")
+
+
+def to_unobserved(
+    resource: Resource, before: Unobserved | None, live: Mapping[str, Any] | None, sent: Mapping[str, Any]
+) -> Unobserved:
+    """Return what a member may act by once `sent` is on its way, together with what was not observed `before`."""
+    counts = [replicas_of(sent)]
+    limits = [strategy_of(resource, sent).limits(counts[0])]
+    has_template = False
+    if live is not None:
+        counts.append(replicas_of(live))
+        limits.append(strategy_of(resource, live).limits(counts[1]))
+        has_template = has_old_template(sent, live)
+    if before is not None:
+        counts += [before.low, before.high]
+        limits.append(before.limits)
+    return Unobserved(
+        min(counts),
+        max(counts),
+        Limits(max(limit.surge for limit in limits), max(limit.unavailable for limit in limits)),
+        has_template or (before is not None and before.has_template),
+    )
+
+
+def to_stepped(resource: Resource, rendered: Rendered, live: Mapping[str, Any] | None, step: Step) -> Rendered:
+    """Return the member object with the step's replicas, pod template and limits.
+
+    A member object that keeps its pod template keeps its update strategy, too. It is written only for other changes.
+    """
+    wanted = rendered.object
+    is_scaled = step.scales_while_paused and wanted["spec"].get("paused") is True
+    if step.gets_template and step.limits is None and step.replicas == replicas_of(wanted) and not is_scaled:
+        return rendered
+    obj = {**wanted, "spec": {**wanted["spec"], "replicas": step.replicas}}
+    if is_scaled:
+        del obj["spec"]["paused"]
+    annotations = dict(wanted["metadata"].get("annotations") or {})
+    if step.limits is not None:
+        obj = with_limits(resource, obj, step.limits)
+    if live is not None and not step.gets_template:
+        obj = with_strategy_of(resource, obj, live)
+        obj["spec"]["template"] = _spec(live).get("template")
+        held = live["metadata"].get("annotations") or {}
+        for name in (names.TEMPLATE_REVISION, names.SOURCE_GENERATION):
+            annotations.pop(name, None)
+            if name in held:
+                annotations[name] = held[name]
+    annotations.pop(names.TEMPLATE_HASH, None)
+    obj["metadata"] = {**wanted["metadata"], "annotations": annotations}
+    if live is not None and not step.gets_template and is_subset(obj, live):
+        digest = (live["metadata"].get("annotations") or {}).get(names.TEMPLATE_HASH, "")
+        obj["metadata"]["annotations"] = {**annotations, names.TEMPLATE_HASH: digest}
+        return Rendered(obj, digest)
+    return finish(obj, {})
+
+
+def to_departing(live: Mapping[str, Any], resource: Resource, replicas: int) -> Rendered:
+    """Return the member object of a cluster that has left the placement: as it is, with other replicas."""
+    metadata = live["metadata"]
+    kept = {key: metadata[key] for key in ("name", "namespace", "labels") if metadata.get(key)}
+    annotations = metadata.get("annotations") or {}
+    kept["annotations"] = {key: text for key, text in annotations.items() if key != wellknown.DEPLOYMENT_REVISION}
+    spec = {**_spec(live), "replicas": replicas}
+    return finish({"apiVersion": resource.api_version, "kind": resource.kind, "metadata": kept, "spec": spec}, {})
+
+
+def _spec(workload: Mapping[str, Any]) -> Mapping[str, Any]:
+    spec = workload.get("spec")
+    return spec if isinstance(spec, Mapping) else {}
+
+
+def _revision(workload: Mapping[str, Any]) -> str | None:
+    found = (workload["metadata"].get("annotations") or {}).get(names.TEMPLATE_REVISION)
+    return found if isinstance(found, str) else None
+
+
+def _is_held(resource: Resource, cluster: str, wanted: Mapping[str, Any], approved: Mapping[str, str] | None) -> bool:
+    return is_paused(resource, wanted) or (approved is not None and approved.get(cluster) != _revision(wanted))
+
+
+def _is_updating(resource: Resource, live: Mapping[str, Any], unobserved: Unobserved | None) -> bool:
+    """Return whether the member may be replacing pods; yes if its controller has not observed an unknown change."""
+    if unobserved is not None:
+        if unobserved.has_template:
+            return True
+    elif not is_observed(live):
+        return True
+    status = live.get("status") or {}
+    old = _count(status, "replicas") - _count(status, "updatedReplicas")
+    return old > old_pods_kept(resource, live, replicas_of(live))
+
+
+def _available(resource: Resource, status: Mapping[str, Any]) -> int:
+    # Only old controllers of StatefulSets do not report available pods.
+    is_reported = resource not in ORDERED or "availableReplicas" in status
+    return _count(status, "availableReplicas" if is_reported else "readyReplicas")
+
+
+def _count(status: Mapping[str, Any], field: str) -> int:
+    value = status.get(field)
+    return max(0, value) if type(value) is int else 0

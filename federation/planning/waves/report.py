@@ -1,0 +1,208 @@
+"""The state of a rollout as the status of its FederatedRollout, and back. Pure.
+
+The status is the only memory of a rollout (`waveplan.Record`), so that a restart continues it.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from federation.api import names
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import from_rfc3339, to_rfc3339_micro
+from federation.planning.waves.readiness import Counts
+from federation.planning.waves.waveplan import (
+    ClusterRecord,
+    Control,
+    Observed,
+    Phase,
+    Plan,
+    Record,
+    WaveRecord,
+    clusters_of_wave,
+    current_wave,
+)
+
+Templates = Mapping[str, Mapping[str, Any]]
+"""Pod templates by template revision."""
+_PROBLEMS_MAX = 5
+_ROLLED_BACK = (Phase.ROLLING_BACK, Phase.ROLLED_BACK)
+
+
+def record_of(status: Mapping[str, Any] | None) -> Record:
+    """Return the state that a status describes; the initial state without one."""
+    held = status or {}
+    return Record(
+        int(held.get("revision") or 0),
+        Phase(held.get("state") or Phase.COMPLETE),
+        {
+            entry["name"]: ClusterRecord(
+                entry.get("wave") or "", entry["target"], entry["good"], is_changed=bool(entry.get("changed"))
+            )
+            for entry in held.get("clusters") or ()
+        },
+        tuple(_wave_record(entry) for entry in held.get("waves") or ()),
+        held.get("failure") or "",
+        _time(held.get("pausedSince")),
+    )
+
+
+def templates_of(status: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any]]:
+    """Return the stored pod templates of a status by template revision."""
+    return {entry["revision"]: entry["template"] for entry in (status or {}).get("templates") or ()}
+
+
+def control_of(spec: Mapping[str, Any], *, is_paused: bool) -> Control:
+    """Return the wishes of users: the spec of the FederatedRollout, and whether the workload itself is paused."""
+    approved = spec.get("approvedWave") or {}
+    return Control(
+        is_paused or bool(spec.get("paused")),
+        int(spec.get("abort") or 0),
+        int(approved.get("revision") or 0),
+        str(approved.get("wave") or ""),
+    )
+
+
+def to_status(
+    plan: Plan,
+    before: Mapping[str, Any] | None,
+    observed: Mapping[str, Observed],
+    templates: Templates,
+    pods: Mapping[str, Counts],
+    *,
+    policy: str,
+    generation: int,
+    now: datetime,
+) -> dict[str, Any]:
+    """Return the status of the FederatedRollout; absent values are left out. `pods` are the counts by cluster."""
+    record, current = plan.record, current_wave(plan.record)
+    changed = [name for name, cluster in record.clusters.items() if cluster.wave]
+    done = sum(observed[name].live == record.clusters[name].target for name in changed)
+    status = {
+        "observedGeneration": generation,
+        "policy": policy,
+        "revision": record.revision,
+        "state": record.phase.value,
+        "wave": current.name if current is not None else "",
+        "progress": f"{done}/{len(changed)}",
+        "message": plan.waits,
+        "failure": record.reason,
+        "pausedSince": _text(record.paused_since),
+        "waves": [_wave(plan, wave) for wave in record.waves],
+        "clusters": [
+            _cluster(name, cluster, observed[name], plan) | _counts(pods.get(name))
+            for name, cluster in sorted(record.clusters.items())
+        ],
+        "templates": [{"revision": revision, "template": templates[revision]} for revision in sorted(templates)],
+        "conditions": _conditions((before or {}).get("conditions"), plan, observed, now),
+    }
+    return {key: value for key, value in status.items() if value not in ("", None, [])}
+
+
+def _wave_record(entry: Mapping[str, Any]) -> WaveRecord:
+    return WaveRecord(
+        entry["name"],
+        _time(entry.get("startedAt")),
+        _time(entry.get("gateHeldSince")),
+        is_done=entry.get("state") == "Complete",
+    )
+
+
+def _wave(plan: Plan, wave: WaveRecord) -> dict[str, Any]:
+    entry = {
+        "name": wave.name,
+        "state": _state(plan, wave),
+        "clusters": clusters_of_wave(plan.record, wave.name),
+        "startedAt": _text(wave.started_at),
+        "gateHeldSince": _text(wave.held_since),
+    }
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def _state(plan: Plan, wave: WaveRecord) -> str:
+    record = plan.record
+    if wave.is_done:
+        return "Complete"
+    if current_wave(record) is not wave:
+        return "Pending"
+    if record.phase is not Phase.PROGRESSING:
+        return "Failed"
+    if wave.started_at is None:
+        return "WaitingForApproval" if plan.is_approval_needed else "Paused"
+    return "Progressing" if wave.held_since is None else "Soaking"
+
+
+def _cluster(name: str, cluster: ClusterRecord, seen: Observed, plan: Plan) -> dict[str, Any]:
+    is_restored = name in plan.restored
+    is_waiting = seen.live != (cluster.good if is_restored else cluster.target)
+    message = seen.problem
+    if is_waiting and name not in plan.approved:
+        message = f"waits for wave {cluster.wave}"
+    elif is_waiting:
+        message = f"waits for template {cluster.good if is_restored else cluster.target}"
+    entry = {
+        "name": name,
+        "wave": cluster.wave or None,
+        "revision": seen.live,
+        "target": cluster.target,
+        "good": cluster.good,
+        "changed": cluster.is_changed,
+        "message": message or None,
+    }
+    return {key: value for key, value in entry.items() if value is not None}
+
+
+def _counts(pods: Counts | None) -> dict[str, int]:
+    counts = pods or Counts(0, 0, 0, 0)
+    return {"replicas": counts.wanted, "updatedReplicas": counts.updated, "readyReplicas": counts.ready}
+
+
+def _conditions(
+    held: list[conditions.Condition] | None, plan: Plan, observed: Mapping[str, Observed], now: datetime
+) -> list[conditions.Condition]:
+    for type_, (is_true, reason, message) in {
+        names.ROLLOUT_PROGRESSING: _progressing(plan),
+        names.ROLLOUT_HEALTHY: _healthy(plan, observed),
+        names.ROLLOUT_PAUSED: _paused(plan),
+        names.ROLLOUT_ROLLED_BACK: _rolled_back(plan.record),
+    }.items():
+        status = "True" if is_true else "False"
+        held = conditions.set_condition(held, type_=type_, status=status, reason=reason, message=message, now=now)
+    return held or []
+
+
+def _progressing(plan: Plan) -> tuple[bool, str, str]:
+    phase = plan.record.phase
+    is_progressing = phase in (Phase.PROGRESSING, Phase.ROLLING_BACK)
+    return is_progressing, phase.value, (plan.waits if is_progressing else "") or f"the rollout is {phase.value}"
+
+
+def _healthy(plan: Plan, observed: Mapping[str, Observed]) -> tuple[bool, str, str]:
+    problems = [
+        f"{name}: {observed[name].problem}" for name in plan.approved if name in observed and observed[name].problem
+    ]
+    if problems:
+        return False, names.REASON_GATE_NOT_HELD, "; ".join(problems[:_PROBLEMS_MAX])
+    return True, names.REASON_GATES_HELD, "the gates hold in all changed clusters"
+
+
+def _paused(plan: Plan) -> tuple[bool, str, str]:
+    if plan.record.paused_since is not None:
+        return True, names.REASON_PAUSED_BY_USER, "a user has paused the rollout or the workload"
+    if plan.is_approval_needed:
+        return True, names.REASON_WAITING_FOR_APPROVAL, plan.waits
+    return False, names.REASON_NOT_PAUSED, "waves start when the gate of the wave before has held"
+
+
+def _rolled_back(record: Record) -> tuple[bool, str, str]:
+    if record.phase in _ROLLED_BACK:
+        return True, names.REASON_WAVE_FAILED, record.reason
+    return False, names.REASON_NOT_ROLLED_BACK, "no cluster was returned to its earlier template"
+
+
+def _time(text: str | None) -> datetime | None:
+    return from_rfc3339(text) if text else None
+
+
+def _text(moment: datetime | None) -> str | None:
+    return to_rfc3339_micro(moment) if moment is not None else None

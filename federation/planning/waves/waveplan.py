@@ -1,0 +1,396 @@
+"""Decide which clusters of a rollout get the new pod template now. Pure.
+
+A rollout begins when the wanted template of a cluster changes. Its waves run in order: a wave starts when the gate of
+the one before has held for its soak time, and when no pause is in the way. If a wave fails, the rollout stops or rolls
+back, as its policy says. `Record` is all that has to survive a restart; `report.py` stores it in the status of the
+FederatedRollout. `PHASES` is the life of a rollout.
+
+Reference: docs/reference/rollout.md.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.errors import Bug
+from federation.planning.waves.waverules import HTTPCheck, Rules, Wave
+
+HTTP_INTERVAL_S = 10.0
+"""Interval of the requests of a gate."""
+
+
+class Phase(StrEnum):
+    """The phase of a rollout."""
+
+    COMPLETE = "Complete"
+    PROGRESSING = "Progressing"
+    STOPPED = "Stopped"
+    ROLLING_BACK = "RollingBack"
+    ROLLED_BACK = "RolledBack"
+
+
+class Event(StrEnum):
+    """What changes the phase of a rollout."""
+
+    CHANGED = "Changed"
+    """The wanted template of a cluster has changed, and clusters differ from it."""
+    REACHED = "Reached"
+    """Every cluster has its wanted template, and all gates have held."""
+    FAILED = "Failed"
+    """A wave failed or the rollout was aborted, and the policy says Pause."""
+    REVERSED = "Reversed"
+    """A wave failed or the rollout was aborted, and the policy says RollBack."""
+    APPROVED = "Approved"
+    """The next wave was approved after a failure."""
+    RETURNED = "Returned"
+    """Every changed cluster has its earlier template again."""
+
+
+PHASES: Mapping[tuple[Phase, Event], Phase] = {
+    **{(phase, Event.CHANGED): Phase.PROGRESSING for phase in Phase},
+    **{(phase, Event.REACHED): Phase.COMPLETE for phase in Phase},
+    (Phase.PROGRESSING, Event.FAILED): Phase.STOPPED,
+    (Phase.PROGRESSING, Event.REVERSED): Phase.ROLLING_BACK,
+    (Phase.STOPPED, Event.APPROVED): Phase.PROGRESSING,
+    (Phase.ROLLING_BACK, Event.RETURNED): Phase.ROLLED_BACK,
+}
+"""The next phase; all other pairs are errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A cluster that the workload is placed in.
+
+    `live` is the template revision of its object, None without an object. `problem` says why the gate of its wave does
+    not hold in it, "" when it does. `has_failed`: the problem will not go away by itself.
+    """
+
+    wanted: str
+    live: str | None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    problem: str = ""
+    has_failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The wishes of users. `abort` and `approved_revision` name a rollout by its revision; 0 is none."""
+
+    is_paused: bool = False
+    abort: int = 0
+    approved_revision: int = 0
+    approved_wave: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRecord:
+    """The wave of a cluster, "" if the rollout does not change it; the revision to bring, and that to return to.
+
+    `is_changed`: this rollout, or one before that was never complete, may have changed its template.
+    """
+
+    wave: str
+    target: str
+    good: str
+    is_changed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WaveRecord:
+    """The progress of a wave."""
+
+    name: str
+    started_at: datetime | None = None
+    held_since: datetime | None = None
+    is_done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The state of a rollout that survives restarts. `revision` counts the rollouts; `reason` is that of a failure."""
+
+    revision: int = 0
+    phase: Phase = Phase.COMPLETE
+    clusters: Mapping[str, ClusterRecord] = field(default_factory=dict)
+    waves: tuple[WaveRecord, ...] = ()
+    reason: str = ""
+    paused_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The next state, and what sync may deliver.
+
+    `approved` are revisions by cluster; a cluster that is absent keeps its template. `restored` are the clusters that
+    return to their earlier template. `waits` says what the rollout waits for, "" for nothing; `is_approval_needed`
+    whether that is an approval. `requeue_after_s` is when time alone changes the plan, None for never.
+    """
+
+    record: Record
+    approved: Mapping[str, str]
+    restored: frozenset[str]
+    waits: str = ""
+    is_approval_needed: bool = False
+    requeue_after_s: float | None = None
+
+
+def current_wave(record: Record) -> WaveRecord | None:
+    """Return the first wave that is not done, None if all are."""
+    return next((wave for wave in record.waves if not wave.is_done), None)
+
+
+def clusters_of_wave(record: Record, wave: str) -> list[str]:
+    """Return the clusters of a wave, sorted."""
+    return sorted(name for name, cluster in record.clusters.items() if cluster.wave == wave)
+
+
+def _started_clusters(record: Record) -> list[str]:
+    """Return the clusters of all waves that have started, sorted."""
+    started = {wave.name for wave in record.waves if wave.started_at is not None}
+    return sorted(name for name, cluster in record.clusters.items() if cluster.wave in started)
+
+
+def _changed_clusters(record: Record) -> frozenset[str]:
+    return frozenset(name for name, cluster in record.clusters.items() if cluster.is_changed)
+
+
+def http_check_due(record: Record, rules: Rules, observed: Mapping[str, Observed]) -> HTTPCheck | None:
+    """Return the request of the current wave's gate if everything else of the gate holds, else None."""
+    record = _begin(_track(record, observed), rules, observed)
+    current = current_wave(record)
+    if current is None or current.started_at is None or record.phase not in (Phase.PROGRESSING, Phase.STOPPED):
+        return None
+    if any(True for _ in _problems(record, observed, current.name)):
+        return None
+    return next((wave.gate.http for wave in rules.waves if wave.name == current.name), None)
+
+
+def divide_into_waves(rules: Rules, clusters: Mapping[str, Mapping[str, str]]) -> list[tuple[str, list[str]]]:
+    """Return the waves in order with their clusters, given the labels of the clusters; waves without any are left out.
+
+    A wave takes its share of the clusters that match it and are in no earlier wave, by name.
+    """
+    left, waves = sorted(clusters), []
+    for wave in rules.waves:
+        matched = [name for name in left if wave.matches(name, clusters[name])]
+        taken = matched[: -(-len(matched) * wave.share // 100)]
+        left = [name for name in left if name not in taken]
+        if taken:
+            waves.append((wave.name, taken))
+    return waves
+
+
+def plan_waves(
+    record: Record,
+    rules: Rules,
+    observed: Mapping[str, Observed],
+    control: Control,
+    now: datetime,
+    http_problem: str = "",
+) -> Plan:
+    """Return the next state of a rollout. `http_problem` is that of the current wave's request, "" without any."""
+    record = _begin(_track(record, observed), rules, observed)
+    record = _measure_pause(record, control, now)
+    waits, is_approval_needed, due_s = "", False, None
+    if record.phase is Phase.STOPPED:
+        record = _continue_stopped(record, observed, control, http_problem, now)
+    if record.phase is Phase.PROGRESSING:
+        record, waits, is_approval_needed, due_s = _progress(record, rules, observed, control, now, http_problem)
+    if record.phase is Phase.STOPPED:
+        waits, is_approval_needed = record.reason, True
+    if record.phase is Phase.ROLLING_BACK:
+        record, waits = _roll_back(record, observed)
+    restored: frozenset[str] = frozenset()
+    if record.phase in (Phase.ROLLING_BACK, Phase.ROLLED_BACK):
+        restored = _changed_clusters(record)
+        approved = {name: record.clusters[name].good for name in sorted(restored)}
+    else:
+        approved = {name: record.clusters[name].target for name in _started_clusters(record)}
+    return Plan(record, approved, restored, waits, is_approval_needed, due_s)
+
+
+def _move(record: Record, event: Event) -> Record:
+    following = PHASES.get((record.phase, event))
+    if following is None:
+        raise Bug(f"rollout revision {record.revision}: {event} in phase {record.phase}")
+    return replace(record, phase=following)
+
+
+def _track(record: Record, observed: Mapping[str, Observed]) -> Record:
+    """Return the record without clusters that left, and with new ones that have their wanted template."""
+    kept = {name: cluster for name, cluster in record.clusters.items() if name in observed}
+    for name, seen in observed.items():
+        if name not in kept and seen.live == seen.wanted:
+            kept[name] = ClusterRecord("", seen.wanted, seen.wanted)
+    return record if kept == record.clusters else replace(record, clusters=kept)
+
+
+def _begin(record: Record, rules: Rules, observed: Mapping[str, Observed]) -> Record:
+    """Return the record of a new rollout if the wanted template of a cluster changed, else the same record."""
+    present = {name: seen for name, seen in observed.items() if seen.live is not None}
+    if all(name in record.clusters and record.clusters[name].target == seen.wanted for name, seen in present.items()):
+        return record
+    # Until a rollout is complete, the template to return to is the one before it.
+    good = {name: cluster.good for name, cluster in record.clusters.items()}
+    clusters: dict[str, ClusterRecord] = {}
+    for name, seen in present.items():
+        earlier = good.get(name, seen.live or seen.wanted)
+        clusters[name] = ClusterRecord("", seen.wanted, earlier, is_changed=seen.live != earlier)
+    changed = {
+        name: seen for name, seen in present.items() if clusters[name].good != seen.wanted or seen.live != seen.wanted
+    }
+    waves = divide_into_waves(rules, {name: seen.labels for name, seen in changed.items()})
+    clusters |= {name: replace(clusters[name], wave=wave) for wave, taken in waves for name in taken}
+    begun = replace(
+        record,
+        revision=record.revision + 1,
+        clusters=clusters,
+        waves=tuple(WaveRecord(wave) for wave, _ in waves),
+        reason="",
+        paused_since=None,
+    )
+    return _move(begun, Event.CHANGED) if waves else _complete(begun)
+
+
+def _complete(record: Record) -> Record:
+    """Return the record with every cluster's target as the template to return to."""
+    clusters = {
+        name: replace(cluster, good=cluster.target, is_changed=False) for name, cluster in record.clusters.items()
+    }
+    return _move(replace(record, clusters=clusters, reason=""), Event.REACHED)
+
+
+def _measure_pause(record: Record, control: Control, now: datetime) -> Record:
+    """Return the record with the start of a pause; at its end, the pause does not count against the wave's timeout."""
+    if control.is_paused == (record.paused_since is not None):
+        return record
+    if record.paused_since is None:
+        return replace(record, paused_since=now) if record.phase is Phase.PROGRESSING else record
+    current = current_wave(record)
+    if current is not None and current.started_at is not None:
+        shifted = replace(current, started_at=current.started_at + (now - record.paused_since))
+        record = _with_wave(record, shifted)
+    return replace(record, paused_since=None)
+
+
+def _with_wave(record: Record, changed: WaveRecord) -> Record:
+    return replace(record, waves=tuple(changed if wave.name == changed.name else wave for wave in record.waves))
+
+
+def _is_approved(record: Record, control: Control, wave: str) -> bool:
+    """Return whether the wave, or one after it, is approved for this rollout."""
+    if control.approved_revision != record.revision:
+        return False
+    order = [each.name for each in record.waves]
+    return control.approved_wave in order[order.index(wave) :]
+
+
+def _problems(record: Record, observed: Mapping[str, Observed], wave: str) -> Iterable[tuple[str, str, bool]]:
+    """Yield each cluster of the wave whose gate does not hold, why, and whether it has failed."""
+    for name in clusters_of_wave(record, wave):
+        seen = observed[name]
+        if seen.live != record.clusters[name].target:
+            yield name, "it does not have the new template yet", False
+        elif seen.problem:
+            yield name, seen.problem, seen.has_failed
+
+
+def _describe(problems: Sequence[tuple[str, str, bool]]) -> str:
+    shown = "; ".join(f"{name}: {why}" for name, why, _ in problems[:5])
+    return f"{shown}; and {len(problems) - 5} more" if len(problems) > 5 else shown
+
+
+def _fail(record: Record, rolls_back: bool, reason: str) -> Record:
+    return _move(replace(record, reason=reason), Event.REVERSED if rolls_back else Event.FAILED)
+
+
+def _progress(
+    record: Record,
+    rules: Rules,
+    observed: Mapping[str, Observed],
+    control: Control,
+    now: datetime,
+    http_problem: str,
+) -> tuple[Record, str, bool, float | None]:
+    """Return the record after all waves that can start or end now; what it waits for; when time changes that."""
+    if control.abort == record.revision:
+        return _fail(record, rules.rolls_back, "aborted by a user"), "", False, None
+    by_name = {wave.name: wave for wave in rules.waves}
+    while (current := current_wave(record)) is not None:
+        # A wave whose policy has lost it meanwhile has the default gate.
+        wave = by_name.get(current.name, Wave(current.name))
+        if current.started_at is None:
+            if control.is_paused:
+                return record, "paused by a user", False, None
+            if wave.is_paused and not _is_approved(record, control, current.name):
+                return record, f"wave {current.name} waits for approval", True, None
+            record = _start(record, current, now)
+            http_problem = "its request has not been sent yet" if wave.gate.http is not None else ""
+            continue
+        problems = list(_problems(record, observed, current.name))
+        if not problems and http_problem:
+            problems = [(wave.gate.http.url if wave.gate.http else "http", http_problem, False)]
+        due_at = current.started_at + timedelta(seconds=wave.timeout_s)
+        if problems:
+            record = _with_wave(record, replace(current, held_since=None))
+            why = _describe(problems)
+            has_failed = any(failed for _, _, failed in problems)
+            if not control.is_paused and (has_failed or now >= due_at):
+                after = "" if has_failed else f" for {wave.timeout_s:g} s"
+                text = f"the gate of wave {current.name} did not hold{after}: {why}"
+                return _fail(record, rules.rolls_back, text), text, False, None
+            return (
+                record,
+                f"wave {current.name}: {why}",
+                False,
+                _due_s(wave, now, None if control.is_paused else due_at),
+            )
+        held_since = current.held_since or now
+        soaked_at = held_since + timedelta(seconds=wave.gate.soak_s)
+        record = _with_wave(record, replace(current, held_since=held_since, is_done=now >= soaked_at))
+        if now < soaked_at:
+            text = f"wave {current.name} soaks until {to_rfc3339(soaked_at)}"
+            return record, text, False, _due_s(wave, now, soaked_at)
+        http_problem = ""
+    return _complete(record), "", False, None
+
+
+def _start(record: Record, wave: WaveRecord, now: datetime) -> Record:
+    clusters = {
+        name: replace(cluster, is_changed=True) if cluster.wave == wave.name else cluster
+        for name, cluster in record.clusters.items()
+    }
+    return _with_wave(replace(record, clusters=clusters), replace(wave, started_at=now))
+
+
+def _due_s(wave: Wave, now: datetime, at: datetime | None) -> float | None:
+    left = [max(0.0, (at - now).total_seconds())] if at is not None else []
+    return min(left + ([HTTP_INTERVAL_S] if wave.gate.http is not None else []), default=None)
+
+
+def _continue_stopped(
+    record: Record, observed: Mapping[str, Observed], control: Control, http_problem: str, now: datetime
+) -> Record:
+    """Return the record after an approval of the next wave; a last wave whose gate holds after all is complete."""
+    current = current_wave(record)
+    assert current is not None  # a rollout stops in a wave
+    names = [wave.name for wave in record.waves]
+    following = names[names.index(current.name) + (current.started_at is not None) :]
+    if following:
+        if control.abort == record.revision or not _is_approved(record, control, following[0]):
+            return record
+        passed = record if current.started_at is None else _with_wave(record, replace(current, is_done=True))
+        return _move(replace(passed, reason=""), Event.APPROVED)
+    if http_problem or any(True for _ in _problems(record, observed, current.name)):
+        return record
+    return _complete(_with_wave(record, replace(current, held_since=now, is_done=True)))
+
+
+def _roll_back(record: Record, observed: Mapping[str, Observed]) -> tuple[Record, str]:
+    """Return the record, rolled back once every changed cluster has its earlier template."""
+    left = [name for name in sorted(_changed_clusters(record)) if observed[name].live != record.clusters[name].good]
+    if left:
+        return record, f"rolling back {', '.join(left[:5])}: {record.reason}"
+    return _move(record, Event.RETURNED), record.reason

@@ -1,0 +1,136 @@
+"""The rules of a rollout in waves: `spec.rollout` of a policy, compiled. Pure.
+
+The schedule and the override controller copy the rules of the policy in force into an annotation of the federated
+object, in the patch that makes the policy effective. So they are in force before the first template that they hold,
+and the rollout controller needs no policies. `waveplan.py` decides by them.
+
+Reference: docs/reference/rollout.md.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from federation.api import names
+from federation.api.resources import KRUISE_GROUP
+
+REMAINING = "remaining"
+"""The last wave, which takes all clusters that no other wave takes."""
+_TIMEOUT_S = 600.0
+_KINDS = frozenset(
+    [("apps", kind) for kind in ("Deployment", "StatefulSet")]
+    + [(KRUISE_GROUP, kind) for kind in ("CloneSet", "StatefulSet")]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HTTPCheck:
+    """A GET request that must be answered with a status."""
+
+    url: str
+    expect_status: int = 200
+    timeout_s: float = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What must hold in the clusters of a wave before the next one starts."""
+
+    is_ready_required: bool = True
+    expression: str = ""
+    http: HTTPCheck | None = None
+    soak_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """Clusters that get a new pod template together. `clusters` None matches every name; `share` is a percentage."""
+
+    name: str
+    clusters: frozenset[str] | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    share: int = 100
+    gate: Gate = Gate()
+    is_paused: bool = False
+    timeout_s: float = _TIMEOUT_S
+
+    def matches(self, cluster: str, labels: Mapping[str, str]) -> bool:
+        """Return whether the wave may take the cluster."""
+        if self.clusters is not None and cluster not in self.clusters:
+            return False
+        return all(labels.get(key) == value for key, value in self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The waves, the last of which is `REMAINING`, and what happens after a failure. `policy` names their policy."""
+
+    policy: str
+    waves: tuple[Wave, ...]
+    rolls_back: bool = False
+
+
+def has_waves(template: Mapping[str, Any]) -> bool:
+    """Return whether waves apply to the kind of a template: to workloads that replace their pods one by one."""
+    group = str(template.get("apiVersion") or "").rpartition("/")[0]
+    return (group, template.get("kind")) in _KINDS
+
+
+def to_annotation(policy: str, rollout: Mapping[str, Any] | None) -> str | None:
+    """Return the annotation with a policy's `spec.rollout`, None without one."""
+    if not rollout or not rollout.get("waves"):
+        return None
+    return orjson.dumps({"policy": policy, "rollout": rollout}, option=orjson.OPT_SORT_KEYS).decode()
+
+
+def find_rules(federated: Mapping[str, Any]) -> Rules | None:
+    """Return the rules of a federated object, None without any. Those of its propagation policy come first.
+
+    Malformed rules are none: only the control plane and users who may write federated objects write them.
+    """
+    annotations = (federated.get("metadata") or {}).get("annotations") or {}
+    text = annotations.get(names.ROLLOUT) or annotations.get(names.OVERRIDE_ROLLOUT)
+    return _parse(text) if text else None
+
+
+@lru_cache(512)
+def _parse(text: str) -> Rules | None:
+    try:
+        record = orjson.loads(text)
+        return compile_rules(str(record.get("policy") or ""), record["rollout"])
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def compile_rules(policy: str, rollout: Mapping[str, Any]) -> Rules:
+    """Return the compiled rules; ValueError, TypeError or KeyError if they are malformed."""
+    waves = tuple(map(_wave, rollout.get("waves") or ()))
+    return Rules(policy, (*waves, Wave(REMAINING)), rollout.get("onFailure") == "RollBack")
+
+
+def _wave(entry: Mapping[str, Any]) -> Wave:
+    clusters = entry.get("clusters")
+    return Wave(
+        str(entry["name"]),
+        frozenset(map(str, clusters)) if clusters else None,
+        tuple(sorted((entry.get("clusterSelector") or {}).items())),
+        int(entry.get("share") or 100),
+        _gate(entry.get("gate") or {}),
+        bool(entry.get("pause")),
+        float(entry.get("timeoutSeconds") or _TIMEOUT_S),
+    )
+
+
+def _gate(entry: Mapping[str, Any]) -> Gate:
+    http = entry.get("http")
+    return Gate(
+        entry.get("ready") is not False,
+        str(entry.get("expression") or ""),
+        None
+        if not http
+        else HTTPCheck(str(http["url"]), int(http.get("expectStatus") or 200), float(http.get("timeoutSeconds") or 5)),
+        float(entry.get("soakSeconds") or 0),
+    )

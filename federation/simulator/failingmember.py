@@ -1,0 +1,181 @@
+"""One member of the fleet: its process while it has one, and the failure that a user simulates in it.
+
+A failure lasts until the next command. `start` returns to normal from every failure. A process that somebody kills is
+not started again by itself.
+"""
+
+import asyncio
+import signal
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol, assert_never
+
+import structlog
+
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import ConfigurationError, FederationError
+from federation.simulator.failures import FailureCommand, MemberState, Verb
+from federation.simulator.memberprocess import MemberProcess, MemberStart, fork_member
+from federation.simulator.options import MemberOptions
+
+_STOP_S = 7.0
+"""Time for an orderly stop before the process is killed; `fedctl up` waits 10 s for all members."""
+_log = structlog.get_logger(__name__)
+
+
+class Ports(Protocol):
+    """The ports that members served on before."""
+
+    def get(self, name: str) -> int:
+        """Return the port of a member, 0 if it has none yet."""
+        ...
+
+    def save(self, name: str, url: str) -> None:
+        """Record the port in a member's URL."""
+        ...
+
+
+class FailingMember:
+    """A member whose process can be stopped, started, frozen and slowed down."""
+
+    def __init__(self, options: MemberOptions, directory: Path, ports: Ports, clock: Clock) -> None:
+        self._options = options
+        self._directory = directory
+        self._ports = ports
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._process: MemberProcess | None = None
+        self._exit: asyncio.Task[None] | None = None
+        self._flapping: asyncio.Task[None] | None = None
+        self._url = ""
+        self._state = MemberState.STOPPED
+        self._detail = ""
+        self._since: datetime = clock.now()
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Name, URL, kubeconfig and labels."""
+        kubeconfig = str(self._directory / f"{self._options.name}.kubeconfig")
+        labels = dict(self._options.labels)
+        return {"name": self._options.name, "server": self._url, "kubeconfig": kubeconfig, "labels": labels}
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """Name, state with details and start time, and the process while there is one."""
+        return {
+            "name": self._options.name,
+            "state": self._state.value,
+            "detail": self._detail,
+            "since": self._since.isoformat(),
+            "pid": self._process.pid if self._process is not None else None,
+            "server": self._url,
+        }
+
+    async def start(self) -> None:
+        """Start the process. The first one may take a free port, later ones must serve at the same address."""
+        start = MemberStart(
+            self._options, self._directory, self._ports.get(self._options.name), may_change_port=not self._url
+        )
+        process = await fork_member(start)
+        self._process, self._url = process, process.url
+        self._ports.save(self._options.name, process.url)
+        self._exit = asyncio.create_task(self._record_exit(process))
+        self._set(MemberState.RUNNING)
+
+    async def execute(self, command: FailureCommand) -> None:
+        """Simulate a failure, or end it; FederationError when the member cannot start again."""
+        async with self._lock:
+            if self._flapping is not None:
+                self._flapping.cancel()
+                await asyncio.wait((self._flapping,))
+                self._flapping = None
+            await self._execute(command)
+
+    async def _execute(self, command: FailureCommand) -> None:
+        match command.verb:
+            case Verb.START:
+                await self._recover()
+            case Verb.STOP:
+                await self._kill()
+                self._set(MemberState.STOPPED)
+            case Verb.HANG:
+                self._running().send(signal.SIGSTOP)
+                self._set(MemberState.HANGING)
+            case Verb.SLOW:
+                self._running()
+                await self._recover()
+                self._running().set_latency(command.latency_s)
+                self._set(MemberState.SLOW, f"{command.latency_s:g} s")
+            case Verb.FLAP:
+                await self._recover()
+                self._flapping = asyncio.create_task(self._flap(command.period_s, command.count))
+                self._set(MemberState.FLAPPING, f"every {command.period_s:g} s")
+            case Verb.STATUS:
+                pass
+            case _:
+                assert_never(command.verb)
+
+    async def end(self) -> None:
+        """Stop for good: in an orderly way if the member responds."""
+        if self._flapping is not None:
+            self._flapping.cancel()
+        process, self._process = self._process, None
+        if process is None or self._exit is None:
+            return
+        if self._state is MemberState.HANGING:
+            process.send(signal.SIGKILL)
+        process.close()
+        await asyncio.wait((self._exit,), timeout=_STOP_S)
+        if not self._exit.done():
+            process.send(signal.SIGKILL)
+            await self._exit
+
+    def _set(self, state: MemberState, detail: str = "") -> None:
+        self._state, self._detail, self._since = state, detail, self._clock.now()
+
+    def _running(self) -> MemberProcess:
+        if self._process is None:
+            raise ConfigurationError(
+                f"{self._options.name} is stopped; start it with: fedctl sim start {self._options.name}"
+            )
+        return self._process
+
+    async def _recover(self) -> None:
+        if self._process is None:
+            await self.start()
+            return
+        self._process.set_latency(0)
+        self._process.send(signal.SIGCONT)
+        self._set(MemberState.RUNNING)
+
+    async def _kill(self) -> None:
+        process, self._process = self._process, None
+        if process is not None and self._exit is not None:
+            process.send(signal.SIGKILL)
+            await asyncio.wait((self._exit,))
+
+    async def _record_exit(self, process: MemberProcess) -> None:
+        """Wait for the end of the process, and report it unless the fleet caused it."""
+        code = await process.wait()
+        if self._process is process:
+            self._process = None
+            how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+            self._set(MemberState.STOPPED, how)
+            _log.warning("a simulated member ended", member=self._options.name, how=how)
+
+    async def _flap(self, period_s: float, count: int) -> None:
+        """Stop and start the member again and again; it runs in the end."""
+        detail, done = f"every {period_s:g} s", 0
+        try:
+            while not count or done < count:
+                await self._kill()
+                self._set(MemberState.FLAPPING, f"{detail}, down, {done} times back")
+                await self._clock.sleep(period_s / 2)
+                await self.start()
+                done += 1
+                self._set(MemberState.FLAPPING, f"{detail}, up, {done} times back")
+                await self._clock.sleep(period_s / 2)
+            self._set(MemberState.RUNNING, f"{done} times back")
+        except FederationError as error:
+            self._set(MemberState.STOPPED, str(error))
+            _log.warning("a flapping member did not start again", member=self._options.name, error=str(error))

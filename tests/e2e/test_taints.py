@@ -1,0 +1,127 @@
+"""Taints of members: `fedctl cordon`, `uncordon` and `taint`, and those that a hanging member gets by itself."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from tests.support.federation import Federation, eventually, fedctl, free_clusters, start_serve
+from tests.support.joining import DEPLOYMENT, POLICY, Member, hanging
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("taints")]
+UNREACHABLE = "federation.kubeadmiral.io/unreachable"
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("taints")
+
+
+@pytest.fixture(scope="module")
+def fed(directory: Path) -> Iterator[Federation]:
+    """A federation with two members, each in a process of its own, and a Deployment with a replica in both."""
+    with ExitStack() as stack:
+        running = stack.enter_context(closing(start_serve(directory / "host")))
+        for name in ("frankfurt", "oslo"):
+            (kubeconfig,) = stack.enter_context(free_clusters(directory / name, 1))
+            Member(running, name, kubeconfig).join(kubeconfig)
+        running.kubectl.apply({**POLICY, "spec": {**POLICY["spec"], "schedulingMode": "Divide"}})
+        running.kubectl.apply(DEPLOYMENT)
+        scale(running, 2)
+        eventually(lambda: placement(running), lambda seen: seen == {"frankfurt": 1, "oslo": 1})
+        yield running
+
+
+def run(fed: Federation, *arguments: str) -> str:
+    done = fedctl(*arguments, check=False, KUBECONFIG=str(fed.kubectl.kubeconfig))
+    return (done.stdout + done.stderr).strip()
+
+
+def scale(fed: Federation, replicas: int) -> None:
+    fed.kubectl("scale", "deploy/web", f"--replicas={replicas}")
+
+
+def placement(fed: Federation) -> dict[str, int]:
+    """Return the replicas per cluster that the scheduler wants."""
+    found = fed.kubectl.json("get", "federatedobject", "web-deployments.apps")
+    placed = {entry["cluster"]: 0 for part in found["spec"].get("placements", ()) for entry in part["placement"]}
+    for part in found["spec"].get("overrides", ()):
+        for cluster in part["clusters"]:
+            for patch in cluster["patches"]:
+                placed[cluster["cluster"]] = patch["value"]
+    return placed
+
+
+def row(fed: Federation, name: str) -> str:
+    return next(line for line in run(fed, "clusters").splitlines() if line.startswith(name))
+
+
+def test_a_cordoned_cluster_keeps_its_replicas_and_gets_no_more(fed: Federation) -> None:
+    assert run(fed, "cordon", "oslo") == 'cluster "oslo" cordoned'
+    assert run(fed, "cordon", "oslo") == 'cluster "oslo" already cordoned'
+    assert " unschedulable:NoSchedule " in row(fed, "oslo")
+    scale(fed, 6)
+    eventually(lambda: placement(fed), lambda seen: seen == {"frankfurt": 5, "oslo": 1})
+    assert run(fed, "uncordon", "oslo") == 'cluster "oslo" uncordoned'
+    assert run(fed, "uncordon", "oslo") == 'cluster "oslo" already uncordoned'
+    scale(fed, 10)
+    eventually(lambda: placement(fed), lambda seen: seen == {"frankfurt": 5, "oslo": 5})
+
+
+def test_a_drained_cluster_is_emptied_unless_a_budget_forbids_it(fed: Federation) -> None:
+    eventually(lambda: placement(fed), lambda seen: seen == {"frankfurt": 5, "oslo": 5})
+    fed.kubectl("rollout", "status", "deploy/web", "--timeout=60s")
+    budget = {
+        "apiVersion": "core.kubeadmiral.io/v1alpha1",
+        "kind": "ClusterDisruptionBudget",
+        "metadata": {"name": "all"},
+        "spec": {"maxUnavailable": 0},
+    }
+    fed.kubectl.apply(budget)
+    preview = run(fed, "drain", "oslo", "--dry-run")
+    assert "Deployment default/web: 5 replicas would leave" in preview
+    assert "ClusterDisruptionBudget all allows 0 unavailable clusters" in preview
+    blocked = run(fed, "drain", "oslo", "--timeout", "3")
+    assert "waiting: ClusterDisruptionBudget all allows 0" in blocked
+    assert 'cluster "oslo" is not empty' in blocked
+    assert placement(fed) == {"frankfurt": 5, "oslo": 5}
+    assert "failover of oslo halts: ClusterDisruptionBudget all" in run(fed, "clusters")
+
+    fed.kubectl("delete", "clusterdisruptionbudget", "all")
+    assert 'cluster "oslo" is drained' in run(fed, "drain", "oslo", "--timeout", "60")
+    assert placement(fed) == {"frankfurt": 10}
+    assert run(fed, "uncordon", "oslo") == 'cluster "oslo" uncordoned'
+    fed.kubectl("delete", "deploy", "web")
+    fed.kubectl.apply(DEPLOYMENT)
+    scale(fed, 10)
+    eventually(lambda: placement(fed), lambda seen: seen == {"frankfurt": 5, "oslo": 5})
+
+
+def test_taints_have_the_syntax_of_kubectl(fed: Federation) -> None:
+    assert run(fed, "taint", "oslo", "dedicated=gpu:NoSchedule", "dry:PreferNoSchedule") == 'cluster "oslo" tainted'
+    assert run(fed, "taint", "oslo", "dedicated=gpu:NoSchedule") == 'cluster "oslo" unchanged'
+    assert "dedicated=gpu:NoSchedule,dry:PreferNoSchedule" in row(fed, "oslo")
+    assert "use --overwrite" in run(fed, "taint", "oslo", "dedicated=cpu:NoSchedule")
+    assert run(fed, "taint", "oslo", "--overwrite", "dedicated=cpu:NoSchedule") == 'cluster "oslo" tainted'
+    assert run(fed, "taint", "oslo", "dedicated:NoSchedule-", "dry-") == 'cluster "oslo" tainted'
+    assert "has no taint dry" in run(fed, "taint", "oslo", "dry-")
+    assert "the control plane sets" in run(fed, "taint", "oslo", f"{UNREACHABLE}:NoExecute-")
+    assert "the effect must be one of" in run(fed, "taint", "oslo", "a=b")
+    assert "not found" in run(fed, "taint", "bergen", "a:NoSchedule")
+
+
+def test_a_hanging_member_is_tainted_and_why_says_until_when_that_is_tolerated(
+    fed: Federation, directory: Path
+) -> None:
+    before = placement(fed)
+    with hanging(directory / "oslo"):
+        eventually(lambda: row(fed, "oslo"), lambda seen: "unreachable:NoExecute" in seen, timeout_s=60)
+        assert "NotReady (ClusterNotReachable)" in row(fed, "oslo")
+        eventually(lambda: run(fed, "why", "deploy/web"), lambda seen: "tolerated until" in seen)
+        assert placement(fed) == before
+    eventually(lambda: row(fed, "oslo"), lambda seen: "unreachable" not in seen, timeout_s=60)
+    assert " Ready " in row(fed, "oslo")
+    assert "tolerated until" not in run(fed, "why", "deploy/web")
+    reasons = fed.kubectl("get", "events", "-A", "-o", "jsonpath={.items[*].reason}").split()
+    assert {"ClusterNotReady", "ClusterTainted", "ClusterReady", "ClusterUntainted"} <= set(reasons)

@@ -1,0 +1,282 @@
+"""Rollouts in waves: a new pod template reaches the clusters wave by wave, and goes back if a gate fails."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.support.manifests import a_deployment, a_policy, an_override
+from tests.support.world import World, a_world
+
+from federation.api import names
+from federation.api.resources import FEDERATED_ROLLOUTS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.apimachinery import conditions
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.apimachinery.webhookclient import WebhookResponse
+
+ROLLOUT = "web-deployments.apps"
+CANARY: Object = {
+    "onFailure": "RollBack",
+    "waves": [{"name": "canary", "clusters": ["east"], "gate": {"soakSeconds": 30}, "timeoutSeconds": 60}],
+}
+
+
+def a_policy_with_waves(rollout: Object) -> Object:
+    policy = a_policy({"east": 2, "north": 1, "west": 1})
+    return {**policy, "spec": {**policy["spec"], "rollout": rollout}}
+
+
+async def images(world: World) -> dict[str, str]:
+    found = {}
+    for name, member in world.members.items():
+        copy = await member.find(DEPLOYMENTS, "web")
+        assert copy is not None
+        found[name] = copy["spec"]["template"]["spec"]["containers"][0]["image"]
+    return found
+
+
+async def rollout(world: World) -> dict[str, Any]:
+    found = await world.find(FEDERATED_ROLLOUTS, ROLLOUT)
+    return (found or {}).get("status") or {}
+
+
+async def steer(world: World, **spec: Any) -> None:
+    await world.merge(FEDERATED_ROLLOUTS, ROLLOUT, {"spec": spec})
+
+
+async def start(world: World, waves: Object) -> None:
+    """Create the policy and a Deployment of 8 replicas, and wait until it runs."""
+    await world.create(PROPAGATION_POLICIES, a_policy_with_waves(waves))
+    await world.create(DEPLOYMENTS, a_deployment("web", replicas=8))
+    await world.until_replicas("web", {"east": 4, "north": 2, "west": 2})
+    await world.until_available("web", 8)
+    await world.until_equal(lambda: state(world), "Complete")
+
+
+async def state(world: World) -> str:
+    return str((await rollout(world)).get("state"))
+
+
+async def set_template(world: World, image: str, *, is_ready: bool = True) -> None:
+    annotations = {names.SIMULATOR_READY: None if is_ready else "false"}
+    template = {"metadata": {"annotations": annotations}, "spec": {"containers": [{"name": "web", "image": image}]}}
+    await world.merge(DEPLOYMENTS, "web", {"spec": {"template": template}})
+
+
+OLD = dict.fromkeys(("east", "north", "west"), "nginx:1.27")
+NEW = dict.fromkeys(("east", "north", "west"), "nginx:1.28")
+
+
+async def test_a_change_goes_out_wave_by_wave() -> None:
+    async with a_world() as world:
+        await start(world, CANARY)
+        assert (await rollout(world))["revision"] == 0
+        await set_template(world, "nginx:1.28")
+        await world.until_equal(lambda: images(world), {**OLD, "east": "nginx:1.28"})
+        began = world.clock.monotonic()
+        await world.until_equal(lambda: images(world), NEW)
+        assert world.clock.monotonic() - began >= 30
+        await world.until_equal(lambda: state(world), "Complete")
+        status = await rollout(world)
+        assert [(wave["name"], wave["state"], wave["clusters"]) for wave in status["waves"]] == [
+            ("canary", "Complete", ["east"]),
+            ("remaining", "Complete", ["north", "west"]),
+        ]
+        assert (status["revision"], status["progress"]) == (1, "3/3")
+        await world.until_available("web", 8)
+
+
+async def test_a_wave_that_never_becomes_ready_touches_no_other_cluster_and_rolls_back() -> None:
+    async with a_world() as world:
+        await start(world, CANARY)
+        await set_template(world, "broken:1", is_ready=False)
+        await world.until_equal(lambda: images(world), {**OLD, "east": "broken:1"})
+        await world.until_equal(lambda: state(world), "RolledBack")
+        assert await images(world) == OLD
+        status = await rollout(world)
+        assert "the gate of wave canary did not hold for 60 s: east: " in status["failure"]
+        assert [cluster["name"] for cluster in status["clusters"] if cluster.get("changed")] == ["east"]
+        # `kubectl rollout status` ends with an error.
+        await world.until_equal(lambda: progressing(world), ("False", "ProgressDeadlineExceeded"))
+        # Nothing moves by itself; the next template begins a new rollout.
+        await world.settle()
+        assert await images(world) == OLD
+        await set_template(world, "nginx:1.28")
+        await world.until_equal(lambda: images(world), NEW)
+        await world.until_equal(lambda: progressing(world), ("True", "NewReplicaSetAvailable"))
+
+
+async def progressing(world: World) -> tuple[str, str] | None:
+    """Return status and reason of the condition, None while the status is about an earlier spec."""
+    deployment = await world.user.get(DEPLOYMENTS, "web", "default")
+    status = deployment["status"]
+    if status.get("observedGeneration") != deployment["metadata"]["generation"]:
+        return None
+    condition = conditions.find(status["conditions"], "Progressing") or {}
+    return condition["status"], condition["reason"]
+
+
+async def test_a_pause_waits_for_approval_and_the_rollout_survives_a_restart() -> None:
+    waves = [{"name": "canary", "clusters": ["east"]}, {"name": "north", "clusters": ["north"], "pause": True}]
+    async with a_world() as world:
+        await start(world, {"waves": waves})
+        await set_template(world, "nginx:1.28")
+        await world.until_equal(lambda: message(world), "wave north waits for approval")
+        await world.restart()
+        await world.settle()
+        assert await images(world) == {**OLD, "east": "nginx:1.28"}
+        await steer(world, approvedWave={"revision": 1, "wave": "north"})
+        await world.until_equal(lambda: images(world), NEW)
+        await world.until_equal(lambda: state(world), "Complete")
+
+
+async def message(world: World) -> str:
+    return str((await rollout(world)).get("message"))
+
+
+async def test_a_control_plane_that_is_killed_in_the_middle_of_a_wave_goes_on_where_it_was() -> None:
+    async with a_world() as world:
+        await start(world, CANARY)
+        await set_template(world, "nginx:1.28")
+        await world.until_equal(lambda: images(world), {**OLD, "east": "nginx:1.28"})
+        world.kill()
+        await world.clock.advance(5)
+        await world.restart()
+        await world.until_equal(lambda: images(world), NEW)
+        status = await rollout(world)
+        assert (status["revision"], [wave["name"] for wave in status["waves"]]) == (1, ["canary", "remaining"])
+        await world.until_equal(lambda: state(world), "Complete")
+
+
+async def test_a_control_plane_that_is_killed_while_it_rolls_back_goes_on() -> None:
+    async with a_world() as world:
+        await start(world, CANARY)
+        await set_template(world, "broken:1", is_ready=False)
+        await world.until_equal(lambda: state(world), "RollingBack")
+        world.kill()
+        await world.clock.advance(5)
+        await world.restart()
+        await world.until_equal(lambda: state(world), "RolledBack")
+        await world.until_equal(lambda: images(world), OLD)
+        await set_template(world, "nginx:1.27")
+        await world.until_equal(lambda: state(world), "Complete")
+
+
+async def test_a_change_of_an_override_policy_rolls_by_its_waves() -> None:
+    path, image = "/spec/template/spec/containers/0/image", "mirror.example/nginx:1.27"
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 2, "north": 1, "west": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=8))
+        await world.until_available("web", 8)
+        policy = an_override("east", path, image)
+        del policy["spec"]["overrideRules"][0]["targetClusters"]
+        policy["spec"]["rollout"] = {"waves": [{"name": "first", "clusters": ["west"], "gate": {"soakSeconds": 20}}]}
+        await world.create(OVERRIDE_POLICIES, policy)
+        await world.until_equal(lambda: images(world), {**OLD, "west": image})
+        assert (await rollout(world))["policy"] == "OverridePolicy default/special"
+        await world.until_equal(lambda: images(world), dict.fromkeys(OLD, image))
+        await world.until_equal(lambda: state(world), "Complete")
+        # Without the policy every cluster has its template at once, and nothing of the rollout is left.
+        await world.user.delete(OVERRIDE_POLICIES, "special", "default")
+        await world.until_equal(lambda: images(world), OLD)
+        await world.until_gone(FEDERATED_ROLLOUTS, ROLLOUT)
+        assert names.APPROVED_REVISIONS not in (await world.federated("web"))["metadata"]["annotations"]
+
+
+async def test_an_abort_returns_what_was_changed() -> None:
+    async with a_world() as world:
+        await start(world, CANARY)
+        await set_template(world, "nginx:1.28")
+        await world.until_equal(lambda: images(world), {**OLD, "east": "nginx:1.28"})
+        await steer(world, abort=1)
+        await world.until_equal(lambda: state(world), "RolledBack")
+        await world.until_equal(lambda: images(world), OLD)
+        # The user takes the change back: every cluster has it already.
+        await set_template(world, "nginx:1.27")
+        await world.until_equal(lambda: state(world), "Complete")
+        assert (await rollout(world))["revision"] == 2
+
+
+async def test_copies_of_a_workload_roll_by_waves_and_scale_at_once() -> None:
+    async with a_world() as world:
+        policy = a_policy_with_waves({"waves": [{"name": "canary", "clusters": ["east"], "gate": {"soakSeconds": 30}}]})
+        policy["spec"]["schedulingMode"] = "Duplicate"
+        await world.create(PROPAGATION_POLICIES, policy)
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=2))
+        await world.until_available("web", 6)
+        await set_template(world, "nginx:1.28")
+        await world.until_equal(lambda: images(world), {**OLD, "east": "nginx:1.28"})
+        await world.scale("web", 3)
+        await world.until_replicas("web", {"east": 3, "north": 3, "west": 3})
+        assert await images(world) == {**OLD, "east": "nginx:1.28"}
+        await world.until_equal(lambda: images(world), NEW)
+
+
+async def test_waves_cost_no_write_of_the_federated_object_before_the_first_change() -> None:
+    async with a_world() as world:
+        await start(world, CANARY)
+        federated = await world.federated("web")
+        assert names.APPROVED_REVISIONS not in federated["metadata"]["annotations"]
+        assert federated["metadata"]["generation"] == 2  # created, then placed
+
+
+class ErrorRates:
+    """A service of the user that judges releases: its answer can be changed."""
+
+    def __init__(self) -> None:
+        self.status = 503
+        self.urls: list[str] = []
+
+    async def get(self, connection: Connection, headers: Mapping[str, str], *, timeout_s: float) -> WebhookResponse:
+        assert headers
+        assert timeout_s > 0
+        self.urls.append(connection.server)
+        return WebhookResponse(self.status)
+
+
+async def test_a_gate_asks_a_service_and_reads_the_object_of_the_member() -> None:
+    service = ErrorRates()
+    gate = {
+        "expression": "object.metadata.labels['release'] == 'good'",
+        "http": {"url": "https://slo.example/web"},
+    }
+    async with a_world(gates=service) as world:
+        await start(world, {"waves": [{"name": "canary", "clusters": ["east"], "gate": gate, "timeoutSeconds": 900}]})
+        await set_template(world, "nginx:1.28")
+        await world.until_equal(lambda: message(world), "wave canary: east: its expression fails: no such key: release")
+        await world.merge(DEPLOYMENTS, "web", {"metadata": {"labels": {"release": "bad"}}})
+        await world.until_equal(lambda: message(world), "wave canary: east: its expression is false")
+        assert service.urls == []
+        await world.merge(DEPLOYMENTS, "web", {"metadata": {"labels": {"release": "good"}}})
+        await world.until_equal(lambda: message(world), "wave canary: https://slo.example/web: HTTP status 503")
+        assert await images(world) == {**OLD, "east": "nginx:1.28"}
+        service.status = 200
+        await world.until_equal(lambda: images(world), NEW)
+        await world.until_equal(lambda: state(world), "Complete")
+
+
+async def test_a_wave_waits_for_a_cluster_that_does_not_answer() -> None:
+    async with a_world() as world:
+        await start(world, {"waves": [{"name": "canary", "clusters": ["east"], "timeoutSeconds": 3600}]})
+        world.members["east"].line.mode = "down"
+        await world.until_ready("east", status="Unknown")
+        await set_template(world, "nginx:1.28")
+        await world.clock.advance(30)
+        assert await images(world) == OLD
+        world.members["east"].line.mode = "up"
+        await world.until_equal(lambda: images(world), NEW)
+        await world.until_equal(lambda: state(world), "Complete")
+
+
+async def test_waves_that_a_policy_gets_later_hold_the_next_change() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 2, "north": 1, "west": 1}))
+        await world.create(DEPLOYMENTS, a_deployment("web", replicas=8))
+        await world.until_available("web", 8)
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"rollout": CANARY}})
+        await world.until_equal(lambda: state(world), "Complete")
+        await set_template(world, "nginx:1.28")
+        await world.until_equal(lambda: images(world), {**OLD, "east": "nginx:1.28"})
+        # Without waves all other clusters get the template at once.
+        await world.merge(PROPAGATION_POLICIES, "divide", {"spec": {"rollout": None}})
+        await world.until_equal(lambda: images(world), NEW)
+        await world.until_gone(FEDERATED_ROLLOUTS, ROLLOUT)

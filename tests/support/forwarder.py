@@ -1,0 +1,63 @@
+"""A TCP load balancer for tests: each connection goes to the next of several local ports that accepts one."""
+
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from itertools import cycle
+
+_CONNECT_S = 5.0
+
+
+@contextmanager
+def forwarding(ports: Sequence[int]) -> Iterator[str]:
+    """Forward connections to the ports of this machine during the block; yield the address as HOST:PORT."""
+    order = cycle(range(len(ports)))
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+
+        def accept() -> None:
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:  # closed: the block has ended
+                    return
+                first = next(order)
+                _join(client, [*ports[first:], *ports[:first]])
+
+        threading.Thread(target=accept, daemon=True).start()
+        host, port = listener.getsockname()[:2]
+        yield f"{host}:{port}"
+        with suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)  # ends accept()
+
+
+def _join(client: socket.socket, ports: Sequence[int]) -> None:
+    """Connect a client to the first port that accepts, or close its connection."""
+    for port in ports:
+        with suppress(OSError):
+            server = socket.create_connection(("127.0.0.1", port), timeout=_CONNECT_S)
+            server.settimeout(None)
+            for source, target in ((client, server), (server, client)):
+                threading.Thread(target=_copy, args=(source, target), daemon=True).start()
+            return
+    client.close()
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    """Copy bytes until one side ends, then end both."""
+    with suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+    for each in (source, target):
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+    source.close()
+
+
+def free_ports(count: int) -> list[int]:
+    """Return ports that were free a moment ago."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports

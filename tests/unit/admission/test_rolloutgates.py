@@ -1,0 +1,78 @@
+"""Gates of rollouts that cannot work are refused, with the field and the reason."""
+
+from typing import Any
+
+import pytest
+
+from federation.admission.rolloutgates import compile_gate, gate_causes
+from federation.planning.aggregation.rules import RuleError
+
+
+def causes(**gate: Any) -> list[tuple[str, str]]:
+    return [(found["field"], found["message"]) for found in gate_causes({"waves": [{"name": "a"}, {"gate": gate}]})]
+
+
+def test_an_expression_over_the_object_holds_or_does_not() -> None:
+    holds = compile_gate("object.status.readyReplicas >= 2 && object.metadata.name == 'web'")
+    assert holds({"metadata": {"name": "web"}, "status": {"readyReplicas": 2}}) is True
+    assert holds({"metadata": {"name": "web"}, "status": {"readyReplicas": 1}}) is False
+    with pytest.raises(RuleError, match="no such key: readyReplicas"):
+        holds({"metadata": {"name": "web"}, "status": {}})
+
+
+@pytest.mark.parametrize(
+    ("expression", "problem"),
+    [
+        ("object.status.", "syntax error"),
+        ("string(object.metadata.name)", "must evaluate to bool but got string"),
+        ("1 + 1", "must evaluate to bool but got int"),
+        ("self.replicas > 1", "undeclared reference"),
+        ("object.metadata.name.replace('a', 'b') == ''", "replace() is not available in gates"),
+    ],
+)
+def test_an_expression_that_cannot_work_names_its_field(expression: str, problem: str) -> None:
+    found = causes(expression=expression)
+    ((field, message),) = found
+    assert field == "spec.rollout.waves[1].gate.expression"
+    assert problem.lower() in message.lower()
+
+
+def test_a_dynamic_value_that_is_no_boolean_fails_when_it_is_evaluated() -> None:
+    with pytest.raises(RuleError, match="must evaluate to bool"):
+        compile_gate("object.metadata.name")({"metadata": {"name": "web"}})
+
+
+@pytest.mark.parametrize(
+    ("url", "is_allowed"),
+    [
+        ("https://slo.example.com/ok?x=1", True),
+        ("http://10.0.0.5:8080/", True),
+        ("http://127.0.0.1/", False),
+        ("http://localhost:9090/", False),
+        ("http://api.localhost/", False),
+        ("http://169.254.169.254/latest/meta-data", False),
+        ("http://[::1]/", False),
+        ("http://[::ffff:127.0.0.1]/", False),
+        ("http://[fe80::1%25eth0]/", False),
+        ("http://0.0.0.0/", False),
+        ("http://224.0.0.1/", False),
+        ("http://host:99999/", False),
+    ],
+)
+def test_addresses_of_the_control_plane_and_its_network_are_refused(url: str, is_allowed: bool) -> None:
+    found = causes(http={"url": url})
+    assert found == (
+        []
+        if is_allowed
+        else [
+            (
+                "spec.rollout.waves[1].gate.http.url",
+                "Invalid value: loopback, link-local and multicast addresses are not allowed",
+            )
+        ]
+    )
+
+
+def test_a_rollout_without_gates_has_no_errors() -> None:
+    assert gate_causes({}) == []
+    assert gate_causes({"waves": [{"name": "a", "gate": {"ready": True}}]}) == []

@@ -1,0 +1,88 @@
+"""Health taints: which are added and removed, and that the taints of users stay."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from federation.api import names
+from federation.apimachinery.clock import to_rfc3339
+from federation.planning.clusters.clustertaints import describe_changes, describe_taint, plan_taints
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+AT = to_rfc3339(NOW)
+LATER = NOW + timedelta(seconds=90)
+USERS = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
+
+
+def _health(key: str, added: str = AT) -> list[dict[str, Any]]:
+    return [{"key": key, "effect": effect, "timeAdded": added} for effect in ("NoSchedule", "NoExecute")]
+
+
+def test_a_silent_cluster_is_unreachable_and_one_that_answers_is_not_ready() -> None:
+    assert plan_taints([USERS], "Unknown", NOW) == [USERS, *_health(names.TAINT_UNREACHABLE)]
+    assert plan_taints(None, "False", NOW) == _health(names.TAINT_NOT_READY)
+
+
+def test_nothing_changes_while_the_condition_stays() -> None:
+    assert plan_taints([USERS, *_health(names.TAINT_UNREACHABLE)], "Unknown", LATER) is None
+    assert plan_taints([USERS], "True", NOW) is None
+    assert plan_taints(None, "True", NOW) is None
+    assert plan_taints([*_health(names.TAINT_UNREACHABLE)], "", NOW) is None, "there is no such status"
+
+
+def test_a_ready_cluster_loses_only_the_health_taints() -> None:
+    drain = {"key": names.TAINT_DRAIN, "effect": "NoExecute", "timeAdded": AT}
+    assert plan_taints([*_health(names.TAINT_NOT_READY), USERS, drain], "True", LATER) == [USERS, drain]
+    assert plan_taints(_health(names.TAINT_NOT_READY), "True", LATER) == []
+
+
+def test_a_cluster_that_becomes_unreachable_after_it_was_not_ready_keeps_its_time() -> None:
+    assert plan_taints(_health(names.TAINT_NOT_READY), "Unknown", LATER) == _health(names.TAINT_UNREACHABLE)
+
+
+def test_a_user_who_removes_the_health_taints_gets_them_back() -> None:
+    assert plan_taints([], "Unknown", LATER) == _health(names.TAINT_UNREACHABLE, to_rfc3339(LATER))
+    no_schedule, no_execute = _health(names.TAINT_UNREACHABLE)
+    assert plan_taints([no_execute], "Unknown", LATER) == [no_execute, {**no_schedule, "timeAdded": to_rfc3339(LATER)}]
+    without_time = {**no_execute, "timeAdded": None}
+    assert plan_taints([no_schedule, without_time], "Unknown", LATER) == [
+        no_schedule,
+        {**no_execute, "timeAdded": to_rfc3339(LATER)},
+    ]
+
+
+def test_changes_are_described_as_kubectl_shows_taints() -> None:
+    assert describe_taint(USERS) == "dedicated=gpu:NoSchedule"
+    added, removed = describe_changes([USERS, *_health(names.TAINT_NOT_READY)], _health(names.TAINT_UNREACHABLE))
+    assert added == f"{names.TAINT_UNREACHABLE}:NoSchedule, {names.TAINT_UNREACHABLE}:NoExecute"
+    assert removed == f"{names.TAINT_NOT_READY}:NoSchedule, {names.TAINT_NOT_READY}:NoExecute"
+
+
+TAINTS = st.fixed_dictionaries(
+    {"key": st.sampled_from([*sorted(names.HEALTH_TAINTS), names.TAINT_DRAIN, "own"])},
+    optional={
+        "effect": st.sampled_from(["NoSchedule", "NoExecute", "PreferNoSchedule"]),
+        "value": st.sampled_from(["", "x", None]),
+        "timeAdded": st.sampled_from([AT, to_rfc3339(LATER), None]),
+    },
+)
+
+
+@given(st.lists(TAINTS, max_size=6), st.lists(st.sampled_from(["True", "False", "Unknown"]), min_size=1, max_size=6))
+def test_whatever_the_history_the_taints_fit_the_condition(taints: list[dict[str, Any]], statuses: list[str]) -> None:
+    """Users' taints stay in their order, a plan is stable, and while unready no time moves forward."""
+    own = [taint for taint in taints if taint["key"] not in names.HEALTH_TAINTS]
+    times: dict[str, str] = {}
+    for number, ready in enumerate(statuses):
+        now = LATER + timedelta(seconds=number)
+        planned = plan_taints(taints, ready, now)
+        taints = [dict(taint) for taint in (taints if planned is None else planned)]
+        assert plan_taints(taints, ready, now) is None
+        ours = [taint for taint in taints if taint["key"] in names.HEALTH_TAINTS]
+        assert [taint for taint in taints if taint not in ours] == own
+        assert sorted(taint["effect"] for taint in ours) == ([] if ready == "True" else ["NoExecute", "NoSchedule"])
+        now_times = {taint["effect"]: taint["timeAdded"] for taint in ours}
+        assert all(now_times[effect] == added for effect, added in times.items() if effect in now_times)
+        times = now_times

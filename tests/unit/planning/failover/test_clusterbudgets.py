@@ -1,0 +1,115 @@
+"""Whether ClusterDisruptionBudgets allow a drain."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from federation.planning.failover.clusterbudgets import BudgetedCluster, find_blocked, is_open, next_opening
+
+NOW = datetime(2026, 1, 2, 22, 30, tzinfo=UTC)
+"""A Friday."""
+
+
+def _cluster(name: str, *, ready: bool = True, drained_s: float | None = None, **labels: str) -> BudgetedCluster:
+    drained_at = None if drained_s is None else NOW - timedelta(seconds=drained_s)
+    return BudgetedCluster(name, labels, ready, drained_at)
+
+
+def _budget(most: Any, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "all"}, "spec": {"maxUnavailable": most, **spec}}
+
+
+def _is_allowed(name: str, clusters: list[BudgetedCluster], *budgets: dict[str, Any]) -> bool:
+    return find_blocked(name, clusters, budgets, NOW) is None
+
+
+THREE = [_cluster("a"), _cluster("b"), _cluster("c")]
+
+
+def test_without_a_budget_every_drain_is_allowed() -> None:
+    assert _is_allowed("a", THREE)
+
+
+@pytest.mark.parametrize(("most", "expected"), [(0, False), (1, True), ("0%", False), ("1%", True), ("100%", True)])
+def test_the_limit_is_a_number_or_a_percentage_rounded_up(most: Any, expected: bool) -> None:  # a table
+    assert _is_allowed("a", THREE, _budget(most)) is expected
+
+
+def test_unready_clusters_and_earlier_drains_count_and_later_ones_do_not() -> None:
+    first, second = _cluster("a", drained_s=60), _cluster("b", drained_s=30)
+    assert _is_allowed("a", [first, second, _cluster("c")], _budget(1))
+    assert not _is_allowed("b", [first, second, _cluster("c")], _budget(1))
+    assert _is_allowed("b", [first, second, _cluster("c")], _budget(2))
+    assert not _is_allowed("a", [first, _cluster("c", ready=False)], _budget(1))
+    assert not _is_allowed("c", [first, _cluster("c")], _budget(1))
+
+
+def test_of_two_drains_that_began_at_once_exactly_one_is_allowed() -> None:
+    both = [_cluster("a", drained_s=60), _cluster("b", drained_s=60)]
+    assert [_is_allowed(name, both, _budget(1)) for name in "ab"] == [True, False]
+
+
+def test_a_cluster_that_is_not_ready_anyway_may_be_drained() -> None:
+    assert _is_allowed("a", [_cluster("a", ready=False), _cluster("b", ready=False)], _budget(0))
+
+
+def test_only_selected_clusters_count() -> None:
+    budget = _budget(1, clusterSelector={"matchLabels": {"region": "eu"}})
+    clusters = [_cluster("a", region="eu"), _cluster("b", drained_s=9, region="us"), _cluster("c", region="eu")]
+    assert _is_allowed("a", clusters, budget)
+    assert not _is_allowed("a", [*clusters, _cluster("d", ready=False, region="eu")], budget)
+    assert _is_allowed("b", [*clusters, _cluster("d", ready=False, region="eu")], budget)
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [
+        ({"schedule": "0 22 * * 5", "duration": "2h"}, True),
+        ({"schedule": "0 22 * * 5", "duration": "30m"}, False),
+        ({"schedule": "30 22 * * 5", "duration": "1s"}, True),
+        ({"schedule": "0 22 * * 6", "duration": "2h"}, False),
+        ({"schedule": "0 23 * * 5", "duration": "1h", "timeZone": "Europe/Berlin"}, True),
+        ({"start": "2026-01-02T22:00:00Z", "end": "2026-01-02T23:00:00Z"}, True),
+        ({"start": "2026-01-02T20:00:00Z", "end": "2026-01-02T22:30:00Z"}, False),
+    ],
+)
+def test_windows(window: dict[str, Any], expected: bool) -> None:  # a table
+    assert is_open(window, NOW) is expected
+    assert _is_allowed("a", THREE, _budget(1, windows=[window])) is expected
+
+
+def test_a_closed_window_names_its_next_opening() -> None:
+    blocked = find_blocked("a", THREE, [_budget(1, windows=[{"schedule": "0 22 * * 6", "duration": "2h"}])], NOW)
+    assert blocked is not None
+    assert blocked.until == datetime(2026, 1, 3, 22, tzinfo=UTC)
+    assert "2026-01-03T22:00:00Z" in blocked.message
+    over = {"start": "2026-01-01T00:00:00Z", "end": "2026-01-01T01:00:00Z"}
+    assert next_opening(over, NOW) is None
+    blocked = find_blocked("a", THREE, [_budget(1, windows=[over])], NOW)
+    assert blocked is not None
+    assert blocked.until is None
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {},
+        {"maxUnavailable": None},
+        {"maxUnavailable": "half"},
+        {"maxUnavailable": -1},
+        {"maxUnavailable": True},
+        {"maxUnavailable": 1, "windows": [{}]},
+        {"maxUnavailable": 1, "windows": [{"schedule": "no schedule", "duration": "1h"}]},
+        {"maxUnavailable": 1, "windows": [{"schedule": "* * * * * *", "duration": "1h"}]},
+        {"maxUnavailable": 1, "windows": [{"schedule": "0 0 31 2 *", "duration": "1h"}]},
+        {"maxUnavailable": 1, "windows": [{"schedule": "0 0 * * *", "duration": "long"}]},
+        {"maxUnavailable": 1, "windows": [{"schedule": "0 0 * * *", "duration": "1h", "timeZone": "Nowhere"}]},
+        {"maxUnavailable": 1, "windows": [{"start": "2026-01-01T00:00:00Z"}]},
+        {"maxUnavailable": 1, "clusterSelector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}},
+    ],
+)
+def test_a_malformed_budget_allows_nothing_and_says_so(spec: dict[str, Any]) -> None:
+    blocked = find_blocked("a", THREE, [{"metadata": {"name": "all"}, "spec": spec}], NOW)
+    assert blocked is not None
+    assert "malformed" in blocked.message

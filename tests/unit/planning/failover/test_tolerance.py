@@ -1,0 +1,86 @@
+"""Which objects may leave a lost or drained cluster."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from federation.planning.failover.tolerance import (
+    GRACE_S_WITH_STATE,
+    FailoverMode,
+    FailoverRules,
+    state_of_workload,
+    tolerance_of,
+)
+
+DEFAULTS = FailoverRules()
+CLAIMS = {"shared": ["ReadWriteMany"], "disk": ["ReadWriteOnce"], "pod": ["ReadWriteOncePod", "ReadOnlyMany"]}
+
+
+def _modes(name: str) -> Sequence[str] | None:
+    return CLAIMS.get(name)
+
+
+def _workload(kind: str, spec: dict[str, Any] | None = None, claim: str = "") -> dict[str, Any]:
+    version = {"Job": "batch/v1", "CronJob": "batch/v1", "Pod": "v1"}.get(kind, "apps/v1")
+    pod = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]} if claim else {}
+    body = pod if kind == "Pod" else {"template": {"spec": pod}}
+    if kind == "CronJob":
+        body = {"jobTemplate": {"spec": {**body, **(spec or {})}}}
+    return {"apiVersion": version, "kind": kind, "spec": {**body, **(spec or {})}}
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        (_workload("Deployment"), ""),
+        (_workload("StatefulSet"), "the pods of a StatefulSet must not run twice"),
+        (_workload("Job"), ""),
+        (_workload("Job", {"completions": 3}), "the completions of a Job must not run twice"),
+        (_workload("CronJob", {"completions": 1}), "the completions of a Job must not run twice"),
+        (_workload("Deployment", claim="shared"), ""),
+        (_workload("Deployment", claim="disk"), "PersistentVolumeClaim disk is ReadWriteOnce"),
+        (_workload("Pod", claim="pod"), "PersistentVolumeClaim pod is ReadWriteOncePod"),
+        (
+            _workload("Deployment", claim="gone"),
+            "PersistentVolumeClaim gone is not on the host, so its access modes are unknown",
+        ),
+        ({"kind": "Deployment", "spec": None}, ""),
+        ({"kind": "Deployment", "spec": {"template": {"spec": {"volumes": {"not": "a list"}}}}}, ""),
+    ],
+)
+def test_some_workloads_do_not_tolerate_two_copies(template: dict[str, Any], expected: str) -> None:
+    assert state_of_workload(template, _modes) == expected
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_a_policy_overrides_the_default_of_a_workload(kind: str) -> None:
+    never = tolerance_of(_workload(kind), FailoverRules(FailoverMode.NEVER), _modes)
+    auto = tolerance_of(_workload(kind), FailoverRules(FailoverMode.AUTO, 30.0), _modes)
+    assert not never.may_leave
+    assert auto.may_leave
+    assert auto.grace_s == 30.0
+
+
+def test_the_defaults_follow_the_state_of_the_workload() -> None:
+    assert tolerance_of(_workload("Deployment"), DEFAULTS, _modes).may_leave
+    assert tolerance_of(_workload("Deployment"), DEFAULTS, _modes).grace_s == 0.0
+    assert not tolerance_of(_workload("StatefulSet"), DEFAULTS, _modes).may_leave
+    with_state = tolerance_of(_workload("StatefulSet"), FailoverRules(FailoverMode.AUTO), _modes)
+    assert with_state.grace_s == GRACE_S_WITH_STATE
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"),
+    [
+        ("v1", "Namespace"),
+        ("v1", "PersistentVolumeClaim"),
+        ("v1", "PersistentVolume"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+    ],
+)
+def test_volumes_namespaces_and_definitions_never_leave(version: str, kind: str) -> None:
+    template = {"apiVersion": version, "kind": kind}
+    found = tolerance_of(template, FailoverRules(FailoverMode.AUTO), _modes)
+    assert not found.may_leave
+    assert found.is_kept

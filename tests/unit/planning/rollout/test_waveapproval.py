@@ -1,0 +1,36 @@
+"""Approvals of template revisions: without a readable record nothing is approved."""
+
+from typing import Any
+
+import pytest
+
+from federation.api import names
+from federation.planning.rollout.waveapproval import approved_revisions, to_annotation
+
+
+def a_federated(**annotations: str) -> dict[str, Any]:
+    known = {"rollout": names.ROLLOUT, "override": names.OVERRIDE_ROLLOUT, "approved": names.APPROVED_REVISIONS}
+    return {"metadata": {"annotations": {known[key]: value for key, value in annotations.items()}}}
+
+
+def test_an_object_without_waves_needs_no_approval() -> None:
+    assert approved_revisions({}) is None
+    assert approved_revisions({"metadata": {"annotations": None}}) is None
+    assert approved_revisions(a_federated(approved='{"east": "v1"}')) is None
+
+
+@pytest.mark.parametrize("source", ["rollout", "override"])
+def test_waves_of_any_policy_need_approvals(source: str) -> None:
+    assert approved_revisions(a_federated(**{source: "{}"})) == {}
+    assert approved_revisions(a_federated(**{source: "{}", "approved": to_annotation({"east": "v1"})})) == {
+        "east": "v1"
+    }
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "null", '"v1"'])
+def test_a_malformed_record_approves_nothing(text: str) -> None:
+    assert approved_revisions(a_federated(rollout="{}", approved=text)) == {}
+
+
+def test_only_texts_are_revisions() -> None:
+    assert approved_revisions(a_federated(rollout="{}", approved='{"east": 1, "west": "v1"}')) == {"west": "v1"}

@@ -1,0 +1,133 @@
+"""The status of a FederatedRollout: what users read."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from federation.apimachinery import conditions
+from federation.planning.waves.readiness import Counts
+from federation.planning.waves.report import control_of, record_of, templates_of, to_status
+from federation.planning.waves.waveplan import Control, Observed, Record, plan_waves
+from federation.planning.waves.waverules import Gate, Rules, Wave
+
+NOW = datetime(2026, 1, 1, 12, 30, 15, 500_000, tzinfo=UTC)
+RULES = Rules(
+    "PropagationPolicy default/web",
+    (Wave("canary", frozenset("a"), gate=Gate(soak_s=60)), Wave("second", frozenset("b"), is_paused=True)),
+    rolls_back=True,
+)
+
+
+def a_status(
+    record: Record, live: dict[str, str], control: Control | None = None, problem: str = "", at: datetime = NOW
+) -> dict[str, Any]:
+    observed = {
+        name: Observed("v2", revision, problem=problem if name == "a" else "") for name, revision in live.items()
+    }
+    plan = plan_waves(record, RULES, observed, control or Control(), at)
+    templates = {"v1": {"spec": {}}}
+    return to_status(
+        plan, None, observed, templates, {"a": Counts(3, 3, 1, 2)}, policy=RULES.policy, generation=4, now=at
+    )
+
+
+def started() -> dict[str, Any]:
+    return a_status(Record(), {"a": "v1", "b": "v1"})
+
+
+def test_a_rollout_that_has_started_shows_waves_clusters_and_the_reason_to_wait() -> None:
+    status = started()
+    assert {key: status[key] for key in ("observedGeneration", "revision", "state", "wave", "progress")} == {
+        "observedGeneration": 4,
+        "revision": 1,
+        "state": "Progressing",
+        "wave": "canary",
+        "progress": "0/2",
+    }
+    assert status["message"] == "wave canary: a: it does not have the new template yet"
+    assert status["waves"] == [
+        {"name": "canary", "state": "Progressing", "clusters": ["a"], "startedAt": "2026-01-01T12:30:15.500000Z"},
+        {"name": "second", "state": "Pending", "clusters": ["b"]},
+    ]
+    assert status["clusters"] == [
+        {
+            "name": "a",
+            "wave": "canary",
+            "revision": "v1",
+            "target": "v2",
+            "good": "v1",
+            "changed": True,
+            "message": "waits for template v2",
+            "replicas": 3,
+            "updatedReplicas": 1,
+            "readyReplicas": 2,
+        },
+        {
+            "name": "b",
+            "wave": "second",
+            "revision": "v1",
+            "target": "v2",
+            "good": "v1",
+            "changed": False,
+            "message": "waits for wave second",
+            "replicas": 0,
+            "updatedReplicas": 0,
+            "readyReplicas": 0,
+        },
+    ]
+    assert templates_of(status) == {"v1": {"spec": {}}}
+
+
+def reasons(status: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    return {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]}
+
+
+@pytest.mark.parametrize(
+    ("live", "control", "problem", "after_s", "state", "expected"),
+    [
+        ({"a": "v2", "b": "v1"}, Control(), "", 1, "Soaking", {"Progressing": ("True", "Progressing")}),
+        ({"a": "v2", "b": "v1"}, Control(is_paused=True), "", 1, "Soaking", {"Paused": ("True", "PausedByUser")}),
+        (
+            {"a": "v2", "b": "v1"},
+            Control(),
+            "not ready",
+            700,
+            "Failed",
+            {"Healthy": ("False", "GateNotHeld"), "RolledBack": ("True", "WaveFailed")},
+        ),
+    ],
+    ids=["soaking", "paused", "rolling back"],
+)
+def test_conditions_follow_the_plan(
+    live: dict[str, str],
+    control: Control,
+    problem: str,
+    after_s: int,
+    state: str,
+    expected: dict[str, tuple[str, str]],
+) -> None:
+    status = a_status(record_of(started()), live, control, problem, NOW + timedelta(seconds=after_s))
+    assert status["waves"][0]["state"] == state
+    assert expected.items() <= reasons(status).items()
+    assert all(each["message"] for each in status["conditions"])
+
+
+def test_a_wave_that_waits_for_approval_says_so() -> None:
+    soaking = a_status(record_of(started()), {"a": "v2", "b": "v1"})
+    status = a_status(record_of(soaking), {"a": "v2", "b": "v1"}, at=NOW + timedelta(seconds=60))
+    assert [wave["state"] for wave in status["waves"]] == ["Complete", "WaitingForApproval"]
+    assert conditions.is_true(status["conditions"], "Paused")
+    assert status["progress"] == "1/2"
+
+
+def test_an_absent_status_is_the_initial_state() -> None:
+    assert record_of(None) == record_of({}) == Record()
+    assert templates_of(None) == {}
+
+
+def test_the_wishes_of_users_come_from_the_spec_and_the_workload() -> None:
+    assert control_of({}, is_paused=False) == Control()
+    spec = {"paused": None, "abort": 3, "approvedWave": {"revision": 2, "wave": "second"}}
+    assert control_of(spec, is_paused=True) == Control(True, 3, 2, "second")
+    assert control_of({"approvedWave": None, "abort": None, "paused": True}, is_paused=False) == Control(True)

@@ -1,0 +1,337 @@
+"""Which clusters of a rollout change when: waves, gates, pauses, failures, and the way back."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from federation.apimachinery.errors import Bug
+from federation.planning.waves import waveplan
+from federation.planning.waves.report import record_of, to_status
+from federation.planning.waves.waveplan import Control, Observed, Phase, Plan, Record, plan_waves
+from federation.planning.waves.waverules import Gate, HTTPCheck, Rules, Wave, compile_rules, find_rules, to_annotation
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+CANARY = Wave("canary", clusters=frozenset({"a"}), gate=Gate(soak_s=60))
+RULES = Rules("PropagationPolicy default/web", (CANARY, Wave("remaining")))
+
+
+class Simulation:
+    """Members that get what a plan approves, on a clock that moves by hand."""
+
+    def __init__(self, rules: Rules = RULES, clusters: str = "abc", revision: str = "v1") -> None:
+        self.rules, self.now, self.control = rules, NOW, Control()
+        self.live = dict.fromkeys(clusters, revision)
+        self.wanted = dict(self.live)
+        self.problems: dict[str, str] = {}
+        self.failed: set[str] = set()
+        self.labels: Mapping[str, Mapping[str, str]] = {}
+        self.http = ""
+        self.record = Record()
+        self.plan: Plan = self.step()
+
+    def observed(self) -> dict[str, Observed]:
+        return {
+            name: Observed(
+                self.wanted[name],
+                live,
+                self.labels.get(name, {}),
+                self.problems.get(name, ""),
+                has_failed=name in self.failed,
+            )
+            for name, live in self.live.items()
+        }
+
+    def step(self, after_s: float = 0) -> Plan:
+        """Plan, deliver what is approved, and survive a restart through the status."""
+        self.now += timedelta(seconds=after_s)
+        observed = self.observed()
+        self.plan = plan_waves(self.record, self.rules, observed, self.control, self.now, self.http)
+        status = to_status(self.plan, None, observed, {}, {}, policy="", generation=1, now=self.now)
+        self.record = record_of(status)
+        assert self.record == self.plan.record
+        for name, revision in self.plan.approved.items():
+            if name in self.live:
+                self.live[name] = revision
+        return self.plan
+
+    def change(self, revision: str) -> Plan:
+        self.wanted = dict.fromkeys(self.live, revision)
+        return self.step()
+
+
+def test_the_first_wave_changes_first_and_the_next_after_its_gate_has_held_for_the_soak_time() -> None:
+    world = Simulation()
+    world.change("v2")
+    assert world.live == {"a": "v2", "b": "v1", "c": "v1"}
+    world.step()
+    assert world.plan.requeue_after_s == 60
+    assert "soaks until 2026-01-01T00:01:00Z" in world.plan.waits
+    world.step(59)
+    assert world.live["b"] == "v1"
+    world.step(1)
+    assert world.live == {"a": "v2", "b": "v2", "c": "v2"}
+    assert world.record.phase is Phase.PROGRESSING
+    world.step()
+    assert world.record.phase is Phase.COMPLETE
+    assert {cluster.good for cluster in world.record.clusters.values()} == {"v2"}
+
+
+def test_a_gate_that_is_interrupted_soaks_again() -> None:
+    world = Simulation()
+    world.change("v2")
+    world.step()
+    world.problems["a"] = "1 of 2 replicas are ready"
+    world.step(50)
+    assert world.plan.waits == "wave canary: a: 1 of 2 replicas are ready"
+    world.problems.clear()
+    world.step(5)
+    world.step(59)
+    assert world.live["b"] == "v1"
+    world.step(1)
+    assert world.live["b"] == "v2"
+
+
+def test_a_wave_that_does_not_pass_in_time_stops_the_rollout_until_the_next_wave_is_approved() -> None:
+    world = Simulation()
+    world.change("v2")
+    world.problems["a"] = "0 of 2 replicas are ready"
+    world.step(599)
+    assert world.record.phase is Phase.PROGRESSING
+    world.step(1)
+    assert world.record.phase is Phase.STOPPED
+    assert world.record.reason == "the gate of wave canary did not hold for 600 s: a: 0 of 2 replicas are ready"
+    assert world.plan.is_approval_needed
+    world.step(10_000)
+    assert world.live == {"a": "v2", "b": "v1", "c": "v1"}
+    world.control = Control(approved_revision=1, approved_wave="remaining")
+    world.step()
+    assert world.live["b"] == "v2"
+
+
+def test_a_member_that_has_given_up_fails_its_wave_at_once_and_only_changed_clusters_return() -> None:
+    world = Simulation(replace(RULES, rolls_back=True))
+    world.change("v2")
+    world.problems["a"], world.failed = "its progress deadline is exceeded", {"a"}
+    world.step(1)
+    assert world.record.phase is Phase.ROLLING_BACK
+    assert world.plan.restored == {"a"}
+    assert world.plan.approved == {"a": "v1"}
+    world.step()
+    assert world.record.phase is Phase.ROLLED_BACK
+    assert world.live == dict.fromkeys("abc", "v1")
+    # It stays so until the template changes again.
+    world.step(10_000)
+    assert world.plan.approved == {"a": "v1"}
+    world.problems.clear()
+    world.failed.clear()
+    assert world.change("v3").approved == {"a": "v3"}
+
+
+def test_a_change_back_after_a_rollback_completes_at_once() -> None:
+    world = Simulation(replace(RULES, rolls_back=True))
+    world.change("v2")
+    world.failed, world.problems = {"a"}, {"a": "failed"}
+    world.step(1)
+    world.step()
+    world.failed, world.problems = set(), {}
+    world.change("v1")
+    assert world.record.phase is Phase.COMPLETE
+    assert world.plan.approved == {}
+
+
+def test_a_new_template_in_the_middle_starts_over_and_returns_to_the_last_complete_one() -> None:
+    world = Simulation(replace(RULES, rolls_back=True))
+    world.change("v2")
+    world.change("v3")
+    assert (world.record.revision, world.live) == (2, {"a": "v3", "b": "v1", "c": "v1"})
+    world.failed, world.problems = {"a"}, {"a": "failed"}
+    world.step(1)
+    world.step()
+    assert world.live == dict.fromkeys("abc", "v1")
+
+
+def test_a_cluster_that_an_incomplete_rollout_changed_returns_although_its_wave_has_not_started() -> None:
+    rules = Rules("p", (Wave("one", clusters=frozenset("b")), Wave("remaining")), rolls_back=True)
+    world = Simulation(RULES)
+    world.change("v2")  # a has v2
+    world.rules = rules
+    world.change("v3")  # b comes first now
+    assert world.live == {"a": "v2", "b": "v3", "c": "v1"}
+    world.failed, world.problems = {"b"}, {"b": "failed"}
+    world.step(1)
+    world.step()
+    assert world.live == dict.fromkeys("abc", "v1")
+
+
+def test_a_wave_with_pause_waits_for_the_approval_of_this_rollout() -> None:
+    rules = Rules("p", (Wave("one", clusters=frozenset("a")), Wave("two", is_paused=True), Wave("remaining")))
+    world = Simulation(rules)
+    world.control = Control(approved_revision=1, approved_wave="two")
+    world.change("v2")
+    world.step()
+    assert world.live == dict.fromkeys("abc", "v2")
+    world.step()
+    world.change("v3")
+    world.step()
+    assert world.plan.waits == "wave two waits for approval"
+    assert world.live == {"a": "v3", "b": "v2", "c": "v2"}
+
+
+def test_an_abort_changes_no_other_cluster_and_no_approval_overrides_it() -> None:
+    world = Simulation()
+    world.change("v2")
+    world.control = Control(abort=1, approved_revision=1, approved_wave="remaining")
+    world.step(1000)
+    world.step(1000)
+    assert (world.record.phase, world.record.reason) == (Phase.STOPPED, "aborted by a user")
+    assert world.live == {"a": "v2", "b": "v1", "c": "v1"}
+    # It concerns this rollout only.
+    world.change("v3")
+    assert world.live["a"] == "v3"
+
+
+def test_an_aborted_rollout_that_has_not_begun_can_be_resumed_at_its_first_wave() -> None:
+    rules = Rules("p", (Wave("one", clusters=frozenset("a"), is_paused=True), Wave("remaining")))
+    world = Simulation(rules)
+    world.change("v2")
+    world.control = Control(abort=1)
+    world.step()
+    world.control = Control(approved_revision=1, approved_wave="one")
+    world.step()
+    world.step()
+    assert world.live == {"a": "v2", "b": "v2", "c": "v2"}
+
+
+def test_a_pause_starts_no_wave_and_does_not_count_against_the_timeout() -> None:
+    world = Simulation()
+    world.change("v2")
+    world.control = Control(is_paused=True)
+    world.problems["a"] = "not ready"
+    world.step(10)
+    world.step(5000)
+    assert world.record.phase is Phase.PROGRESSING
+    world.control = Control()
+    world.step()
+    assert world.record.phase is Phase.PROGRESSING
+    world.step(590)
+    assert world.record.phase is Phase.STOPPED
+
+
+def test_a_paused_rollout_does_not_start() -> None:
+    world = Simulation()
+    world.control = Control(is_paused=True)
+    world.change("v2")
+    world.step(100)
+    assert world.live == dict.fromkeys("abc", "v1")
+    assert world.plan.waits == "paused by a user"
+    world.control = Control()
+    assert world.step().approved == {"a": "v2"}
+
+
+def test_a_gate_with_a_request_needs_its_success() -> None:
+    wave = Wave("canary", clusters=frozenset("a"), gate=Gate(http=HTTPCheck("http://slo.example/ok")))
+    world = Simulation(Rules("p", (wave, Wave("remaining"))))
+    world.change("v2")
+    assert waveplan.http_check_due(world.record, world.rules, world.observed()) == wave.gate.http
+    world.http = "HTTP status 503"
+    world.step(5)
+    assert world.plan.waits == "wave canary: http://slo.example/ok: HTTP status 503"
+    assert world.plan.requeue_after_s == waveplan.HTTP_INTERVAL_S
+    world.http = ""
+    world.step()
+    assert world.live["b"] == "v2"
+
+
+def test_the_share_of_a_wave_is_rounded_up_and_leaves_the_others_to_later_waves() -> None:
+    tiers = (Wave("ten", share=10), Wave("half", labels=(("tier", "prod"),), share=50), Wave("remaining"))
+    world = Simulation(Rules("p", tiers), "abcdefgh")
+    world.labels = {name: {"tier": "prod"} for name in "cdefgh"}
+    world.change("v2")
+    members = {wave.name: waveplan.clusters_of_wave(world.record, wave.name) for wave in world.record.waves}
+    assert members == {"ten": ["a"], "half": ["c", "d", "e"], "remaining": ["b", "f", "g", "h"]}
+
+
+def test_clusters_that_the_change_does_not_reach_are_in_no_wave() -> None:
+    world = Simulation()
+    world.wanted["b"] = "v2"
+    world.step()
+    assert [wave.name for wave in world.record.waves] == ["remaining"]
+    assert world.live == {"a": "v1", "b": "v2", "c": "v1"}
+
+
+def test_clusters_that_join_and_leave_do_not_disturb_a_rollout() -> None:
+    world = Simulation()
+    world.change("v2")
+    world.live["d"] = world.wanted["d"] = "v2"  # created with the new template
+    del world.live["b"]
+    world.step()
+    assert (world.record.revision, world.record.clusters["d"].wave) == (1, "")
+    world.step(60)
+    world.step()
+    assert (world.record.phase, world.live) == (Phase.COMPLETE, dict.fromkeys("acd", "v2"))
+
+
+def test_a_last_wave_that_recovers_after_a_failure_is_complete() -> None:
+    world = Simulation(Rules("p", (Wave("remaining"),)))
+    world.change("v2")
+    world.problems["c"] = "not ready"
+    world.step(600)
+    world.step(60)
+    assert world.record.phase is Phase.STOPPED
+    world.problems.clear()
+    world.step()
+    assert world.record.phase is Phase.COMPLETE
+
+
+@pytest.mark.parametrize("phase", list(waveplan.Phase))
+@pytest.mark.parametrize("event", list(waveplan.Event))
+def test_every_pair_of_phase_and_event_is_present_or_an_error(phase: Phase, event: waveplan.Event) -> None:
+    record = Record(phase=phase)
+    if (phase, event) in waveplan.PHASES:
+        assert waveplan._move(record, event).phase is waveplan.PHASES[phase, event]
+    else:
+        with pytest.raises(Bug):
+            waveplan._move(record, event)
+
+
+def test_rules_travel_in_an_annotation_and_malformed_ones_are_none() -> None:
+    spec = {
+        "onFailure": "RollBack",
+        "waves": [
+            {
+                "name": "canary",
+                "clusters": ["a"],
+                "clusterSelector": {"tier": "test"},
+                "share": 30,
+                "pause": True,
+                "timeoutSeconds": 90,
+                "gate": {
+                    "ready": False,
+                    "expression": "object.status.replicas > 0",
+                    "soakSeconds": 5,
+                    "http": {"url": "https://slo.example/", "expectStatus": 204, "timeoutSeconds": 3},
+                },
+            },
+            {"name": "prod", "gate": None, "clusters": None, "clusterSelector": None},
+        ],
+    }
+    annotation = to_annotation("PropagationPolicy default/web", spec)
+    rules = find_rules({"metadata": {"annotations": {"federation.kubeadmiral.io/rollout": annotation}}})
+    gate = Gate(False, "object.status.replicas > 0", HTTPCheck("https://slo.example/", 204, 3.0), 5.0)
+    assert rules == Rules(
+        "PropagationPolicy default/web",
+        (
+            Wave("canary", frozenset({"a"}), (("tier", "test"),), 30, gate, is_paused=True, timeout_s=90.0),
+            Wave("prod"),
+            Wave("remaining"),
+        ),
+        rolls_back=True,
+    )
+    assert to_annotation("p", None) is None
+    assert to_annotation("p", {"waves": []}) is None
+    for text in ("[]", "{", '{"rollout": {"waves": [{}]}}', "{}"):
+        assert find_rules({"metadata": {"annotations": {"federation.kubeadmiral.io/rollout": text}}}) is None
+    with pytest.raises(KeyError):
+        compile_rules("p", {"waves": [{}]})
