@@ -117,9 +117,8 @@ class Faults:
         return not self.lie and _collection(request) in self._misled
 
     def forget(self) -> None:
-        """Forget the lists of a server that was replaced."""
+        """Forget the lists of a server that was replaced. Caches that hold its lies still have to be filled again."""
         self._first_lists.clear()
-        self._misled.clear()
 
 
 def _collection(request: Request) -> tuple[str, str, str]:

@@ -107,7 +107,7 @@ def _written(world: World, name: str, before: int, after: int) -> str:
     """
     changes = world.changes(name, before)
     counted = [each for each in changes if not each.startswith(_FORGOTTEN)]
-    if after == before or (changes and not counted):
+    if not counted and len(changes) == after - before:
         return ""
     return f"a restart writes {after - before} times to {name or 'the host'}: {counted}"
 

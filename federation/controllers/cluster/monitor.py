@@ -89,6 +89,9 @@ class Monitor:
         self._resources_s = float("-inf")
         self._requested_s = float("inf")
         self._is_dirty = False
+        self._sum: Object | None = None
+        self._refused: dict[str, Any] = {}
+        self._refusal = ""
         self._wake = asyncio.Event()
 
     def saw(self, resource: Resource, old: Object | None, new: Object | None) -> None:
@@ -98,6 +101,7 @@ class Monitor:
             self._collector.set_node(metadata["name"], new)
         else:
             self._collector.set_pod((metadata.get("namespace"), metadata["name"]), new)
+        self._sum = None
         if not self._is_dirty:
             self._is_dirty = True
             self._wake.set()
@@ -221,9 +225,15 @@ class Monitor:
             await self._publisher.publish(self._name, conditions, more)
         except (Invalid, RequestEntityTooLarge) as error:
             # The member's own names and numbers make the report unusable: only that is published, and the loop goes on.
-            text = f"the member's report cannot be stored: {error.message[:_MESSAGE_MAX]}"
-            self._published = health.not_usable(names.REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, text)
+            self._refused = dict(more)
+            self._refusal = f"the member's report cannot be stored: {error.message[:_MESSAGE_MAX]}"
+            self._discovered_s = None
+            self._published = self._not_storable()
+            self._members.record_health(self._name, self._published.ready, is_change=True)
             await self._publisher.publish(self._name, of_verdict(self._published))
+
+    def _not_storable(self) -> Verdict:
+        return health.not_usable(names.REASON_CLUSTER_RESOURCE_COLLECTION_FAILED, self._refusal)
 
     async def _observe(self) -> tuple[Observation, dict[str, Any]]:
         """Return one observation, and the status fields to publish with it.
@@ -302,9 +312,8 @@ class Monitor:
         if exceeded := self._members.limit_exceeded(self._name):
             return health.not_usable(names.REASON_CLUSTER_LIMIT_EXCEEDED, exceeded), more
         is_reported = bool(status.get("resources"))
-        # Summing up a large cluster takes milliseconds, too long for each probe of an idle one.
-        resources = self._resources() if self._is_dirty or not is_reported else None
-        if resources is not None and self._clock.monotonic() >= self._resources_due_s:
+        resources = self._resources()
+        if resources is not None and (self._refused or self._clock.monotonic() >= self._resources_due_s):
             more["resources"] = resources
         if resources is None and not is_reported:
             text = "the member's nodes and pods cannot be listed (yet)"
@@ -324,6 +333,10 @@ class Monitor:
                 self._awaited = late
                 # Group versions that failed, and types that are late, are discovered again with the next probe.
                 self._discovered_s = None if found.failed or late else now_s
+        if self._refused and all(more.get(key) == value for key, value in self._refused.items()):
+            self._discovered_s = None
+            return self._not_storable(), {}
+        self._refused = {}
         return health.healthy(self._path), more
 
     def _is_discovery_due(self) -> bool:
@@ -344,11 +357,16 @@ class Monitor:
             patience.cancel()
 
     def _resources(self) -> Object | None:
-        """Return the summed resources, None while the caches are not complete."""
+        """Return the summed resources, None while the caches are not complete.
+
+        Summing up a large cluster takes milliseconds: too long for each probe of an idle one.
+        """
         informers = self._members.capacity_informers(self._name)
         if informers is None or not all(informer.has_synced for informer in informers):
             return None
-        return self._collector.resources().to_status()
+        if self._sum is None:
+            self._sum = self._collector.resources().to_status()
+        return self._sum
 
 
 async def _wait_synced(informers: Iterable[Informer]) -> None:
