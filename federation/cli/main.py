@@ -17,6 +17,7 @@ from federation.apimachinery import logs
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import ApiError, FederationError
 from federation.cli import (
+    certs,
     clusters,
     convert,
     deliverycommands,
@@ -25,6 +26,7 @@ from federation.cli import (
     holdcommands,
     leftovers,
     plancommands,
+    ready,
     rolloutcommands,
     simcommands,
     spreadcommands,
@@ -114,6 +116,11 @@ def serve(
     port: flags.Port = None,
     host: flags.Host = None,
     advertise_address: flags.AdvertiseAddress = None,
+    advertise_url: flags.AdvertiseURL = None,
+    tls_san: flags.TLSSan = None,
+    tls_cert_file: flags.TLSCertFile = None,
+    tls_key_file: flags.TLSKeyFile = None,
+    tls_ca_file: flags.TLSCAFile = None,
     store_bytes_max: flags.StoreBytesMax = None,
     new: flags.New = None,
     encryption_key_file: flags.EncryptionKeyFile = None,
@@ -322,6 +329,8 @@ def kubeconfig_command(directory: flags.Dir) -> None:
     clusters.print_kubeconfig(directory)
 
 
+app.command("certs")(certs.certs_command)
+app.command("ready")(ready.ready_command)
 app.command("spread-webhook")(spreadcommands.spread_webhook_command)
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import orjson
 
+from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ApiError, ConfigurationError, from_status
 from federation.client.http import HTTPClient
 from federation.client.kubeconfig import load_kubeconfig
@@ -37,11 +38,18 @@ class KubeconfigContext:
     @asynccontextmanager
     async def client(self) -> AsyncIterator[HTTPClient]:
         """Yield a client for the context and close it afterwards."""
-        client = HTTPClient(load_kubeconfig(self.path, self.context))
-        try:
+        async with client_for(load_kubeconfig(self.path, self.context)) as client:
             yield client
-        finally:
-            await client.close()
+
+
+@asynccontextmanager
+async def client_for(connection: Connection) -> AsyncIterator[HTTPClient]:
+    """Yield a client for a connection and close it afterwards."""
+    client = HTTPClient(connection)
+    try:
+        yield client
+    finally:
+        await client.close()
 
 
 async def get_json(client: HTTPClient, path: str, query: dict[str, str]) -> object:

@@ -221,6 +221,43 @@ async def test_cancelling_stops_the_server_and_ends_requests_in_flight() -> None
             socket.create_connection(("127.0.0.1", port), timeout=1)
 
 
+def _client(pki: PKI) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=str(pki.ca_certificate))
+
+
+async def _negotiated(port: int, context: ssl.SSLContext) -> tuple[str, str]:
+    """Return the protocol and the cipher of a connection."""
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    cipher, protocol, _ = writer.get_extra_info("cipher")
+    writer.close()
+    return protocol, cipher
+
+
+async def test_connections_have_forward_secrecy_and_authenticated_encryption(pki: PKI) -> None:
+    async with serving(pki.serving) as (port, _):
+        assert (await _negotiated(port, _client(pki)))[0] == "TLSv1.3"
+        older = _client(pki)
+        older.maximum_version = ssl.TLSVersion.TLSv1_2
+        protocol, cipher = await _negotiated(port, older)
+        assert protocol == "TLSv1.2"
+        assert cipher.startswith("ECDHE-")
+        assert "GCM" in cipher or "CHACHA20" in cipher
+        for ciphers in ("ECDHE-ECDSA-AES128-SHA256", "ECDHE-ECDSA-AES256-SHA384"):
+            older.set_ciphers(ciphers)
+            with pytest.raises((ssl.SSLError, ConnectionError)):
+                await _negotiated(port, older)
+
+
+async def test_tls_1_1_is_refused(pki: PKI) -> None:
+    oldest = _client(pki)
+    oldest.set_ciphers("ALL:@SECLEVEL=0")
+    with pytest.warns(DeprecationWarning, match="TLSv1_1"):
+        oldest.minimum_version = oldest.maximum_version = ssl.TLSVersion.TLSv1_1
+    async with serving(pki.serving) as (port, _):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            await _negotiated(port, oldest)
+
+
 async def test_a_replaced_certificate_is_used_for_new_connections(pki: PKI, tmp_path: Path) -> None:
     async with serving(pki.serving, options=ServingOptions(tls_reload_s=0.02)) as (port, _):
         async with client(pki, has_certificate=False) as http:
