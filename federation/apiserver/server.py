@@ -49,6 +49,8 @@ from federation.apiserver.registry.registry import Registry
 from federation.apiserver.store.interface import Store
 from federation.apiserver.verbs.requestoptions import RegistryOptions
 
+_EVERY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  # compared, not bound
+
 
 @dataclass(frozen=True, slots=True)
 class APIServerOptions:
@@ -147,7 +149,8 @@ class APIServer:
 
     def _ensure_pki(self, now: datetime) -> PKI:
         options = self._options
-        names = [options.host, options.advertise_address, *options.tls.all_names]
+        host = "" if options.host in _EVERY_ADDRESS else options.host
+        names = [host, options.advertise_address, *options.tls.all_names]
         return ensure_pki(options.directory / "pki", now=now, names=names, common_name=options.name)
 
     async def run(self, on_started: Callable[[str], None], readiness: Mapping[str, Check] | None = None) -> None:
@@ -175,7 +178,7 @@ class APIServer:
         listening: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
         def started(host: str, port: int) -> None:
-            address = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104  # compared, not bound
+            address = "127.0.0.1" if host in _EVERY_ADDRESS else host
             listens_at = f"https://[{address}]:{port}" if ":" in address else f"https://{address}:{port}"
             self._url = options.tls.url or listens_at
             self._write_admin_kubeconfig()
