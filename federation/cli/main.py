@@ -321,12 +321,15 @@ app.add_typer(simcommands.app, name="sim")
 
 
 @app.command("kubeconfig")
-def kubeconfig_command(directory: flags.Dir) -> None:
-    """Print the kubeconfig's path.
+def kubeconfig_command(
+    directory: flags.Dir,
+    raw: Annotated[bool, typer.Option("--raw", help="Print the file itself: it grants everything.")] = False,
+) -> None:
+    """Print the kubeconfig's path, or the file.
 
     For: export KUBECONFIG=$(fedctl kubeconfig --dir DIR)
     """
-    clusters.print_kubeconfig(directory)
+    clusters.print_kubeconfig(directory, is_raw=raw)
 
 
 app.command("certs")(certs.certs_command)

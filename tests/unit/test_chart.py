@@ -1,6 +1,7 @@
 """The Helm chart, rendered by Helm's own library with every combination of its options."""
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from itertools import product
@@ -130,12 +131,17 @@ def check_pod(pod: Any, claims: set[str]) -> None:
     assert "/tmp" in paths  # Python writes there, and the root file system is read-only
 
 
+def check_command(line: Sequence[str]) -> None:
+    """Check that `fedctl` accepts a command line."""
+    group = typer.main.get_command(app)
+    name, *arguments = line
+    command = group.commands[name]  # type: ignore[attr-defined]  # the type is that of a single command
+    command.make_context(name, arguments)
+
+
 def check_arguments(container: Any) -> None:
     """Check that the program accepts the arguments and knows the variables."""
-    group = typer.main.get_command(app)
-    name, *arguments = container["args"]
-    command = group.commands[name]  # type: ignore[attr-defined]  # the type is that of a single command
-    command.make_context(name, list(arguments))
+    check_command(container["args"])
     known = {f"FEDERATION_{field.name.upper()}" for field in fields(Settings)}
     for variable in container.get("env", []):
         assert variable["name"] in known
@@ -279,6 +285,18 @@ def test_a_wrong_value_is_refused_by_name(values: dict[str, Any], message: str) 
 def test_values_that_do_not_fit_together_are_refused_with_the_remedy(values: dict[str, Any], message: str) -> None:
     with pytest.raises(helm.HelmError, match=message):
         render(values)
+
+
+def test_the_notes_name_commands_that_exist() -> None:
+    for values in STORES.values():
+        notes = loaded().render(dict(values), name="fed", namespace="clusters")["federation/templates/NOTES.txt"]
+        commands = re.findall(r"\bfedctl ([^>\n]+)", notes)
+        assert len(commands) == 2
+        for command in commands:
+            check_command(command.split())
+        kind, name = re.findall(r"rollout status (\w+)/(\S+)", notes)[0]
+        workload = workload_of(render(values))
+        assert (workload["kind"].lower(), workload["metadata"]["name"]) == (kind, name)
 
 
 def test_helm_finds_nothing_to_complain_about() -> None:
