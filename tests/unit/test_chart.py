@@ -62,6 +62,9 @@ OPTIONS: tuple[dict[str, Any], ...] = (
         "networkPolicy": {"enabled": False},
         "podDisruptionBudget": {"enabled": False},
         "extraArgs": ["--new"],
+        "extraEnv": [{"name": "FEDERATION_OIDC_CA_FILE", "value": "/etc/company/ca.crt"}],
+        "extraVolumes": [{"name": "company", "configMap": {"name": "company-ca"}}],
+        "extraVolumeMounts": [{"name": "company", "mountPath": "/etc/company", "readOnly": True}],
     },
 )
 

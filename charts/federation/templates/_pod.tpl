@@ -67,6 +67,7 @@ spec:
         - name: FEDERATION_{{ upper $name }}
           value: {{ kindIs "slice" $value | ternary (join "," $value) (kindIs "float64" $value | ternary (toJson $value) (toString $value)) | quote }}
         {{- end }}
+        {{- with .Values.extraEnv }}{{ toYaml . | nindent 8 }}{{ end }}
       ports:
         - {name: https, containerPort: 7443, protocol: TCP}
       # The first start on a database of an older version upgrades it.
@@ -97,6 +98,7 @@ spec:
         {{- if .Values.audit.policy }}
         - {name: audit, mountPath: /etc/federation/audit, readOnly: true}
         {{- end }}
+        {{- with .Values.extraVolumeMounts }}{{ toYaml . | nindent 8 }}{{ end }}
   volumes:
     {{- if eq .Values.store "postgresql" }}
     # The keys come from the database at each start.
@@ -116,6 +118,7 @@ spec:
     {{- if .Values.audit.policy }}
     - {name: audit, configMap: {name: {{ include "federation.fullname" . }}-audit}}
     {{- end }}
+    {{- with .Values.extraVolumes }}{{ toYaml . | nindent 4 }}{{ end }}
   topologySpreadConstraints:
     {{- if .Values.topologySpreadConstraints }}
     {{- toYaml .Values.topologySpreadConstraints | nindent 4 }}
