@@ -19,8 +19,7 @@ IMAGE = "{.spec.template.spec.containers[0].image}"
 
 @pytest.fixture(scope="module")
 def fed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
-    # Every test deletes a namespace, and by default the guard holds the eleventh deletion within ten minutes.
-    with federation(tmp_path_factory.mktemp("flows") / "fed", FEDERATION_GUARD_SHARE="1") as running:
+    with federation(tmp_path_factory.mktemp("flows") / "fed") as running:
         yield running
 
 
