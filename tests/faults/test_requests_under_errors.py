@@ -51,3 +51,4 @@ async def test_deployments_need_at_most_three_times_the_minimal_number_of_reques
         assert _requests(world) <= 3 * MINIMUM, f"{_requests(world)} requests, {injected} errors"
         for member in world.members.values():
             member.line.heal()
+        await world.until_ready(*MEMBERS)
