@@ -10,19 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import urlsplit
 
-import typer
 from cryptography import x509
 
 from federation.apimachinery.clock import SystemClock, to_rfc3339
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError
 from federation.apiserver.auth.pki import names_of
-from federation.cli import flags
-from federation.cli.execution import execute
-from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.cli.terminal.printing import print_rows, to_age
 from federation.client.kubeconfig import load_kubeconfig
 
@@ -39,31 +34,8 @@ class Found:
     certificate: x509.Certificate
 
 
-def certs_command(
-    directory: Annotated[
-        Path | None, typer.Option("--dir", metavar="DIR", help="Also the files of this state directory.")
-    ] = None,
-    within_days: Annotated[
-        int, typer.Option("--within-days", metavar="DAYS", min=0, help="Fail if one expires within this time.")
-    ] = 14,
-    kubeconfig: flags.Kubeconfig = None,
-    context: flags.Context = "",
-    output: flags.TableOrJSON = "table",
-) -> None:
-    """List certificates and when they expire.
-
-    Shows the certificate that the server presents, and the CA and client certificate in the kubeconfig. Exit code 1
-    when one of them has expired or expires soon.
-
-    A control plane renews what it issued, in DIR. Copies of its kubeconfig have to be copied again.
-    """
-    if directory is not None and kubeconfig is None:
-        kubeconfig = directory / "kubeconfig"
-    path = KubeconfigContext(kubeconfig, context).path
-    execute(_show(path, context, directory, timedelta(days=within_days), output))
-
-
-async def _show(kubeconfig: Path, context: str, directory: Path | None, within: timedelta, output: str) -> int:
+async def show(kubeconfig: Path, context: str, directory: Path | None, within: timedelta, output: str) -> int:
+    """Print the certificates; return 1 if one of them has expired or expires `within` this time, else 0."""
     connection = load_kubeconfig(kubeconfig, context)
     found = [Found("serving", connection.server, await asyncio.to_thread(_presented, connection))]
     for name, data in (("serving CA", connection.ca_data), ("client", connection.client_cert_data)):

@@ -1,18 +1,23 @@
-"""The federation that a command works on: a client for one context of a kubeconfig."""
+"""The federation that a command works on: a client for one context of a kubeconfig.
+
+All command lines import this module, and only some need a client, so the client is imported when one is made.
+"""
 
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import orjson
 
-from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ApiError, ConfigurationError, from_status
-from federation.client.http import HTTPClient
-from federation.client.kubeconfig import load_kubeconfig
+
+if TYPE_CHECKING:
+    from federation.apimachinery.connection import Connection
+    from federation.client.http import HTTPClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +41,19 @@ class KubeconfigContext:
         return path
 
     @asynccontextmanager
-    async def client(self) -> AsyncIterator[HTTPClient]:
+    async def client(self) -> AsyncIterator["HTTPClient"]:
         """Yield a client for the context and close it afterwards."""
+        from federation.client.kubeconfig import load_kubeconfig  # noqa: PLC0415  # see the module's docstring
+
         async with client_for(load_kubeconfig(self.path, self.context)) as client:
             yield client
 
 
 @asynccontextmanager
-async def client_for(connection: Connection) -> AsyncIterator[HTTPClient]:
+async def client_for(connection: "Connection") -> AsyncIterator["HTTPClient"]:
     """Yield a client for a connection and close it afterwards."""
+    from federation.client.http import HTTPClient  # noqa: PLC0415  # see the module's docstring
+
     client = HTTPClient(connection)
     try:
         yield client
@@ -52,7 +61,7 @@ async def client_for(connection: Connection) -> AsyncIterator[HTTPClient]:
         await client.close()
 
 
-async def get_json(client: HTTPClient, path: str, query: dict[str, str]) -> object:
+async def get_json(client: "HTTPClient", path: str, query: dict[str, str]) -> object:
     """Return the parsed response to a GET outside the Kubernetes API; ApiError when the code is not 200."""
     code, body = await client.raw("GET", f"{path}?{urlencode(query)}")
     if code == 404:
