@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 _CLIENT = "kubernetes"
-_STARTED = "federation.cli.main, federation.cli.run, federation.apiserver.http.serving, uvloop, httptools, wsproto"
+_STARTED = "federation.cli.main, federation.cli.run, federation.cli.ready, federation.client.http, httptools, wsproto"
 _UNCHECKED = py_compile.PycInvalidationMode.UNCHECKED_HASH
 
 
