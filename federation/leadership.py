@@ -1,4 +1,4 @@
-"""Which of the processes that share a database runs the controllers: the holder of a Lease on the host."""
+"""Which of the processes that share a host runs the controllers: the holder of a Lease on the host."""
 
 import platform
 import uuid
@@ -22,17 +22,19 @@ _LEASE = "federation-controllers"
 class Leadership:
     """The candidacy of this process."""
 
-    def __init__(self, client: Client, registry: Registry, options: LeaderOptions, clock: Clock) -> None:
-        identity = f"{platform.node()}_{uuid.uuid4().hex[:12]}"
+    def __init__(self, client: Client, options: LeaderOptions, clock: Clock) -> None:
+        self._identity = f"{platform.node()}_{uuid.uuid4().hex[:12]}"
         self._elector = LeaderElector(
-            client, namespace=names.SYSTEM_NAMESPACE, name=_LEASE, identity=identity, clock=clock, options=options
+            client, namespace=names.SYSTEM_NAMESPACE, name=_LEASE, identity=self._identity, clock=clock, options=options
         )
+
+    def fence(self, registry: Registry) -> Fence:
+        """Return what refuses writes of this process to an embedded host after another one took the Lease."""
         leases = registry.kinds.lookup(LEASES.group, LEASES.version, LEASES.plural)
-        self.fence = Fence(leases.key(names.SYSTEM_NAMESPACE, _LEASE), f'"holderIdentity":"{identity}"'.encode())
-        """Refuses writes of this process to the host after another one took the Lease."""
+        return Fence(leases.key(names.SYSTEM_NAMESPACE, _LEASE), f'"holderIdentity":"{self._identity}"'.encode())
 
     def may_act(self) -> bool:
-        """Return whether this process leads for certain: members cannot refuse its writes."""
+        """Return whether this process leads for certain: members, and hosts that are not embedded, refuse no writes."""
         return self._elector.may_act
 
     async def run(self, lead: Run) -> None:

@@ -114,6 +114,9 @@ def serve(
     port: flags.Port = None,
     host: flags.Host = None,
     advertise_address: flags.AdvertiseAddress = None,
+    host_kubeconfig: flags.HostKubeconfig = None,
+    in_cluster: flags.InCluster = None,
+    host_url: flags.HostURL = None,
     store_bytes_max: flags.StoreBytesMax = None,
     new: flags.New = None,
     encryption_key_file: flags.EncryptionKeyFile = None,
@@ -139,6 +142,8 @@ def serve(
     """Run a control plane for your own clusters.
 
     Runs in the foreground until Ctrl-C. `fedctl join` adds clusters.
+
+    With --host-kubeconfig or --in-cluster it serves no Kubernetes API: users work with that API server.
     """
     given = dict(locals())  # every parameter has the name of its field in Settings
     from federation.cli import run  # noqa: PLC0415  # see the module's docstring
