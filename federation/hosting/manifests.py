@@ -54,9 +54,7 @@ def host_manifests(tenant_rules: Rules) -> list[Object]:
         _binding("federation", account),
         _cluster_role(REVIEWED_ROLE, [_rule(group, plurals, ("create",)) for group, plurals in _federated().items()]),
         _binding(REVIEWED_ROLE, *reviewed),
-        *_readable(
-            names.HOST_ENDPOINT, names.SYSTEM_NAMESPACE, {"kind": "Group", "apiGroup": _RBAC, "name": _EVERYBODY}
-        ),
+        *_readable(names.HOST_ENDPOINT, names.SYSTEM_NAMESPACE, everybody),
         *_readable(CLIENT_CA.name, CLIENT_CA.namespace, account),
         *(
             _cluster_role(f"federation:aggregate-to-{role}", rules, aggregated_to=role)

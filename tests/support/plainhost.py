@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.support.federation import Kubectl, log_of
-
 from federation.apimachinery.clock import SystemClock
 from federation.apiserver.server import APIServer, APIServerOptions
 from federation.apiserver.store.sql import SQLStore
+from tests.support.federation import Kubectl, log_of
 
 
 class PlainHost:

@@ -53,7 +53,7 @@ async def get_json(client: HTTPClient, path: str, query: dict[str, str]) -> obje
     """
     target = f"{path}?{urlencode(query)}"
     code, body = await client.raw("GET", target)
-    if code == 404 and (endpoint := await _find_endpoint(client)) is not None:
+    if code in (403, 404) and (endpoint := await _find_endpoint(client)) is not None:
         try:
             code, body = await endpoint.raw("GET", target)
         finally:
