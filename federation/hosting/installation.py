@@ -12,7 +12,15 @@ import structlog
 
 from federation.api import names
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import ApiError, ConfigurationError, Forbidden, NotFound, Unauthorized
+from federation.apimachinery.errors import (
+    ApiError,
+    ConfigurationError,
+    Forbidden,
+    NotFound,
+    ServiceUnavailable,
+    TooManyRequests,
+    Unauthorized,
+)
 from federation.apimachinery.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -72,7 +80,7 @@ async def install_definitions(client: Client, clock: Clock) -> None:
     wanted = definitions()
     await asyncio.gather(*(_ensure_definition(client, manifest) for manifest in wanted))
     deadline_s = clock.monotonic() + _SERVED_S
-    while waiting := await _not_served(client, (each["metadata"]["name"] for each in wanted)):
+    while waiting := await _not_served(client, wanted):
         if clock.monotonic() > deadline_s:
             raise ConfigurationError(f"the host does not serve {', '.join(waiting)} after {_SERVED_S:g} s")
         await clock.sleep(_POLL_S)
@@ -91,15 +99,22 @@ async def _ensure_definition(client: Client, manifest: Object) -> None:
     await _apply(client, CRDS, manifest)
 
 
-async def _not_served(client: Client, wanted: Iterable[str]) -> list[str]:
-    """Return the names of the definitions that are not established yet."""
-    established = {
-        each["metadata"]["name"]
-        for each in (await client.list(CRDS)).items
-        for condition in (each.get("status") or {}).get("conditions") or ()
-        if condition.get("type") == "Established" and condition.get("status") == "True"
-    }
-    return sorted(set(wanted) - established)
+async def _not_served(client: Client, wanted: Iterable[Object]) -> list[str]:
+    """Return the names of the definitions whose objects cannot be listed yet."""
+    definitions_by_name = {each["metadata"]["name"]: each for each in wanted}
+    answers = await asyncio.gather(*(_is_served(client, each) for each in definitions_by_name.values()))
+    return [name for name, is_served in zip(definitions_by_name, answers, strict=True) if not is_served]
+
+
+async def _is_served(client: Client, definition: Object) -> bool:
+    spec = definition["spec"]
+    version = next(each["name"] for each in spec["versions"] if each["served"])
+    resource = Resource(spec["group"], version, spec["names"]["kind"], spec["names"]["plural"])
+    try:
+        await client.list(resource, limit=1)
+    except (NotFound, TooManyRequests, ServiceUnavailable):
+        return False  # API servers answer 429 while they prepare the storage of a new kind
+    return True
 
 
 async def _apply(client: Client, resource: Resource, manifest: Object) -> None:
