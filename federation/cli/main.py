@@ -23,6 +23,7 @@ from federation.cli import (
     demo,
     flags,
     holdcommands,
+    hostcommands,
     leftovers,
     plancommands,
     rolloutcommands,
@@ -327,6 +328,7 @@ def kubeconfig_command(directory: flags.Dir) -> None:
     clusters.print_kubeconfig(directory)
 
 
+app.command("host-manifests")(hostcommands.host_manifests_command)
 app.command("spread-webhook")(spreadcommands.spread_webhook_command)
 
 

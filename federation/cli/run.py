@@ -111,7 +111,12 @@ async def _embedded(settings: Settings) -> ControlPlane:
 
 
 async def _on_existing_host(settings: Settings) -> ExistingHost:
-    return ExistingHost(settings, await existinghost.connect(settings), SystemClock())
+    client = await existinghost.connect(settings)
+    try:
+        return ExistingHost(settings, client, SystemClock())
+    except BaseException:
+        await client.close()
+        raise
 
 
 @contextlib.asynccontextmanager

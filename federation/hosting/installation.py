@@ -67,8 +67,9 @@ async def install_rights(client: Client, tenant_rules: Rules) -> None:
             await _apply(client, _RESOURCES[manifest["kind"]], manifest)
         except Forbidden as error:
             raise ConfigurationError(
-                f"the host lets this user not create what the federation needs ({error.message}); use the kubeconfig"
-                f" of an administrator, or one of {USER} after `fedctl host-manifests | kubectl apply -f -`"
+                f"this user may not create what the federation needs on the host ({error.message}); use the kubeconfig"
+                f" of an administrator, or let one run `fedctl host-manifests | kubectl apply --server-side -f -` and"
+                f" use a kubeconfig of {USER}"
             ) from error
 
 

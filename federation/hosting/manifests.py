@@ -11,7 +11,14 @@ from typing import Any, NamedTuple
 from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import default_type_configs, from_config
-from federation.apimachinery.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, CRDS, ROLES, Object
+from federation.apimachinery.resources import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CONTROLLER_REVISIONS,
+    CRDS,
+    ROLES,
+    Object,
+)
 
 ACCOUNT = "federation"
 USER = f"system:serviceaccount:{names.SYSTEM_NAMESPACE}:{ACCOUNT}"
@@ -87,6 +94,7 @@ def account_rules() -> list[Object]:
         *(_rule(group, plurals, _WRITE) for group, plurals in sorted(ours.items())),
         *(_rule(group, plurals, _WRITE) for group, plurals in sorted(federated.items())),
         _rule(CRDS.group, (CRDS.plural,), _WRITE),
+        _rule(CONTROLLER_REVISIONS.group, (CONTROLLER_REVISIONS.plural,), _WRITE),
         _rule("", ("events",), ("create", "patch")),
         _rule("", ("nodes",), _READ),
         _rule("coordination.k8s.io", ("leases",), ("create", "get", "update")),

@@ -112,7 +112,8 @@ class HostAdmission:
             def access(check: AccessCheck, lacking: dict[AccessCheck, None] = lacking) -> AccessDecision:
                 if check not in known:
                     lacking[check] = None
-                return known.get(check, AccessDecision(is_allowed=False))
+                # Most requests are permitted, and a refusal would end this run before the other checks.
+                return known.get(check, AccessDecision(is_allowed=True))
 
             self._look_up.missed = False
             request.warnings[:] = before
