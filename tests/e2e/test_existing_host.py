@@ -77,10 +77,15 @@ def tenant(fed: Federated, host: Path, tmp_path_factory: pytest.TempPathFactory)
 def test_the_quickstart_runs(fed: Federated) -> None:  # noqa: F811  # the fixture
     fed.host("create", "namespace", "quickstart")
     for file in sorted((ROOT / "examples" / "quickstart").glob("*.yaml")):
-        fed.host("apply", "-f", "-", stdin=file.read_text().replace("namespace: default", "namespace: quickstart"))
+        text = file.read_text().replace("namespace: default", "namespace: quickstart")
+        fed.host("apply", "-f", "-", stdin=text.replace("cluster: member-", "cluster: cluster-0"))
     fed.host("rollout", "status", "-n", "quickstart", "deploy/nginx", "--timeout=60s")
     deployment = fed.host.json("get", "deploy", "nginx", "-n", "quickstart")
     assert deployment["status"]["readyReplicas"] == 8
+    divided = {
+        name: fed.members[name].json("get", "deploy", "nginx", "-n", "quickstart") for name in sorted(fed.members)[:3]
+    }
+    assert [each["spec"]["replicas"] for each in divided.values()] == [4, 2, 2]
     why = fedctl("why", "deploy/nginx", "-n", "quickstart", KUBECONFIG=str(fed.host.kubeconfig)).stdout
     assert "PropagationPolicy quickstart/divide-nginx" in why
 

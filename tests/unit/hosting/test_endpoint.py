@@ -11,6 +11,7 @@ from tests.support.memoryjournal import MemoryJournal
 
 from federation.admission.plugins import admission_plugins
 from federation.api import names
+from federation.api.crds import crd_manifests
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, SERVICE_ACCOUNTS, Object
 from federation.apiserver.auth.clientcertificates import Peer
@@ -40,6 +41,7 @@ _PLURALS = {
 @pytest.fixture(scope="module")
 def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Parts]:
     with api_server(tmp_path_factory.mktemp("hosting")) as parts:
+        parts.run(parts.registry.install_crds(crd_manifests()))
         yield parts
 
 
