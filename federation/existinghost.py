@@ -1,7 +1,7 @@
 """The composition root for an existing Kubernetes API server as host: the same `Wiring` over an HTTP client.
 
 What the embedded API does by itself is done by other means here. Rights and definitions are installed at the start
-(`hosting/installation.py`). Admission plugins and the finalizer of new objects are webhooks (`hosting/reviews.py`).
+(`hosting/installation.py`). Admission plugins and finalizers of new objects are webhooks (`hosting/pluginreviews.py`).
 The journal of decisions is in SQL, and this process serves it with the federation's other pages, because the host
 cannot (`hosting/endpoint.py`). Several processes on one host elect a leader by Lease; all of them answer webhooks.
 """
@@ -35,14 +35,14 @@ from federation.client.kubeconfig import in_cluster, load_kubeconfig
 from federation.client.pool import ClusterPool
 from federation.controllers.federate.controller import first_finalizers
 from federation.controllers.typeconfig.shippedtypes import ensure_types
-from federation.hosting import connection, installation
+from federation.hosting import installation, reachability
 from federation.hosting.access import HostAccess
 from federation.hosting.endpoint import Endpoint
 from federation.hosting.hostkinds import HostKinds
 from federation.hosting.ledclient import led_client
 from federation.hosting.manifests import GROUPS, USER
-from federation.hosting.reviews import HostAdmission
-from federation.hosting.webhooks import to_configurations
+from federation.hosting.pluginreviews import HostAdmission
+from federation.hosting.webhookconfigurations import to_configurations
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
 from federation.settings import Settings
@@ -94,7 +94,7 @@ class ExistingHost:
         self._settings = settings
         self._clock = clock
         self._client = client
-        self._url = connection.check_url(settings.host_url, settings.host)
+        self._url = reachability.check_url(settings.host_url, settings.host)
         self._database = open_database(settings.database_url, StoreOptions())
         self._cipher = ValueCipher(settings.encryption)
         self._journal = SQLJournal(self._database, settings.journal, clock=clock, cipher=self._cipher)
@@ -160,7 +160,7 @@ class ExistingHost:
         certificate = SharedCertificate(self._client, folder, name, self._clock, secret=_SECRET)
         await certificate.refresh()
         tls = certificate.files
-        if authority := await connection.client_authority(self._client):
+        if authority := await reachability.client_authority(self._client):
             write_private(folder / _CLIENT_CA, authority.encode())
             tls = replace(tls, client_ca=folder / _CLIENT_CA)
         listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -201,11 +201,11 @@ class ExistingHost:
         while True:
             held = [type_.resource for type_ in self._wiring.types.all()]
             configurations = to_configurations(
-                self._admission.resources, held, connection.to_client_config(url, certificate.bundle)
+                self._admission.resources, held, reachability.to_client_config(url, certificate.bundle)
             )
             try:
-                await connection.install_webhooks(self._led, *configurations)
-                await connection.publish_endpoint(self._led, url, certificate.bundle)
+                await reachability.install_webhooks(self._led, *configurations)
+                await reachability.publish_endpoint(self._led, url, certificate.bundle)
             except (ApiError, ClusterError) as error:
                 _log.warning("the webhooks on the host could not be checked", error=str(error))
             await self._clock.sleep(_CHECK_S)

@@ -30,7 +30,7 @@ from federation.apiserver.http.nonresource import AUTHORIZE, Mount
 from federation.apiserver.http.statuserrors import method_not_allowed
 from federation.apiserver.semantics.cel.authorizer import AccessCheck
 from federation.hosting.access import HostAccess
-from federation.hosting.webhooks import PATHS
+from federation.hosting.webhookconfigurations import PATHS
 
 _BODY_BYTES_MAX = 8 * 1024 * 1024
 """A review holds the object up to twice; API servers accept objects of 3 MiB."""

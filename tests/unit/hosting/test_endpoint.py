@@ -22,8 +22,8 @@ from federation.hosting.access import HostAccess
 from federation.hosting.endpoint import Endpoint
 from federation.hosting.hostkinds import HostKinds
 from federation.hosting.manifests import USER
-from federation.hosting.reviews import HostAdmission
-from federation.hosting.webhooks import HOLD, MUTATE, VALIDATE
+from federation.hosting.pluginreviews import HostAdmission
+from federation.hosting.webhookconfigurations import HOLD, MUTATE, VALIDATE
 from federation.web import application
 
 pytestmark = pytest.mark.xdist_group("hosting")

@@ -6,9 +6,9 @@ from federation.api import names
 from federation.api.resources import CORE_GROUP
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import DEPLOYMENTS
-from federation.hosting.connection import check_url, to_client_config
 from federation.hosting.manifests import USER
-from federation.hosting.webhooks import is_exempt, to_configurations
+from federation.hosting.reachability import check_url, to_client_config
+from federation.hosting.webhookconfigurations import is_exempt, to_configurations
 
 PROTECTED = (f"federatedobjects.{CORE_GROUP}", "horizontalpodautoscalers.autoscaling")
 

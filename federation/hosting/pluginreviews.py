@@ -22,7 +22,7 @@ from federation.apiserver.auth.identity import User
 from federation.apiserver.semantics.cel.authorizer import AccessCheck, AccessDecision
 from federation.hosting.access import HostAccess, to_user
 from federation.hosting.hostkinds import HostKinds
-from federation.hosting.webhooks import HOLD, MUTATE, VALIDATE, is_exempt
+from federation.hosting.webhookconfigurations import HOLD, MUTATE, VALIDATE, is_exempt
 from federation.spread.reviews import to_operations
 
 _API_VERSION = "admission.k8s.io/v1"
