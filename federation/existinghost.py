@@ -67,7 +67,9 @@ async def connect(settings: Settings) -> HTTPClient:
     given = in_cluster() if settings.in_cluster else load_kubeconfig(settings.host_kubeconfig)
     first = HTTPClient(given)
     try:
-        if await installation.own_user(first) == USER:
+        user = await installation.own_user(first)
+        await installation.refuse_federation(first)
+        if user == USER:
             return HTTPClient(given)
         await installation.install_rights(first, HOST_RBAC.rules)
     finally:

@@ -182,12 +182,19 @@ class Settings:
 
     @property
     def has_existing_host(self) -> bool:
-        """Whether the host is an existing API server; ConfigurationError if two are named."""
+        """Whether the host is an existing API server; ConfigurationError for settings that do not go together."""
         if self.host_kubeconfig and self.in_cluster:
             raise ConfigurationError("host-kubeconfig and in-cluster name two hosts; give one of them")
-        if self.host_url and not (self.host_kubeconfig or self.in_cluster):
-            raise ConfigurationError("host-url is set without host-kubeconfig or in-cluster")
-        return bool(self.host_kubeconfig) or self.in_cluster
+        if not self.host_kubeconfig and not self.in_cluster:
+            if self.host_url:
+                raise ConfigurationError("host-url is set without host-kubeconfig or in-cluster")
+            return False
+        for name in ("advertise_address", "audit_policy_file", "new", "oidc_issuer_url", "store_bytes_max"):
+            if getattr(self, name):
+                raise ConfigurationError(
+                    f"{name.replace('_', '-')} is for the embedded API server; set it up on the host instead"
+                )
+        return True
 
     @property
     def journal(self) -> JournalOptions:

@@ -60,6 +60,13 @@ async def own_user(client: Client) -> str:
     return str((status.get("userInfo") or {}).get("username") or "")
 
 
+async def refuse_federation(client: Client) -> None:
+    """Raise ConfigurationError if the API server is a federation's own, whose controllers would fight with ours."""
+    code, _ = await client.raw("GET", "/federation/v1/openapi.json")
+    if code == 200:
+        raise ConfigurationError("the host is the API server of another federation; choose one without controllers")
+
+
 async def install_rights(client: Client, tenant_rules: Rules) -> None:
     """Create or update namespace, account and rights; ConfigurationError when these credentials may not."""
     for manifest in host_manifests(tenant_rules):

@@ -22,7 +22,7 @@ from tests.e2e.test_seeds_003 import (  # noqa: F401  # collected here, with the
     test_weights_40_30_40_divide_the_replicas,
 )
 from tests.support.federation import Federation, Kubectl, eventually, fedctl, start_on_host
-from tests.support.plainhost import plain_host
+from tests.support.plainhost import PlainHost, plain_host
 from tests.support.vectors import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("existinghost")]
@@ -43,10 +43,16 @@ WRITER = {
 
 
 @pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The kubeconfig of the host's administrator."""
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainHost]:
+    """The host, in a process of its own."""
     with plain_host(tmp_path_factory.mktemp("host") / "server") as running:
-        yield running.kubeconfig
+        yield running
+
+
+@pytest.fixture(scope="module")
+def host(server: PlainHost) -> Path:
+    """The kubeconfig of the host's administrator."""
+    return server.kubeconfig
 
 
 @pytest.fixture(scope="module")
@@ -174,3 +180,13 @@ def test_a_wrong_kubeconfig_is_one_line(host: Path, tmp_path: Path) -> None:
         "fedctl: the host refuses the credentials of --host-kubeconfig: they are expired or revoked\n"
     )
     assert done.returncode == 1
+
+
+def test_work_goes_on_when_the_host_was_away(fed: Federated, server: PlainHost) -> None:  # noqa: F811  # the fixture
+    fed.apply("weights-40-30-40.yaml")
+    eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == 110)
+    server.stop()
+    server.start()
+    fed.host("scale", "deploy/weighted", "--replicas=11")
+    placed = eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == 11, timeout_s=60)
+    assert placed == {"cluster-01": 4, "cluster-02": 3, "cluster-03": 4}
