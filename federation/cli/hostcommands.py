@@ -15,6 +15,6 @@ def host_manifests_command() -> None:
     create them itself.
 
     \b
-    fedctl host-manifests | kubectl apply --server-side -f -
+    fedctl host-manifests | kubectl apply --server-side --force-conflicts -f -
     """  # noqa: D301  # the backspace keeps lines apart in the help
     yaml.safe_dump_all([*host_manifests(HOST_RBAC.rules), *definitions()], sys.stdout, sort_keys=False)

@@ -75,8 +75,8 @@ async def install_rights(client: Client, tenant_rules: Rules) -> None:
         except Forbidden as error:
             raise ConfigurationError(
                 f"this user may not create what the federation needs on the host ({error.message}); use the kubeconfig"
-                f" of an administrator, or let one run `fedctl host-manifests | kubectl apply --server-side -f -` and"
-                f" use a kubeconfig of {USER}"
+                f" of an administrator, or let one apply what `fedctl host-manifests` prints, and use a kubeconfig of"
+                f" {USER}"
             ) from error
 
 

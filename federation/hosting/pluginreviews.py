@@ -85,10 +85,9 @@ class HostAdmission:
     def _hold(self, request: AdmissionRequest) -> Object:
         obj = request.obj or {}
         metadata = obj.get("metadata") or {}
-        held = [each for each in self._finalizers(request.resource, obj) if each not in metadata.get("finalizers", ())]
-        if not held:
-            return obj
-        return {**obj, "metadata": {**metadata, "finalizers": [*metadata.get("finalizers", ()), *held]}}
+        present = metadata.get("finalizers") or []
+        added = [each for each in self._finalizers(request.resource, obj) if each not in present]
+        return {**obj, "metadata": {**metadata, "finalizers": [*present, *added]}} if added else obj
 
     async def _mutate(self, request: AdmissionRequest) -> Object:
         obj: Object = orjson.loads(orjson.dumps(request.obj))  # a plugin may change what it gets

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from federation.api import names
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.errors import ApiError, ClusterError, RequestTimeout
 from federation.apimachinery.resources import (
@@ -213,11 +212,7 @@ class HostAdmission:
     def _on_configuration(self, old: Object | None, new: Object | None) -> None:
         if old is not None and new is not None and _version(old) == _version(new):
             return
-        # Our own webhooks refuse no creation of a federated kind, and there is one for each of them.
-        configured = [
-            [each for each in informer.list() if each["metadata"]["name"] != names.HOST_WEBHOOKS]
-            for informer in self._informers
-        ]
+        configured = [informer.list() for informer in self._informers]
         self._mutated = compile_concerns(*configured[3:])
         self._concerns = compile_concerns(*configured[:3]) | self._mutated
         self.is_active = bool(self._concerns)
