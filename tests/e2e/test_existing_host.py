@@ -175,7 +175,7 @@ def test_a_wrong_kubeconfig_is_one_line(host: Path, tmp_path: Path) -> None:
     document["users"][0]["user"] = {"token": "expired"}
     (tmp_path / "kubeconfig").write_text(yaml.safe_dump(document))
     options = ("serve", "--dir", str(tmp_path / "state"), "--host-kubeconfig", str(tmp_path / "kubeconfig"))
-    done = fedctl(*options, check=False)
+    done = fedctl(*options, check=False, timeout_s=90)
     assert done.stderr == (
         "fedctl: the host refuses the credentials of --host-kubeconfig: they are expired or revoked\n"
     )
