@@ -90,6 +90,7 @@ from federation.scheduling.engine import Engine
 from federation.scheduling.framework.registry import PluginRegistry, load_plugins
 from federation.scheduling.policyusage import PolicyUsage
 from federation.settings import Settings
+from federation.spread.spreadadmission import RULES as SPREAD_RULES
 from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.podlocations import PodLocations
@@ -110,7 +111,7 @@ def protect_federated_objects(registry: Registry, clock: Clock) -> None:
         info = registry.kinds.served(group, version, kind)
         return info.resource if info is not None else None
 
-    for plugin in admission_plugins(LocalClient(registry, user_agent="admission"), find, clock):
+    for plugin in admission_plugins(LocalClient(registry, user_agent="admission"), find, SPREAD_RULES, clock):
         registry.add_admission_plugin(plugin)
 
 

@@ -47,6 +47,7 @@ from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
 from federation.settings import Settings
 from federation.spread.sharedcertificate import SecretName, SharedCertificate
+from federation.spread.spreadadmission import RULES as SPREAD_RULES
 from federation.web import application
 from federation.web.delivery import DeliveryView
 from federation.web.policyobjects import PolicyView
@@ -107,7 +108,7 @@ class ExistingHost:
         self._kinds = HostKinds(client, clock)
         self._access = HostAccess(client, clock)
         self._admission = HostAdmission(
-            lambda kinds: admission_plugins(client, kinds.find, clock),
+            lambda kinds: admission_plugins(client, kinds.find, SPREAD_RULES, clock),
             self._kinds,
             self._access,
             first_finalizers(wiring.types, wiring.policy_selection),

@@ -15,9 +15,12 @@ from federation.apimachinery.errors import NotFound
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.admission.plugins import AdmissionPlugin
 from federation.client.client import Client
+from federation.planning.workloadspread.specvalidation import SpreadRules
 
 
-def admission_plugins(client: Client, find: FindResource, clock: Clock) -> list[AdmissionPlugin]:
+def admission_plugins(
+    client: Client, find: FindResource, spread_rules: SpreadRules, clock: Clock
+) -> list[AdmissionPlugin]:
     """Return the admission of the kinds that the control plane writes, of policies, and of what users steer."""
 
     async def list_objects(resource: Resource, namespace: str = "") -> list[Object]:
@@ -35,6 +38,6 @@ def admission_plugins(client: Client, find: FindResource, clock: Clock) -> list[
         PolicyAdmission(find, list_objects),
         AutoscalerAdmission(list_objects),
         UnitedDeploymentAdmission(list_objects),
-        WorkloadSpreadAdmission(find, list_objects, read_object),
+        WorkloadSpreadAdmission(find, list_objects, read_object, spread_rules),
         TypeConfigAdmission(find, partial(list_objects, FEDERATED_TYPE_CONFIGS)),
     ]

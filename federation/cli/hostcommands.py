@@ -1,12 +1,5 @@
 """`fedctl host-manifests`: what an administrator applies to an existing API server that is to be the host."""
 
-import sys
-
-import yaml
-
-from federation.admission.roles import HOST_RBAC
-from federation.hosting.manifests import definitions, host_manifests
-
 
 def host_manifests_command() -> None:
     """Print what an existing API server needs as host.
@@ -17,4 +10,11 @@ def host_manifests_command() -> None:
     \b
     fedctl host-manifests | kubectl apply --server-side --force-conflicts -f -
     """  # noqa: D301  # the backspace keeps lines apart in the help
+    import sys
+
+    import yaml
+
+    from federation.admission.roles import HOST_RBAC
+    from federation.hosting.manifests import definitions, host_manifests
+
     yaml.safe_dump_all([*host_manifests(HOST_RBAC.rules), *definitions()], sys.stdout, sort_keys=False)

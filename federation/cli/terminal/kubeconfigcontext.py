@@ -1,10 +1,14 @@
-"""The federation that a command works on: a client for one context of a kubeconfig."""
+"""The federation that a command works on: a client for one context of a kubeconfig.
+
+All command lines import this module, and only some need a client, so the client is imported when one is made.
+"""
 
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import orjson
@@ -12,8 +16,9 @@ import orjson
 from federation.api import names
 from federation.apimachinery.errors import ApiError, ConfigurationError, Forbidden, NotFound, from_status
 from federation.apimachinery.resources import CONFIGMAPS
-from federation.client.http import HTTPClient
-from federation.client.kubeconfig import load_kubeconfig
+
+if TYPE_CHECKING:
+    from federation.client.http import HTTPClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +42,11 @@ class KubeconfigContext:
         return path
 
     @asynccontextmanager
-    async def client(self) -> AsyncIterator[HTTPClient]:
+    async def client(self) -> AsyncIterator["HTTPClient"]:
         """Yield a client for the context and close it afterwards."""
+        from federation.client.http import HTTPClient  # noqa: PLC0415  # see the module's docstring
+        from federation.client.kubeconfig import load_kubeconfig  # noqa: PLC0415  # see the module's docstring
+
         client = HTTPClient(load_kubeconfig(self.path, self.context))
         try:
             yield client
@@ -46,7 +54,7 @@ class KubeconfigContext:
             await client.close()
 
 
-async def get_json(client: HTTPClient, path: str, query: dict[str, str]) -> object:
+async def get_json(client: "HTTPClient", path: str, query: dict[str, str]) -> object:
     """Return the parsed response to a GET outside the Kubernetes API; ApiError when the code is not 200.
 
     A host that is no federation itself says in a ConfigMap where the federation serves it.
@@ -69,8 +77,10 @@ async def get_json(client: HTTPClient, path: str, query: dict[str, str]) -> obje
     return answer
 
 
-async def _find_endpoint(host: HTTPClient) -> HTTPClient | None:
+async def _find_endpoint(host: "HTTPClient") -> "HTTPClient | None":
     """Return a client of the federation that runs on this host, with the credentials of the user; None without one."""
+    from federation.client.http import HTTPClient  # noqa: PLC0415  # see the module's docstring
+
     try:
         found = (await host.get(CONFIGMAPS, names.HOST_ENDPOINT, names.SYSTEM_NAMESPACE)).get("data") or {}
     except (NotFound, Forbidden):
