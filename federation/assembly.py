@@ -14,23 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from federation.admission.autoscalers import AutoscalerAdmission
-from federation.admission.federatedobjects import FederatedObjectAdmission
-from federation.admission.federatedspreads import WorkloadSpreadAdmission
-from federation.admission.placementholds import PlacementHoldAdmission
-from federation.admission.policyselectors import PolicyAdmission
+from federation.admission.plugins import admission_plugins
 from federation.admission.roles import HOST_RBAC
 from federation.admission.rolloutgates import compile_gate
 from federation.admission.statusrules import compile_status_rule
-from federation.admission.typeconfigs import TypeConfigAdmission
-from federation.admission.uniteddeployments import UnitedDeploymentAdmission
 from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.federatedtype import from_config
-from federation.api.resources import FEDERATED_TYPE_CONFIGS
 from federation.apimachinery.clock import Clock
-from federation.apimachinery.errors import ConfigurationError, NotFound
-from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Object, Resource
+from federation.apimachinery.errors import ConfigurationError
+from federation.apimachinery.resources import HORIZONTAL_POD_AUTOSCALERS, Resource
 from federation.apimachinery.webhookclient import WebhookClient, WebhookClientOptions
 from federation.apiserver.auth.pki import has_authority
 from federation.apiserver.auth.sharedkeys import KeySecret
@@ -81,7 +74,7 @@ from federation.controllers.workloadspread.controller import WorkloadSpreadContr
 from federation.dispatch.corrections import Corrections
 from federation.dispatch.scalers import Scalers
 from federation.dispatch.tombstones import Tombstones
-from federation.journal.decisions import Journal, JournalOptions
+from federation.journal.decisions import Journal
 from federation.journal.sqljournal import SQLJournal
 from federation.leadership import Leadership, supervised
 from federation.planning.clusters.clusterresources import Collectors
@@ -118,24 +111,8 @@ def protect_federated_objects(registry: Registry, clock: Clock) -> None:
         info = registry.kinds.served(group, version, kind)
         return info.resource if info is not None else None
 
-    registry.add_admission_plugin(FederatedObjectAdmission(find))
-    registry.add_admission_plugin(PlacementHoldAdmission(clock))
-    client = LocalClient(registry, user_agent="admission")
-
-    async def list_objects(resource: Resource, namespace: str = "") -> list[Object]:
-        return (await client.list(resource, namespace)).items
-
-    async def read_object(resource: Resource, name: str, namespace: str) -> Object | None:
-        try:
-            return await client.get(resource, name, namespace)
-        except NotFound:
-            return None
-
-    registry.add_admission_plugin(PolicyAdmission(find, list_objects))
-    registry.add_admission_plugin(AutoscalerAdmission(list_objects))
-    registry.add_admission_plugin(UnitedDeploymentAdmission(list_objects))
-    registry.add_admission_plugin(WorkloadSpreadAdmission(find, list_objects, read_object, SPREAD_RULES))
-    registry.add_admission_plugin(TypeConfigAdmission(find, partial(list_objects, FEDERATED_TYPE_CONFIGS)))
+    for plugin in admission_plugins(LocalClient(registry, user_agent="admission"), find, SPREAD_RULES, clock):
+        registry.add_admission_plugin(plugin)
 
 
 class _Controller(Protocol):
@@ -316,16 +293,7 @@ class ControlPlane:
         self._is_new = settings.new
         store_options = StoreOptions(encryption=settings.encryption, bytes_max=settings.store_bytes_max)
         self._store = SQLStore(settings.database_url, store_options, clock=clock)
-        self._journal = SQLJournal(
-            self._store.database,
-            JournalOptions(
-                age_days_max=settings.decisions_age_days_max,
-                rows_per_object_max=settings.decisions_per_object_max,
-                rows_max=settings.decisions_max,
-            ),
-            clock=clock,
-            cipher=self._store.cipher,
-        )
+        self._journal = SQLJournal(self._store.database, settings.journal, clock=clock, cipher=self._store.cipher)
         self._server = APIServer(
             self._store,
             options=APIServerOptions(
@@ -358,11 +326,11 @@ class ControlPlane:
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
         self._leadership: Leadership | None = None
         if self._store.database.is_shared:
-            self._leadership = Leadership(self.client, self._server.registry, settings.leader_election, clock)
+            self._leadership = Leadership(self.client, settings.leader_election, clock)
         lead = self._leadership
-        fence, may_write = (lead.fence, lead.may_act) if lead is not None else (None, None)
+        fence, may_write = (lead.fence(self._server.registry), lead.may_act) if lead is not None else (None, None)
         led_client = LocalClient(self._server.registry, user_agent="federation", fence=fence)
-        self._pool = ClusterPool(clock=clock, options=_pool_options(settings), may_write=may_write)
+        self._pool = ClusterPool(clock=clock, options=pool_options(settings), may_write=may_write)
         self._wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
         wiring = self._wiring
         view = DeliveryView(
@@ -441,7 +409,7 @@ def _cluster_options(settings: Settings) -> ClusterOptions:
     )
 
 
-def _pool_options(settings: Settings) -> PoolOptions:
+def pool_options(settings: Settings) -> PoolOptions:
     return PoolOptions(
         http=HTTPOptions(
             request_timeout_s=settings.member_request_timeout_s, response_bytes_max=settings.member_response_bytes_max

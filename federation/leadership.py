@@ -1,4 +1,4 @@
-"""Which of the processes that share a database runs the controllers: the holder of a Lease on the host."""
+"""Which of the processes that share a host runs the controllers: the holder of a Lease on the host."""
 
 import platform
 import uuid
@@ -22,26 +22,29 @@ _LEASE = "federation-controllers"
 class Leadership:
     """The candidacy of this process."""
 
-    def __init__(self, client: Client, registry: Registry, options: LeaderOptions, clock: Clock) -> None:
-        identity = f"{platform.node()}_{uuid.uuid4().hex[:12]}"
+    def __init__(self, client: Client, options: LeaderOptions, clock: Clock) -> None:
+        self._identity = f"{platform.node()}_{uuid.uuid4().hex[:12]}"
         self._elector = LeaderElector(
-            client, namespace=names.SYSTEM_NAMESPACE, name=_LEASE, identity=identity, clock=clock, options=options
+            client, namespace=names.SYSTEM_NAMESPACE, name=_LEASE, identity=self._identity, clock=clock, options=options
         )
+
+    def fence(self, registry: Registry) -> Fence:
+        """Return what refuses writes of this process to an embedded host after another one took the Lease."""
         leases = registry.kinds.lookup(LEASES.group, LEASES.version, LEASES.plural)
-        self.fence = Fence(leases.key(names.SYSTEM_NAMESPACE, _LEASE), f'"holderIdentity":"{identity}"'.encode())
-        """Refuses writes of this process to the host after another one took the Lease."""
+        return Fence(leases.key(names.SYSTEM_NAMESPACE, _LEASE), f'"holderIdentity":"{self._identity}"'.encode())
 
     def may_act(self) -> bool:
-        """Return whether this process leads for certain: members cannot refuse its writes."""
+        """Return whether this process leads for certain: members, and hosts that are not embedded, refuse no writes."""
         return self._elector.may_act
 
-    async def run(self, lead: Run) -> None:
+    async def run(self, lead: Run, *, waits_for_host: bool = False) -> None:
         """Run `lead` while this process leads; FederationError when it does not any more.
 
-        The process ends then, and its next start has no state of the time when it led.
+        The process ends then, and its next start has no state of the time when it led. With `waits_for_host` a host
+        that does not answer ends nothing: the process writes nothing until it answers.
         """
         try:
-            await self._elector.run(lead, is_final=True)
+            await self._elector.run(lead, is_final=True, waits_for_server=waits_for_host)
         except LeadershipLost as lost:
             raise FederationError(f"{lost}; another process runs the controllers now: start this one again") from lost
 

@@ -19,7 +19,7 @@ from federation.apiserver.audit.auditoptions import AuditOptions, to_mode
 from federation.apiserver.auth.oidcclaims import OIDCOptions, to_required_claims
 from federation.apiserver.auth.serveridentity import ServerIdentity, to_server_identity
 from federation.apiserver.store.encryptionkeys import EncryptionOptions
-from federation.journal.decisions import ENCRYPTION_PREFIX
+from federation.journal.decisions import ENCRYPTION_PREFIX, JournalOptions
 from federation.planning.clusters.health import Cadence, Damping
 from federation.planning.failover.failoveroptions import FailoverOptions
 from federation.planning.failover.halts import HaltOptions
@@ -68,6 +68,13 @@ class Settings:
     """PEM file of the CA that issued it, for kubeconfigs; empty for a CA that clients trust anyway."""
     store_url: str = ""
     """SQLAlchemy URL of the store; empty for SQLite in `directory`."""
+    host_kubeconfig: str = ""
+    """Kubeconfig of an existing Kubernetes API server that is the host; empty for the embedded API server."""
+    in_cluster: bool = False
+    """Use the API server of the cluster in which this process runs as a pod as the host, as its service account."""
+    host_url: str = ""
+    """https:// address at which that API server and users reach this process; https://NAME.NAMESPACE.svc[:PORT] names
+    a Service of the host. Empty for `host` and `port`."""
     store_bytes_max: int = 0
     """Size of the database above which creates and updates are refused, deletions not; 0 for no quota."""
     new: bool = False
@@ -183,6 +190,31 @@ class Settings:
     """Rotated files that are kept."""
     audit_log_mode: str = "batch"
     """batch drops and counts events that cannot be written in time; blocking lets requests wait."""
+
+    @property
+    def has_existing_host(self) -> bool:
+        """Whether the host is an existing API server; ConfigurationError for settings that do not go together."""
+        if self.host_kubeconfig and self.in_cluster:
+            raise ConfigurationError("host-kubeconfig and in-cluster name two hosts; give one of them")
+        if not self.host_kubeconfig and not self.in_cluster:
+            if self.host_url:
+                raise ConfigurationError("host-url is set without host-kubeconfig or in-cluster")
+            return False
+        for name in ("advertise_address", "audit_policy_file", "new", "oidc_issuer_url", "store_bytes_max"):
+            if getattr(self, name):
+                raise ConfigurationError(
+                    f"{name.replace('_', '-')} is for the embedded API server; set it up on the host instead"
+                )
+        return True
+
+    @property
+    def journal(self) -> JournalOptions:
+        """The limits of the journal of decisions."""
+        return JournalOptions(
+            age_days_max=self.decisions_age_days_max,
+            rows_per_object_max=self.decisions_per_object_max,
+            rows_max=self.decisions_max,
+        )
 
     @property
     def database_url(self) -> str:

@@ -9,6 +9,11 @@ FIELD_MANAGER = "federation"
 """The field manager of server-side apply to member clusters."""
 SPREAD_WEBHOOKS = "workloadspread.kubeadmiral.io"
 """The webhook configurations of the WorkloadSpread service in a cluster, and the last part of its webhooks' names."""
+HOST_WEBHOOKS = "admission.federation.kubeadmiral.io"
+"""The webhook configurations, the Secret with their certificate, and the last part of the webhooks' names on a host
+that is not embedded."""
+HOST_ENDPOINT = "federation-endpoint"
+"""The ConfigMap that says where the federation's own HTTP API is on such a host."""
 
 _A = "kubeadmiral.io/"
 _I = "internal.kubeadmiral.io/"

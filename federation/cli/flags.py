@@ -55,6 +55,27 @@ TLSCAFile = Annotated[
         help="PEM file of the CA of --tls-cert-file, for DIR/kubeconfig [a CA that clients trust].",
     ),
 ]
+HostKubeconfig = Annotated[
+    str | None,
+    typer.Option(
+        "--host-kubeconfig",
+        metavar="FILE",
+        help="Run on the Kubernetes API server of this kubeconfig instead of the embedded one.",
+    ),
+]
+InCluster = Annotated[
+    bool | None,
+    typer.Option("--in-cluster", help="Run on the API server of the cluster in which this process is a pod."),
+]
+HostURL = Annotated[
+    str | None,
+    typer.Option(
+        "--host-url",
+        metavar="URL",
+        help="Where that API server and users reach this process: https://ADDRESS:PORT, or"
+        " https://NAME.NAMESPACE.svc:PORT for a Service [that of --host and --port].",
+    ),
+]
 StoreBytesMax = Annotated[
     int | None,
     typer.Option(

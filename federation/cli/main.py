@@ -19,6 +19,7 @@ from federation.cli import (
     deliverycommands,
     flags,
     holdcommands,
+    hostcommands,
     plancommands,
     rolloutcommands,
     servercommands,
@@ -117,6 +118,9 @@ def serve(
     tls_cert_file: flags.TLSCertFile = None,
     tls_key_file: flags.TLSKeyFile = None,
     tls_ca_file: flags.TLSCAFile = None,
+    host_kubeconfig: flags.HostKubeconfig = None,
+    in_cluster: flags.InCluster = None,
+    host_url: flags.HostURL = None,
     store_bytes_max: flags.StoreBytesMax = None,
     new: flags.New = None,
     encryption_key_file: flags.EncryptionKeyFile = None,
@@ -142,6 +146,8 @@ def serve(
     """Run a control plane for your own clusters.
 
     Runs in the foreground until Ctrl-C. `fedctl join` adds clusters.
+
+    With --host-kubeconfig or --in-cluster it serves no Kubernetes API: users work with that API server.
     """
     given = dict(locals())  # every parameter has the name of its field in Settings
     from federation.apimachinery import logs
@@ -344,6 +350,7 @@ def kubeconfig_command(
 
 app.command("certs")(servercommands.certs_command)
 app.command("ready")(servercommands.ready_command)
+app.command("host-manifests")(hostcommands.host_manifests_command)
 app.command("spread-webhook")(spreadcommands.spread_webhook_command)
 
 

@@ -9,13 +9,15 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
+from federation import existinghost
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.errors import FederationError
 from federation.apimachinery.tasks import Supervisor
@@ -27,6 +29,7 @@ from federation.cli.statedirectory import StateDirectory
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.client.client import Client
 from federation.client.kubeconfig import load_kubeconfig
+from federation.existinghost import ExistingHost
 from federation.settings import Settings
 
 _READY_S = 120.0
@@ -58,7 +61,12 @@ async def up(settings: Settings, fleet: FleetOptions) -> int:
 
 
 async def _serve(settings: Settings, mounts: Sequence[tuple[KubeconfigContext, spreadwebhook.Addresses]]) -> None:
-    async with _control_plane(settings) as (plane, url, task), _spreading(mounts):
+    if settings.has_existing_host:
+        async with _running(settings, _on_existing_host) as (host, url, task), _spreading(mounts):
+            print(f"ready {url} for the host {host.server}", flush=True)
+            await task
+        return
+    async with _running(settings, _embedded) as (plane, url, task), _spreading(mounts):
         if not plane.encrypts:
             _log.warning(
                 "Secrets are stored as plain text; create a key with `fedctl encryption-key FILE` and give it as "
@@ -70,7 +78,7 @@ async def _serve(settings: Settings, mounts: Sequence[tuple[KubeconfigContext, s
 
 async def _up(settings: Settings, fleet: FleetOptions) -> None:
     async with (
-        _control_plane(settings) as (plane, url, task),
+        _running(settings, _embedded) as (plane, url, task),
         _fleet(settings.directory / "members", fleet) as (process, described),
     ):
         async with asyncio.TaskGroup() as group:
@@ -88,12 +96,42 @@ async def _up(settings: Settings, fleet: FleetOptions) -> None:
         task.result()
 
 
+class _Plane(Protocol):
+    """A control plane that runs until cancelled."""
+
+    async def run(self, on_started: Callable[[str], Any]) -> None:
+        """Serve and reconcile; `on_started` gets the URL."""
+        ...
+
+
+_P = TypeVar("_P", bound=_Plane)
+
+
+async def _embedded(settings: Settings) -> ControlPlane:
+    return ControlPlane(settings, SystemClock())
+
+
+async def _on_existing_host(settings: Settings) -> ExistingHost:
+    client = await existinghost.connect(settings)
+    try:
+        return ExistingHost(settings, client, SystemClock())
+    except BaseException:
+        await client.close()
+        raise
+
+
 @contextlib.asynccontextmanager
-async def _control_plane(settings: Settings) -> AsyncIterator[tuple[ControlPlane, str, asyncio.Task[None]]]:
+async def _running(
+    settings: Settings, make: Callable[[Settings], Awaitable[_P]]
+) -> AsyncIterator[tuple[_P, str, asyncio.Task[None]]]:
     """Run a control plane as a task while the caller's block runs; the block starts when the API serves."""
     directory = StateDirectory.open(settings.directory)
     started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-    plane = ControlPlane(settings, SystemClock())
+    try:
+        plane = await make(settings)
+    except BaseException:
+        directory.close()
+        raise
     task = asyncio.create_task(plane.run(started.set_result), name="control-plane")
     try:
         await asyncio.wait((started, task), return_when=asyncio.FIRST_COMPLETED)

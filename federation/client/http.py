@@ -160,6 +160,7 @@ class HTTPClient(Client):
         self, connection: Connection, options: HTTPOptions | None = None, *, clock: Clock | None = None
     ) -> None:
         super().__init__(HTTPTransport(connection, options, clock=clock))
+        self.connection = connection
 
 
 def _path(resource: Resource, namespace: str, name: str = "", subresource: str = "") -> str:

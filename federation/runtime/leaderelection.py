@@ -71,11 +71,14 @@ class LeaderElector:
         """Whether this candidate leads for certain: after a pause of the process its renewal may be overdue."""
         return self.is_leader and self._clock.monotonic() - self._renewed_at_s < self._options.renew_deadline_s
 
-    async def run(self, lead: Callable[[], Awaitable[None]], *, is_final: bool = False) -> None:
+    async def run(
+        self, lead: Callable[[], Awaitable[None]], *, is_final: bool = False, waits_for_server: bool = False
+    ) -> None:
         """Wait for leadership, run `lead`, cancel it when leadership is lost; again until cancelled or `lead` ends.
 
         The Lease is released at the end, so that the next candidate need not wait. With `is_final` a lost leadership
-        ends the run with LeadershipLost.
+        ends the run with LeadershipLost. With `waits_for_server` leadership is only lost to another candidate: while
+        the server does not answer, `may_act` is False and `lead` goes on, and it continues if nobody else led since.
         """
         while True:
             while not await self._attempt():
@@ -83,7 +86,7 @@ class LeaderElector:
             self._renewed_at_s = self._clock.monotonic()
             self._set_leader(leader=True)
             work = asyncio.ensure_future(lead())
-            renewal = asyncio.ensure_future(self._keep_renewing())
+            renewal = asyncio.ensure_future(self._keep_renewing(waits_for_server=waits_for_server))
             try:
                 await asyncio.wait((work, renewal), return_when=asyncio.FIRST_COMPLETED)
                 if work.done():
@@ -98,19 +101,33 @@ class LeaderElector:
             if is_final:
                 raise LeadershipLost(f"the Lease {self._namespace}/{self._name} is not renewed in time")
 
-    async def _keep_renewing(self) -> None:
-        """Renew until renewals failed for the whole renew deadline."""
+    async def _keep_renewing(self, *, waits_for_server: bool) -> None:
+        """Renew until another candidate leads or, unless `waits_for_server`, renewals failed for the renew deadline."""
+        is_overdue = False
         while True:
             await self._clock.sleep(self._options.retry_period_s)
             left_s = self._renewed_at_s + self._options.renew_deadline_s - self._clock.monotonic()
             # An attempt that hangs must not outlive the deadline: others may take the Lease soon after it.
             started_s = self._clock.monotonic()
-            if left_s <= 0 or (is_renewed := await self._within(self._attempt(), left_s)) is None:
-                return
+            is_renewed: bool | None = None
+            if left_s > 0:
+                is_renewed = await self._within(self._attempt(), left_s)
+            elif waits_for_server:
+                if not is_overdue:
+                    _log.warning("lease not renewed in time: nothing is written until it is", lease=self._name)
+                is_overdue = True
+                is_renewed = await self._within(self._attempt(), self._options.renew_deadline_s)
             if is_renewed:
                 self._renewed_at_s = started_s
-            elif self._observed[0] not in ("", self._identity):
+                if is_overdue:
+                    _log.info("lease renewed again", lease=self._name)
+                is_overdue = False
+            elif (is_renewed is None and not waits_for_server) or self._has_lost():
                 return
+
+    def _has_lost(self) -> bool:
+        """Return whether the last Lease that was read is not this candidate's."""
+        return self._observed != ("", "") and self._observed[0] != self._identity
 
     async def _attempt(self) -> bool:
         """Acquire or renew the Lease; return False if another candidate holds it or the server does not answer."""
@@ -139,6 +156,9 @@ class LeaderElector:
         observed = (str(spec.get("holderIdentity") or ""), str(lease["metadata"].get("resourceVersion", "")))
         if observed != self._observed:
             self._observed, self._observed_at_s = observed, self._clock.monotonic()
+        if self.is_leader:
+            # A Lease that somebody else held and released is free, but its holder may have written since.
+            return observed[0] == self._identity
         if observed[0] in ("", self._identity):
             return True
         duration_s = float(spec.get("leaseDurationSeconds") or self._options.lease_duration_s)

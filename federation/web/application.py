@@ -13,18 +13,17 @@ from starlette.exceptions import HTTPException
 
 from federation.apimachinery.errors import ApiError, BadRequest, not_served
 from federation.apiserver.http.nonresource import Mount
-from federation.apiserver.semantics.kinds.kinds import Kinds
 from federation.journal.decisions import Journal
 from federation.web import decisions, delivery, memberobjects, policyobjects, shardtopology
 from federation.web.delivery import DeliveryView
 from federation.web.policyobjects import PolicyView
-from federation.web.requests import json_response
+from federation.web.requests import ServedKinds, json_response
 from federation.web.shardtopology import TopologyView
 
 
 def mount(
     journal: Journal,
-    kinds: Kinds,
+    kinds: ServedKinds,
     view: DeliveryView | None = None,
     policies: PolicyView | None = None,
     spread: TopologyView | None = None,

@@ -10,9 +10,8 @@ from fastapi import FastAPI, Query, Request, Response
 from federation.apimachinery.clock import to_rfc3339_micro
 from federation.apimachinery.errors import BadRequest
 from federation.apiserver.http.nonresource import AUTHORIZE
-from federation.apiserver.semantics.kinds.kinds import Kinds
 from federation.journal.decisions import DecisionFilter, DecisionRecord, Journal
-from federation.web.requests import check_parameters, json_response, required_permissions
+from federation.web.requests import ServedKinds, check_parameters, json_response, required_permissions
 
 DECISIONS_PATH = "/federation/v1/decisions"
 _PARAMETERS = frozenset(
@@ -25,7 +24,7 @@ _BYTES_MAX = 8 * 1024 * 1024
 """Bytes of explanations in one response; `metadata.continue` leads to the rest."""
 
 
-def add_routes(web: FastAPI, journal: Journal, kinds: Kinds) -> None:
+def add_routes(web: FastAPI, journal: Journal, kinds: ServedKinds) -> None:
     """Serve the journal."""
 
     @web.get(DECISIONS_PATH)

@@ -20,7 +20,6 @@ from federation.apimachinery.errors import ServiceUnavailable
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
-from federation.apiserver.semantics.kinds.kinds import Kinds
 from federation.client.client import Client
 from federation.dispatch.corrections import Corrections
 from federation.dispatch.expectations import MemberKey
@@ -39,7 +38,7 @@ from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
 from federation.runtime.members import Members
 from federation.runtime.toleratedtaints import ToleratedTaints
-from federation.web.requests import check_parameters, json_response, required_permissions
+from federation.web.requests import ServedKinds, check_parameters, json_response, required_permissions
 
 DELIVERY_PATH = "/federation/v1/delivery"
 MANIFESTS_PATH = "/federation/v1/manifests"
@@ -130,7 +129,7 @@ class DeliveryView:
 
 
 async def find_authorized(
-    request: Request, view: DeliveryView, kinds: Kinds, group: str, kind: str, namespace: str, name: str
+    request: Request, view: DeliveryView, kinds: ServedKinds, group: str, kind: str, namespace: str, name: str
 ) -> Found | None:
     """Return what is known of an object, None if it is not federated; Forbidden unless the user may read it."""
     required = required_permissions(kinds, kind, group, namespace, name)
@@ -154,7 +153,7 @@ async def find_authorized(
     return found
 
 
-def add_routes(web: FastAPI, view: DeliveryView, kinds: Kinds) -> None:
+def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
     """Serve the delivery of objects."""
 
     @web.get(DELIVERY_PATH)

@@ -15,9 +15,8 @@ from federation.apimachinery.errors import BadRequest, ClusterError, ServiceUnav
 from federation.apimachinery.resources import Object, Resource
 from federation.apiserver.auth.identity import Attributes
 from federation.apiserver.http.nonresource import AUTHORIZE
-from federation.apiserver.semantics.kinds.kinds import Kinds
 from federation.web.delivery import DeliveryView
-from federation.web.requests import check_parameters, json_response, required_permissions
+from federation.web.requests import ServedKinds, check_parameters, json_response, required_permissions
 
 PATH = "/federation/v1/memberobjects"
 _PARAMETERS = frozenset(("cluster", "group", "kind", "namespace", "name", "labelSelector"))
@@ -25,7 +24,7 @@ _OBJECTS_MAX = 200
 _Text = Annotated[str, Query(min_length=1)]
 
 
-def add_routes(web: FastAPI, view: DeliveryView, kinds: Kinds) -> None:
+def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
     """Serve objects of members."""
 
     @web.get(PATH)

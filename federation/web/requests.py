@@ -1,14 +1,23 @@
 """What all handlers below `/federation/v1` share: parameters, permissions and JSON responses."""
 
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 from fastapi import Request, Response
 
 from federation.apimachinery.errors import BadRequest
+from federation.apimachinery.resources import Resource
 from federation.apiserver.auth.identity import Attributes
-from federation.apiserver.semantics.kinds.kinds import Kinds
+
+
+class ServedKinds(Protocol):
+    """The kinds that the host serves."""
+
+    def of_kind(self, kind: str) -> Sequence[Resource]:
+        """Return the served resources of a kind in any group, one version of each."""
+        ...
 
 
 def check_parameters(request: Request, known: AbstractSet[str]) -> None:
@@ -18,7 +27,7 @@ def check_parameters(request: Request, known: AbstractSet[str]) -> None:
 
 
 def required_permissions(
-    kinds: Kinds, kind: str | None, group: str | None, namespace: str | None, name: str | None
+    kinds: ServedKinds, kind: str | None, group: str | None, namespace: str | None, name: str | None
 ) -> list[Attributes]:
     """Return what a user must be able to read for what is derived from these objects.
 
@@ -27,7 +36,7 @@ def required_permissions(
     """
     if not kind:
         return []
-    served = [info.resource for info in kinds.stored() if info.resource.kind == kind]
+    served = kinds.of_kind(kind)
     verb, one = ("get", name) if name else ("list", "")
     return [
         Attributes(

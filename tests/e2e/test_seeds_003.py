@@ -12,13 +12,15 @@ from typing import TypeAlias
 
 import pytest
 
-from tests.support.federation import Kubectl, eventually, fedctl, free_clusters, start_serve
+from tests.support.federation import Federation, Kubectl, eventually, fedctl, free_clusters, start_serve
 from tests.support.vectors import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("seeds")]
 SEEDS = ROOT / "examples" / "seeds" / "003"
 Provide: TypeAlias = Callable[[Path, int], AbstractContextManager[list[Path]]]
 """Runs clusters during a block and yields their kubeconfigs."""
+Serve: TypeAlias = Callable[[Path], AbstractContextManager[Federation]]
+"""Runs a host during a block, with its state in the folder."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +56,22 @@ def provide() -> Provide:
     return free_clusters
 
 
+@pytest.fixture(scope="module")
+def serve() -> Serve:
+    """The embedded host."""
+    return _embedded
+
+
+def _embedded(directory: Path) -> AbstractContextManager[Federation]:
+    return closing(start_serve(directory))
+
+
 @contextmanager
-def joined(root: Path, provide: Provide, clusters: Sequence[tuple[str, str, str]]) -> Iterator[Federated]:
+def joined(
+    root: Path, provide: Provide, clusters: Sequence[tuple[str, str, str]], serve: Serve = _embedded
+) -> Iterator[Federated]:
     """Run a federation with a cluster per (name, labels, taints)."""
-    with provide(root / "clusters", len(clusters)) as free, closing(start_serve(root / "host")) as host:
+    with provide(root / "clusters", len(clusters)) as free, serve(root / "host") as host:
         for (name, labels, taints), kubeconfig in zip(clusters, free, strict=True):
             fedctl(
                 *("join", name, "--kubeconfig", str(kubeconfig), "--labels", labels, "--taints", taints),
@@ -71,11 +85,11 @@ IN_BEIJING = "IPv6=true,region=beijing"
 
 
 @pytest.fixture(scope="module")
-def fed(tmp_path_factory: pytest.TempPathFactory, provide: Provide) -> Iterator[Federated]:
+def fed(tmp_path_factory: pytest.TempPathFactory, provide: Provide, serve: Serve) -> Iterator[Federated]:
     """Three clusters that satisfy all of the printed PropagationPolicy, and one that it does not name."""
     clusters = [f"cluster-0{number}" for number in (1, 2, 3, 4)]
     root = tmp_path_factory.mktemp("seeds")
-    with joined(root, provide, [(name, IN_BEIJING, "") for name in clusters]) as running:
+    with joined(root, provide, [(name, IN_BEIJING, "") for name in clusters], serve) as running:
         yield running
 
 

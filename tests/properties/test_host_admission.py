@@ -184,6 +184,13 @@ def test_a_policy_without_rules_concerns_everything() -> None:
     assert not compile_concerns([], [], [])
 
 
+def test_our_own_webhooks_on_an_existing_host_are_no_concern() -> None:
+    held = [{"apiGroups": ["apps"], "apiVersions": ["*"], "resources": ["deployments"], "operations": ["CREATE"]}]
+    for name, expected in ((names.HOST_WEBHOOKS, False), ("another", True)):
+        configuration = {"metadata": {"name": name}, "webhooks": [{"rules": held}]}
+        assert compile_concerns([configuration], [], []).include(DEPLOYMENTS) is expected
+
+
 @given(st.dictionaries(st.sampled_from([f"m{number}" for number in range(99)]), st.sampled_from("abcdefgh")))
 def test_a_report_is_short_and_false_exactly_when_something_is_held(held: dict[str, str]) -> None:
     verdicts = {cluster: Verdict(Outcome.REFUSED, message * 1024) for cluster, message in held.items()}

@@ -172,6 +172,13 @@ def start_serve(directory: Path, *, arguments: Sequence[str] = (), **environment
     return _start(directory, ["serve", *arguments], environment)
 
 
+def start_on_host(directory: Path, kubeconfig: Path, *, arguments: Sequence[str] = ()) -> Federation:
+    """Start `fedctl serve` on the API server of a kubeconfig, and wait for its ready line."""
+    running = _start(directory, ["serve", "--host-kubeconfig", str(kubeconfig), *arguments])
+    running.kubectl = Kubectl(kubeconfig)
+    return running
+
+
 def _start(directory: Path, arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> Federation:
     port = [] if "--port" in arguments else ["--port", "0"]
     command = [*FEDCTL, *arguments, "--dir", str(directory), *port]

@@ -81,3 +81,18 @@ def test_health_and_failover_options_out_of_range_are_named(
 def test_the_default_health_options_detect_a_loss_within_ten_seconds() -> None:
     assert detection_s_max(settings().cadence, settings().damping) <= 10.0
     assert settings().units.toleration_s == 300
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"host_kubeconfig": "a", "in_cluster": True}, "host-kubeconfig and in-cluster name two hosts"),
+        ({"host_url": "https://10.0.0.5"}, "host-url is set without host-kubeconfig"),
+        ({"in_cluster": True, "oidc_issuer_url": "https://issuer"}, "oidc-issuer-url is for the embedded API server"),
+        ({"in_cluster": True, "store_bytes_max": 1}, "store-bytes-max is for the embedded API server"),
+    ],
+)
+def test_settings_of_two_kinds_of_hosts_are_refused(given: dict[str, object], message: str) -> None:
+    settings = from_environment({"directory": Path("state"), **given}, {})
+    with pytest.raises(ConfigurationError, match=message):
+        _ = settings.has_existing_host

@@ -6,14 +6,16 @@ All command lines import this module, and only some need a client, so the client
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import orjson
 
-from federation.apimachinery.errors import ApiError, ConfigurationError, from_status
+from federation.api import names
+from federation.apimachinery.errors import ApiError, ConfigurationError, Forbidden, NotFound, from_status
+from federation.apimachinery.resources import CONFIGMAPS
 
 if TYPE_CHECKING:
     from federation.apimachinery.connection import Connection
@@ -62,8 +64,17 @@ async def client_for(connection: "Connection") -> AsyncIterator["HTTPClient"]:
 
 
 async def get_json(client: "HTTPClient", path: str, query: dict[str, str]) -> object:
-    """Return the parsed response to a GET outside the Kubernetes API; ApiError when the code is not 200."""
-    code, body = await client.raw("GET", f"{path}?{urlencode(query)}")
+    """Return the parsed response to a GET outside the Kubernetes API; ApiError when the code is not 200.
+
+    A host that is no federation itself says in a ConfigMap where the federation serves it.
+    """
+    target = f"{path}?{urlencode(query)}"
+    code, body = await client.raw("GET", target)
+    if code in (403, 404) and (endpoint := await _find_endpoint(client)) is not None:
+        try:
+            code, body = await endpoint.raw("GET", target)
+        finally:
+            await endpoint.close()
     if code == 404:
         raise ConfigurationError("this API server is not a federation; point --kubeconfig at DIR/kubeconfig")
     try:
@@ -73,3 +84,17 @@ async def get_json(client: "HTTPClient", path: str, query: dict[str, str]) -> ob
     if code != 200:
         raise from_status(answer if isinstance(answer, dict) else {}, code)
     return answer
+
+
+async def _find_endpoint(host: "HTTPClient") -> "HTTPClient | None":
+    """Return a client of the federation that runs on this host, with the credentials of the user; None without one."""
+    from federation.client.http import HTTPClient  # noqa: PLC0415  # see the module's docstring
+
+    try:
+        found = (await host.get(CONFIGMAPS, names.HOST_ENDPOINT, names.SYSTEM_NAMESPACE)).get("data") or {}
+    except (NotFound, Forbidden):
+        return None
+    if not found.get("url"):
+        return None
+    own = {"server": found["url"], "ca_data": str(found.get("ca.crt") or "").encode(), "tls_server_name": ""}
+    return HTTPClient(replace(host.connection, insecure=False, proxy_url="", **own))

@@ -102,10 +102,13 @@ def compile_concerns(
 ) -> Concerns:
     """Return the concerns of webhook configurations, and of the policies of one kind that have a binding.
 
-    Versions are ignored, because a rule for one version also matches objects in others.
+    Versions are ignored, because a rule for one version also matches objects in others. Our own webhooks are ignored:
+    they refuse no creation of a federated kind, and there is one for each of them.
     """
     pairs: set[tuple[str, str]] = set()
     for configuration in webhooks:
+        if (configuration.get("metadata") or {}).get("name") == names.HOST_WEBHOOKS:
+            continue
         for webhook in configuration.get("webhooks") or ():
             pairs |= _pairs(webhook.get("rules"))
     bound = {(binding.get("spec") or {}).get("policyName") for binding in bindings}

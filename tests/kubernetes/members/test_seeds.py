@@ -7,6 +7,7 @@ with the same clusters are in test_seeds_selectors.py.
 from tests.e2e.test_seeds_003 import (  # noqa: F401  # collected here, with the fixture `provide` of conftest.py
     Federated,
     fed,
+    serve,
     test_scaling_from_30_to_15_turns_15_15_0_into_8_7_0,
     test_the_printed_policy_places_the_deployment_in_one_of_its_clusters,
     test_weights_40_30_40_divide_the_replicas,

@@ -7,7 +7,7 @@ from tests.unit.runtime.conftest import FaultyClient
 
 from federation.apimachinery.errors import ClusterUnreachable
 from federation.apimachinery.resources import LEASES
-from federation.runtime.leaderelection import LeaderElector, LeaderOptions
+from federation.runtime.leaderelection import LeaderElector, LeaderOptions, LeadershipLost
 
 
 class Candidate:
@@ -33,6 +33,10 @@ class Candidate:
             await asyncio.Event().wait()
         finally:
             self.led[-1] = (self.led[-1][0], self.clock.monotonic())
+
+    async def lead_until_lost(self) -> None:
+        with pytest.raises(LeadershipLost):
+            await self.elector.run(self.lead, is_final=True, waits_for_server=True)
 
     @property
     def is_leading(self) -> bool:
@@ -159,3 +163,46 @@ async def test_an_error_of_the_work_is_raised(one, clock, settle) -> None:
     with pytest.raises(KeyError):
         await one.elector.run(broken)
     assert not one.elector.is_leader
+
+
+async def test_a_leader_that_waits_for_its_server_writes_nothing_meanwhile(one, server, clock, start, settle) -> None:
+    start(one.elector.run(one.lead, is_final=True, waits_for_server=True))
+    await settle()
+    one.client.fail(ClusterUnreachable("no route"))
+    await clock.advance(60)
+    assert one.led == [(0, None)], "its work goes on"
+    assert not one.elector.may_act, "but it may not write"
+    one.client.fail(None)
+    await clock.advance(12)
+    assert one.led == [(0, None)]
+    assert one.elector.may_act
+    assert await holder(server) == ("one", 0)
+
+
+async def test_a_leader_that_waits_for_its_server_loses_to_another_candidate(one, two, clock, start, settle) -> None:
+    leading = start(one.lead_until_lost())
+    await settle()
+    one.client.fail(ClusterUnreachable("no route"))
+    await clock.advance(12)
+    start(two.elector.run(two.lead))
+    await clock.advance(30)
+    assert two.is_leading
+    assert not one.elector.may_act
+    one.client.fail(None)
+    await clock.advance(12)
+    assert leading.done()
+    assert two.is_leading
+
+
+async def test_a_lease_that_was_released_meanwhile_is_lost(one, two, clock, start, settle) -> None:
+    leading = start(one.lead_until_lost())
+    await settle()
+    one.client.fail(ClusterUnreachable("no route"))
+    await clock.advance(12)
+    other = start(two.elector.run(two.lead))
+    await clock.advance(30)
+    other.cancel()
+    await settle()
+    one.client.fail(None)
+    await clock.advance(12)
+    assert leading.done()

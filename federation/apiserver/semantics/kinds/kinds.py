@@ -178,6 +178,10 @@ class Kinds:
             seen.setdefault(info.prefix, info)
         return list(seen.values())
 
+    def of_kind(self, kind: str) -> list[Resource]:
+        """Return the stored resources of a kind in any group, one version of each."""
+        return [info.resource for info in self.stored() if info.resource.kind == kind]
+
     def replace(self, group: str, plural: str, infos: Iterable[KindInfo]) -> None:
         """Serve exactly `infos` for a resource, or nothing if it is empty, and notify the listeners."""
         self._by_prefix.clear()

@@ -1,0 +1,43 @@
+"""All admission plugins of the host, over a client that reads it: an embedded API server or another one."""
+
+from functools import partial
+
+from federation.admission.autoscalers import AutoscalerAdmission
+from federation.admission.federatedobjects import FederatedObjectAdmission, FindResource
+from federation.admission.federatedspreads import WorkloadSpreadAdmission
+from federation.admission.placementholds import PlacementHoldAdmission
+from federation.admission.policyselectors import PolicyAdmission
+from federation.admission.typeconfigs import TypeConfigAdmission
+from federation.admission.uniteddeployments import UnitedDeploymentAdmission
+from federation.api.resources import FEDERATED_TYPE_CONFIGS
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.errors import NotFound
+from federation.apimachinery.resources import Object, Resource
+from federation.apiserver.admission.plugins import AdmissionPlugin
+from federation.client.client import Client
+from federation.planning.workloadspread.specvalidation import SpreadRules
+
+
+def admission_plugins(
+    client: Client, find: FindResource, spread_rules: SpreadRules, clock: Clock
+) -> list[AdmissionPlugin]:
+    """Return the admission of the kinds that the control plane writes, of policies, and of what users steer."""
+
+    async def list_objects(resource: Resource, namespace: str = "") -> list[Object]:
+        return (await client.list(resource, namespace)).items
+
+    async def read_object(resource: Resource, name: str, namespace: str) -> Object | None:
+        try:
+            return await client.get(resource, name, namespace)
+        except NotFound:
+            return None
+
+    return [
+        FederatedObjectAdmission(find),
+        PlacementHoldAdmission(clock),
+        PolicyAdmission(find, list_objects),
+        AutoscalerAdmission(list_objects),
+        UnitedDeploymentAdmission(list_objects),
+        WorkloadSpreadAdmission(find, list_objects, read_object, spread_rules),
+        TypeConfigAdmission(find, partial(list_objects, FEDERATED_TYPE_CONFIGS)),
+    ]

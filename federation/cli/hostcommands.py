@@ -1,0 +1,20 @@
+"""`fedctl host-manifests`: what an administrator applies to an existing API server that is to be the host."""
+
+
+def host_manifests_command() -> None:
+    """Print what an existing API server needs as host.
+
+    Namespace, service account, its rights and the definitions, for hosts where `fedctl serve --host-kubeconfig` may not
+    create them itself.
+
+    \b
+    fedctl host-manifests | kubectl apply --server-side --force-conflicts -f -
+    """  # noqa: D301  # the backspace keeps lines apart in the help
+    import sys
+
+    import yaml
+
+    from federation.admission.roles import HOST_RBAC
+    from federation.hosting.manifests import definitions, host_manifests
+
+    yaml.safe_dump_all([*host_manifests(HOST_RBAC.rules), *definitions()], sys.stdout, sort_keys=False)

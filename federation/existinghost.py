@@ -1,0 +1,214 @@
+"""The composition root for an existing Kubernetes API server as host: the same `Wiring` over an HTTP client.
+
+What the embedded API does by itself is done by other means here. Rights and definitions are installed at the start
+(`hosting/installation.py`). Admission plugins and finalizers of new objects are webhooks (`hosting/pluginreviews.py`).
+The journal of decisions is in SQL, and this process serves it with the federation's other pages, because the host
+cannot (`hosting/endpoint.py`). Several processes on one host elect a leader by Lease; all of them answer webhooks.
+"""
+
+import asyncio
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import structlog
+
+from federation.admission.plugins import admission_plugins
+from federation.admission.roles import HOST_RBAC
+from federation.api import names
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.connection import Connection
+from federation.apimachinery.errors import ApiError, ClusterError, ConfigurationError
+from federation.apimachinery.resources import NODES
+from federation.apiserver.auth.pki import write_private
+from federation.apiserver.http.serving import serve
+from federation.apiserver.store.databases import open_database
+from federation.apiserver.store.encryption import ValueCipher
+from federation.apiserver.store.options import StoreOptions
+from federation.assembly import Run, Wiring, pool_options
+from federation.client.http import HTTPClient
+from federation.client.kubeconfig import in_cluster, load_kubeconfig
+from federation.client.pool import ClusterPool
+from federation.controllers.federate.controller import first_finalizers
+from federation.controllers.typeconfig.shippedtypes import ensure_types
+from federation.hosting import installation, reachability
+from federation.hosting.access import HostAccess
+from federation.hosting.endpoint import Endpoint
+from federation.hosting.hostkinds import HostKinds
+from federation.hosting.ledclient import led_client
+from federation.hosting.manifests import GROUPS, USER
+from federation.hosting.pluginreviews import HostAdmission
+from federation.hosting.webhookconfigurations import to_configurations
+from federation.journal.sqljournal import SQLJournal
+from federation.leadership import Leadership, supervised
+from federation.settings import Settings
+from federation.spread.sharedcertificate import SecretName, SharedCertificate
+from federation.spread.spreadadmission import RULES as SPREAD_RULES
+from federation.web import application
+from federation.web.delivery import DeliveryView
+from federation.web.policyobjects import PolicyView
+from federation.web.shardtopology import TopologyView
+
+_log = structlog.get_logger(__name__)
+_SECRET = SecretName(names.SYSTEM_NAMESPACE, names.HOST_WEBHOOKS)
+_CHECK_S = 10.0
+"""Interval of the checks of certificate and webhooks."""
+_CLIENT_CA = "host-client-ca.crt"
+
+
+async def connect(settings: Settings) -> HTTPClient:
+    """Install account and rights on the host and return a client that acts as the account.
+
+    ConfigurationError for a wrong kubeconfig or missing rights, ClusterError when the host does not answer.
+    """
+    given = in_cluster() if settings.in_cluster else load_kubeconfig(settings.host_kubeconfig)
+    first = HTTPClient(given)
+    try:
+        user = await installation.own_user(first)
+        await installation.refuse_federation(first)
+        if user == USER:
+            return HTTPClient(given)
+        await installation.install_rights(first, HOST_RBAC.rules)
+    finally:
+        await first.close()
+    return await _as_account(given)
+
+
+async def _as_account(given: Connection) -> HTTPClient:
+    client = HTTPClient(replace(given, impersonate_user=USER, impersonate_groups=GROUPS))
+    try:
+        if await installation.own_user(client) == USER:
+            return client
+    except ConfigurationError as error:
+        await client.close()
+        raise ConfigurationError(f"the user of the kubeconfig may not act as {USER}: {error}") from error
+    await client.close()
+    raise ConfigurationError(f"the host does not let the user of the kubeconfig act as {USER}")
+
+
+class ExistingHost:
+    """One control plane over the API server that `client` reaches, as the federation's account there."""
+
+    def __init__(self, settings: Settings, client: HTTPClient, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._client = client
+        self._url = reachability.check_url(settings.host_url, settings.host)
+        self._database = open_database(settings.database_url, StoreOptions())
+        self._cipher = ValueCipher(settings.encryption)
+        self._journal = SQLJournal(self._database, settings.journal, clock=clock, cipher=self._cipher)
+        self._leadership = Leadership(client, settings.leader_election, clock)
+        self._led = led_client(client, self._leadership.may_act)
+        self._pool = ClusterPool(clock=clock, options=pool_options(settings), may_write=self._leadership.may_act)
+        self._wiring = wiring = Wiring(self._led, self._pool, self._journal, settings, clock)
+        self._kinds = HostKinds(client, clock)
+        self._access = HostAccess(client, clock)
+        self._admission = HostAdmission(
+            lambda kinds: admission_plugins(client, kinds.find, SPREAD_RULES, clock),
+            self._kinds,
+            self._access,
+            first_finalizers(wiring.types, wiring.policy_selection),
+        )
+        view = DeliveryView(
+            wiring.objects, wiring.informers, wiring.members, wiring.corrections, wiring.scalers, wiring.tolerated
+        )
+        policies = PolicyView(wiring.objects, wiring.policy_usage)
+        spread = TopologyView(wiring.informers, wiring.members)
+        mount = application.mount(self._journal, self._kinds, view, policies, spread)
+        self._endpoint = Endpoint(self._admission.answer, mount, self._access, wiring.unsynced)
+
+    @property
+    def server(self) -> str:
+        """The address of the host."""
+        return self._client.connection.server
+
+    async def run(self, on_started: Callable[[str], Any]) -> None:
+        """Serve and reconcile until cancelled; `on_started` gets the URL of this process.
+
+        ConfigurationError when the journal, the port or the host cannot be used; ApiError and ClusterError when the
+        host refuses or does not answer at the start, FederationError when another process leads from now on.
+        """
+        with tempfile.TemporaryDirectory(prefix="federation-host-") as folder:
+            try:
+                await self._prepare()
+                await self._serve(Path(folder), on_started)
+            finally:
+                await self._journal.flush()
+                await self._wiring.webhook_client.close()
+                await self._wiring.gate_client.close()
+                await self._pool.close()
+                await self._client.close()
+                await self._database.close()
+
+    async def _prepare(self) -> None:
+        await self._cipher.open()
+        await self._database.open()
+        await installation.install_definitions(self._client, self._clock)
+        await ensure_types(self._client)
+        await self._kinds.refresh()
+        if (await self._client.list(NODES, limit=1)).items:
+            _log.warning(
+                "the host has nodes: if its controller manager runs the controllers of workloads, the pods of federated"
+                " workloads run on the host, too; see docs/existing-host.md"
+            )
+
+    async def _serve(self, folder: Path, on_started: Callable[[str], Any]) -> None:
+        """Run all loops beside the listener, those that only one process may run while this one leads."""
+        settings = self._settings
+        name = urlsplit(self._url).hostname or settings.host
+        certificate = SharedCertificate(self._client, folder, name, self._clock, secret=_SECRET)
+        await certificate.refresh()
+        tls = certificate.files
+        if authority := await reachability.client_authority(self._client):
+            write_private(folder / _CLIENT_CA, authority.encode())
+            tls = replace(tls, client_ca=folder / _CLIENT_CA)
+        listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        def started(host: str, port: int) -> None:
+            listening.set_result(self._url or f"https://{f'[{host}]' if ':' in host else host}:{port}")
+            on_started(listening.result())
+
+        shared: list[tuple[str, Run]] = [
+            ("journal", self._journal.run),
+            ("journal-database", self._database.run),
+            ("journal-encryption", self._journal.reencrypt),
+            ("host-kinds", self._kinds.run),
+            ("host-certificate", partial(self._renew, certificate)),
+        ]
+        led: list[tuple[str, Run]] = [
+            ("host-connection", partial(self._keep_connected, certificate, listening)),
+            *self._wiring.loops,
+        ]
+        async with asyncio.TaskGroup() as group:
+            group.create_task(supervised([*shared, *self._wiring.caches], self._clock)(), name="shared-loops")
+            group.create_task(self._leadership.run(supervised(led, self._clock), waits_for_host=True), name="led-loops")
+            await serve(self._endpoint, host=settings.host, port=settings.port, tls=tls, on_started=started)
+
+    async def _renew(self, certificate: SharedCertificate) -> None:
+        """Renew the certificate when it is due, and read the one that another process has renewed, until cancelled."""
+        while True:
+            await self._clock.sleep(_CHECK_S)
+            try:
+                await certificate.refresh()
+            except (ApiError, ClusterError, ConfigurationError) as error:
+                _log.warning("the certificate for the host could not be checked", error=str(error))
+
+    async def _keep_connected(self, certificate: SharedCertificate, listening: "asyncio.Future[str]") -> None:
+        """Have the webhooks and the address of this process on the host, as they should be, until cancelled."""
+        await self._wiring.types.wait_synced()
+        url = await asyncio.shield(listening)
+        while True:
+            held = [type_.resource for type_ in self._wiring.types.all()]
+            configurations = to_configurations(
+                self._admission.resources, held, reachability.to_client_config(url, certificate.bundle)
+            )
+            try:
+                await reachability.install_webhooks(self._led, *configurations)
+                await reachability.publish_endpoint(self._led, url, certificate.bundle)
+            except (ApiError, ClusterError) as error:
+                _log.warning("the webhooks on the host could not be checked", error=str(error))
+            await self._clock.sleep(_CHECK_S)

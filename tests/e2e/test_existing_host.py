@@ -1,0 +1,192 @@
+"""`fedctl serve --host-kubeconfig` on an API server in another process, which knows nothing of the federation.
+
+The manifests of document 003 have the same outcome as on the embedded host. The tests of this module also run on a real
+API server (tests/kubernetes/members/test_existing_host.py), with another fixture `host`.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.test_seeds_003 import (  # noqa: F401  # collected here, with the fixture `serve` below
+    Federated,
+    Serve,
+    fed,
+    provide,
+    test_scaling_from_30_to_15_turns_15_15_0_into_8_7_0,
+    test_the_printed_policy_places_the_deployment_in_one_of_its_clusters,
+    test_weights_40_30_40_divide_the_replicas,
+)
+from tests.support.federation import Federation, Kubectl, eventually, fedctl, start_on_host
+from tests.support.plainhost import PlainHost, plain_host
+from tests.support.vectors import ROOT
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.xdist_group("existinghost")]
+USER = "system:serviceaccount:kube-admiral-system:federation"
+WRITER = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {"name": "writer"},
+    "rules": [
+        {
+            "apiGroups": ["core.kubeadmiral.io"],
+            "resources": ["federatedobjects", "propagationpolicies"],
+            "verbs": ["create", "get", "patch", "update"],
+        },
+        {"apiGroups": ["apps"], "resources": ["deployments"], "verbs": ["get"]},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PlainHost]:
+    """The host, in a process of its own."""
+    with plain_host(tmp_path_factory.mktemp("host") / "server") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def host(server: PlainHost) -> Path:
+    """The kubeconfig of the host's administrator."""
+    return server.kubeconfig
+
+
+@pytest.fixture(scope="module")
+def serve(host: Path) -> Serve:
+    """The federation on that host."""
+
+    def on_host(directory: Path) -> AbstractContextManager[Federation]:
+        return closing(start_on_host(directory, host))
+
+    return on_host
+
+
+@pytest.fixture(scope="module")
+def tenant(fed: Federated, host: Path, tmp_path_factory: pytest.TempPathFactory) -> Kubectl:  # noqa: F811  # the fixture
+    """kubectl of a user who may write policies and federated objects, but update no workload."""
+    namespaced = ("-n", "default")
+    fed.host("create", "serviceaccount", "tenant", *namespaced)
+    fed.host.apply(WRITER)
+    fed.host("create", "rolebinding", "tenant", "--clusterrole=writer", "--serviceaccount=default:tenant", *namespaced)
+    token = fed.host("create", "token", "tenant", *namespaced).strip()
+    document = yaml.safe_load(host.read_text())
+    document["users"][0]["user"] = {"token": token}
+    path = tmp_path_factory.mktemp("tenant") / "kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return Kubectl(path)
+
+
+def test_the_quickstart_runs(fed: Federated) -> None:  # noqa: F811  # the fixture
+    fed.host("create", "namespace", "quickstart")
+    for file in sorted((ROOT / "examples" / "quickstart").glob("*.yaml")):
+        text = file.read_text().replace("namespace: default", "namespace: quickstart")
+        fed.host("apply", "-f", "-", stdin=text.replace("cluster: member-", "cluster: cluster-0"))
+    fed.host("rollout", "status", "-n", "quickstart", "deploy/nginx", "--timeout=60s")
+    deployment = fed.host.json("get", "deploy", "nginx", "-n", "quickstart")
+    assert deployment["status"]["readyReplicas"] == 8
+    divided = {
+        name: fed.members[name].json("get", "deploy", "nginx", "-n", "quickstart") for name in sorted(fed.members)[:3]
+    }
+    assert [each["spec"]["replicas"] for each in divided.values()] == [4, 2, 2]
+    why = fedctl("why", "deploy/nginx", "-n", "quickstart", KUBECONFIG=str(fed.host.kubeconfig)).stdout
+    assert "PropagationPolicy quickstart/divide-nginx" in why
+
+
+def test_a_new_object_has_our_finalizer_from_its_first_moment(fed: Federated) -> None:  # noqa: F811  # the fixture
+    manifest = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "held", "labels": {"kubeadmiral.io/propagation-policy-name": "mypolicy"}},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "held"}},
+            "template": {
+                "metadata": {"labels": {"app": "held"}},
+                "spec": {"containers": [{"name": "main", "image": "nginx:1.27"}]},
+            },
+        },
+    }
+    fed.apply("propagationpolicy.yaml")
+
+    def finalizers() -> list[str]:
+        answer = fed.host("create", "-f", "-", "--dry-run=server", "-o", "json", stdin=json.dumps(manifest))
+        found: list[str] = json.loads(answer)["metadata"].get("finalizers", [])
+        return found
+
+    assert eventually(finalizers, bool) == ["kubeadmiral.io/federate-controller"]
+
+
+def test_the_controllers_act_as_an_account_without_wildcards(fed: Federated) -> None:  # noqa: F811  # the fixture
+    may = ("auth", "can-i", f"--as={USER}")
+    assert fed.host(*may, "update", "deployments.apps/status", check=False).strip() == "yes"
+    assert fed.host(*may, "create", "pods", check=False).strip() == "no"
+    assert fed.host(*may, "escalate", "clusterroles", check=False).strip() == "no"
+
+
+def test_a_tenant_cannot_deliver_with_the_federations_rights(fed: Federated, tenant: Kubectl) -> None:  # noqa: F811  # the fixture
+    template = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "taken", "namespace": "default"}}
+    manifest = {
+        "apiVersion": "core.kubeadmiral.io/v1alpha1",
+        "kind": "FederatedObject",
+        "metadata": {"name": "taken", "namespace": "default"},
+        "spec": {"template": template},
+    }
+    refused = tenant.run("create", "-f", "-", stdin=json.dumps(manifest)).stderr
+    assert 'cannot federate resource "secrets"' in refused
+    fed.host("create", "-f", "-", stdin=json.dumps(manifest))
+    written = fed.host.json("get", "federatedobject", "taken", "-n", "default")
+    assert written["metadata"]["annotations"]["federation.kubeadmiral.io/hand-written"] == "true"
+    fed.host("delete", "federatedobject", "taken", "-n", "default")
+
+
+def test_a_tenants_policy_selects_only_what_he_may_update(fed: Federated, tenant: Kubectl) -> None:  # noqa: F811  # the fixture
+    policy = {
+        "apiVersion": "core.kubeadmiral.io/v1alpha1",
+        "kind": "PropagationPolicy",
+        "metadata": {"name": "secrets", "namespace": "default"},
+        "spec": {
+            "schedulingMode": "Duplicate",
+            "resourceSelectors": [{"apiVersion": "v1", "kind": "Secret"}],
+            "placement": [{"cluster": "nowhere"}],
+        },
+    }
+    assert "cannot update secrets" in tenant.run("create", "-f", "-", stdin=json.dumps(policy)).stderr
+    done = fed.host.run("create", "-f", "-", "--dry-run=server", stdin=json.dumps(policy))
+    assert done.returncode == 0
+    assert "there is no FederatedCluster 'nowhere'" in done.stderr
+
+
+def test_decisions_are_shown_to_users_who_may_read_the_object(fed: Federated, tenant: Kubectl) -> None:  # noqa: F811  # the fixture
+    fed.apply("weights-40-30-40.yaml")
+    eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == 110)
+    why = ("why", "--kubeconfig", str(tenant.kubeconfig))
+    assert "cluster-01" in fedctl(*why, "deployment/weighted").stdout
+    refused = fedctl(*why, "secret/weighted", check=False)
+    assert refused.returncode == 1
+    assert 'cannot get resource "secrets"' in refused.stderr
+
+
+def test_a_wrong_kubeconfig_is_one_line(host: Path, tmp_path: Path) -> None:
+    document = yaml.safe_load(host.read_text())
+    document["users"][0]["user"] = {"token": "expired"}
+    (tmp_path / "kubeconfig").write_text(yaml.safe_dump(document))
+    options = ("serve", "--dir", str(tmp_path / "state"), "--host-kubeconfig", str(tmp_path / "kubeconfig"))
+    done = fedctl(*options, check=False, timeout_s=90)
+    assert done.stderr == (
+        "fedctl: the host refuses the credentials of --host-kubeconfig: they are expired or revoked\n"
+    )
+    assert done.returncode == 1
+
+
+def test_work_goes_on_when_the_host_was_away(fed: Federated, server: PlainHost) -> None:  # noqa: F811  # the fixture
+    fed.apply("weights-40-30-40.yaml")
+    eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == 110)
+    server.stop()
+    server.start()
+    fed.host("scale", "deploy/weighted", "--replicas=11")
+    placed = eventually(lambda: fed.replicas("weighted"), lambda seen: sum(seen.values()) == 11, timeout_s=60)
+    assert placed == {"cluster-01": 4, "cluster-02": 3, "cluster-03": 4}
