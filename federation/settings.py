@@ -41,6 +41,9 @@ ENCRYPTED_PREFIXES = (
 )
 """Names of stored values that can hold Secrets: Secrets (member credentials are Secrets), federated objects, whose
 templates and overrides are copies of them, and the explanations of decisions."""
+_OF_THE_EMBEDDED_SERVER = tuple(
+    "advertise_address advertise_url audit_policy_file new oidc_issuer_url store_bytes_max tls_cert_file tls_san".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +203,7 @@ class Settings:
             if self.host_url:
                 raise ConfigurationError("host-url is set without host-kubeconfig or in-cluster")
             return False
-        for name in ("advertise_address", "audit_policy_file", "new", "oidc_issuer_url", "store_bytes_max"):
+        for name in _OF_THE_EMBEDDED_SERVER:
             if getattr(self, name):
                 raise ConfigurationError(
                     f"{name.replace('_', '-')} is for the embedded API server; set it up on the host instead"

@@ -16,7 +16,7 @@ from tests.support.vectors import ROOT
 
 from federation import __version__
 from federation.cli.main import app
-from federation.settings import Settings
+from federation.settings import Settings, from_environment
 
 CHART = ROOT / "charts" / "federation"
 STORES: Mapping[str, dict[str, Any]] = {
@@ -146,7 +146,7 @@ def check_arguments(container: Any) -> None:
     """Check that the program accepts the arguments and knows the variables."""
     check_command(container["args"])
     known = {f"FEDERATION_{field.name.upper()}" for field in fields(Settings)}
-    for variable in container.get("env", []):
+    for variable in container.get("env") or ():
         assert variable["name"] in known
         assert isinstance(variable.get("value", ""), str)
 
@@ -179,6 +179,24 @@ def test_every_combination_renders_restricted_pods_that_the_program_can_run(stor
                     selector = each["spec"][path]
                     assert (selector.get("matchLabels") or selector).items() <= labels.items()
         assert all(each["metadata"]["namespace"] == "clusters" for each in objects.values())
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_an_existing_host_is_reached_by_its_kubeconfig(store: str) -> None:
+    values = {**STORES[store], "existingHost": {"kubeconfigSecret": "host-admin"}}
+    objects = render(values)
+    container = container_of(objects)
+    check_arguments(container)
+    given = {name: value for name, _, value in (argument.partition("=") for argument in container["args"][1:])}
+    assert given["--host-kubeconfig"] == "/etc/federation/host/kubeconfig"
+    assert given["--host-url"] == "https://fed-federation.clusters.svc:443"
+    assert not {"--advertise-url", "--tls-san", "--tls-cert-file"} & given.keys()
+    settings = from_environment({"directory": ".", "host_kubeconfig": "x", "host_url": given["--host-url"]}, {})
+    assert settings.has_existing_host
+    claims = {each["metadata"]["name"] for each in workload_of(objects)["spec"].get("volumeClaimTemplates", [])}
+    check_pod(pods_of(objects)[0], claims)
+    with pytest.raises(helm.HelmError, match="advertiseURL, audit and tls are for the embedded API server"):
+        render(values | {"advertiseURL": "https://fed.example.com"})
 
 
 def test_the_control_plane_gets_no_rights_in_the_cluster_that_runs_it() -> None:

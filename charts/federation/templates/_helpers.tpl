@@ -47,6 +47,14 @@ https://{{ include "federation.serviceHost" . }}:{{ .Values.service.port }}
 {{- end -}}
 {{- end -}}
 
+{{- /* Where an existing host reaches the release; values of the embedded API server are refused. */ -}}
+{{- define "federation.hostURL" -}}
+{{- if or .Values.advertiseURL .Values.audit.policy (ne .Values.tls.source "own") .Values.tls.names -}}
+{{- fail "advertiseURL, audit and tls are for the embedded API server: remove them, or existingHost.kubeconfigSecret" -}}
+{{- end -}}
+{{- default (printf "https://%s:%v" (include "federation.serviceHost" .) .Values.service.port) .Values.existingHost.url -}}
+{{- end -}}
+
 {{- /* The DNS names and addresses of the certificate, as a JSON list. */ -}}
 {{- define "federation.names" -}}
 {{- $host := include "federation.serviceHost" . -}}

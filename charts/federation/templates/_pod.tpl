@@ -31,10 +31,16 @@ spec:
         - --dir=/var/lib/federation
         - --host={{ .Values.listenAddress }}
         - --port=7443
+        {{- if .Values.existingHost.kubeconfigSecret }}
+        - --host-kubeconfig=/etc/federation/host/kubeconfig
+        - --host-url={{ include "federation.hostURL" . }}
+        {{- else }}
         - --advertise-url={{ include "federation.url" . }}
+        {{- end }}
         - --log-level={{ .Values.logLevel }}
         - --log-format={{ .Values.logFormat }}
-        {{- if eq .Values.tls.source "own" }}
+        {{- if .Values.existingHost.kubeconfigSecret }}
+        {{- else if eq .Values.tls.source "own" }}
         {{- range include "federation.names" . | fromJsonArray }}
         - --tls-san={{ . }}
         {{- end }}
@@ -56,8 +62,10 @@ spec:
         - {{ . | quote }}
         {{- end }}
       env:
+        {{- if not .Values.existingHost.kubeconfigSecret }}
         - name: FEDERATION_ADVERTISE_ADDRESS
           valueFrom: {fieldRef: {fieldPath: status.podIP}}
+        {{- end }}
         {{- if eq .Values.store "postgresql" }}
         {{- $secret := include "federation.databaseSecret" . | fromJson }}
         - name: FEDERATION_STORE_URL
@@ -89,6 +97,9 @@ spec:
       volumeMounts:
         - {name: state, mountPath: /var/lib/federation}
         - {name: tmp, mountPath: /tmp}
+        {{- if .Values.existingHost.kubeconfigSecret }}
+        - {name: host, mountPath: /etc/federation/host, readOnly: true}
+        {{- end }}
         {{- if ne .Values.tls.source "own" }}
         - {name: tls, mountPath: /etc/federation/tls, readOnly: true}
         {{- end }}
@@ -105,6 +116,9 @@ spec:
     - {name: state, emptyDir: {sizeLimit: 64Mi}}
     {{- else if .Values.sqlite.existingClaim }}
     - {name: state, persistentVolumeClaim: {claimName: {{ .Values.sqlite.existingClaim }}}}
+    {{- end }}
+    {{- with .Values.existingHost.kubeconfigSecret }}
+    - {name: host, secret: {secretName: {{ . }}, defaultMode: 0440, items: [{key: kubeconfig, path: kubeconfig}]}}
     {{- end }}
     - {name: tmp, emptyDir: {medium: Memory, sizeLimit: {{ .Values.temporaryBytes }}}}
     {{- if ne .Values.tls.source "own" }}
