@@ -22,6 +22,7 @@ from federation.cli import (
     hostcommands,
     plancommands,
     rolloutcommands,
+    servercommands,
     simcommands,
     spreadcommands,
     taintcommands,
@@ -115,6 +116,11 @@ def serve(
     host_kubeconfig: flags.HostKubeconfig = None,
     in_cluster: flags.InCluster = None,
     host_url: flags.HostURL = None,
+    advertise_url: flags.AdvertiseURL = None,
+    tls_san: flags.TLSSan = None,
+    tls_cert_file: flags.TLSCertFile = None,
+    tls_key_file: flags.TLSKeyFile = None,
+    tls_ca_file: flags.TLSCAFile = None,
     store_bytes_max: flags.StoreBytesMax = None,
     new: flags.New = None,
     encryption_key_file: flags.EncryptionKeyFile = None,
@@ -329,17 +335,22 @@ app.add_typer(simcommands.app, name="sim")
 
 
 @app.command("kubeconfig")
-def kubeconfig_command(directory: flags.Dir) -> None:
-    """Print the kubeconfig's path.
+def kubeconfig_command(
+    directory: flags.Dir,
+    raw: Annotated[bool, typer.Option("--raw", help="Print the file itself: it grants everything.")] = False,
+) -> None:
+    """Print the kubeconfig's path, or the file.
 
     For: export KUBECONFIG=$(fedctl kubeconfig --dir DIR)
     """
     from federation.cli import clusters
 
-    clusters.print_kubeconfig(directory)
+    clusters.print_kubeconfig(directory, is_raw=raw)
 
 
 app.command("host-manifests")(hostcommands.host_manifests_command)
+app.command("certs")(servercommands.certs_command)
+app.command("ready")(servercommands.ready_command)
 app.command("spread-webhook")(spreadcommands.spread_webhook_command)
 
 
