@@ -43,15 +43,9 @@ ENCRYPTED_PREFIXES = (
 templates and overrides are copies of them, and the explanations of decisions."""
 
 _EMBEDDED_ONLY = (
-    "advertise_address",
-    "advertise_url",
-    "audit_policy_file",
-    "new",
-    "oidc_issuer_url",
-    "store_bytes_max",
-    "tls_cert_file",
-    "tls_san",
-)
+    "advertise_address", "advertise_url", "audit_policy_file", "new", "oidc_issuer_url", "store_bytes_max",
+    "tls_cert_file", "tls_san",
+)  # fmt: skip
 """Settings that an existing API server as host has itself."""
 
 
