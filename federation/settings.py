@@ -41,9 +41,12 @@ ENCRYPTED_PREFIXES = (
 )
 """Names of stored values that can hold Secrets: Secrets (member credentials are Secrets), federated objects, whose
 templates and overrides are copies of them, and the explanations of decisions."""
-_OF_THE_EMBEDDED_SERVER = tuple(
-    "advertise_address advertise_url audit_policy_file new oidc_issuer_url store_bytes_max tls_cert_file tls_san".split()
-)
+
+_EMBEDDED_ONLY = (
+    "advertise_address", "advertise_url", "audit_policy_file", "new", "oidc_issuer_url", "store_bytes_max",
+    "tls_cert_file", "tls_san",
+)  # fmt: skip
+"""Settings that an existing API server as host has itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +206,7 @@ class Settings:
             if self.host_url:
                 raise ConfigurationError("host-url is set without host-kubeconfig or in-cluster")
             return False
-        for name in _OF_THE_EMBEDDED_SERVER:
+        for name in _EMBEDDED_ONLY:
             if getattr(self, name):
                 raise ConfigurationError(
                     f"{name.replace('_', '-')} is for the embedded API server; set it up on the host instead"

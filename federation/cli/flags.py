@@ -22,6 +22,27 @@ AdvertiseAddress = Annotated[
         help="Address in the endpoints of the Service default/kubernetes [that of --host or of the machine].",
     ),
 ]
+HostKubeconfig = Annotated[
+    str | None,
+    typer.Option(
+        "--host-kubeconfig",
+        metavar="FILE",
+        help="Run on the Kubernetes API server of this kubeconfig instead of the embedded one.",
+    ),
+]
+InCluster = Annotated[
+    bool | None,
+    typer.Option("--in-cluster", help="Run on the API server of the cluster in which this process is a pod."),
+]
+HostURL = Annotated[
+    str | None,
+    typer.Option(
+        "--host-url",
+        metavar="URL",
+        help="Where that API server and users reach this process: https://ADDRESS:PORT, or"
+        " https://NAME.NAMESPACE.svc:PORT for a Service [that of --host and --port].",
+    ),
+]
 AdvertiseURL = Annotated[
     str | None,
     typer.Option(
@@ -53,27 +74,6 @@ TLSCAFile = Annotated[
         "--tls-ca-file",
         metavar="FILE",
         help="PEM file of the CA of --tls-cert-file, for DIR/kubeconfig [a CA that clients trust].",
-    ),
-]
-HostKubeconfig = Annotated[
-    str | None,
-    typer.Option(
-        "--host-kubeconfig",
-        metavar="FILE",
-        help="Run on the Kubernetes API server of this kubeconfig instead of the embedded one.",
-    ),
-]
-InCluster = Annotated[
-    bool | None,
-    typer.Option("--in-cluster", help="Run on the API server of the cluster in which this process is a pod."),
-]
-HostURL = Annotated[
-    str | None,
-    typer.Option(
-        "--host-url",
-        metavar="URL",
-        help="Where that API server and users reach this process: https://ADDRESS:PORT, or"
-        " https://NAME.NAMESPACE.svc:PORT for a Service [that of --host and --port].",
     ),
 ]
 StoreBytesMax = Annotated[

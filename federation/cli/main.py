@@ -113,14 +113,14 @@ def serve(
     port: flags.Port = None,
     host: flags.Host = None,
     advertise_address: flags.AdvertiseAddress = None,
+    host_kubeconfig: flags.HostKubeconfig = None,
+    in_cluster: flags.InCluster = None,
+    host_url: flags.HostURL = None,
     advertise_url: flags.AdvertiseURL = None,
     tls_san: flags.TLSSan = None,
     tls_cert_file: flags.TLSCertFile = None,
     tls_key_file: flags.TLSKeyFile = None,
     tls_ca_file: flags.TLSCAFile = None,
-    host_kubeconfig: flags.HostKubeconfig = None,
-    in_cluster: flags.InCluster = None,
-    host_url: flags.HostURL = None,
     store_bytes_max: flags.StoreBytesMax = None,
     new: flags.New = None,
     encryption_key_file: flags.EncryptionKeyFile = None,
@@ -348,9 +348,9 @@ def kubeconfig_command(
     clusters.print_kubeconfig(directory, is_raw=raw)
 
 
+app.command("host-manifests")(hostcommands.host_manifests_command)
 app.command("certs")(servercommands.certs_command)
 app.command("ready")(servercommands.ready_command)
-app.command("host-manifests")(hostcommands.host_manifests_command)
 app.command("spread-webhook")(spreadcommands.spread_webhook_command)
 
 
