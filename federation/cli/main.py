@@ -19,6 +19,7 @@ from federation.apimachinery.errors import ApiError, FederationError
 from federation.cli import (
     clusters,
     convert,
+    databasecommands,
     deliverycommands,
     demo,
     flags,
@@ -338,6 +339,11 @@ def encryption_key_command(
     from federation.cli import encryptionkey  # noqa: PLC0415  # see the module's docstring
 
     encryptionkey.create(file, SystemClock().now(), is_rotation=rotate)
+
+
+app.add_typer(databasecommands.app, name="db")
+app.command("backup")(databasecommands.backup_command)
+app.command("restore")(databasecommands.restore_command)
 
 
 @app.command()
