@@ -56,6 +56,7 @@ from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, To
 from federation.controllers.clustertaints.controller import ClusterTaintController
 from federation.controllers.federate.controller import FederateController, first_finalizers
 from federation.controllers.federate.policyselection import PolicySelection
+from federation.controllers.fleetmetrics.controller import FleetMetrics
 from federation.controllers.follower.controller import FollowerController, FollowerOptions
 from federation.controllers.horizontalautoscaler.controller import HorizontalAutoscalerController
 from federation.controllers.horizontalautoscaler.memberscales import MemberScales
@@ -194,7 +195,8 @@ class Wiring:
         """Sends the requests of rollouts, whose addresses users of namespaces choose."""
         self._gate_transport = gate_transport or self.gate_client
         self.engine = Engine(plugins or load_plugins(), monotonic=time.perf_counter)
-        self.caches: list[tuple[str, Run]] = [("informers", self.informers.run)]
+        fleet = FleetMetrics(self.objects, self.informers, clock)
+        self.caches: list[tuple[str, Run]] = [("informers", self.informers.run), ("fleet-metrics", fleet.run)]
         self.loops: list[tuple[str, Run]] = [
             ("members", self.members.run),
             ("pool", pool.run),
