@@ -3,7 +3,6 @@
 import re
 
 import pytest
-
 from tests.support.sources import ROOT
 from tools import generate_monitoring, generate_references
 from tools.monitoring import ALERTS, ROWS

@@ -1,0 +1,1 @@
+"""What `fedctl doctor` finds wrong, from facts that it collected."""
