@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from federation import __version__
 from federation.admission.autoscalers import AutoscalerAdmission
 from federation.admission.federatedobjects import FederatedObjectAdmission
 from federation.admission.federatedspreads import WorkloadSpreadAdmission
@@ -195,8 +196,8 @@ class Wiring:
         """Sends the requests of rollouts, whose addresses users of namespaces choose."""
         self._gate_transport = gate_transport or self.gate_client
         self.engine = Engine(plugins or load_plugins(), monotonic=time.perf_counter)
-        fleet = FleetMetrics(self.objects, self.informers, clock)
-        self.caches: list[tuple[str, Run]] = [("informers", self.informers.run), ("fleet-metrics", fleet.run)]
+        self.metrics = FleetMetrics(self.objects, self.informers, clock, version=__version__)
+        self.caches: list[tuple[str, Run]] = [("informers", self.informers.run)]
         self.loops: list[tuple[str, Run]] = [
             ("members", self.members.run),
             ("pool", pool.run),

@@ -10,7 +10,9 @@ FIELD_MANAGER = "federation"
 SPREAD_WEBHOOKS = "workloadspread.kubeadmiral.io"
 """The webhook configurations of the WorkloadSpread service in a cluster, and the last part of its webhooks' names."""
 
-_A = "kubeadmiral.io/"
+DOMAIN = "kubeadmiral.io/"
+"""The end of the prefix of all our labels and annotations."""
+_A = DOMAIN
 _I = "internal.kubeadmiral.io/"
 _F = "federate.controller.kubeadmiral.io/"
 _OURS = "federation.kubeadmiral.io/"

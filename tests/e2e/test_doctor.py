@@ -25,7 +25,7 @@ def test_findings_name_what_to_do_and_decide_the_exit_code(running: Federation) 
     assert "ok      members       all are ready" in healthy.stdout
     assert healthy.stdout.endswith("0 errors, 1 warning\n")  # Secrets are stored as plain text
 
-    fedctl("sim", "stop", "member-2", "--kubeconfig", kubeconfig)
+    fedctl("sim", "stop", "member-2", "--dir", str(running.directory))
     sick = eventually(
         lambda: fedctl("doctor", "--kubeconfig", kubeconfig, check=False),
         lambda done: done.returncode == 1,

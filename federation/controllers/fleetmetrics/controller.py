@@ -5,14 +5,12 @@ nothing. Latencies are those of objects that appear while the process runs: afte
 beginning nobody saw.
 """
 
-import asyncio
 from collections import Counter as Tally
 from dataclasses import dataclass, field
 
 import structlog
 from prometheus_client import Gauge, Histogram, Info
 
-from federation import __version__
 from federation.api import names
 from federation.api.federatedtype import FederatedType
 from federation.api.resources import FEDERATED_CLUSTERS
@@ -20,8 +18,8 @@ from federation.apimachinery import conditions
 from federation.apimachinery.clock import Clock
 from federation.apimachinery.metrics import DELIVERY_BUCKETS_S
 from federation.apimachinery.resources import Object
+from federation.planning.diagnosis.deliverystage import Stage, is_ready, stage_of, unplaced_replicas
 from federation.planning.federatedobject.placements import effective_placement
-from federation.planning.status.deliverystage import Stage, is_ready, stage_of, unplaced_replicas
 from federation.runtime.controller import Key, key_of
 from federation.runtime.federatedobjects import FederatedObjects
 from federation.runtime.informers import Informers
@@ -38,7 +36,6 @@ _seconds = Histogram(
     ["stage"],
     buckets=DELIVERY_BUCKETS_S,
 )
-_build.info({"version": __version__})
 for _stage in Stage:
     _objects.labels(_stage.value)
 PLACED, APPLIED, READY = "placed", "applied", "ready"
@@ -59,7 +56,8 @@ class _Delivery:
 class FleetMetrics:
     """Follows clusters, federated objects and workloads."""
 
-    def __init__(self, objects: FederatedObjects, informers: Informers, clock: Clock) -> None:
+    def __init__(self, objects: FederatedObjects, informers: Informers, clock: Clock, *, version: str) -> None:
+        _build.info({"version": version})
         self._objects = objects
         self._clock = clock
         self._stages: dict[Key, tuple[Stage, int]] = {}
@@ -70,10 +68,6 @@ class FleetMetrics:
         objects.types.add_listener(self._sources.follow, self._sources.unfollow)
         objects.subscribe(self._on_federated, None)
         informers.for_resource(FEDERATED_CLUSTERS).add_handler(self._on_cluster)
-
-    async def run(self) -> None:
-        """Wait until cancelled: the handlers do the work."""
-        await asyncio.Event().wait()
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         if new is None:

@@ -1,1 +1,1 @@
-"""What `fedctl doctor` finds wrong, from facts that it collected."""
+"""How deliveries stand and what is wrong with a federation, for metrics, `fedctl doctor` and support bundles."""

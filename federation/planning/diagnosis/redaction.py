@@ -30,7 +30,6 @@ _METADATA = frozenset(
         "finalizers",
     }
 )
-_OUR_DOMAIN = "kubeadmiral.io/"
 _SPECS: Mapping[str, frozenset[str] | None] = {
     # None: the whole spec. Templates and values of overrides are users' content.
     "FederatedCluster": None,
@@ -58,7 +57,7 @@ def reduced(obj: Mapping[str, Any]) -> dict[str, Any]:
     annotations = {
         key: value
         for key, value in (metadata.get("annotations") or {}).items()
-        if _OUR_DOMAIN in key and key != names.TEMPLATE_GENERATOR_MERGE_PATCH
+        if names.DOMAIN in key and key != names.TEMPLATE_GENERATOR_MERGE_PATCH
     }
     if annotations:
         kept["metadata"]["annotations"] = annotations

@@ -4,7 +4,7 @@ import orjson
 import pytest
 
 from federation.api import names
-from federation.planning.status.deliverystage import Stage, is_ready, stage_of, unplaced_replicas
+from federation.planning.diagnosis.deliverystage import Stage, is_ready, stage_of, unplaced_replicas
 
 
 def federated(
