@@ -346,8 +346,7 @@ class ControlPlane:
                 rbac=HOST_RBAC,
                 app=AppOptions(
                     flow_control=FlowControlOptions(
-                        requests_max=settings.requests_in_flight_max,
-                        watches_max=settings.watches_max,
+                        requests_max=settings.requests_in_flight_max, watches_max=settings.watches_max
                     )
                 ),
                 oidc=settings.oidc,
