@@ -156,6 +156,7 @@ class ClusterPool:
         self._problems.pop(cluster, None)
         self._clients.pop(cluster, None)
         self._identities.pop(cluster, None)
+        _skew.remove(cluster)
         guard = self._guards.pop(cluster, None)
         if guard is not None:
             self._retired.put_nowait(guard)
