@@ -367,12 +367,7 @@ class ControlPlane:
         self._wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
         wiring = self._wiring
         view = DeliveryView(
-            wiring.objects,
-            wiring.informers,
-            wiring.members,
-            wiring.corrections,
-            wiring.scalers,
-            wiring.tolerated,
+            wiring.objects, wiring.informers, wiring.members, wiring.corrections, wiring.scalers, wiring.tolerated
         )
         policies = PolicyView(wiring.objects, wiring.policy_usage)
         spread = TopologyView(wiring.informers, wiring.members)

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from federation.cli import flags
-from federation.settings import Settings, from_environment
 
 app = typer.Typer(
     help="Check the database of a control plane, and change the version of its schema.",
@@ -20,19 +19,15 @@ _Replace = Annotated[bool, typer.Option("--replace", help="Discard the objects t
 _BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
 
 
-def _settings(directory: Path) -> Settings:
-    return from_environment({"directory": directory.expanduser()})
-
-
 @app.command("check")
 def check_command(directory: flags.Dir) -> None:
     """Read the whole database and report its schema and damaged objects.
 
     A control plane may run meanwhile. Exit code 0: nothing to do; 1: an upgrade is due, or something is damaged.
     """
-    from federation.cli import databases  # noqa: PLC0415  # SQLAlchemy, which other commands need not wait for
+    from federation.cli import databases
 
-    if code := databases.check(_settings(directory)):
+    if code := databases.check(databases.settings_of(directory)):
         raise typer.Exit(code)
 
 
@@ -42,9 +37,9 @@ def upgrade_command(directory: flags.Dir) -> None:
 
     `fedctl serve` does the same at its start; this command does it before.
     """
-    from federation.cli import databases  # noqa: PLC0415  # as above
+    from federation.cli import databases
 
-    databases.change_schema(_settings(directory), None)
+    databases.change_schema(databases.settings_of(directory), None)
 
 
 @app.command("downgrade")
@@ -56,9 +51,9 @@ def downgrade_command(
 
     Run it with the newer version, while no control plane runs. What only newer schemas store is discarded.
     """
-    from federation.cli import databases  # noqa: PLC0415  # as above
+    from federation.cli import databases
 
-    databases.change_schema(_settings(directory), to)
+    databases.change_schema(databases.settings_of(directory), to)
 
 
 def backup_command(file: _BackupFile, directory: flags.Dir) -> None:
@@ -66,9 +61,9 @@ def backup_command(file: _BackupFile, directory: flags.Dir) -> None:
 
     The file is as secret as DIR/pki. A key file for encryption is not in it: keep a copy of that elsewhere.
     """
-    from federation.cli import databases  # noqa: PLC0415  # as above
+    from federation.cli import databases
 
-    databases.backup(_settings(directory), file.expanduser())
+    databases.backup(databases.settings_of(directory), file.expanduser())
 
 
 def restore_command(file: _BackupFile, directory: flags.Dir, replace: _Replace = False) -> None:
@@ -76,6 +71,6 @@ def restore_command(file: _BackupFile, directory: flags.Dir, replace: _Replace =
 
     What was created in members since the backup stays there and is listed by `fedctl leftovers`.
     """
-    from federation.cli import databases  # noqa: PLC0415  # as above
+    from federation.cli import databases
 
-    databases.restore(_settings(directory), file.expanduser(), is_replacement=replace)
+    databases.restore(databases.settings_of(directory), file.expanduser(), is_replacement=replace)

@@ -19,10 +19,15 @@ from federation.apiserver.store import maintenance
 from federation.apiserver.store.schema import SCHEMA_VERSION
 from federation.cli.statedirectory import StateDirectory
 from federation.planning.leftovers.restoration import Restoration
-from federation.settings import Settings
+from federation.settings import Settings, from_environment
 
 _KEY_FILES = (*sharedkeys.FILES.values(), "tokens.json")
 _SYSTEM_NAMESPACE = f"/core/{NAMESPACES.plural}/{names.SYSTEM_NAMESPACE}"
+
+
+def settings_of(directory: Path) -> Settings:
+    """Return the settings of the control plane in the directory."""
+    return from_environment({"directory": directory.expanduser()})
 
 
 def check(settings: Settings) -> int:

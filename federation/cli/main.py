@@ -347,7 +347,7 @@ def doctor_command(
 
     Exit code 1 if something does not work; warnings do not count.
     """
-    from federation.cli import doctor  # noqa: PLC0415  # see the module's docstring
+    from federation.cli import doctor  # see the module's docstring
 
     _execute(doctor.run(KubeconfigContext(kubeconfig, context), output))
 
@@ -366,7 +366,7 @@ def support_bundle_command(
     Holds metrics, findings, decisions, events and our kinds, without manifests of users. Values of Secrets are removed
     wherever they occur; look through the archive before you send it.
     """
-    from federation.cli import supportbundle  # noqa: PLC0415  # see the module's docstring
+    from federation.cli import supportbundle  # see the module's docstring
 
     _execute(supportbundle.write(KubeconfigContext(kubeconfig, context), file.expanduser(), log))
 
