@@ -337,6 +337,7 @@ class ControlPlane:
                 host=settings.host,
                 port=settings.port,
                 advertise_address=settings.advertised,
+                tls=settings.tls,
                 identity=settings.identity if self._store.database.is_shared else "",
                 key_secret=_KEY_SECRET if self._store.database.is_shared else None,
                 registry=replace(

@@ -17,6 +17,7 @@ from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.jsonsize import VALUES_MAX
 from federation.apiserver.audit.auditoptions import AuditOptions, to_mode
 from federation.apiserver.auth.oidcclaims import OIDCOptions, to_required_claims
+from federation.apiserver.auth.serveridentity import ServerIdentity, to_server_identity
 from federation.apiserver.store.encryptionkeys import EncryptionOptions
 from federation.journal.decisions import ENCRYPTION_PREFIX
 from federation.planning.clusters.health import Cadence, Damping
@@ -55,6 +56,16 @@ class Settings:
     advertise_address: str = ""
     """IP address in the endpoints of the Service `default/kubernetes`; empty for `host`, or the address of the default
     route's interface when `host` is loopback or all interfaces."""
+    advertise_url: str = ""
+    """https://HOST[:PORT] in the administrator's kubeconfig, for example that of a load balancer; empty for `host`."""
+    tls_san: tuple[str, ...] = ()
+    """Further DNS names and IP addresses in the serving certificate."""
+    tls_cert_file: str = ""
+    """PEM file of a serving certificate and its chain, instead of one that is issued and renewed here."""
+    tls_key_file: str = ""
+    """PEM file of its key; both are read again when they change."""
+    tls_ca_file: str = ""
+    """PEM file of the CA that issued it, for kubeconfigs; empty for a CA that clients trust anyway."""
     store_url: str = ""
     """SQLAlchemy URL of the store; empty for SQLite in `directory`."""
     store_bytes_max: int = 0
@@ -208,6 +219,13 @@ class Settings:
                 f" that clients can reach"
             )
         return text
+
+    @property
+    def tls(self) -> ServerIdentity:
+        """How clients reach this server and verify it; ConfigurationError names the wrong setting."""
+        return to_server_identity(
+            self.tls_san, self.advertise_url, self.tls_cert_file, self.tls_key_file, self.tls_ca_file
+        )
 
     @property
     def object_values(self) -> int:
