@@ -55,10 +55,12 @@ format: env ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-generate: env ## Regenerate committed data: built-in schemas, CRD manifests, the table of rights
+generate: env ## Regenerate committed data: built-in schemas, CRD manifests, the table of rights, references, dashboard and alerts
 	$(BIN)/python tools/generate_schema.py
 	$(BIN)/python tools/generate_crds.py
 	$(BIN)/python tools/generate_rights.py
+	$(BIN)/python tools/generate_monitoring.py
+	$(BIN)/python tools/generate_references.py
 
 bench: env ## Run all benchmarks: store, API server, scheduling, propagation, utilisation, WorkloadSpreads, failover
 	$(BIN)/python benchmarks/store.py

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from federation import __version__
 from federation.admission.plugins import admission_plugins
 from federation.admission.roles import HOST_RBAC
 from federation.admission.rolloutgates import compile_gate
@@ -49,6 +50,7 @@ from federation.controllers.cluster.tokenrenewal import TOKEN_LIFETIME_S_MIN, To
 from federation.controllers.clustertaints.controller import ClusterTaintController
 from federation.controllers.federate.controller import FederateController, first_finalizers
 from federation.controllers.federate.policyselection import PolicySelection
+from federation.controllers.fleetmetrics.controller import FleetMetrics
 from federation.controllers.follower.controller import FollowerController, FollowerOptions
 from federation.controllers.horizontalautoscaler.controller import HorizontalAutoscalerController
 from federation.controllers.horizontalautoscaler.memberscales import MemberScales
@@ -172,6 +174,7 @@ class Wiring:
         """Sends the requests of rollouts, whose addresses users of namespaces choose."""
         self._gate_transport = gate_transport or self.gate_client
         self.engine = Engine(plugins or load_plugins(), monotonic=time.perf_counter)
+        self.metrics = FleetMetrics(self.objects, self.informers, clock, version=__version__)
         self.caches: list[tuple[str, Run]] = [("informers", self.informers.run)]
         self.loops: list[tuple[str, Run]] = [
             ("members", self.members.run),
@@ -313,8 +316,7 @@ class ControlPlane:
                 rbac=HOST_RBAC,
                 app=AppOptions(
                     flow_control=FlowControlOptions(
-                        requests_max=settings.requests_in_flight_max,
-                        watches_max=settings.watches_max,
+                        requests_max=settings.requests_in_flight_max, watches_max=settings.watches_max
                     )
                 ),
                 oidc=settings.oidc,
@@ -334,12 +336,7 @@ class ControlPlane:
         self._wiring = Wiring(led_client, self._pool, self._journal, settings, clock)
         wiring = self._wiring
         view = DeliveryView(
-            wiring.objects,
-            wiring.informers,
-            wiring.members,
-            wiring.corrections,
-            wiring.scalers,
-            wiring.tolerated,
+            wiring.objects, wiring.informers, wiring.members, wiring.corrections, wiring.scalers, wiring.tolerated
         )
         policies = PolicyView(wiring.objects, wiring.policy_usage)
         spread = TopologyView(wiring.informers, wiring.members)

@@ -16,6 +16,7 @@ from federation import __version__
 from federation.apimachinery.errors import ApiError, FederationError
 from federation.cli import (
     convert,
+    databasecommands,
     deliverycommands,
     flags,
     holdcommands,
@@ -354,6 +355,40 @@ app.command("ready")(servercommands.ready_command)
 app.command("spread-webhook")(spreadcommands.spread_webhook_command)
 
 
+@app.command("doctor")
+def doctor_command(
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+    output: flags.TableOrJSON = "table",
+) -> None:
+    """Check host, store, certificates, members, deliveries, clocks and versions, and say what to do.
+
+    Exit code 1 if something does not work; warnings do not count.
+    """
+    from federation.cli import doctor  # see the module's docstring
+
+    _execute(doctor.run(KubeconfigContext(kubeconfig, context), output))
+
+
+@app.command("support-bundle")
+def support_bundle_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The archive to write, for example bundle.tar.gz.")],
+    log: Annotated[
+        Path | None, typer.Option("--log", metavar="FILE", help="A log of the control plane to add, without secrets.")
+    ] = None,
+    kubeconfig: flags.Kubeconfig = None,
+    context: flags.Context = "",
+) -> None:
+    """Write what helps to find a fault into one archive, without secrets.
+
+    Holds metrics, findings, decisions, events and our kinds, without manifests of users. Values of Secrets are removed
+    wherever they occur; look through the archive before you send it.
+    """
+    from federation.cli import supportbundle  # see the module's docstring
+
+    _execute(supportbundle.write(KubeconfigContext(kubeconfig, context), file.expanduser(), log))
+
+
 @app.command("encryption-key")
 def encryption_key_command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The key file of `fedctl serve`.")],
@@ -368,6 +403,11 @@ def encryption_key_command(
     from federation.cli import encryptionkey
 
     encryptionkey.create(file, SystemClock().now(), is_rotation=rotate)
+
+
+app.add_typer(databasecommands.app, name="db")
+app.command("backup")(databasecommands.backup_command)
+app.command("restore")(databasecommands.restore_command)
 
 
 @app.command()

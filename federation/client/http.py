@@ -51,6 +51,11 @@ class HTTPTransport:
         """Await the listener after each new connection, before a request is sent on it; it may raise."""
         self._session.on_connected = listener
 
+    @property
+    def clock_skew_s(self) -> float | None:
+        """How far the server's clock is ahead of ours; None before its first response."""
+        return self._session.clock_skew_s
+
     async def request(self, request: Request) -> Object:
         """Send the request and return the parsed answer; list items get apiVersion and kind, which servers omit."""
         verb, method = request.verb, _METHODS[request.verb]
@@ -159,8 +164,14 @@ class HTTPClient(Client):
     def __init__(
         self, connection: Connection, options: HTTPOptions | None = None, *, clock: Clock | None = None
     ) -> None:
-        super().__init__(HTTPTransport(connection, options, clock=clock))
+        self._http = HTTPTransport(connection, options, clock=clock)
+        super().__init__(self._http)
         self.connection = connection
+
+    @property
+    def clock_skew_s(self) -> float | None:
+        """How far the server's clock is ahead of ours; None before its first response."""
+        return self._http.clock_skew_s
 
 
 def _path(resource: Resource, namespace: str, name: str = "", subresource: str = "") -> str:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
+from prometheus_client import Gauge
+
 from federation.apimachinery.clock import Clock, SystemClock
 from federation.apimachinery.connection import Connection
 from federation.apimachinery.errors import ConfigurationError, NotFound
@@ -21,6 +23,8 @@ from federation.client.guard import GuardedTransport, GuardOptions
 from federation.client.http import HTTPTransport
 from federation.client.identity import Identity, identity_of
 from federation.client.session import HTTPOptions
+
+_skew = Gauge("federation_client_clock_skew_seconds", "How far the member's clock is ahead of ours", ["cluster"])
 
 Connect = Callable[[Connection], Transport]
 Listener = Callable[[str], None]
@@ -131,6 +135,7 @@ class ClusterPool:
         known = self._guards.get(cluster)
         if isinstance(transport, HTTPTransport):
             transport.on_connected(partial(self._connected, cluster, transport))
+            _skew.labels(cluster).set_function(lambda: transport.clock_skew_s or 0.0)
         if known is None:
             guard = GuardedTransport(
                 cluster, transport, clock=self._clock, options=self._options.guard, may_write=self._may_write
@@ -151,6 +156,7 @@ class ClusterPool:
         self._problems.pop(cluster, None)
         self._clients.pop(cluster, None)
         self._identities.pop(cluster, None)
+        _skew.remove(cluster)
         guard = self._guards.pop(cluster, None)
         if guard is not None:
             self._retired.put_nowait(guard)

@@ -13,10 +13,11 @@ import structlog
 from federation.api import names
 from federation.api.resources import LEFTOVERS
 from federation.apimachinery.errors import AlreadyExists, Conflict, NotFound
-from federation.apimachinery.resources import Object, Resource
+from federation.apimachinery.resources import NAMESPACES, Object, Resource
 from federation.client.client import Client
 from federation.dispatch.expectations import MemberKey
 from federation.planning.leftovers.record import Record, from_manifest, record_name, to_manifest
+from federation.planning.leftovers.restoration import Restoration
 from federation.runtime.indexer import revision_of, to_revision
 from federation.runtime.informer import Handler
 from federation.runtime.informers import Informers
@@ -32,6 +33,7 @@ class Tombstones:
     def __init__(self, client: Client, informers: Informers) -> None:
         self._client = client
         self._informer = informers.for_resource(LEFTOVERS)
+        self._namespaces = informers.for_resource(NAMESPACES)
         self._informer.add_index(_BY_CLUSTER, lambda leftover: (str(leftover["spec"].get("cluster", "")),))
         self._informer.add_index(_BY_OBJECT, _objects_of)
         self._written: dict[str, Object] = {}
@@ -41,6 +43,17 @@ class Tombstones:
     async def wait_synced(self) -> None:
         """Return once every record that exists is known."""
         await self._informer.wait_synced()
+        await self._namespaces.wait_synced()
+
+    @property
+    def restoration(self) -> Restoration | None:
+        """The restore of a backup of the host, None without one."""
+        return Restoration.of(self._namespaces.get("", names.SYSTEM_NAMESPACE))
+
+    def is_forgotten(self, live: Object) -> bool:
+        """Return whether a member object was created after the backup from which the host was restored."""
+        restoration = self.restoration
+        return restoration is not None and restoration.is_forgotten(live)
 
     def add_handler(self, handler: Handler) -> None:
         """Call the handler for every change of a Leftover."""

@@ -30,6 +30,7 @@ _retries = Counter("federation_runtime_queue_retries_total", "Keys that were add
 _overflows = Counter("federation_runtime_queue_overflows_total", "Keys refused by a full queue", ["queue"])
 _depth = Gauge("federation_runtime_queue_depth", "Keys that wait for a worker", ["queue"])
 _delayed = Gauge("federation_runtime_queue_delayed", "Keys that wait for their deadline", ["queue"])
+_oldest = Gauge("federation_runtime_queue_oldest_seconds", "Age of the key that waits longest", ["queue"])
 _waits = Histogram(
     "federation_runtime_queue_wait_seconds", "Time from add to hand-out", ["queue"], buckets=LATENCY_BUCKETS_S
 )
@@ -92,6 +93,7 @@ class WorkQueue(Generic[K]):
         self._overflows, self._waits = _overflows.labels(name), _waits.labels(name)
         queue = weakref.ref(self)
         _depth.labels(name).set_function(lambda: len(alive) if (alive := queue()) is not None else 0)
+        _oldest.labels(name).set_function(lambda: alive.oldest_s if (alive := queue()) is not None else 0)
         _delayed.labels(name).set_function(lambda: alive.delayed if (alive := queue()) is not None else 0)
 
     def __len__(self) -> int:
@@ -102,6 +104,13 @@ class WorkQueue(Generic[K]):
     def is_idle(self) -> bool:
         """Whether no key is queued or running; delayed keys may exist."""
         return not self._waiting and not self._processing
+
+    @property
+    def oldest_s(self) -> float:
+        """How long the key that waits longest has waited, 0 without one."""
+        # Keys stay where they were inserted, also when their priority rises, so the first one is the oldest.
+        first = next(iter(self._waiting.values()), None)
+        return 0.0 if first is None else self._clock.monotonic() - first[0]
 
     @property
     def delayed(self) -> int:

@@ -27,7 +27,7 @@ def a_renewal(folder: Path, clock: ManualClock) -> tuple[PKI, CertificateRenewal
 
 
 def expiry_s(name: str) -> float:
-    return REGISTRY.get_sample_value("federation_server_certificate_expiry_seconds", {"certificate": name}) or 0.0
+    return REGISTRY.get_sample_value("federation_certificate_expiry_seconds", {"certificate": name}) or 0.0
 
 
 async def test_certificates_never_expire_while_the_server_runs(tmp_path: Path) -> None:

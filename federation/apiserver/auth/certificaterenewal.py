@@ -16,9 +16,7 @@ from federation.apimachinery.clock import Clock
 from federation.apiserver.auth.pki import PKI, load_certificate
 from federation.apiserver.auth.serveridentity import SELF_ISSUED, ServerIdentity
 
-_expiry = Gauge(
-    "federation_server_certificate_expiry_seconds", "Seconds until the certificate expires", ["certificate"]
-)
+_expiry = Gauge("federation_certificate_expiry_seconds", "Seconds until the certificate expires", ["certificate"])
 CHECK_INTERVAL_S = 3600.0
 
 

@@ -25,19 +25,32 @@ def migrations_folder(package: Path | None = None) -> Path:
     raise ConfigurationError(f"the database migrations are missing from {package}; install the package again")
 
 
+def revision_of(version: int) -> str:
+    """Return the name of the migration that creates this version of the schema."""
+    return f"{version:04d}"
+
+
+def read_versions(connection: Connection, name: str) -> tuple[int, int]:
+    """Return the schema's version and the oldest version that may use it, (0, 0) for a database without tables.
+
+    ConfigurationError when this version is too old for it.
+    """
+    if not inspect(connection).has_table(schema_version.name):
+        return 0, 0
+    row = connection.execute(select(schema_version.c.version, schema_version.c.compat)).one_or_none()
+    if row is None or not isinstance(row.version, int) or not isinstance(row.compat, int):
+        raise ConfigurationError(f"{name}: its table {schema_version.name} is damaged; restore a backup")
+    if row.compat > SCHEMA_VERSION:
+        raise ConfigurationError(
+            f"{name} was written by a newer version (schema {row.version}, readable from schema {row.compat} on; this "
+            f"version knows schema {SCHEMA_VERSION}); install that version, or use another database"
+        )
+    return row.version, row.compat
+
+
 def migrate(connection: Connection, name: str, target: str = MIGRATION_HEAD) -> None:
     """Upgrade the database called `name` to `target`; ConfigurationError when a newer version wrote it."""
-    version = compat = 0
-    if inspect(connection).has_table(schema_version.name):
-        row = connection.execute(select(schema_version.c.version, schema_version.c.compat)).one_or_none()
-        if row is None or not isinstance(row.version, int) or not isinstance(row.compat, int):
-            raise ConfigurationError(f"{name}: its table {schema_version.name} is damaged; restore a backup")
-        version, compat = row.version, row.compat
-    if compat > SCHEMA_VERSION:
-        raise ConfigurationError(
-            f"{name} was written by a newer version (schema {version}, readable from schema {compat} on; this version "
-            f"knows schema {SCHEMA_VERSION}); install that version, or use another database"
-        )
+    version, _ = read_versions(connection, name)
     if target == MIGRATION_HEAD and version >= SCHEMA_VERSION:
         return
     _run(connection, target)

@@ -180,6 +180,8 @@ class Sweep:
             verdict = judge_excluded(policy) if exclusion(source) else Verdict.UNDECIDED
         else:
             verdict = judge_unknown(type_.resource, uid, record, policy, is_revoked=self._is_revoked(stray))
+        if verdict in (Verdict.DEPART, Verdict.DELETE) and self._tombstones.is_forgotten(obj):
+            verdict = Verdict.REPORT  # the host's backup is older than the object: it is no evidence
         await self._conclude(verdict, stray, record, federated, findings)
 
     async def _conclude(

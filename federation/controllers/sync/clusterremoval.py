@@ -162,7 +162,7 @@ class ClusterRemoval:
         federated = self._objects.get(self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"]))
         annotations = (federated["metadata"].get("annotations") or {}) if federated is not None else {}
         removal = decide_removal(annotations, metadata.get("annotations") or {})
-        if is_kept(type_.resource):
+        if is_kept(type_.resource) or self._tombstones.is_forgotten(obj):
             removal = Removal.ORPHAN  # the sources were not deleted, and data would go with these objects
         key = MemberKey(cluster, type_.resource, metadata.get("namespace", ""), metadata["name"])
         if removal is Removal.ORPHAN:

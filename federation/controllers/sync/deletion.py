@@ -170,6 +170,9 @@ class Deletion:
             propagation.record(cluster.name, ClusterStatus.WAITING_FOR_REMOVAL, live)
         else:
             removal = decide_removal(propagation.annotations, live["metadata"].get("annotations") or {})
+            restoration = self._tombstones.restoration
+            if restoration and restoration.is_outdated(propagation.federated) and restoration.is_forgotten(live):
+                removal = Removal.ORPHAN  # an object that was created again after the host's backup
             self._operations.remove(propagation, cluster.name, live, removal)
 
     async def _confirm(self, propagation: Propagation, clusters: Iterable[ClusterState]) -> None:

@@ -3,10 +3,12 @@
 import asyncio
 import gzip
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import orjson
 import pytest
 
+from federation.apimachinery.clock import ManualClock
 from federation.apimachinery.connection import Connection, CredentialPlugin
 from federation.apimachinery.errors import (
     ApiError,
@@ -322,3 +324,21 @@ async def test_raw_returns_the_body_whatever_the_status(serve, connect, answered
     assert post.startswith("POST /x?a=1&b=2 ")
     assert put.startswith("PUT /y?b=2 ")
     assert (orjson.loads(body), bytes_) == ({"c": 3}, b"raw")
+
+
+@pytest.mark.parametrize(
+    ("date", "expected"),
+    [
+        ("Thu, 01 Jan 2026 00:00:00 GMT", 0.0),
+        ("Thu, 01 Jan 2026 00:01:00 GMT", 60.0),
+        ("Wed, 31 Dec 2025 23:59:59 GMT", 0.0),  # the header has whole seconds
+        ("Wed, 31 Dec 2025 23:59:30 GMT", -29.0),
+        ("yesterday", None),
+    ],
+)
+async def test_the_clock_of_the_server_is_compared_with_ours(serve, connect, answered, date, expected) -> None:
+    server = await serve(lambda head: answered(OBJECT, Date=date))
+    client = connect(server.connection, ManualClock(datetime(2026, 1, 1, tzinfo=UTC)))
+    assert client.clock_skew_s is None
+    await client.get(NAMESPACES, "x")
+    assert client.clock_skew_s == expected

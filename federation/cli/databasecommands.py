@@ -1,0 +1,76 @@
+"""The commands `fedctl db check|upgrade|downgrade`, `backup` and `restore`: work on the database of a control plane.
+
+They need the directory or the database itself, not a running control plane.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from federation.cli import flags
+
+app = typer.Typer(
+    help="Check the database of a control plane, and change the version of its schema.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+_Replace = Annotated[bool, typer.Option("--replace", help="Discard the objects that the database has.")]
+_BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
+
+
+@app.command("check")
+def check_command(directory: flags.Dir) -> None:
+    """Read the whole database and report its schema and damaged objects.
+
+    A control plane may run meanwhile. Exit code 0: nothing to do; 1: an upgrade is due, or something is damaged.
+    """
+    from federation.cli import databases
+
+    if code := databases.check(databases.settings_of(directory)):
+        raise typer.Exit(code)
+
+
+@app.command("upgrade")
+def upgrade_command(directory: flags.Dir) -> None:
+    """Migrate the database to this version's schema.
+
+    `fedctl serve` does the same at its start; this command does it before.
+    """
+    from federation.cli import databases
+
+    databases.change_schema(databases.settings_of(directory), None)
+
+
+@app.command("downgrade")
+def downgrade_command(
+    directory: flags.Dir,
+    to: Annotated[int, typer.Option("--to", metavar="SCHEMA", help="Schema of the version to go back to.")],
+) -> None:
+    """Migrate the database back, before an older version is installed.
+
+    Run it with the newer version, while no control plane runs. What only newer schemas store is discarded.
+    """
+    from federation.cli import databases
+
+    databases.change_schema(databases.settings_of(directory), to)
+
+
+def backup_command(file: _BackupFile, directory: flags.Dir) -> None:
+    """Back up objects, decisions and keys into one file, while the control plane runs.
+
+    The file is as secret as DIR/pki. A key file for encryption is not in it: keep a copy of that elsewhere.
+    """
+    from federation.cli import databases
+
+    databases.backup(databases.settings_of(directory), file.expanduser())
+
+
+def restore_command(file: _BackupFile, directory: flags.Dir, replace: _Replace = False) -> None:
+    """Restore a backup into an empty directory or database, while no control plane runs.
+
+    What was created in members since the backup stays there and is listed by `fedctl leftovers`.
+    """
+    from federation.cli import databases
+
+    databases.restore(databases.settings_of(directory), file.expanduser(), is_replacement=replace)

@@ -1,0 +1,95 @@
+"""The command `fedctl doctor`: collect facts about a federation, and print what is wrong and what to do."""
+
+from collections.abc import Sequence
+
+import orjson
+from prometheus_client.parser import text_string_to_metric_families
+
+from federation import __version__
+from federation.api.resources import FEDERATED_CLUSTERS, LEFTOVERS, PLACEMENT_HOLDS
+from federation.apimachinery.clock import SystemClock
+from federation.apimachinery.errors import ApiError, ConfigurationError
+from federation.apimachinery.resources import Object, Resource
+from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.cli.terminal.printing import make_console, print_document, print_wrapped, to_count
+from federation.client.http import HTTPClient
+from federation.planning.diagnosis.findings import Facts, Finding, Level, Sample, diagnose
+
+_SIGNS = {Level.OK: "ok     ", Level.WARNING: "warning", Level.ERROR: "ERROR  "}
+
+
+async def run(context: KubeconfigContext, output: str) -> int:
+    """Print the findings; return 1 if one is an error."""
+    async with context.client() as host:
+        findings = diagnose(await collect(host))
+    if output == "json":
+        print_document([finding._asdict() for finding in findings], output)
+    else:
+        _print(findings)
+    return 1 if any(finding.level is Level.ERROR for finding in findings) else 0
+
+
+async def collect(host: HTTPClient) -> Facts:
+    """Return the facts; what the user may not read is listed as missing."""
+    missing: list[str] = []
+    readiness = (await _text(host, "/readyz?verbose", missing)).decode(errors="replace")
+    samples = to_samples((await _text(host, "/metrics", missing)).decode(errors="replace"))
+    clusters = await _items(host, FEDERATED_CLUSTERS, missing)
+    leftovers = await _items(host, LEFTOVERS, missing)
+    holds = await _items(host, PLACEMENT_HOLDS, missing)
+    return Facts(
+        now=SystemClock().now(),
+        client_version=__version__,
+        readiness=readiness,
+        samples=samples,
+        clusters=clusters,
+        leftovers=sum(leftover["spec"].get("reason") != "Revoked" for leftover in leftovers),
+        holds=sum(not hold["spec"].get("approval") for hold in holds),
+        host_skew_s=host.clock_skew_s,
+        missing=missing,
+    )
+
+
+def to_samples(text: str) -> dict[str, list[Sample]]:
+    """Return the series of Prometheus' text by name."""
+    found: dict[str, list[Sample]] = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            found.setdefault(sample.name, []).append(Sample(sample.labels, sample.value))
+    return found
+
+
+async def _text(host: HTTPClient, path: str, missing: list[str]) -> bytes:
+    code, body = await host.raw("GET", path)
+    if code == 404:
+        raise ConfigurationError("this API server is not a federation; point --kubeconfig at DIR/kubeconfig")
+    if code in (401, 403):
+        missing.append(f"{path.partition('?')[0]}: {_message(body)}")
+        return b""
+    return body
+
+
+def _message(body: bytes) -> str:
+    try:
+        return str(orjson.loads(body)["message"])
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        return "forbidden"
+
+
+async def _items(host: HTTPClient, resource: Resource, missing: list[str]) -> list[Object]:
+    try:
+        return (await host.list(resource)).items
+    except ApiError as error:
+        missing.append(error.message)
+        return []
+
+
+def _print(findings: Sequence[Finding]) -> None:
+    console = make_console()
+    width = max(len(finding.area) for finding in findings)
+    for finding in findings:
+        print_wrapped(console, f"{_SIGNS[finding.level]} {finding.area:<{width}}  ", finding.text)
+        if finding.remedy:
+            print_wrapped(console, " " * (len(_SIGNS[Level.OK]) + width + 3) + "-> ", finding.remedy)
+    errors, warnings = (sum(f.level is level for f in findings) for level in (Level.ERROR, Level.WARNING))
+    print(f"{to_count(errors, 'error')}, {to_count(warnings, 'warning')}")

@@ -1,0 +1,1 @@
+"""Metrics and log lines about clusters, objects and the time that deliveries take."""

@@ -1,0 +1,152 @@
+"""Metrics and log lines about the fleet: clusters, objects by stage, and how long each stage of a delivery takes.
+
+It only follows the caches, in every process, and writes nothing. Each event costs one comparison; a scrape costs
+nothing. Latencies are those of objects that appear while the process runs: after a start the caches hold objects whose
+beginning nobody saw.
+"""
+
+from collections import Counter as Tally
+from dataclasses import dataclass, field
+
+import structlog
+from prometheus_client import Gauge, Histogram, Info
+
+from federation.api import names
+from federation.api.federatedtype import FederatedType
+from federation.api.resources import FEDERATED_CLUSTERS
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import Clock
+from federation.apimachinery.metrics import DELIVERY_BUCKETS_S
+from federation.apimachinery.resources import Object
+from federation.planning.diagnosis.deliverystage import Stage, is_ready, stage_of, unplaced_replicas
+from federation.planning.federatedobject.placements import effective_placement
+from federation.runtime.controller import Key, key_of
+from federation.runtime.federatedobjects import FederatedObjects
+from federation.runtime.informers import Informers
+from federation.runtime.sourceinformers import SourceInformers
+
+_log = structlog.get_logger(__name__)
+_build = Info("federation_build", "The version of the control plane")
+_cluster_ready = Gauge("federation_cluster_ready", "1 while the member is ready, else 0", ["cluster"])
+_objects = Gauge("federation_objects", "Federated objects by the stage of their delivery", ["state"])
+_unplaced = Gauge("federation_replicas_unplaced", "Replicas that no cluster could take at their last decision")
+_seconds = Histogram(
+    "federation_delivery_seconds",
+    "Time from the creation of an object until it was placed, applied in all clusters, and ready there",
+    ["stage"],
+    buckets=DELIVERY_BUCKETS_S,
+)
+for _stage in Stage:
+    _objects.labels(_stage.value)
+PLACED, APPLIED, READY = "placed", "applied", "ready"
+for _name in (PLACED, APPLIED, READY):
+    _seconds.labels(_name)
+_FOLLOWED_MAX = 100_000
+"""New objects whose latencies are being measured."""
+
+
+@dataclass(slots=True)
+class _Delivery:
+    """A new object on its way."""
+
+    since_s: float
+    reached: set[str] = field(default_factory=set)
+
+
+class FleetMetrics:
+    """Follows clusters, federated objects and workloads."""
+
+    def __init__(self, objects: FederatedObjects, informers: Informers, clock: Clock, *, version: str) -> None:
+        _build.info({"version": version})
+        self._objects = objects
+        self._clock = clock
+        self._stages: dict[Key, tuple[Stage, int]] = {}
+        self._counts: Tally[Stage] = Tally()
+        self._replicas = 0
+        self._deliveries: dict[Key, _Delivery] = {}
+        self._sources = SourceInformers(informers, self._on_source)
+        objects.types.add_listener(self._sources.follow, self._sources.unfollow)
+        objects.subscribe(self._on_federated, None)
+        informers.for_resource(FEDERATED_CLUSTERS).add_handler(self._on_cluster)
+
+    def _on_cluster(self, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            name = (old or {})["metadata"]["name"]
+            _cluster_ready.remove(name)
+            _log.info("cluster left", cluster=name)
+            return
+        name, found = new["metadata"]["name"], (new.get("status") or {}).get("conditions")
+        _cluster_ready.labels(name).set(conditions.is_true(found, names.CLUSTER_READY))
+        before = ((old or {}).get("status") or {}).get("conditions")
+        for type_ in (names.CLUSTER_JOINED, names.CLUSTER_READY):
+            condition = conditions.find(found, type_)
+            known = conditions.find(before, type_)
+            if condition is not None and (known or {}).get("status") != condition.get("status"):
+                _log.info(
+                    "cluster changed",
+                    cluster=name,
+                    condition=type_,
+                    status=condition.get("status"),
+                    reason=condition.get("reason", ""),
+                )
+
+    def _on_federated(self, old: Object | None, new: Object | None) -> None:
+        key = key_of(new if new is not None else old or {})
+        before, had = self._stages.pop(key, (None, 0))
+        if before is not None:
+            self._counts[before] -= 1
+            _objects.labels(before.value).set(self._counts[before])
+        stage, has = None, 0
+        if new is not None:
+            type_ = self._objects.type_of(new)
+            stage = stage_of(new)
+            has = unplaced_replicas(new, type_.paths.replicas_spec if type_ else (), stage)
+            self._stages[key] = (stage, has)
+            self._counts[stage] += 1
+            _objects.labels(stage.value).set(self._counts[stage])
+            if stage is not before and stage in (Stage.UNPLACED, Stage.FAILING):
+                _log.info("object is not delivered", key=str(key), state=stage.value, why=_why(new))
+        self._replicas += has - had
+        _unplaced.set(self._replicas)
+        self._measure(key, old, new, stage)
+
+    def _measure(self, key: Key, old: Object | None, new: Object | None, stage: Stage | None) -> None:
+        if old is None and new is not None and self._objects.has_synced and len(self._deliveries) < _FOLLOWED_MAX:
+            self._deliveries[key] = _Delivery(self._clock.monotonic())
+        if new is None or stage is Stage.DELETING:
+            self._deliveries.pop(key, None)
+            return
+        if (delivery := self._deliveries.get(key)) is None:
+            return
+        if effective_placement(new):
+            self._reach(delivery, PLACED)
+        if stage is Stage.APPLIED:
+            self._reach(delivery, APPLIED)
+            type_ = self._objects.type_of(new)
+            if type_ is None or not (type_.aggregate and type_.paths.replicas_spec):
+                self._deliveries.pop(key)  # nothing tells when it is ready
+
+    def _on_source(self, type_: FederatedType, old: Object | None, new: Object | None) -> None:
+        del old
+        if new is None or not self._deliveries:
+            return
+        metadata = new["metadata"]
+        key = self._objects.key_for(type_, metadata.get("namespace", ""), metadata["name"])
+        delivery = self._deliveries.get(key)
+        if delivery is not None and APPLIED in delivery.reached and is_ready(new):
+            self._reach(delivery, READY)
+            self._deliveries.pop(key)
+
+    def _reach(self, delivery: _Delivery, stage: str) -> None:
+        if stage not in delivery.reached:
+            delivery.reached.add(stage)
+            _seconds.labels(stage).observe(self._clock.monotonic() - delivery.since_s)
+
+
+def _why(federated: Object) -> str:
+    found = (federated.get("status") or {}).get("conditions")
+    for type_ in (names.SCHEDULED, names.PROPAGATED):
+        condition = conditions.find(found, type_)
+        if condition is not None and condition.get("status") != "True":
+            return f"{condition.get('reason', '')}: {condition.get('message', '')}"[:300]
+    return ""

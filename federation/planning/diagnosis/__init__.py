@@ -1,0 +1,1 @@
+"""How deliveries stand and what is wrong with a federation, for metrics, `fedctl doctor` and support bundles."""

@@ -1,0 +1,226 @@
+"""From facts about a federation to findings, each with what to do. Pure.
+
+`fedctl doctor` collects the facts: readiness, metrics and objects of the host. A finding is an error when something
+does not work or is about to stop, and a warning when somebody should look at it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from federation.api import names
+from federation.apimachinery import conditions
+from federation.apimachinery.clock import parse_rfc3339
+
+DAY_S = 86_400.0
+_SKEW_S = 5.0
+"""Certificates are valid five minutes early, tokens not at all; Leases and times of objects are compared exactly."""
+_SKEW_S_MAX = 60.0
+_EXPIRY_S, _AUTHORITY_EXPIRY_S = 14 * DAY_S, 180 * DAY_S
+_QUEUE_S = 60.0
+
+
+class Level(StrEnum):
+    """How bad a finding is."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Finding(NamedTuple):
+    """One line of the result; `remedy` is "" when nothing has to be done."""
+
+    level: Level
+    area: str
+    text: str
+    remedy: str = ""
+
+
+class Sample(NamedTuple):
+    """One value of a metric."""
+
+    labels: Mapping[str, str]
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was observed."""
+
+    now: datetime
+    client_version: str
+    readiness: str
+    """The text of `/readyz?verbose`."""
+    samples: Mapping[str, Sequence[Sample]]
+    """The host's metrics by name."""
+    clusters: Sequence[Mapping[str, Any]] = ()
+    leftovers: int = 0
+    holds: int = 0
+    host_skew_s: float | None = None
+    """How far the host's clock is ahead of this machine's."""
+    missing: Sequence[str] = field(default=())
+    """What could not be read, and why."""
+
+    def values(self, metric: str) -> Iterator[tuple[str, float]]:
+        """Yield the first label's value and the value of each series of a metric."""
+        for sample in self.samples.get(metric, ()):
+            yield next(iter(sample.labels.values()), ""), sample.value
+
+
+def diagnose(facts: Facts) -> list[Finding]:
+    """Return the findings, the worst first; one per area where nothing is wrong."""
+    order = (Level.ERROR, Level.WARNING, Level.OK)
+    found: list[Finding] = []
+    for area, check in (
+        ("host", _host),
+        ("store", _store),
+        ("certificates", _certificates),
+        ("members", _members),
+        ("objects", _delivery),
+        ("controllers", _controllers),
+        ("clocks", _clocks),
+        ("versions", _versions),
+    ):
+        wrong = [Finding(level, area, text, remedy) for level, text, remedy in check(facts)]
+        found += wrong or [Finding(Level.OK, area, _FINE[area])]
+    found += [Finding(Level.WARNING, "access", text, "use a kubeconfig of an administrator") for text in facts.missing]
+    return sorted(found, key=lambda finding: order.index(finding.level))
+
+
+_FINE = {
+    "host": "the API server is ready",
+    "store": "no damage, no backlog",
+    "certificates": "none expires soon",
+    "members": "all are ready",
+    "objects": "everything is delivered",
+    "controllers": "no queue is old",
+    "clocks": "they agree",
+    "versions": "fedctl and the control plane are the same version",
+}
+_Problems = Iterator[tuple[Level, str, str]]
+
+
+def _host(facts: Facts) -> _Problems:
+    for line in facts.readiness.splitlines():
+        if line.startswith("[-]"):
+            yield Level.ERROR, line[3:], "the text names the cause; the log of `fedctl serve` has more"
+        elif line.startswith("[!]"):
+            yield Level.WARNING, line.removeprefix("[!]warning: "), ""
+
+
+def _store(facts: Facts) -> _Problems:
+    for _, count in facts.values("federation_store_damaged_entries"):
+        if count:
+            yield Level.ERROR, f"{count:g} stored objects are damaged", "fedctl db check --dir DIR; docs/backup.md"
+    for _, count in facts.values("federation_store_pending_writes"):
+        if count > 1_000:
+            yield Level.WARNING, f"{count:g} writes wait for a commit", "the disk or the PostgreSQL server is slow"
+
+
+def _certificates(facts: Facts) -> _Problems:
+    for name, left_s in facts.values("federation_certificate_expiry_seconds"):
+        is_authority = name.endswith("ca")
+        if left_s <= 0:
+            yield (
+                Level.ERROR,
+                f"certificate {name} has expired",
+                "restart the control plane, and copy DIR/kubeconfig again",
+            )
+        elif left_s < (_AUTHORITY_EXPIRY_S if is_authority else _EXPIRY_S):
+            days = f"certificate {name} expires in {left_s / DAY_S:.0f} days"
+            remedy = (
+                "plan a new authority" if is_authority else "it should have been renewed: see the control plane's log"
+            )
+            yield Level.WARNING, days, remedy
+    for cluster in facts.clusters:
+        name, credential = cluster["metadata"]["name"], (cluster.get("status") or {}).get("credential") or {}
+        expires = parse_rfc3339(credential.get("expires"))
+        if expires is not None and expires <= facts.now:
+            remedy = f"fedctl join --update-credentials {name} --kubeconfig FILE"
+            yield Level.ERROR, f"the token for member {name} expired at {credential['expires']}", remedy
+
+
+def _members(facts: Facts) -> _Problems:
+    if not facts.clusters:
+        yield Level.WARNING, "no cluster has joined", "fedctl join NAME --kubeconfig FILE"
+    for cluster in facts.clusters:
+        name, found = cluster["metadata"]["name"], (cluster.get("status") or {}).get("conditions")
+        for type_, remedy in (
+            (names.CLUSTER_JOINED, "see the events of the FederatedCluster"),
+            (names.CLUSTER_READY, "check that its API server answers, and its address and credentials"),
+            (names.CLUSTER_AUTHORIZED, f"fedctl join --update-credentials {name} --kubeconfig FILE"),
+        ):
+            condition = conditions.find(found, type_)
+            if condition is None or condition.get("status") == "True":
+                continue
+            message = f"{condition.get('reason', '')}: {condition.get('message', '')}".strip(": ")
+            level = Level.WARNING if type_ == names.CLUSTER_AUTHORIZED else Level.ERROR
+            yield level, f"member {name}: {type_} is {condition.get('status')} ({message})", remedy
+            break
+    for name, is_open in facts.values("federation_client_circuit_open"):
+        if is_open:
+            yield (
+                Level.WARNING,
+                f"requests to member {name} fail at once after many failures",
+                "they resume by themselves",
+            )
+
+
+def _delivery(facts: Facts) -> _Problems:
+    states = dict(facts.values("federation_objects"))
+    if count := states.get("failing", 0):
+        yield (
+            Level.ERROR,
+            f"{count:g} objects are refused by a cluster that should have them, or it does not answer",
+            "fedctl why KIND/NAME",
+        )
+    if count := states.get("unplaced", 0):
+        yield Level.WARNING, f"no cluster was found for {count:g} objects", "fedctl why KIND/NAME"
+    for _, count in facts.values("federation_replicas_unplaced"):
+        if count:
+            yield Level.WARNING, f"{count:g} replicas fit in no cluster", "fedctl why KIND/NAME"
+    if facts.holds:
+        yield Level.WARNING, f"{facts.holds} changes wait for approval", "fedctl holds"
+    if facts.leftovers:
+        yield Level.WARNING, f"{facts.leftovers} objects are left in members", "fedctl leftovers"
+
+
+def _controllers(facts: Facts) -> _Problems:
+    for queue, age_s in facts.values("federation_runtime_queue_oldest_seconds"):
+        if age_s > _QUEUE_S:
+            remedy = "give the process more CPU; see federation_runtime_workers_active"
+            yield Level.WARNING, f"a key of {queue} waits for {age_s:.0f} s", remedy
+    for task, count in facts.values("federation_base_task_restarts_total"):
+        if count:
+            yield Level.WARNING, f"background task {task} failed {count:g} times", "the log has the traces; report them"
+    leaders = [value for _, value in facts.values("federation_runtime_leader")]
+    if leaders and not any(leaders):
+        yield Level.OK, "another process runs the controllers", ""
+
+
+def _clocks(facts: Facts) -> _Problems:
+    if facts.host_skew_s is not None and abs(facts.host_skew_s) > _SKEW_S:
+        yield _skew("the host's clock", facts.host_skew_s, "this machine's")
+    for name, skew_s in facts.values("federation_client_clock_skew_seconds"):
+        if abs(skew_s) > _SKEW_S:
+            yield _skew(f"the clock of member {name}", skew_s, "the host's")
+
+
+def _skew(whose: str, skew_s: float, other: str) -> tuple[Level, str, str]:
+    direction = "ahead of" if skew_s > 0 else "behind"
+    level = Level.ERROR if abs(skew_s) > _SKEW_S_MAX else Level.WARNING
+    return (
+        level,
+        f"{whose} is {abs(skew_s):.0f} s {direction} {other}",
+        "synchronise the clocks, for example with chrony",
+    )
+
+
+def _versions(facts: Facts) -> _Problems:
+    for sample in facts.samples.get("federation_build_info", ()):
+        if (version := sample.labels.get("version", "")) != facts.client_version:
+            text = f"fedctl is {facts.client_version}, the control plane {version}"
+            yield Level.WARNING, text, "install the same version here"

@@ -1,0 +1,41 @@
+"""docs/backup.md: the restore drill is executed, on simulated clusters that outlive the control plane."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.support.federation import Federation, eventually, free_clusters, start_serve
+from tests.support.pages import prepare, run_in, sessions, shows
+from tests.support.sources import ROOT
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+PAGE = ROOT / "docs" / "backup.md"
+START, STOP = "fedctl serve --dir federation &", "kill %1 && wait"
+READS = ("kubectl get", "kubectl --kubeconfig", "fedctl clusters", "fedctl leftovers")
+"""Commands that are repeated until they print what the page shows."""
+
+
+def test_the_drill_restores_the_host_and_keeps_what_members_have(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    commands = sessions(PAGE.read_text(encoding="utf-8"))
+    exports = [each for each, _ in commands if each.startswith("export ")]
+    running: Federation | None = None
+    with free_clusters(tmp_path / "clusters", 3):
+        for command, expected in commands:
+            if command == START:
+                running = start_serve(tmp_path / "federation")
+            elif command == STOP:
+                assert running is not None
+                with closing(running):
+                    assert running.stop() == 0
+            elif command.startswith(READS):
+                eventually(
+                    lambda command=command: run_in(tmp_path, command, exports),  # type: ignore[misc]
+                    lambda printed, expected=expected: shows(printed, expected),  # type: ignore[misc]
+                    timeout_s=90,
+                    what=command,
+                )
+            elif not command.startswith("export "):
+                printed = run_in(tmp_path, command, exports)
+                assert shows(printed, expected), f"{command} printed: {printed}"

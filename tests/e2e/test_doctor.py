@@ -1,0 +1,58 @@
+"""`fedctl doctor` and `fedctl support-bundle` on a running federation."""
+
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.federation import Federation, eventually, fedctl, federation
+
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("doctor")]
+SECRET = "correct-horse-battery-staple"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Federation]:
+    with federation(tmp_path_factory.mktemp("doctor") / "state", members=2) as started:
+        yield started
+
+
+def test_findings_name_what_to_do_and_decide_the_exit_code(running: Federation) -> None:
+    kubeconfig = str(running.directory / "kubeconfig")
+    healthy = fedctl("doctor", "--kubeconfig", kubeconfig)
+    assert "ok      members       all are ready" in healthy.stdout
+    assert healthy.stdout.endswith("0 errors, 1 warning\n")  # Secrets are stored as plain text
+
+    fedctl("sim", "stop", "member-2", "--dir", str(running.directory))
+    sick = eventually(
+        lambda: fedctl("doctor", "--kubeconfig", kubeconfig, check=False),
+        lambda done: done.returncode == 1,
+        what="the doctor finds the member that does not answer",
+    )
+    assert "member member-2: Ready is Unknown (ClusterNotReachable" in sick.stdout
+    assert "-> check that its API server answers" in sick.stdout
+    found = json.loads(fedctl("doctor", "--kubeconfig", kubeconfig, "-o", "json", check=False).stdout)
+    assert found[0]["level"] == "error"
+
+
+def test_a_support_bundle_has_no_secret_and_is_private(running: Federation, tmp_path: Path) -> None:
+    kubeconfig, file, log = str(running.directory / "kubeconfig"), tmp_path / "bundle.tar.gz", tmp_path / "log"
+    running.kubectl("create", "secret", "generic", "db", f"--from-literal=password={SECRET}")
+    running.kubectl("annotate", "secret", "db", f"kubeadmiral.io/note={SECRET}")
+    log.write_text(f"cannot log in with {SECRET}\n")
+    printed = fedctl("support-bundle", str(file), "--log", str(log), "--kubeconfig", kubeconfig).stdout
+    assert "without values of Secrets" in printed
+    assert file.stat().st_mode & 0o777 == 0o600
+    with tarfile.open(file) as archive:
+        texts = {
+            member.name.removeprefix("support-bundle/"): (archive.extractfile(member) or archive).read().decode()  # type: ignore[union-attr]  # files only
+            for member in archive
+        }
+    assert {"about.json", "doctor.json", "metrics.txt", "readyz.txt", "decisions.json", "serve.log"} <= texts.keys()
+    assert [each["metadata"]["name"] for each in json.loads(texts["objects/federatedclusters.json"])]
+    assert not [name for name, text in texts.items() if SECRET in text]
+    assert texts["serve.log"] == "cannot log in with ***\n"
+    again = fedctl("support-bundle", str(file), "--kubeconfig", kubeconfig, check=False)
+    assert (again.returncode, again.stderr.count("\n")) == (1, 1)

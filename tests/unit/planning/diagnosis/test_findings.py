@@ -1,0 +1,118 @@
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from federation.planning.diagnosis.findings import Facts, Finding, Level, Sample, diagnose
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+DAY_S = 86_400.0
+
+
+def a_cluster(name: str = "east", *, credential: dict[str, str] | None = None, **conditions: str) -> dict[str, Any]:
+    found = {"Joined": "True", "Ready": "True", "Authorized": "True"} | conditions
+    listed = [{"type": type_, "status": status, "reason": "Because", "message": "x"} for type_, status in found.items()]
+    return {"metadata": {"name": name}, "status": {"conditions": listed, "credential": credential or {}}}
+
+
+HEALTHY = Facts(
+    NOW,
+    "1.0",
+    "[+]ping ok\nreadyz check passed",
+    {"federation_build_info": [Sample({"version": "1.0"}, 1)]},
+    clusters=[a_cluster()],
+    host_skew_s=0.0,
+)
+
+
+def problems(facts: Facts) -> list[tuple[Level, str]]:
+    return [(finding.level, finding.area) for finding in diagnose(facts) if finding.level is not Level.OK]
+
+
+def with_sample(metric: str, value: float, **labels: str) -> Facts:
+    return replace(HEALTHY, samples={**HEALTHY.samples, metric: [Sample(labels, value)]})
+
+
+def test_a_healthy_federation_has_one_line_per_area() -> None:
+    findings = diagnose(HEALTHY)
+    assert [finding.level for finding in findings] == [Level.OK] * 8
+    assert len({finding.area for finding in findings}) == 8
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (replace(HEALTHY, readiness="[-]store failed: no space"), (Level.ERROR, "host")),
+        (replace(HEALTHY, readiness="[!]warning: encryption is off"), (Level.WARNING, "host")),
+        (with_sample("federation_store_damaged_entries", 2), (Level.ERROR, "store")),
+        (with_sample("federation_store_pending_writes", 5_000), (Level.WARNING, "store")),
+        (
+            with_sample("federation_certificate_expiry_seconds", -1, certificate="serving"),
+            (Level.ERROR, "certificates"),
+        ),
+        (
+            with_sample("federation_certificate_expiry_seconds", 3 * DAY_S, certificate="serving"),
+            (Level.WARNING, "certificates"),
+        ),
+        (
+            with_sample("federation_certificate_expiry_seconds", 90 * DAY_S, certificate="front-proxy-ca"),
+            (Level.WARNING, "certificates"),
+        ),
+        (
+            replace(HEALTHY, clusters=[a_cluster(credential={"expires": "2025-12-31T00:00:00Z"})]),
+            (Level.ERROR, "certificates"),
+        ),
+        (replace(HEALTHY, clusters=[]), (Level.WARNING, "members")),
+        (replace(HEALTHY, clusters=[a_cluster(Ready="Unknown")]), (Level.ERROR, "members")),
+        (replace(HEALTHY, clusters=[a_cluster(Joined="False", Ready="False")]), (Level.ERROR, "members")),
+        (replace(HEALTHY, clusters=[a_cluster(Authorized="False")]), (Level.WARNING, "members")),
+        (with_sample("federation_client_circuit_open", 1, cluster="east"), (Level.WARNING, "members")),
+        (with_sample("federation_objects", 1, state="failing"), (Level.ERROR, "objects")),
+        (with_sample("federation_objects", 1, state="unplaced"), (Level.WARNING, "objects")),
+        (with_sample("federation_replicas_unplaced", 3), (Level.WARNING, "objects")),
+        (replace(HEALTHY, holds=1), (Level.WARNING, "objects")),
+        (replace(HEALTHY, leftovers=1), (Level.WARNING, "objects")),
+        (with_sample("federation_runtime_queue_oldest_seconds", 61, queue="sync"), (Level.WARNING, "controllers")),
+        (with_sample("federation_base_task_restarts_total", 1, task="sync"), (Level.WARNING, "controllers")),
+        (replace(HEALTHY, host_skew_s=-30.0), (Level.WARNING, "clocks")),
+        (with_sample("federation_client_clock_skew_seconds", 90, cluster="east"), (Level.ERROR, "clocks")),
+        (replace(HEALTHY, client_version="2.0"), (Level.WARNING, "versions")),
+        (replace(HEALTHY, missing=["/metrics: forbidden"]), (Level.WARNING, "access")),
+    ],
+)
+def test_each_problem_is_found_once(facts: Facts, expected: tuple[Level, str]) -> None:
+    assert problems(facts) == [expected]
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        with_sample("federation_objects", 1, state="applied"),
+        with_sample("federation_certificate_expiry_seconds", 300 * DAY_S, certificate="ca"),
+        with_sample("federation_client_clock_skew_seconds", -2, cluster="east"),
+        with_sample("federation_runtime_leader", 0, lease="controllers"),
+        replace(HEALTHY, clusters=[a_cluster(credential={"expires": "2026-01-02T00:00:00Z"})]),
+    ],
+)
+def test_what_is_normal_is_no_problem(facts: Facts) -> None:
+    assert problems(facts) == []
+
+
+def test_the_worst_comes_first_and_every_error_has_a_remedy() -> None:
+    facts = replace(HEALTHY, clusters=[a_cluster(Ready="False")], holds=1, readiness="[-]store failed: x")
+    findings = diagnose(facts)
+    assert [f.level for f in findings] == sorted(
+        (f.level for f in findings), key=[Level.ERROR, Level.WARNING, Level.OK].index
+    )
+    assert all(finding.remedy for finding in findings if finding.level is Level.ERROR)
+
+
+def test_the_direction_of_a_wrong_clock_is_named() -> None:
+    (finding,) = [f for f in diagnose(replace(HEALTHY, host_skew_s=-30.0)) if f.level is not Level.OK]
+    assert finding == Finding(
+        Level.WARNING,
+        "clocks",
+        "the host's clock is 30 s behind this machine's",
+        "synchronise the clocks, for example with chrony",
+    )
