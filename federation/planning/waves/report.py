@@ -37,7 +37,11 @@ def record_of(status: Mapping[str, Any] | None) -> Record:
         Phase(held.get("state") or Phase.COMPLETE),
         {
             entry["name"]: ClusterRecord(
-                entry.get("wave") or "", entry["target"], entry["good"], is_changed=bool(entry.get("changed"))
+                entry.get("wave") or "",
+                entry["target"],
+                entry["good"],
+                is_changed=bool(entry.get("changed")),
+                started_at=_time(entry.get("startedAt")),
             )
             for entry in held.get("clusters") or ()
         },
@@ -137,7 +141,7 @@ def _cluster(name: str, cluster: ClusterRecord, seen: Observed, plan: Plan) -> d
     is_waiting = seen.live != (cluster.good if is_restored else cluster.target)
     message = seen.problem
     if is_waiting and name not in plan.approved:
-        message = f"waits for wave {cluster.wave}"
+        message = plan.held.get(name) or f"waits for wave {cluster.wave}"
     elif is_waiting:
         message = f"waits for template {cluster.good if is_restored else cluster.target}"
     entry = {
@@ -147,6 +151,8 @@ def _cluster(name: str, cluster: ClusterRecord, seen: Observed, plan: Plan) -> d
         "target": cluster.target,
         "good": cluster.good,
         "changed": cluster.is_changed,
+        "startedAt": _text(cluster.started_at),
+        "disruptedSince": _text(plan.disrupted.get(name)),
         "message": message or None,
     }
     return {key: value for key, value in entry.items() if value is not None}

@@ -15,6 +15,7 @@ from enum import StrEnum
 
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import Bug
+from federation.planning.failover.clusterbudgets import Blocked, WaveBudgets
 from federation.planning.waves.waverules import HTTPCheck, Rules, Wave
 
 HTTP_INTERVAL_S = 10.0
@@ -88,13 +89,15 @@ class Control:
 class ClusterRecord:
     """The wave of a cluster, "" if the rollout does not change it; the revision to bring, and that to return to.
 
-    `is_changed`: this rollout, or one before that was never complete, may have changed its template.
+    `is_changed`: this rollout, or one before that was never complete, may have changed its template. `started_at` is
+    when its wave had started and no ClusterDisruptionBudget held it any more.
     """
 
     wave: str
     target: str
     good: str
     is_changed: bool = False
+    started_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,9 @@ class Plan:
 
     `approved` are revisions by cluster; a cluster that is absent keeps its template. `restored` are the clusters that
     return to their earlier template. `waits` says what the rollout waits for, "" for nothing; `is_approval_needed`
-    whether that is an approval. `requeue_after_s` is when time alone changes the plan, None for never.
+    whether that is an approval. `requeue_after_s` is when time alone changes the plan, None for never. `disrupted` are
+    the clusters that count as unavailable for ClusterDisruptionBudgets, with the time since when. `held` says which
+    budget does not allow a cluster of the current wave to start.
     """
 
     record: Record
@@ -134,6 +139,8 @@ class Plan:
     waits: str = ""
     is_approval_needed: bool = False
     requeue_after_s: float | None = None
+    disrupted: Mapping[str, datetime] = field(default_factory=dict)
+    held: Mapping[str, str] = field(default_factory=dict)
 
 
 def current_wave(record: Record) -> WaveRecord | None:
@@ -147,9 +154,8 @@ def clusters_of_wave(record: Record, wave: str) -> list[str]:
 
 
 def _started_clusters(record: Record) -> list[str]:
-    """Return the clusters of all waves that have started, sorted."""
-    started = {wave.name for wave in record.waves if wave.started_at is not None}
-    return sorted(name for name, cluster in record.clusters.items() if cluster.wave in started)
+    """Return the clusters that may have the new template, sorted."""
+    return sorted(name for name, cluster in record.clusters.items() if cluster.started_at is not None)
 
 
 def _changed_clusters(record: Record) -> frozenset[str]:
@@ -189,15 +195,22 @@ def plan_waves(
     control: Control,
     now: datetime,
     http_problem: str = "",
+    budgets: WaveBudgets | None = None,
 ) -> Plan:
-    """Return the next state of a rollout. `http_problem` is that of the current wave's request, "" without any."""
+    """Return the next state of a rollout. `http_problem` is that of the current wave's request, "" without any.
+
+    `budgets` are the ClusterDisruptionBudgets with what other rollouts and drains use of them.
+    """
     record = _begin(_track(record, observed), rules, observed)
     record = _measure_pause(record, control, now)
     waits, is_approval_needed, due_s = "", False, None
     if record.phase is Phase.STOPPED:
         record = _continue_stopped(record, observed, control, http_problem, now)
+    held: dict[str, Blocked] = {}
     if record.phase is Phase.PROGRESSING:
-        record, waits, is_approval_needed, due_s = _progress(record, rules, observed, control, now, http_problem)
+        record, waits, is_approval_needed, due_s = _progress(
+            record, rules, observed, control, now, http_problem, held, budgets or WaveBudgets((), (), now)
+        )
     if record.phase is Phase.STOPPED:
         waits, is_approval_needed = record.reason, True
     if record.phase is Phase.ROLLING_BACK:
@@ -208,7 +221,35 @@ def plan_waves(
         approved = {name: record.clusters[name].good for name in sorted(restored)}
     else:
         approved = {name: record.clusters[name].target for name in _started_clusters(record)}
-    return Plan(record, approved, restored, waits, is_approval_needed, due_s)
+    disrupted = _disrupted(record, observed)
+    return Plan(
+        record,
+        approved,
+        restored,
+        waits,
+        is_approval_needed,
+        due_s,
+        disrupted,
+        {name: blocked.message for name, blocked in held.items()},
+    )
+
+
+def _disrupted(record: Record, observed: Mapping[str, Observed]) -> dict[str, datetime]:
+    """Return the clusters that a wave or a rollback is changing: from the start until the template is there and ready.
+
+    A cluster whose gate holds does not count while its wave soaks, nor does one of a rollout that has stopped.
+    """
+    first = min((wave.started_at for wave in record.waves if wave.started_at is not None), default=None)
+    done = {wave.name for wave in record.waves if wave.is_done}
+    found = {}
+    for name, cluster in record.clusters.items():
+        since, seen = cluster.started_at or first, observed[name]
+        is_changing = record.phase is Phase.PROGRESSING and cluster.started_at is not None and cluster.wave not in done
+        is_returning = record.phase is Phase.ROLLING_BACK and cluster.is_changed
+        unsettled = seen.live != (cluster.good if is_returning else cluster.target) or seen.problem
+        if since is not None and (is_changing or is_returning) and unsettled:
+            found[name] = since
+    return found
 
 
 def _move(record: Record, event: Event) -> Record:
@@ -270,8 +311,15 @@ def _measure_pause(record: Record, control: Control, now: datetime) -> Record:
         return replace(record, paused_since=now) if record.phase is Phase.PROGRESSING else record
     current = current_wave(record)
     if current is not None and current.started_at is not None:
-        shifted = replace(current, started_at=current.started_at + (now - record.paused_since))
-        record = _with_wave(record, shifted)
+        paused_for = now - record.paused_since
+        clusters = {
+            name: replace(cluster, started_at=cluster.started_at + paused_for)
+            if cluster.wave == current.name and cluster.started_at is not None
+            else cluster
+            for name, cluster in record.clusters.items()
+        }
+        shifted = replace(current, started_at=current.started_at + paused_for)
+        record = _with_wave(replace(record, clusters=clusters), shifted)
     return replace(record, paused_since=None)
 
 
@@ -313,8 +361,13 @@ def _progress(
     control: Control,
     now: datetime,
     http_problem: str,
+    held: dict[str, Blocked],
+    budgets: WaveBudgets,
 ) -> tuple[Record, str, bool, float | None]:
-    """Return the record after all waves that can start or end now; what it waits for; when time changes that."""
+    """Return the record after all waves that can start or end now; what it waits for; when time changes that.
+
+    `held` receives the clusters of the current wave that ClusterDisruptionBudgets hold.
+    """
     if control.abort == record.revision:
         return _fail(record, rules.rolls_back, "aborted by a user"), "", False, None
     by_name = {wave.name: wave for wave in rules.waves}
@@ -326,18 +379,28 @@ def _progress(
                 return record, "paused by a user", False, None
             if wave.is_paused and not _is_approved(record, control, current.name):
                 return record, f"wave {current.name} waits for approval", True, None
-            record = _start(record, current, now)
+            record = _with_wave(record, replace(current, started_at=now))
             http_problem = "its request has not been sent yet" if wave.gate.http is not None else ""
             continue
-        problems = list(_problems(record, observed, current.name))
+        held.clear()
+        if not control.is_paused:
+            record = _start_clusters(record, current.name, observed, held, budgets, now)
+        problems = [
+            (name, held[name].message if name in held else why, failed)
+            for name, why, failed in _problems(record, observed, current.name)
+        ]
+        # The time that a cluster waits for a budget does not count.
+        started = [at for name, _, _ in problems if (at := record.clusters[name].started_at) is not None]
         if not problems and http_problem:
             problems = [(wave.gate.http.url if wave.gate.http else "http", http_problem, False)]
-        due_at = current.started_at + timedelta(seconds=wave.timeout_s)
+            names = clusters_of_wave(record, current.name)
+            started = [max((at for name in names if (at := record.clusters[name].started_at)), default=now)]
+        due_at = min(started) + timedelta(seconds=wave.timeout_s) if started else None
         if problems:
             record = _with_wave(record, replace(current, held_since=None))
             why = _describe(problems)
             has_failed = any(failed for _, _, failed in problems)
-            if not control.is_paused and (has_failed or now >= due_at):
+            if not control.is_paused and (has_failed or (due_at is not None and now >= due_at)):
                 after = "" if has_failed else f" for {wave.timeout_s:g} s"
                 text = f"the gate of wave {current.name} did not hold{after}: {why}"
                 return _fail(record, rules.rolls_back, text), text, False, None
@@ -345,7 +408,7 @@ def _progress(
                 record,
                 f"wave {current.name}: {why}",
                 False,
-                _due_s(wave, now, None if control.is_paused else due_at),
+                _due_s(wave, now, *(() if control.is_paused else (due_at, *(each.until for each in held.values())))),
             )
         held_since = current.held_since or now
         soaked_at = held_since + timedelta(seconds=wave.gate.soak_s)
@@ -357,16 +420,32 @@ def _progress(
     return _complete(record), "", False, None
 
 
-def _start(record: Record, wave: WaveRecord, now: datetime) -> Record:
-    clusters = {
-        name: replace(cluster, is_changed=True) if cluster.wave == wave.name else cluster
-        for name, cluster in record.clusters.items()
-    }
-    return _with_wave(replace(record, clusters=clusters), replace(wave, started_at=now))
+def _start_clusters(
+    record: Record,
+    wave: str,
+    observed: Mapping[str, Observed],
+    held: dict[str, Blocked],
+    budgets: WaveBudgets,
+    now: datetime,
+) -> Record:
+    """Return the record after the start of the wave's clusters that no budget holds; the others go to `held`."""
+    clusters = dict(record.clusters)
+    for name in _disrupted(record, observed):
+        budgets.take(name)
+    for name in clusters_of_wave(record, wave):
+        cluster = clusters[name]
+        if cluster.started_at is not None:
+            continue
+        if (blocked := budgets.find_blocked(name)) is not None:
+            held[name] = blocked
+            continue
+        budgets.take(name)
+        clusters[name] = replace(cluster, is_changed=True, started_at=now)
+    return replace(record, clusters=clusters)
 
 
-def _due_s(wave: Wave, now: datetime, at: datetime | None) -> float | None:
-    left = [max(0.0, (at - now).total_seconds())] if at is not None else []
+def _due_s(wave: Wave, now: datetime, *times: datetime | None) -> float | None:
+    left = [max(0.0, (at - now).total_seconds()) for at in times if at is not None]
     return min(left + ([HTTP_INTERVAL_S] if wave.gate.http is not None else []), default=None)
 
 
@@ -381,7 +460,11 @@ def _continue_stopped(
     if following:
         if control.abort == record.revision or not _is_approved(record, control, following[0]):
             return record
-        passed = record if current.started_at is None else _with_wave(record, replace(current, is_done=True))
+        passed = record
+        if current.started_at is not None:
+            # A user lets the rollout go on: budgets do not hold the rest of the wave that failed.
+            passed = _start_clusters(record, current.name, observed, {}, WaveBudgets((), (), now), now)
+            passed = _with_wave(passed, replace(current, is_done=True))
         return _move(replace(passed, reason=""), Event.APPROVED)
     if http_problem or any(True for _ in _problems(record, observed, current.name)):
         return record

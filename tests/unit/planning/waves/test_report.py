@@ -58,6 +58,8 @@ def test_a_rollout_that_has_started_shows_waves_clusters_and_the_reason_to_wait(
             "target": "v2",
             "good": "v1",
             "changed": True,
+            "startedAt": "2026-01-01T12:30:15.500000Z",
+            "disruptedSince": "2026-01-01T12:30:15.500000Z",
             "message": "waits for template v2",
             "replicas": 3,
             "updatedReplicas": 1,
