@@ -22,7 +22,7 @@ from federation.client.http import HTTPClient
 from federation.planning.rollout.strategy import is_paused as is_workload_paused
 from federation.planning.waves.report import record_of
 from federation.planning.waves.templatehistory import history_resource, number_of, template_of
-from federation.planning.waves.waveplan import Phase, current_wave
+from federation.planning.waves.waverecord import Phase, current_wave
 
 _CHANGE_CAUSE = "kubernetes.io/change-cause"
 _REVISION_LENGTH = 10

@@ -13,7 +13,7 @@ from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.rendering.memberobject import Renderer, RenderError, template_revision
 from federation.planning.rollout.memberstate import has_old_template
 from federation.planning.waves.readiness import Counts, Readiness, assess_readiness, count_pods
-from federation.planning.waves.waveplan import Observed, Record
+from federation.planning.waves.waverecord import Observed, Record
 from federation.planning.waves.waverules import Gate, Rules
 from federation.runtime.members import Members
 

@@ -24,7 +24,8 @@ from federation.planning.federatedobject.placements import to_merge_patch, with_
 from federation.planning.rollout.strategy import is_paused
 from federation.planning.rollout.waveapproval import to_annotation, to_failure
 from federation.planning.waves.report import control_of, record_of, templates_of, to_status
-from federation.planning.waves.waveplan import Phase, Plan, Record, http_check_due, plan_waves
+from federation.planning.waves.waveplan import Plan, http_check_due, plan_waves
+from federation.planning.waves.waverecord import Phase, Record
 from federation.planning.waves.waverules import Rules, find_rules
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import DONE, Key, Result

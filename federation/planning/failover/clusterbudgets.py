@@ -227,10 +227,12 @@ def _comes_first(other: BudgetedCluster, cluster: BudgetedCluster) -> bool:
     """Return whether the other cluster counts as unavailable for this one."""
     if not other.is_ready:
         return True
-    began = [at for at in (other.drained_at, other.changed_at) if at is not None]
-    if not began or cluster.drained_at is None:
-        return bool(began)
-    return (min(began), other.name) < (cluster.drained_at, cluster.name)
+    if cluster.drained_at is None:
+        return other.is_unavailable
+    # The time of a taint has whole seconds; of the same second, the wave goes first: it is under way already.
+    if other.changed_at is not None and other.changed_at.replace(microsecond=0) <= cluster.drained_at:
+        return True
+    return other.drained_at is not None and (other.drained_at, other.name) < (cluster.drained_at, cluster.name)
 
 
 def _resolve(most: Any, total: int) -> int:

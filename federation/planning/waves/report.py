@@ -11,12 +11,11 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339_micro
 from federation.planning.waves.readiness import Counts
-from federation.planning.waves.waveplan import (
+from federation.planning.waves.waveplan import Control, Plan
+from federation.planning.waves.waverecord import (
     ClusterRecord,
-    Control,
     Observed,
     Phase,
-    Plan,
     Record,
     WaveRecord,
     clusters_of_wave,
@@ -42,6 +41,7 @@ def record_of(status: Mapping[str, Any] | None) -> Record:
                 entry["good"],
                 is_changed=bool(entry.get("changed")),
                 started_at=_time(entry.get("startedAt")),
+                disrupted_since=_time(entry.get("disruptedSince")),
             )
             for entry in held.get("clusters") or ()
         },
@@ -152,7 +152,7 @@ def _cluster(name: str, cluster: ClusterRecord, seen: Observed, plan: Plan) -> d
         "good": cluster.good,
         "changed": cluster.is_changed,
         "startedAt": _text(cluster.started_at),
-        "disruptedSince": _text(plan.disrupted.get(name)),
+        "disruptedSince": _text(cluster.disrupted_since),
         "message": message or None,
     }
     return {key: value for key, value in entry.items() if value is not None}

@@ -2,8 +2,7 @@
 
 A rollout begins when the wanted template of a cluster changes. Its waves run in order: a wave starts when the gate of
 the one before has held for its soak time, and when no pause is in the way. If a wave fails, the rollout stops or rolls
-back, as its policy says. `Record` is all that has to survive a restart; `report.py` stores it in the status of the
-FederatedRollout. `PHASES` is the life of a rollout.
+back, as its policy says. The state is in `waverecord.py`.
 
 Reference: docs/reference/rollout.md.
 """
@@ -11,68 +10,26 @@ Reference: docs/reference/rollout.md.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import Bug
 from federation.planning.failover.clusterbudgets import Blocked, WaveBudgets
+from federation.planning.waves.waverecord import (
+    PHASES,
+    ClusterRecord,
+    Event,
+    Observed,
+    Phase,
+    Record,
+    WaveRecord,
+    clusters_of_wave,
+    current_wave,
+    disrupted_clusters,
+)
 from federation.planning.waves.waverules import HTTPCheck, Rules, Wave
 
 HTTP_INTERVAL_S = 10.0
 """Interval of the requests of a gate."""
-
-
-class Phase(StrEnum):
-    """The phase of a rollout."""
-
-    COMPLETE = "Complete"
-    PROGRESSING = "Progressing"
-    STOPPED = "Stopped"
-    ROLLING_BACK = "RollingBack"
-    ROLLED_BACK = "RolledBack"
-
-
-class Event(StrEnum):
-    """What changes the phase of a rollout."""
-
-    CHANGED = "Changed"
-    """The wanted template of a cluster has changed, and clusters differ from it."""
-    REACHED = "Reached"
-    """Every cluster has its wanted template, and all gates have held."""
-    FAILED = "Failed"
-    """A wave failed or the rollout was aborted, and the policy says Pause."""
-    REVERSED = "Reversed"
-    """A wave failed or the rollout was aborted, and the policy says RollBack."""
-    APPROVED = "Approved"
-    """The next wave was approved after a failure."""
-    RETURNED = "Returned"
-    """Every changed cluster has its earlier template again."""
-
-
-PHASES: Mapping[tuple[Phase, Event], Phase] = {
-    **{(phase, Event.CHANGED): Phase.PROGRESSING for phase in Phase},
-    **{(phase, Event.REACHED): Phase.COMPLETE for phase in Phase},
-    (Phase.PROGRESSING, Event.FAILED): Phase.STOPPED,
-    (Phase.PROGRESSING, Event.REVERSED): Phase.ROLLING_BACK,
-    (Phase.STOPPED, Event.APPROVED): Phase.PROGRESSING,
-    (Phase.ROLLING_BACK, Event.RETURNED): Phase.ROLLED_BACK,
-}
-"""The next phase; all other pairs are errors."""
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """A cluster that the workload is placed in.
-
-    `live` is the template revision of its object, None without an object. `problem` says why the gate of its wave does
-    not hold in it, "" when it does. `has_failed`: the problem will not go away by itself.
-    """
-
-    wanted: str
-    live: str | None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    problem: str = ""
-    has_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,43 +40,6 @@ class Control:
     abort: int = 0
     approved_revision: int = 0
     approved_wave: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterRecord:
-    """The wave of a cluster, "" if the rollout does not change it; the revision to bring, and that to return to.
-
-    `is_changed`: this rollout, or one before that was never complete, may have changed its template. `started_at` is
-    when its wave had started and no ClusterDisruptionBudget held it any more.
-    """
-
-    wave: str
-    target: str
-    good: str
-    is_changed: bool = False
-    started_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WaveRecord:
-    """The progress of a wave."""
-
-    name: str
-    started_at: datetime | None = None
-    held_since: datetime | None = None
-    is_done: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """The state of a rollout that survives restarts. `revision` counts the rollouts; `reason` is that of a failure."""
-
-    revision: int = 0
-    phase: Phase = Phase.COMPLETE
-    clusters: Mapping[str, ClusterRecord] = field(default_factory=dict)
-    waves: tuple[WaveRecord, ...] = ()
-    reason: str = ""
-    paused_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,16 +61,6 @@ class Plan:
     requeue_after_s: float | None = None
     disrupted: Mapping[str, datetime] = field(default_factory=dict)
     held: Mapping[str, str] = field(default_factory=dict)
-
-
-def current_wave(record: Record) -> WaveRecord | None:
-    """Return the first wave that is not done, None if all are."""
-    return next((wave for wave in record.waves if not wave.is_done), None)
-
-
-def clusters_of_wave(record: Record, wave: str) -> list[str]:
-    """Return the clusters of a wave, sorted."""
-    return sorted(name for name, cluster in record.clusters.items() if cluster.wave == wave)
 
 
 def _started_clusters(record: Record) -> list[str]:
@@ -221,7 +131,11 @@ def plan_waves(
         approved = {name: record.clusters[name].good for name in sorted(restored)}
     else:
         approved = {name: record.clusters[name].target for name in _started_clusters(record)}
-    disrupted = _disrupted(record, observed)
+    disrupted = disrupted_clusters(record, observed)
+    clusters = {
+        name: replace(cluster, disrupted_since=disrupted.get(name)) for name, cluster in record.clusters.items()
+    }
+    record = replace(record, clusters=clusters)
     return Plan(
         record,
         approved,
@@ -232,24 +146,6 @@ def plan_waves(
         disrupted,
         {name: blocked.message for name, blocked in held.items()},
     )
-
-
-def _disrupted(record: Record, observed: Mapping[str, Observed]) -> dict[str, datetime]:
-    """Return the clusters that a wave or a rollback is changing: from the start until the template is there and ready.
-
-    A cluster whose gate holds does not count while its wave soaks, nor does one of a rollout that has stopped.
-    """
-    first = min((wave.started_at for wave in record.waves if wave.started_at is not None), default=None)
-    done = {wave.name for wave in record.waves if wave.is_done}
-    found = {}
-    for name, cluster in record.clusters.items():
-        since, seen = cluster.started_at or first, observed[name]
-        is_changing = record.phase is Phase.PROGRESSING and cluster.started_at is not None and cluster.wave not in done
-        is_returning = record.phase is Phase.ROLLING_BACK and cluster.is_changed
-        unsettled = seen.live != (cluster.good if is_returning else cluster.target) or seen.problem
-        if since is not None and (is_changing or is_returning) and unsettled:
-            found[name] = since
-    return found
 
 
 def _move(record: Record, event: Event) -> Record:
@@ -275,10 +171,13 @@ def _begin(record: Record, rules: Rules, observed: Mapping[str, Observed]) -> Re
         return record
     # Until a rollout is complete, the template to return to is the one before it.
     good = {name: cluster.good for name, cluster in record.clusters.items()}
+    since = {name: cluster.disrupted_since for name, cluster in record.clusters.items()}
     clusters: dict[str, ClusterRecord] = {}
     for name, seen in present.items():
         earlier = good.get(name, seen.live or seen.wanted)
-        clusters[name] = ClusterRecord("", seen.wanted, earlier, is_changed=seen.live != earlier)
+        clusters[name] = ClusterRecord(
+            "", seen.wanted, earlier, is_changed=seen.live != earlier, disrupted_since=since.get(name)
+        )
     changed = {
         name: seen for name, seen in present.items() if clusters[name].good != seen.wanted or seen.live != seen.wanted
     }
@@ -430,13 +329,15 @@ def _start_clusters(
 ) -> Record:
     """Return the record after the start of the wave's clusters that no budget holds; the others go to `held`."""
     clusters = dict(record.clusters)
-    for name in _disrupted(record, observed):
+    for name in disrupted_clusters(record, observed):
         budgets.take(name)
     for name in clusters_of_wave(record, wave):
         cluster = clusters[name]
         if cluster.started_at is not None:
             continue
-        if (blocked := budgets.find_blocked(name)) is not None:
+        # A change of what an earlier template broke makes nothing worse, and may be what others wait for.
+        is_repair = cluster.is_changed and bool(observed[name].problem)
+        if not is_repair and (blocked := budgets.find_blocked(name)) is not None:
             held[name] = blocked
             continue
         budgets.take(name)

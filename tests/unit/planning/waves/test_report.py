@@ -8,7 +8,8 @@ import pytest
 from federation.apimachinery import conditions
 from federation.planning.waves.readiness import Counts
 from federation.planning.waves.report import control_of, record_of, templates_of, to_status
-from federation.planning.waves.waveplan import Control, Observed, Record, plan_waves
+from federation.planning.waves.waveplan import Control, plan_waves
+from federation.planning.waves.waverecord import Observed, Record
 from federation.planning.waves.waverules import Gate, Rules, Wave
 
 NOW = datetime(2026, 1, 1, 12, 30, 15, 500_000, tzinfo=UTC)

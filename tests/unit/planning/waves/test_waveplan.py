@@ -9,9 +9,10 @@ import pytest
 
 from federation.apimachinery.errors import Bug
 from federation.planning.failover.clusterbudgets import BudgetedCluster, WaveBudgets
-from federation.planning.waves import waveplan
+from federation.planning.waves import waveplan, waverecord
 from federation.planning.waves.report import record_of, to_status
-from federation.planning.waves.waveplan import Control, Observed, Phase, Plan, Record, plan_waves
+from federation.planning.waves.waveplan import Control, Plan, plan_waves
+from federation.planning.waves.waverecord import Observed, Phase, Record
 from federation.planning.waves.waverules import Gate, HTTPCheck, Rules, Wave, compile_rules, find_rules, to_annotation
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -291,12 +292,12 @@ def test_a_last_wave_that_recovers_after_a_failure_is_complete() -> None:
     assert world.record.phase is Phase.COMPLETE
 
 
-@pytest.mark.parametrize("phase", list(waveplan.Phase))
-@pytest.mark.parametrize("event", list(waveplan.Event))
-def test_every_pair_of_phase_and_event_is_present_or_an_error(phase: Phase, event: waveplan.Event) -> None:
+@pytest.mark.parametrize("phase", list(waverecord.Phase))
+@pytest.mark.parametrize("event", list(waverecord.Event))
+def test_every_pair_of_phase_and_event_is_present_or_an_error(phase: Phase, event: waverecord.Event) -> None:
     record = Record(phase=phase)
-    if (phase, event) in waveplan.PHASES:
-        assert waveplan._move(record, event).phase is waveplan.PHASES[phase, event]
+    if (phase, event) in waverecord.PHASES:
+        assert waveplan._move(record, event).phase is waverecord.PHASES[phase, event]
     else:
         with pytest.raises(Bug):
             waveplan._move(record, event)
@@ -352,6 +353,21 @@ def test_a_wave_starts_when_the_window_of_a_budget_opens() -> None:
     assert "a: ClusterDisruptionBudget eu allows no disruption now" in world.plan.waits
     world.step(60)
     assert world.live["a"] == "v2"
+
+
+def test_a_template_that_repairs_a_cluster_is_not_held_by_a_drain_that_waits_for_the_cluster() -> None:
+    world = Simulation()
+    world.budgets = [ONE_AT_A_TIME]
+    world.change("broken")
+    world.problems["a"] = "0 of 2 replicas are ready"
+    world.step(5)
+    world.elsewhere = {"b": world.now}  # a drain, which waits because it began later
+    world.step(5)
+    assert world.change("v2").disrupted == {"a": NOW}
+    assert world.live["a"] == "v2"
+    world.problems.clear()
+    world.step()
+    assert world.plan.disrupted == {}
 
 
 def test_a_rollback_asks_no_budget_and_counts_as_a_disruption() -> None:
