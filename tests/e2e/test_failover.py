@@ -70,7 +70,7 @@ BUDGET = {
 
 def start_drain(fed: Federation, name: str) -> "subprocess.Popen[str]":
     environment = {**os.environ, "KUBECONFIG": str(fed.kubectl.kubeconfig)}
-    command = [*FEDCTL, "drain", name, "--timeout", "120s"]
+    command = [*FEDCTL, "drain", name, "--timeout", "170s"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
 
 
@@ -87,8 +87,8 @@ def drain_two_at_once(fed: Federation) -> None:
         assert f"failover of {second} halts: ClusterDisruptionBudget all allows 1" in clusters(fed)
         ready = fed.kubectl("get", "deploy", "web", "-o", "jsonpath={.status.readyReplicas}")
         assert int(ready) >= REPLICAS
-        fedctl("uncordon", first, KUBECONFIG=str(fed.kubectl.kubeconfig))
-        text = drains[second].communicate(timeout=120)[0]
+        fedctl("uncordon", first, timeout_s=90, KUBECONFIG=str(fed.kubectl.kubeconfig))
+        text = drains[second].communicate(timeout=180)[0]
         assert (drains[second].returncode, f'cluster "{second}" is drained' in text) == (0, True), text
         assert "waiting: ClusterDisruptionBudget all allows 1 unavailable clusters" in text
         fed.kubectl("rollout", "status", "deploy/web", "--timeout=60s")
@@ -99,7 +99,7 @@ def drain_two_at_once(fed: Federation) -> None:
 
 
 def clusters(fed: Federation) -> str:
-    return fedctl("clusters", KUBECONFIG=str(fed.kubectl.kubeconfig)).stdout
+    return fedctl("clusters", timeout_s=90, KUBECONFIG=str(fed.kubectl.kubeconfig)).stdout
 
 
 def test_replicas_of_a_killed_member_run_elsewhere_although_the_control_plane_is_killed_too(
@@ -132,6 +132,6 @@ def test_replicas_of_a_killed_member_run_elsewhere_although_the_control_plane_is
             lambda: {name: counts(each) for name, each in members.items()}, lambda seen: seen == even, timeout_s=120
         )
         fed.kubectl("rollout", "status", "deploy/web", "--timeout=60s")
-        shown = fedctl("rollout", "status", "deploy/web", KUBECONFIG=str(fed.kubectl.kubeconfig)).stdout
+        shown = fedctl("rollout", "status", "deploy/web", timeout_s=90, KUBECONFIG=str(fed.kubectl.kubeconfig)).stdout
         assert "deploy/web: Complete, 3/3 clusters" in shown
         drain_two_at_once(fed)
