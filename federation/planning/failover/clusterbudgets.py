@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from croniter import croniter  # type: ignore[import-untyped]  # it has no stubs of its own
 
-from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+from federation.apimachinery.clock import from_rfc3339, parse_rfc3339, to_rfc3339
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector
 from federation.planning.failover.departure import evicting_of
@@ -62,7 +62,8 @@ def to_budgeted(cluster: Mapping[str, Any]) -> BudgetedCluster | None:
 def disruptions_of(rollout: Mapping[str, Any]) -> dict[str, datetime]:
     """Return since when a FederatedRollout disrupts clusters, by cluster."""
     entries = (rollout.get("status") or {}).get("clusters") or ()
-    return {entry["name"]: from_rfc3339(entry["disruptedSince"]) for entry in entries if entry.get("disruptedSince")}
+    times = ((str(entry.get("name")), parse_rfc3339(entry.get("disruptedSince"))) for entry in entries)
+    return {name: since for name, since in times if since is not None}
 
 
 def budgeted_clusters(

@@ -153,7 +153,13 @@ def test_a_malformed_budget_allows_no_wave(spec: dict[str, Any]) -> None:
 
 
 def test_of_several_rollouts_in_a_cluster_the_first_one_counts() -> None:
-    status = {"clusters": [{"name": "a", "disruptedSince": "2026-01-01T00:00:05Z"}, {"name": "b"}]}
+    status = {
+        "clusters": [
+            {"name": "a", "disruptedSince": "2026-01-01T00:00:05Z"},
+            {"name": "b"},
+            {"name": "c", "disruptedSince": "soon"},
+        ]
+    }
     later = disruptions_of({"status": status})
     assert later.keys() == {"a"}
     cluster = {
