@@ -5,6 +5,7 @@
 
 import os
 
+import pytest
 import structlog
 from hypothesis import HealthCheck, settings
 
@@ -26,3 +27,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 def pytest_collection_finish() -> None:
     """Collect garbage as the product does, and exclude what ten thousand collected tests hold."""
     tune_collector()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse to run groups that would be spread over the workers: each worker would start their servers again."""
+    if getattr(config.option, "loadgroup", False):
+        apart = [item.nodeid for item in items if item.get_closest_marker("xdist_group") and "@" not in item.nodeid]
+        if apart:
+            raise pytest.UsageError(f"pytest-xdist does not keep groups together with this pytest: {apart[0]}")
