@@ -19,6 +19,8 @@ structlog.configure(
     ],
     wrapper_class=structlog.make_filtering_bound_logger("info"),
 )
+# Without bytecode files each of the hundreds of processes that tests start compiles all modules, for two seconds.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 settings.register_profile("same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
