@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from federation.admission.federatedobjects import FindResource, forbidden
-from federation.admission.rolloutgates import gate_causes
+from federation.admission.rolloutgates import gate_causes, kind_causes
 from federation.api.federatedtype import parse_configs
 from federation.api.resources import (
     CLUSTER_OVERRIDE_POLICIES,
@@ -69,7 +69,8 @@ class PolicyAdmission:
         policy = request.obj or {}
         if request.subresource or (request.old is not None and request.old.get("spec") == policy.get("spec")):
             return
-        if causes := gate_causes((policy.get("spec") or {}).get("rollout") or {}):
+        spec = policy.get("spec") or {}
+        if causes := [*kind_causes(spec), *gate_causes(spec.get("rollout") or {})]:
             raise invalid(request.resource.kind, request.resource.group, request.name, causes)
         if request.resource in _NAMESPACED:
             self._check_rights(request, policy, access)

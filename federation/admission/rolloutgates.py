@@ -15,6 +15,7 @@ from federation.apimachinery.webhookclient import is_public_host
 from federation.apiserver.semantics.cel.composition import Environment, evaluate
 from federation.apiserver.semantics.cel.programs import CompileError, EvaluationError
 from federation.planning.aggregation.rules import RuleError
+from federation.planning.waves.waverules import has_waves, kinds_with_waves
 
 _FIELDS: Final = {"object": dict.fromkeys(("apiVersion", "kind", "metadata", "spec", "status"))}
 _COMPILED_MAX: Final = 256
@@ -43,6 +44,16 @@ def compile_gate(text: str) -> Callable[[Mapping[str, Any]], bool]:
         return result
 
     return run
+
+
+def kind_causes(spec: Mapping[str, Any]) -> list[Object]:
+    """Return a field error if a policy has waves but selects only kinds that have no pods to replace."""
+    selectors = spec.get("resourceSelectors") or ()
+    if not spec.get("rollout") or not selectors or any(map(has_waves, selectors)):
+        return []
+    kinds = ", ".join(dict.fromkeys(str(each.get("kind")) for each in selectors))
+    text = f"Invalid value: waves are for {kinds_with_waves()}; the policy selects only {kinds}; remove the field"
+    return [cause("FieldValueInvalid", text, "spec.rollout")]
 
 
 def gate_causes(rollout: Mapping[str, Any]) -> list[Object]:

@@ -18,6 +18,7 @@ from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.cli.terminal.printing import make_console, print_rows, to_age, to_amount
 from federation.client.kubeconfig import load_kubeconfig
 from federation.planning.clusters.clustertaints import describe_taint
+from federation.planning.clusters.health import PROBE_TIME_REFRESH_S
 from federation.planning.failover.halts import halt_of
 
 _WIDE = 120
@@ -79,7 +80,7 @@ async def show(context: KubeconfigContext, output: str) -> None:
     separator = "," if not console.is_terminal else ", " if console.width >= _WIDE else "\n"
     rows = (_row(item, now, separator) for item in sorted(items, key=lambda item: str(item["metadata"]["name"])))
     empty = "no member clusters; add one with: fedctl join NAME --kubeconfig FILE"
-    headings = "NAME, STATUS, HEARTBEAT, NODES, CPU FREE, MEMORY FREE, AGE"
+    headings = "NAME, STATUS, SINCE, NODES, CPU FREE, MEMORY FREE, AGE"
     print_rows(items, output, empty, rows, headings, "TAINTS, LABELS")
     if output != "json":
         for line in filter(None, map(_halt, items)):
@@ -102,8 +103,8 @@ def _row(cluster: Object, now: datetime, separator: str) -> list[str]:
     labels = separator.join(f"{k}={v}" for k, v in sorted((cluster["metadata"].get("labels") or {}).items()))
     return [
         cluster["metadata"]["name"],
-        _state(status.get("conditions")),
-        _heartbeat(status.get("conditions"), now),
+        _state(status.get("conditions")) + _silence(status.get("conditions"), now),
+        _since(status.get("conditions"), now),
         str(resources.get("schedulableNodes", "-")),
         *(_free(free.get(resource), total.get(resource), resource) for resource in ("cpu", "memory")),
         to_age(now, from_rfc3339(cluster["metadata"]["creationTimestamp"])),
@@ -127,11 +128,18 @@ def _state(conditions: Sequence[Mapping[str, Any]] | None) -> str:
     return "Ready"
 
 
-def _heartbeat(conditions: Sequence[Mapping[str, Any]] | None, now: datetime) -> str:
-    """Return the age of the last published probe, "-" before the first."""
-    condition = find(conditions, names.CLUSTER_READY)
-    probed = condition.get("lastProbeTime") if condition is not None else None
-    return to_age(now, from_rfc3339(probed)) if probed else "-"
+def _since(conditions: Sequence[Mapping[str, Any]] | None, now: datetime) -> str:
+    """Return for how long the cluster has been ready or not, "-" before the first probe."""
+    changed = (find(conditions, names.CLUSTER_READY) or {}).get("lastTransitionTime")
+    return to_age(now, from_rfc3339(changed)) if changed else "-"
+
+
+def _silence(conditions: Sequence[Mapping[str, Any]] | None, now: datetime) -> str:
+    """Return a note if the control plane has missed two of its reports: it may not be running."""
+    probed = (find(conditions, names.CLUSTER_READY) or {}).get("lastProbeTime")
+    if not probed or (now - from_rfc3339(probed)).total_seconds() < 2 * PROBE_TIME_REFRESH_S:
+        return ""
+    return f" (not probed for {to_age(now, from_rfc3339(probed))})"
 
 
 def _free(free: str | None, total: str | None, resource: str) -> str:

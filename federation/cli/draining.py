@@ -16,25 +16,32 @@ from federation.api.resources import (
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
     FEDERATED_OBJECTS,
+    FEDERATED_ROLLOUTS,
     FEDERATED_TYPE_CONFIGS,
     PROPAGATION_POLICIES,
 )
 from federation.apimachinery.clock import SystemClock
 from federation.apimachinery.resources import PERSISTENT_VOLUME_CLAIMS, Object
+from federation.cli.plan.command import make_planner
+from federation.cli.plan.inventory import read_inventory
 from federation.cli.tainting import change_taints
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
+from federation.cli.terminal.printing import to_count
 from federation.client.client import Client
 from federation.planning.clusters.taintedits import drained
-from federation.planning.failover.clusterbudgets import find_blocked, to_budgeted
+from federation.planning.failover.clusterbudgets import budgeted_clusters, disruptions_of, find_blocked
 from federation.planning.failover.evictionrecord import StayReason, eviction_record
 from federation.planning.failover.halts import halt_of
 from federation.planning.failover.tolerance import tolerance_of
 from federation.planning.federatedobject.placements import current_clusters, departed_clusters, placement_of
 from federation.scheduling.policymatching import PolicyIndex
 from federation.scheduling.policyspec import Policy, compile_policy
+from federation.scheduling.whatif.planresult import ObjectPlan
+from federation.scheduling.whatif.state import ObjectChange
 
 _POLL_S = 0.5
 _SHOWN_MAX = 20
+_NO_ROOM = "other clusters have no room"
 _EXPECTED = frozenset((StayReason.KEPT, StayReason.NEVER, StayReason.STATE))
 """Reasons for which replicas stay by design; a drain that ends with them is complete."""
 
@@ -77,24 +84,54 @@ async def drain(context: KubeconfigContext, name: str, *, timeout_s: float) -> i
 
 
 async def preview(context: KubeconfigContext, name: str) -> int:
-    """Print what would leave a member and what would stay; return 1 if a budget does not allow the drain now."""
-    async with context.client() as host:
-        await host.get(FEDERATED_CLUSTERS, name)  # NotFound for a wrong name
-        clusters = (await host.list(FEDERATED_CLUSTERS)).items
+    """Print what would leave a member and what would stay; return 1 if something has no room or a budget forbids it."""
+    async with make_planner(context) as planner:
+        host, world = planner.host, await read_inventory(planner.host)
+        cluster = await host.get(FEDERATED_CLUSTERS, name)  # NotFound for a wrong name
+        taints = list(drained((cluster.get("spec") or {}).get("taints"), SystemClock().now()))
+        after = {**cluster, "spec": {**(cluster.get("spec") or {}), "taints": taints}}
+        forecast = await planner.plan(world, [ObjectChange(FEDERATED_CLUSTERS, "", name, cluster, after)])
         budgets = (await host.list(CLUSTER_DISRUPTION_BUDGETS)).items
+        disruptions = list(map(disruptions_of, (await host.list(FEDERATED_ROLLOUTS)).items))
         types, policies, claims = await _types(host), await _policies(host), await _claims(host)
-        for federated in await _federated(host):
-            type_, ref = _type_of(federated, types), policies.match(federated)
-            policy = policies.get(ref) if ref is not None else None
-            if type_ is None or policy is None or name not in placement_of(federated, names.GLOBAL_SCHEDULER):
-                continue
-            item, why = _item(federated, type_, name), _obstacle(federated, policy, claims)
-            print(f"{item.name}: {item.replicas} replicas would " + (f"stay: {why}" if why else "leave"))
-    views = [view for cluster in clusters if (view := to_budgeted(cluster)) is not None]
+    plans = {(plan.namespace, plan.federated_name): plan for plan in forecast.objects}
+    lacking = objects = 0
+    for federated in world.federated():
+        type_, ref = _type_of(federated, types), policies.match(federated)
+        policy = policies.get(ref) if ref is not None else None
+        if type_ is None or policy is None or name not in placement_of(federated, names.GLOBAL_SCHEDULER):
+            continue
+        item, why = _item(federated, type_, name), _obstacle(federated, policy, claims)
+        metadata = federated["metadata"]
+        staying, reason = _forecast(plans.get((metadata.get("namespace", ""), metadata["name"])), name, item.replicas)
+        if why or staying == item.replicas:
+            print(f"{item.name}: {item.replicas} replicas would stay: {why or reason}")
+        elif staying:
+            print(f"{item.name}: {item.replicas - staying} of {item.replicas} replicas would leave: {reason}")
+        else:
+            print(f"{item.name}: {item.replicas} replicas would leave")
+        if not why and reason == _NO_ROOM:
+            lacking, objects = lacking + staying, objects + 1
+    if lacking:
+        print(f"other clusters have no room for {to_count(lacking, 'replica')} of {to_count(objects, 'object')}")
+    else:
+        print("everything that may leave fits into other clusters")
+    views = budgeted_clusters(world.list(FEDERATED_CLUSTERS), disruptions)
     blocked = find_blocked(name, views, budgets, SystemClock().now())
     if blocked is not None:
         print(blocked.message)
-    return 1 if blocked is not None else 0
+    return 1 if blocked is not None or lacking else 0
+
+
+def _forecast(plan: ObjectPlan | None, cluster: str, replicas: int) -> tuple[int, str]:
+    """Return how many replicas of an object would stay in the drained cluster, and why, "" if none."""
+    row = next((row for row in plan.rows if row.cluster == cluster), None) if plan is not None else None
+    if plan is not None and plan.is_stuck:
+        return replicas, _NO_ROOM
+    if plan is None or row is None or not row.is_changed:
+        return replicas, "its policy tolerates the drain"
+    lacking = max(0, plan.unplaced - plan.unplaced_before) + plan.waiting
+    return min(replicas, lacking), _NO_ROOM if lacking else ""
 
 
 def _obstacle(federated: Object, policy: Policy, claims: Mapping[tuple[str, str], Sequence[str]]) -> str:

@@ -284,7 +284,7 @@ def clusters_command(
 ) -> None:
     """List the members, their health, taints and free resources.
 
-    HEARTBEAT is the age of the published probe time, which is written when the health changes and every few minutes.
+    SINCE says for how long a cluster has been ready or not.
     """
     from federation.cli import clusters
 

@@ -1,4 +1,4 @@
-"""The commands `fedctl rollout …`; `waverollouts.py` does the work."""
+"""The commands `fedctl rollout …`; `waverollouts.py` and `plainrollouts.py` do the work."""
 
 from typing import Annotated
 
@@ -9,7 +9,7 @@ from federation.cli.execution import execute
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 
 app = typer.Typer(
-    help="Show and steer how new pod templates reach the clusters, wave by wave.",
+    help="Show and steer how new pod templates reach the clusters, in waves or at once.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -24,7 +24,7 @@ def status_command(
     context: flags.Context = "",
     output: flags.TableOrJSON = "table",
 ) -> None:
-    """Show the wave, the pods and the reason to wait of each cluster.
+    """Show the pods of each cluster and what its update waits for; with waves, its wave too.
 
     Exit code: 0 if the rollout is complete, 1 otherwise.
     """
@@ -73,7 +73,7 @@ def pause_command(
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
 ) -> None:
-    """Start no other wave. Waves that have started go on."""
+    """Start no other wave; waves that have started go on. Without waves, keep the pod template of every cluster."""
     from federation.cli import waverollouts
 
     target = waverollouts.Target(workload, namespace)
@@ -87,7 +87,7 @@ def resume_command(
     kubeconfig: flags.Kubeconfig = None,
     context: flags.Context = "",
 ) -> None:
-    """Start waves again after `pause`."""
+    """Go on after `pause`, or after `kubectl rollout pause`."""
     from federation.cli import waverollouts
 
     target = waverollouts.Target(workload, namespace)

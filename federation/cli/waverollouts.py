@@ -1,7 +1,8 @@
-"""The commands `fedctl rollout`: progress, history and steering of rollouts in waves (docs/reference/rollout.md).
+"""The commands `fedctl rollout`: progress, history and steering of rollouts (docs/reference/rollout.md).
 
-Progress comes from the FederatedRollout of the workload, history from the ReplicaSets and ControllerRevisions on the
-host, as `kubectl rollout history` reads them.
+Progress in waves comes from the FederatedRollout of the workload, that of others from their delivery
+(`plainrollouts.py`). History comes from the ReplicaSets and ControllerRevisions on the host, as `kubectl rollout
+history` reads them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,14 +13,16 @@ from federation.api.resources import FEDERATED_ROLLOUTS
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.ownerreferences import controller_of
 from federation.apimachinery.resources import Object, Resource
+from federation.cli import plainrollouts
 from federation.cli.plan.kinds import ServedKinds, split_target
 from federation.cli.terminal.kubeconfigcontext import KubeconfigContext
 from federation.cli.terminal.printing import make_console, print_document, print_field, print_rows
 from federation.client.client import PatchType
 from federation.client.http import HTTPClient
+from federation.planning.rollout.strategy import is_paused as is_workload_paused
 from federation.planning.waves.report import record_of
 from federation.planning.waves.templatehistory import history_resource, number_of, template_of
-from federation.planning.waves.waveplan import Phase, current_wave
+from federation.planning.waves.waverecord import Phase, current_wave
 
 _CHANGE_CAUSE = "kubernetes.io/change-cause"
 _REVISION_LENGTH = 10
@@ -37,7 +40,9 @@ class Target:
 async def status(context: KubeconfigContext, target: Target, output: str) -> int:
     """Print the progress per cluster; return 0 if the rollout is complete, 1 otherwise."""
     async with context.client() as host:
-        rollout = await _rollout(host, target)
+        resource, workload, rollout = await _read(host, target)
+        if rollout is None:
+            return await plainrollouts.status(host, resource, workload, target.text, output)
     state = rollout.get("status") or {}
     if output == "json":
         print_document(rollout, output)
@@ -80,9 +85,20 @@ async def undo(context: KubeconfigContext, target: Target, revision: int) -> Non
 
 
 async def pause(context: KubeconfigContext, target: Target, *, is_paused: bool) -> None:
-    """Keep further waves from starting, or let them start again."""
-    await _steer(context, target, {"paused": is_paused})
-    print(f"{target.text}: {'no other wave starts' if is_paused else 'waves start again'}")
+    """Keep further waves from starting, or let them start again; without waves, pause or resume the workload's updates.
+
+    `resume` also ends a pause of the workload itself, as `kubectl rollout pause` makes it.
+    """
+    async with context.client() as host:
+        resource, workload, rollout = await _read(host, target)
+        if rollout is not None:
+            await _write(host, rollout, {"paused": is_paused})
+        if rollout is None or (not is_paused and is_workload_paused(resource, workload)):
+            await plainrollouts.pause(host, resource, workload, is_paused=is_paused)
+    what = ("no other wave starts", "waves start again")
+    if rollout is None:
+        what = ("no cluster gets another pod template", "clusters get new pod templates again")
+    print(f"{target.text}: {what[not is_paused]}")
 
 
 async def approve(context: KubeconfigContext, target: Target) -> None:
@@ -109,28 +125,32 @@ async def abort(context: KubeconfigContext, target: Target) -> None:
     print(f"{target.text}: rollout {found['revision']} is aborted")
 
 
-async def _steer(context: KubeconfigContext, target: Target, spec: Mapping[str, Any]) -> None:
-    async with context.client() as host:
-        await _write(host, await _rollout(host, target), spec)
-
-
 async def _write(host: HTTPClient, rollout: Object, spec: Mapping[str, Any]) -> None:
     metadata = rollout["metadata"]
     await host.patch(FEDERATED_ROLLOUTS, metadata["name"], {"spec": spec}, namespace=metadata["namespace"])
 
 
-async def _rollout(host: HTTPClient, target: Target) -> Object:
-    """Return the FederatedRollout of a workload; ConfigurationError without one."""
+async def _read(host: HTTPClient, target: Target) -> tuple[Resource, Object, Object | None]:
+    """Return the kind of a workload, the workload, and its FederatedRollout, None if it has no rollout in waves."""
     kind, name = split_target(target.text, repr(target.text))
     resource = await ServedKinds(host).named(kind)
+    workload = await host.get(resource, name, target.namespace)
     for rollout in (await host.list(FEDERATED_ROLLOUTS, target.namespace)).items:
         ref = rollout["spec"]["targetRef"]
         if (ref["apiVersion"], ref["kind"], ref["name"]) == (resource.api_version, resource.kind, name):
-            return rollout
-    raise ConfigurationError(
-        f"{resource.kind} {target.namespace}/{name}: it has no rollout in waves; none of its policies has spec.rollout,"
-        " or it runs in no cluster yet"
-    )
+            return resource, workload, rollout
+    return resource, workload, None
+
+
+async def _rollout(host: HTTPClient, target: Target) -> Object:
+    """Return the FederatedRollout of a workload; ConfigurationError without one."""
+    resource, workload, rollout = await _read(host, target)
+    if rollout is None:
+        raise ConfigurationError(
+            f"{resource.kind} {target.namespace}/{workload['metadata']['name']}: it has no rollout in waves; none of"
+            " its policies has spec.rollout, or it runs in no cluster yet"
+        )
+    return rollout
 
 
 async def _history(host: HTTPClient, target: Target) -> tuple[tuple[Resource, Object], Sequence[Object]]:

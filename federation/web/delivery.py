@@ -165,7 +165,9 @@ def add_routes(web: FastAPI, view: DeliveryView, kinds: ServedKinds) -> None:
             return json_response(200, {"kind": "Delivery", "conditions": [], "clusters": []})
         rows = view.rows(found)
         scalers = {row.cluster: name for row in rows if (name := view.scaler(found, row.cluster))}
-        document = delivery_to_json(found.federated, rows, view.drifts(found), scalers, view.tolerated(found))
+        document = delivery_to_json(
+            found.federated, found.type_, rows, view.drifts(found), scalers, view.tolerated(found)
+        )
         return json_response(200, document)
 
     @web.get(MANIFESTS_PATH)

@@ -1,9 +1,13 @@
 """A member dies by kill -9: its replicas run elsewhere and return, even if the control plane is killed meanwhile.
 
+Then two members are drained at once, and the second one waits for the budget.
+
 The control plane and each member have their own processes. Options shorten the times; all else is the default.
 """
 
 import asyncio
+import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -14,7 +18,7 @@ import pytest
 
 from federation.simulator.control import send_command
 from federation.simulator.failures import FailureCommand, Verb
-from tests.support.federation import Federation, Kubectl, eventually, fedctl, free_clusters, start_serve
+from tests.support.federation import FEDCTL, Federation, Kubectl, eventually, fedctl, free_clusters, start_serve
 from tests.support.sources import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
@@ -56,6 +60,48 @@ def ready_status(fed: Federation, name: str) -> str:
     return fed.kubectl("get", "fcluster", name, "-o", path)
 
 
+BUDGET = {
+    "apiVersion": "core.kubeadmiral.io/v1alpha1",
+    "kind": "ClusterDisruptionBudget",
+    "metadata": {"name": "all"},
+    "spec": {"maxUnavailable": 1},
+}
+
+
+def start_drain(fed: Federation, name: str) -> "subprocess.Popen[str]":
+    environment = {**os.environ, "KUBECONFIG": str(fed.kubectl.kubeconfig)}
+    command = [*FEDCTL, "drain", name, "--timeout", "170s"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+
+
+def drain_two_at_once(fed: Federation) -> None:
+    """Drain two members from two terminals; the budget allows one at a time, and the other goes on after it."""
+    fed.kubectl.apply(BUDGET)
+    drains = {name: start_drain(fed, name) for name in ("member-1", "member-3")}
+    try:
+        eventually(lambda: [each.poll() for each in drains.values()], lambda codes: 0 in codes, timeout_s=90)
+        (first,) = [name for name, each in drains.items() if each.poll() == 0]
+        (second,) = drains.keys() - {first}
+        assert f'cluster "{first}" is drained' in drains[first].communicate()[0]
+        assert drains[second].poll() is None
+        assert f"failover of {second} halts: ClusterDisruptionBudget all allows 1" in clusters(fed)
+        ready = fed.kubectl("get", "deploy", "web", "-o", "jsonpath={.status.readyReplicas}")
+        assert int(ready) >= REPLICAS
+        fedctl("uncordon", first, timeout_s=90, KUBECONFIG=str(fed.kubectl.kubeconfig))
+        text = drains[second].communicate(timeout=180)[0]
+        assert (drains[second].returncode, f'cluster "{second}" is drained' in text) == (0, True), text
+        assert "waiting: ClusterDisruptionBudget all allows 1 unavailable clusters" in text
+        fed.kubectl("rollout", "status", "deploy/web", "--timeout=60s")
+    finally:
+        for each in drains.values():
+            with each:
+                each.kill()
+
+
+def clusters(fed: Federation) -> str:
+    return fedctl("clusters", timeout_s=90, KUBECONFIG=str(fed.kubectl.kubeconfig)).stdout
+
+
 def test_replicas_of_a_killed_member_run_elsewhere_although_the_control_plane_is_killed_too(
     members: dict[str, Kubectl], tmp_path: Path
 ) -> None:
@@ -86,3 +132,6 @@ def test_replicas_of_a_killed_member_run_elsewhere_although_the_control_plane_is
             lambda: {name: counts(each) for name, each in members.items()}, lambda seen: seen == even, timeout_s=120
         )
         fed.kubectl("rollout", "status", "deploy/web", "--timeout=90s")
+        shown = fedctl("rollout", "status", "deploy/web", timeout_s=90, KUBECONFIG=str(fed.kubectl.kubeconfig)).stdout
+        assert "deploy/web: Complete, 3/3 clusters" in shown
+        drain_two_at_once(fed)

@@ -44,7 +44,7 @@ def test_a_member_joins_with_a_client_certificate(member: Member) -> None:
     )
     assert_works(member)
     rows = member.fedctl("clusters").splitlines()
-    assert rows[0].split()[:4] == ["NAME", "STATUS", "HEARTBEAT", "NODES"]
+    assert rows[0].split()[:4] == ["NAME", "STATUS", "SINCE", "NODES"]
     assert [*rows[1].split()[:2], rows[1].split()[3]] == ["frankfurt", "Ready", "3"]
     assert "region=eu" in rows[1]
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from federation.planning.waves.report import record_of, to_status
-from federation.planning.waves.waveplan import Control, Observed, Phase, Plan, Record, plan_waves
+from federation.planning.waves.waveplan import Control, Plan, plan_waves
+from federation.planning.waves.waverecord import Observed, Phase, Record
 from federation.planning.waves.waverules import Gate, Rules, Wave
 
 NAMES = "abcd"

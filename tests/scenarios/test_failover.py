@@ -308,6 +308,33 @@ async def test_a_drain_keeps_the_pod_disruption_budget_over_all_clusters() -> No
         assert eviction_record(await world.federated("db")).stays["east"].reason == "PodDisruptionBudget"
 
 
+async def test_a_budget_that_is_loosened_in_the_middle_of_a_drain_lets_it_go_on() -> None:
+    async with a_world() as world:
+        await world.create(PROPAGATION_POLICIES, a_policy({"east": 1, "north": 1, "west": 1}))
+        web = a_deployment("web", replicas=12)
+        web["spec"]["strategy"] = {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}
+        await world.create(DEPLOYMENTS, web)
+        spec = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": "100%"}
+        budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": spec}
+        await world.create(POD_DISRUPTION_BUDGETS, {**budget, "metadata": {"name": "web", "namespace": "default"}})
+        await world.until_available("web", 12)
+        await world.settle()
+        await _budget(world, 0)
+        await _drain(world, "east")
+        await world.until_equal(lambda: _condition(world, "east"), ("False", "ClusterDisruptionBudget"))
+        await world.merge(CLUSTER_DISRUPTION_BUDGETS, "all", {"spec": {"maxUnavailable": 1}})
+        await world.until_equal(lambda: _stay_reason(world), "PodDisruptionBudget")
+        await world.settle()
+        assert await _placed(world) == EVEN
+        await world.merge(POD_DISRUPTION_BUDGETS, "web", {"spec": {"minAvailable": "75%"}})
+        await world.until_replicas("web", {"north": 6, "west": 6})
+
+
+async def _stay_reason(world: World) -> str:
+    stay = eviction_record(await world.federated("web")).stays.get("east")
+    return str(stay.reason) if stay is not None else ""
+
+
 async def test_a_control_plane_that_is_killed_in_a_fail_over_and_a_fail_back_finishes_both() -> None:
     async with a_world(toleration_s=0, replicas_per_minute=4) as world:
         await _running(world, 12)

@@ -7,10 +7,17 @@ from tests.support.manifests import a_deployment, a_policy, an_override
 from tests.support.world import World, a_world
 
 from federation.api import names
-from federation.api.resources import FEDERATED_ROLLOUTS, OVERRIDE_POLICIES, PROPAGATION_POLICIES
+from federation.api.resources import (
+    CLUSTER_DISRUPTION_BUDGETS,
+    FEDERATED_CLUSTERS,
+    FEDERATED_ROLLOUTS,
+    OVERRIDE_POLICIES,
+    PROPAGATION_POLICIES,
+)
 from federation.apimachinery import conditions
+from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.connection import Connection
-from federation.apimachinery.resources import DEPLOYMENTS, Object
+from federation.apimachinery.resources import DAEMON_SETS, DEPLOYMENTS, Object
 from federation.apimachinery.webhookclient import WebhookResponse
 
 ROLLOUT = "web-deployments.apps"
@@ -217,6 +224,116 @@ async def test_waves_cost_no_write_of_the_federated_object_before_the_first_chan
         federated = await world.federated("web")
         assert names.APPROVED_REVISIONS not in federated["metadata"]["annotations"]
         assert federated["metadata"]["generation"] == 2  # created, then placed
+
+
+async def test_a_template_that_was_taken_back_after_a_failure_never_exceeds_its_deadline() -> None:
+    async with a_world() as world:
+        await start(world, CANARY)
+        await set_template(world, "broken:1", is_ready=False)
+        await world.until_equal(lambda: progressing(world), ("False", "ProgressDeadlineExceeded"))
+        deployment = await world.user.get(DEPLOYMENTS, "web", "default")
+        found = conditions.find(deployment["status"]["conditions"], "Progressing") or {}
+        assert "the gate of wave canary did not hold for 60 s: east: " in found["message"]
+        await set_template(world, "nginx:1.27")
+        seen = set()
+        while ("True", "NewReplicaSetAvailable") not in seen:
+            seen.add(await progressing(world))
+            await world.clock.advance(0.005)
+        assert ("False", "ProgressDeadlineExceeded") not in seen
+
+
+def a_budget(most: int) -> Object:
+    return {
+        "apiVersion": CLUSTER_DISRUPTION_BUDGETS.api_version,
+        "kind": "ClusterDisruptionBudget",
+        "metadata": {"name": "all"},
+        "spec": {"maxUnavailable": most},
+    }
+
+
+async def eviction(world: World, name: str) -> str:
+    cluster = await world.user.get(FEDERATED_CLUSTERS, name)
+    found = conditions.find(cluster["status"]["conditions"], names.EVICTION_ALLOWED) or {}
+    return str(found.get("message") or "")
+
+
+async def test_waves_and_drains_share_the_budget_for_clusters() -> None:
+    waves = {"waves": [{"name": "canary", "clusters": ["east"], "timeoutSeconds": 3600}]}
+    async with a_world() as world:
+        await start(world, waves)
+        await world.create(CLUSTER_DISRUPTION_BUDGETS, a_budget(1))
+        await set_template(world, "broken:1", is_ready=False)
+        await world.until_equal(lambda: images(world), {**OLD, "east": "broken:1"})
+        taint = {"key": names.TAINT_DRAIN, "effect": "NoExecute", "timeAdded": to_rfc3339(world.clock.now())}
+        await world.merge(FEDERATED_CLUSTERS, "north", {"spec": {"taints": [taint]}})
+        blocked = "ClusterDisruptionBudget all allows 1 unavailable clusters; 1 of 3 clusters are unavailable already"
+        await world.until_equal(lambda: eviction(world, "north"), f"{blocked} (east)")
+        await world.restart()
+        await world.pass_time(30)
+        assert (await world.replicas("web"))["north"] == 2
+
+        # When east is ready, north is drained. The other clusters wait for the end of the drain.
+        await set_template(world, "nginx:1.28")
+        await world.until_equal(lambda: world.members["north"].replicas("web"), None)
+        await world.until_equal(lambda: message(world), f"wave remaining: west: {blocked} (north)")
+        await world.pass_time(30)
+        west = await world.members["west"].find(DEPLOYMENTS, "web")
+        assert west is not None
+        assert west["spec"]["template"]["spec"]["containers"][0]["image"] == "nginx:1.27"
+        await world.merge(FEDERATED_CLUSTERS, "north", {"spec": {"taints": None}})
+        await world.until_equal(lambda: state(world), "Complete")
+
+
+async def test_waves_of_two_workloads_do_not_add_up() -> None:
+    waves = {"waves": [{"name": "canary", "clusters": ["east"], "gate": {"soakSeconds": 5}}]}
+    async with a_world() as world:
+        await start(world, waves)
+        await world.create(DEPLOYMENTS, a_deployment("api", replicas=8))
+        await world.until_available("api", 8)
+        await world.create(CLUSTER_DISRUPTION_BUDGETS, a_budget(1))
+
+        async def disrupted() -> set[str]:
+            rollouts = (await world.user.list(FEDERATED_ROLLOUTS)).items
+            clusters = [each for found in rollouts for each in (found.get("status") or {}).get("clusters") or ()]
+            return {each["name"] for each in clusters if each.get("disruptedSince")}
+
+        for name in ("web", "api"):
+            containers = [{"name": "web", "image": "nginx:1.28"}]
+            await world.merge(DEPLOYMENTS, name, {"spec": {"template": {"spec": {"containers": containers}}}})
+        seen = set()
+        while await state(world) != "Complete" or await images(world) != NEW:
+            await world.clock.advance(0.2)
+            seen.add(frozenset(await disrupted()))
+        assert max(map(len, seen)) == 1
+        await world.until_equal(disrupted, set())
+
+
+async def test_a_daemon_set_rolls_by_waves() -> None:
+    async with a_world() as world:
+        policy = a_policy_with_waves({"waves": [{"name": "canary", "clusters": ["east"], "gate": {"soakSeconds": 30}}]})
+        policy["spec"] |= {"schedulingMode": "Duplicate"}
+        policy["spec"]["resourceSelectors"] = [{"apiVersion": "apps/v1", "kind": "DaemonSet"}]
+        await world.create(PROPAGATION_POLICIES, policy)
+        agent = a_deployment("agent")
+        del agent["spec"]["replicas"]
+        await world.create(DAEMON_SETS, {**agent, "kind": "DaemonSet"})
+
+        async def revisions() -> dict[str, str]:
+            found = {}
+            for name, member in world.members.items():
+                copy = await member.find(DAEMON_SETS, "agent") or {}
+                if (copy.get("status") or {}).get("updatedNumberScheduled"):
+                    found[name] = copy["spec"]["template"]["spec"]["containers"][0]["image"]
+            return found
+
+        await world.until_equal(revisions, OLD)
+        await world.settle()
+        containers = [{"name": "web", "image": "nginx:1.28"}]
+        await world.merge(DAEMON_SETS, "agent", {"spec": {"template": {"spec": {"containers": containers}}}})
+        await world.until_equal(revisions, {**OLD, "east": "nginx:1.28"})
+        began = world.clock.monotonic()
+        await world.until_equal(revisions, NEW)
+        assert world.clock.monotonic() - began >= 30
 
 
 class ErrorRates:

@@ -66,6 +66,9 @@ class RolloutClusterStatus(Model):
 
     changed: bool = False
     """Whether the rollout, or an incomplete one before it, may have changed the template in the cluster."""
+    disrupted_since: DateTime | None = None
+    """Since when the rollout changes the cluster; absent while its pods are ready. Such a cluster counts as unavailable
+    for ClusterDisruptionBudgets."""
     good: str
     """The template revision to return to."""
     message: str | None = None
@@ -78,6 +81,8 @@ class RolloutClusterStatus(Model):
     """The wanted number of pods."""
     revision: str | None = None
     """The template revision of the object in the cluster."""
+    started_at: DateTime | None = None
+    """When the cluster was allowed to get the new template; absent before."""
     target: str
     """The template revision that the rollout brings."""
     updated_replicas: NonNegative = 0

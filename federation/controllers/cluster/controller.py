@@ -23,6 +23,7 @@ from federation.controllers.cluster.rightscheck import RightsCheck
 from federation.controllers.cluster.statuswriter import Publisher
 from federation.controllers.cluster.tokenrenewal import TokenOptions, TokenRenewal
 from federation.planning.clusters.clusterresources import Collectors
+from federation.planning.clusters.health import PROBE_TIME_REFRESH_S
 from federation.runtime.controller import Controller, ControllerOptions
 from federation.runtime.events import Recorder
 from federation.runtime.informers import Informers
@@ -38,7 +39,7 @@ class ClusterOptions:
     workers: int = 16
     """Clusters that join or leave concurrently; each waits for its member most of the time."""
     reconcile_timeout_s: float = 60.0
-    probe_time_refresh_s: float = 300.0
+    probe_time_refresh_s: float = PROBE_TIME_REFRESH_S
     """Maximum age of a published probe time while nothing changes."""
     join: JoinOptions = field(default_factory=JoinOptions)
     token: TokenOptions = field(default_factory=TokenOptions)

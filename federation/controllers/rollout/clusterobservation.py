@@ -6,14 +6,14 @@ from typing import Any
 
 from federation.api import names
 from federation.api.federatedtype import FederatedType
-from federation.apimachinery import conditions
+from federation.apimachinery import conditions, dotpaths
 from federation.apimachinery.resources import Object
 from federation.planning.aggregation.rules import RuleError
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.rendering.memberobject import Renderer, RenderError, template_revision
 from federation.planning.rollout.memberstate import has_old_template
 from federation.planning.waves.readiness import Counts, Readiness, assess_readiness, count_pods
-from federation.planning.waves.waveplan import Observed, Record
+from federation.planning.waves.waverecord import Observed, Record
 from federation.planning.waves.waverules import Gate, Rules
 from federation.runtime.members import Members
 
@@ -83,19 +83,19 @@ class Observer:
                 wanted, problem = (known.target if known is not None else live or ""), str(error)
             if live_object is not None and live is not None:
                 templates.setdefault(live, (live_object.get("spec") or {}).get("template") or {})
-                pods[cluster] = count_pods(live_object)
+                pods[cluster] = count_pods(live_object, type_.resource.kind)
             gate = gates.get(known.wave, Gate()) if known is not None else Gate()
-            assessed = Readiness(problem) if problem else self._assess(source, live_object, gate)
+            assessed = Readiness(problem) if problem else self._assess(source, live_object, gate, type_.resource.kind)
             clusters[cluster] = Observed(wanted, live, _labels(source), assessed.problem, assessed.has_failed)
         return Observation(clusters, templates, pods)
 
-    def _assess(self, source: Object, live: Object | None, gate: Gate) -> Readiness:
+    def _assess(self, source: Object, live: Object | None, gate: Gate, kind: str) -> Readiness:
         """Return whether the gate holds in a cluster, its request aside."""
         if not conditions.is_true((source.get("status") or {}).get("conditions"), names.CLUSTER_READY):
             return Readiness("the cluster is not ready")
         if live is None:
             return Readiness("it has no object yet")
-        if gate.is_ready_required and (readiness := assess_readiness(live)).problem:
+        if gate.is_ready_required and (readiness := assess_readiness(live, kind)).problem:
             return readiness
         if not gate.expression:
             return Readiness()
@@ -118,7 +118,7 @@ def _labels(source: Object) -> Mapping[str, str]:
 
 def _revision(obj: Object) -> str:
     """Return the template revision of a member object; without a plausible one, that of its present template."""
-    found = (obj["metadata"].get("annotations") or {}).get(names.TEMPLATE_REVISION)
+    found = dotpaths.get(obj, ("metadata", "annotations", names.TEMPLATE_REVISION))
     if isinstance(found, str) and 0 < len(found) <= _REVISION_LENGTH_MAX:
         return found
     return template_revision(obj)

@@ -16,6 +16,7 @@ from federation.client.client import Client
 from federation.controllers.rollout.clusterobservation import CompileGate, Observer
 from federation.controllers.rollout.httpgate import GateTransport, HTTPGate
 from federation.controllers.rollout.reconcile import WRITER, Reconciler
+from federation.controllers.rollout.waitingforbudgets import WaitingForBudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.waves.waverules import find_rules, has_waves
 from federation.runtime.controller import Controller, Key, key_of
@@ -63,12 +64,14 @@ class RolloutController:
         self._rollouts = informers.for_resource(FEDERATED_ROLLOUTS)
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         objects.add_index(_WITH_WAVES, lambda federated: ("true",) if find_rules(federated) is not None else ())
+        self._waiting = WaitingForBudgets(informers, self._enqueue)
         self._reconciler = Reconciler(
             client,
             objects,
             self._rollouts,
             Observer(members, lambda name: self._clusters.get("", name), compile_gate),
             HTTPGate(transport, clock),
+            self._waiting,
             recorder,
             clock,
         )
@@ -83,11 +86,19 @@ class RolloutController:
         self._rollouts.add_handler(self._on_rollout)
         self._clusters.add_handler(self._on_cluster)
         self._objects.subscribe(self._on_federated, _TRIGGERS, writer=WRITER)
-        await asyncio.gather(self._objects.wait_synced(), self._rollouts.wait_synced(), self._clusters.wait_synced())
+        await asyncio.gather(
+            self._objects.wait_synced(),
+            self._rollouts.wait_synced(),
+            self._clusters.wait_synced(),
+            self._waiting.run(),
+        )
         await self.controller.run()
 
     def _keys(self) -> Iterator[Key]:
         return map(key_of, self._objects.by_index(_WITH_WAVES, "true"))
+
+    def _enqueue(self, key: Key) -> None:
+        self.controller.enqueue(key)
 
     def _enqueue_all(self) -> None:
         for key in self._keys():
@@ -104,12 +115,15 @@ class RolloutController:
     def _on_rollout(self, old: Object | None, new: Object | None) -> None:
         key = key_of(new if new is not None else old or {})
         self._reconciler.assumed.prune(key)
+        self._waiting.on_rollout(old, new)
         if old is None or new is None or old.get("spec") != new.get("spec"):
             self.controller.enqueue(key)
 
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None or _relevant(old) != _relevant(new):
             self._enqueue_all()
+        elif old["spec"].get("taints") != new["spec"].get("taints"):
+            self._waiting.retry()
 
     def _on_member_object(self, cluster: str, resource: Resource, old: Object | None, new: Object | None) -> None:  # noqa: ARG002  # a handler's signature
         type_ = self._objects.types.for_resource(resource)

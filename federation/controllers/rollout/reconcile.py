@@ -18,12 +18,14 @@ from federation.apimachinery.resources import Object
 from federation.client.client import Client
 from federation.controllers.rollout.clusterobservation import Observation, Observer, revision_of
 from federation.controllers.rollout.httpgate import HTTPGate
+from federation.controllers.rollout.waitingforbudgets import WaitingForBudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import to_merge_patch, with_annotations, with_overrides
 from federation.planning.rollout.strategy import is_paused
-from federation.planning.rollout.waveapproval import to_annotation
+from federation.planning.rollout.waveapproval import to_annotation, to_failure
 from federation.planning.waves.report import control_of, record_of, templates_of, to_status
-from federation.planning.waves.waveplan import Phase, Plan, Record, http_check_due, plan_waves
+from federation.planning.waves.waveplan import Plan, http_check_due, plan_waves
+from federation.planning.waves.waverecord import Phase, Record
 from federation.planning.waves.waverules import Rules, find_rules
 from federation.runtime.assumecache import AssumeCache
 from federation.runtime.controller import DONE, Key, Result
@@ -52,6 +54,7 @@ class Reconciler:
         rollouts: Informer,
         observer: Observer,
         http: HTTPGate,
+        waiting: WaitingForBudgets,
         recorder: Recorder,
         clock: Clock,
     ) -> None:
@@ -59,6 +62,7 @@ class Reconciler:
         self._objects = objects
         self._observer = observer
         self._http = http
+        self._waiting = waiting
         self._recorder = recorder
         self._clock = clock
         self.assumed: AssumeCache[Key] = AssumeCache(lambda key: rollouts.get(*key))
@@ -67,7 +71,7 @@ class Reconciler:
         """Bring the FederatedRollout, the approvals and the restored templates up to date."""
         federated, rollout = self._objects.get(key), self.assumed.get(key)
         if federated is None or federated["metadata"].get("deletionTimestamp") or template_problem(federated):
-            self._http.forget(key)
+            self._forget(key)
             return DONE  # The garbage collector removes the FederatedRollout with its owner.
         type_, rules = self._objects.type_of(federated), find_rules(federated)
         if type_ is None or rules is None:
@@ -105,11 +109,20 @@ class Reconciler:
         control = control_of((rollout or {}).get("spec") or {}, is_paused=is_workload_paused)
         check = http_check_due(record, rules, observation.clusters)
         http_problem = await self._http.problem(key, check) if check is not None else ""
-        return plan_waves(record, rules, observation.clusters, control, self._clock.now(), http_problem)
+        # From here to the record nothing waits: no other rollout takes the same rest of a budget.
+        now = self._clock.now()
+        budgets = self._waiting.budgets(key, now)
+        plan = plan_waves(record, rules, observation.clusters, control, now, http_problem, budgets)
+        self._waiting.record(key, plan.disrupted, is_waiting=bool(plan.held))
+        return plan
+
+    def _forget(self, key: Key) -> None:
+        self._http.forget(key)
+        self._waiting.record(key, {}, is_waiting=False)
 
     async def _end(self, key: Key, federated: Object, rollout: Object | None) -> None:
         """Remove what belongs to the rollout of an object whose policies have no waves any more."""
-        self._http.forget(key)
+        self._forget(key)
         patch = to_merge_patch(
             federated,
             with_overrides(federated, names.ROLLOUT_CONTROLLER, {}),
@@ -193,7 +206,7 @@ class Reconciler:
         patch = to_merge_patch(
             federated,
             with_overrides(federated, names.ROLLOUT_CONTROLLER, patches),
-            with_annotations(federated, _annotations(plan.record, approved)),
+            with_annotations(federated, _annotations(federated, plan.record, approved)),
         )
         if patch is not None:
             await self._objects.patch(key, federated, patch, writer=WRITER)
@@ -215,8 +228,11 @@ class Reconciler:
                 self._recorder.event(federated, NORMAL, names.EVENT_WAVE_COMPLETE, f"wave {wave.name} is complete")
 
 
-def _annotations(record: Record, approved: Mapping[str, str]) -> dict[str, str | None]:
-    return {names.APPROVED_REVISIONS: to_annotation(approved), names.ROLLOUT_FAILURE: record.reason or None}
+def _annotations(federated: Object, record: Record, approved: Mapping[str, str]) -> dict[str, str | None]:
+    return {
+        names.APPROVED_REVISIONS: to_annotation(approved),
+        names.ROLLOUT_FAILURE: to_failure(federated, record.reason),
+    }
 
 
 def _kept_templates(record: Record, known: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:

@@ -13,6 +13,7 @@ from federation.api.resources import (
     CLUSTER_DISRUPTION_BUDGETS,
     CLUSTER_PROPAGATION_POLICIES,
     FEDERATED_CLUSTERS,
+    FEDERATED_ROLLOUTS,
     PLACEMENT_HOLDS,
     PROPAGATION_POLICIES,
     SCHEDULER_PLUGIN_WEBHOOK_CONFIGURATIONS,
@@ -36,6 +37,7 @@ from federation.controllers.schedule.remoteplugins import RemoteCaller, WebhookP
 from federation.controllers.schedule.reporting import WRITER, Reporter
 from federation.controllers.schedule.requeueing import Requeueing
 from federation.journal.decisions import Journal
+from federation.planning.failover import podbudgets
 from federation.planning.failover.evictionrecord import eviction_record
 from federation.planning.failover.failoveroptions import FailoverOptions
 from federation.planning.federatedobject import pendingcontrollers
@@ -164,6 +166,7 @@ class ScheduleController:
             SCHEDULING_PROFILES: handlers.on_profile,
             PLACEMENT_HOLDS: self._holds.on_hold,
             CLUSTER_DISRUPTION_BUDGETS: self._evictions.on_budget,
+            FEDERATED_ROLLOUTS: self._evictions.on_rollout,
             PROPAGATION_POLICIES: handlers.on_policy,
             CLUSTER_PROPAGATION_POLICIES: handlers.on_policy,
             WORKLOAD_SPREADS: handlers.on_spread,
@@ -182,6 +185,7 @@ class ScheduleController:
         # Approvals are known now: what was approved does not count as held.
         self._objects.subscribe(self._guard.on_federated, None)
         self._objects.subscribe(self._failover.on_federated, None)
+        self._objects.subscribe(self._on_pod_budget, None)
         self._objects.types.add_listener(self._handlers.on_type, lambda _: None)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._outages.run())
@@ -195,6 +199,11 @@ class ScheduleController:
     def _on_cluster(self, old: Object | None, new: Object | None) -> None:
         self._evictions.on_cluster(old, new)
         self._handlers.on_cluster(old, new)
+
+    def _on_pod_budget(self, old: Object | None, new: Object | None) -> None:
+        if podbudgets.is_changed(old, new):
+            namespace = (new if new is not None else old or {})["metadata"].get("namespace", "")
+            self._handlers.retry(self._failover.waiting_for_pod_budgets(namespace))
 
     def _on_plugin(self, name: str, decisive_hash: str, fields: frozenset[str]) -> None:
         if self._webhook_client is not None:

@@ -71,6 +71,11 @@ class EvictionStatus:
         if self._failover.evicting:
             self.controller.enqueue(_ALL)
 
+    def on_rollout(self, old: Object | None, new: Object | None) -> None:
+        """Publish again after a change of the clusters that waves of rollouts are changing."""
+        if self._failover.on_rollout(old, new) and self._failover.evicting:
+            self.controller.enqueue(_ALL)
+
     def after_move(self) -> None:
         """Give the next ones their turn."""
         if self._failover.pace.waiting:

@@ -20,7 +20,7 @@ from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.resources import POD_DISRUPTION_BUDGETS, Object
 from federation.controllers.schedule.decider import AttemptContext
 from federation.planning.failover import eviction
-from federation.planning.failover.clusterbudgets import Blocked, find_blocked, to_budgeted
+from federation.planning.failover.clusterbudgets import Blocked, budgeted_clusters, disruptions_of, find_blocked
 from federation.planning.failover.departure import Evicting, evicting_of, stay_of
 from federation.planning.failover.evictionrecord import (
     EvictionRecord,
@@ -95,12 +95,16 @@ class Failover:
         self._clusters = informers.for_resource(FEDERATED_CLUSTERS)
         self._budgets = informers.for_resource(CLUSTER_DISRUPTION_BUDGETS)
         self._evicting: dict[str, Evicting] = {}
+        self._disruptions: dict[Key, Mapping[str, datetime]] = {}
+        """The clusters that waves of rollouts are changing, by rollout."""
         self._blocked: dict[str, tuple[datetime, Blocked | None]] = {}
         """What the ClusterDisruptionBudgets said about a drained cluster, and when."""
         self._halt: Halt | None = None
         self._is_stale = True
         self.halted: set[Key] = set()
         """Objects that wait for the end of a halt, or for a ClusterDisruptionBudget."""
+        self._disrupted: set[Key] = set()
+        """Objects that wait for a PodDisruptionBudget."""
 
     # -- clusters
 
@@ -136,12 +140,23 @@ class Failover:
         """Ask the ClusterDisruptionBudgets again after a change of one."""
         self._blocked.clear()
 
+    def on_rollout(self, old: Object | None, new: Object | None) -> bool:
+        """Record the clusters that waves change; return whether they have changed."""
+        key = key_of(new if new is not None else old or {})
+        after = disruptions_of(new) if new is not None else {}
+        before = self._disruptions.pop(key, {})
+        if after:
+            self._disruptions[key] = after
+        if before != after:
+            self._blocked.clear()
+        return before != after
+
     def blocked(self, name: str) -> Blocked | None:
         """Return which ClusterDisruptionBudget does not allow the drain of a cluster now, None if all of them do."""
         now = self._clock.now()
         asked_at, known = self._blocked.get(name, (None, None))
         if asked_at is None or (now - asked_at).total_seconds() >= _BUDGETS_S:
-            views = [view for cluster in self._clusters.list() if (view := to_budgeted(cluster)) is not None]
+            views = budgeted_clusters(self._clusters.list(), self._disruptions.values())
             known = find_blocked(name, views, self._budgets.list(), now)
             self._blocked[name] = (now, known)
         return known
@@ -161,6 +176,11 @@ class Failover:
         """Forget the moves of an object that stays where it is."""
         self.pace.withdraw(key)
         self.halted.discard(key)
+        self._disrupted.discard(key)
+
+    def waiting_for_pod_budgets(self, namespace: str) -> list[Key]:
+        """Return the objects of a namespace that wait for one of its PodDisruptionBudgets."""
+        return sorted(key for key in self._disrupted if key.namespace == namespace)
 
     def confirm(self, key: Key) -> None:
         """Count the moves of an object, which were written."""
@@ -293,6 +313,10 @@ class Failover:
             self.halted.add(context.key)
         else:
             self.halted.discard(context.key)
+        if any(stay.reason is StayReason.DISRUPTION for stay in stays.values()):
+            self._disrupted.add(context.key)
+        else:
+            self._disrupted.discard(context.key)
         return stays
 
     def _stay(

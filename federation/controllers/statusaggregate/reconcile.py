@@ -36,6 +36,7 @@ from federation.planning.aggregation.plausibility import with_plausible_status
 from federation.planning.aggregation.rules import Compile, Computed, apply_rules
 from federation.planning.federatedobject.placements import current_clusters, effective_placement
 from federation.planning.federatedobject.provenance import is_from
+from federation.planning.rollout.waveapproval import failure_of
 from federation.planning.status.completeness import has_first_status, is_degraded, is_in_progress
 from federation.planning.status.debounce import Coalescer
 from federation.planning.status.sourceconditions import (
@@ -160,7 +161,7 @@ class Reconciler:
         if merge is None and not type_.status_rules:
             return Computed(present, present)
         members = await self._member_objects(key, federated, type_)
-        failure = (federated["metadata"].get("annotations") or {}).get(names.ROLLOUT_FAILURE) or ""
+        failure = failure_of(federated, source)
         context = Context(
             now=self._clock.now(),
             # A cluster that was rolled back has no pods of the wanted template.

@@ -63,6 +63,10 @@ class Rollouts:
         """Return whether the status of a member object may allow the next step."""
         return key in self._waiting
 
+    def waiting_in(self, namespace: str) -> list[Key]:
+        """Return the objects of a namespace whose steps are not the last ones."""
+        return sorted(key for key in self._waiting if key.namespace == namespace)
+
     def forget_cluster(self, cluster: str) -> None:
         """Forget what was sent to a cluster that left, or that has another endpoint now."""
         self._sent = {key: sent for key, sent in self._sent.items() if key.cluster != cluster}

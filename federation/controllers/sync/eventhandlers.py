@@ -19,6 +19,7 @@ from federation.controllers.sync.reconcile import WRITER
 from federation.dispatch.executor import Executor
 from federation.dispatch.expectations import Expectations, MemberKey
 from federation.dispatch.tombstones import parse
+from federation.planning.failover import podbudgets
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.rendering.drift import may_have_drifted
 from federation.runtime.controller import Controller, Key, key_of
@@ -90,6 +91,9 @@ class EventHandlers:
         obj = new if new is not None else old
         assert obj is not None
         self._follower_readiness.on_federated_changed(obj)
+        if podbudgets.is_changed(old, new):
+            for key in self._rollouts.waiting_in(obj["metadata"].get("namespace", "")):
+                self._enqueue(key, priority=_SINGLE)
         if new is None:
             self._follower_readiness.forget(key_of(obj))
         elif old is None:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from federation.api import names
 
+PROBE_TIME_REFRESH_S = 300.0
+"""How old a published probe time may be while nothing changes: a write per cluster and probe would be too many."""
 _DAMPED_RETURNS = frozenset({names.REASON_CLUSTER_NOT_REACHABLE, names.REASON_HEALTHZ_NOT_OK})
 """Reasons whose end must last too. Any other reason ends with the first successful probe: it is about caches or
 credentials of the control plane, not about the health of the member."""

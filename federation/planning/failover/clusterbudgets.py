@@ -1,23 +1,26 @@
-"""Whether the ClusterDisruptionBudgets allow that a cluster is drained now, and if not, which one and until when. Pure.
+"""Whether the ClusterDisruptionBudgets allow that a cluster is drained or changed by a wave now. Pure.
 
 Drains and waves of several teams ask the same budgets, so that they do not add up. A cluster counts as unavailable
-while it is not ready or has the drain taint. Drains that began earlier go first; a cluster that is not ready anyway
-makes nothing worse. A malformed budget allows nothing: a mistake in it must not lift the limit.
+while it is not ready, has the drain taint, or a wave of a rollout is changing it. Earlier disruptions go first; a
+cluster that is not ready anyway makes nothing worse. A malformed budget allows nothing: a mistake in it must not lift
+the limit.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from croniter import croniter  # type: ignore[import-untyped]  # it has no stubs of its own
 
-from federation.apimachinery.clock import from_rfc3339, to_rfc3339
+from federation.apimachinery.clock import from_rfc3339, parse_rfc3339, to_rfc3339
 from federation.apimachinery.durations import parse_duration
 from federation.apimachinery.selectors import EVERYTHING, Selector, SelectorError, compile_label_selector
 from federation.planning.failover.departure import evicting_of
 from federation.planning.failover.halts import state_of
+
+_MALFORMED = (SelectorError, ValueError, TypeError, KeyError, OverflowError, ZoneInfoNotFoundError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +34,19 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class BudgetedCluster:
-    """What budgets need of a cluster: its labels, whether it is ready, and since when it is drained."""
+    """What budgets need of a cluster: its labels, whether it is ready, and since when drains and waves disrupt it."""
 
     name: str
     labels: Mapping[str, str]
     is_ready: bool
     drained_at: datetime | None = None
+    changed_at: datetime | None = None
+    """Since when waves change it, None while none does."""
 
     @property
     def is_unavailable(self) -> bool:
         """Whether it counts against a budget."""
-        return not self.is_ready or self.drained_at is not None
+        return not self.is_ready or self.drained_at is not None or self.changed_at is not None
 
 
 def to_budgeted(cluster: Mapping[str, Any]) -> BudgetedCluster | None:
@@ -54,22 +59,91 @@ def to_budgeted(cluster: Mapping[str, Any]) -> BudgetedCluster | None:
     return BudgetedCluster(state.name, cluster["metadata"].get("labels") or {}, state.is_ready, drained_at)
 
 
+def disruptions_of(rollout: Mapping[str, Any]) -> dict[str, datetime]:
+    """Return since when a FederatedRollout disrupts clusters, by cluster."""
+    entries = (rollout.get("status") or {}).get("clusters") or ()
+    times = ((str(entry.get("name")), parse_rfc3339(entry.get("disruptedSince"))) for entry in entries)
+    return {name: since for name, since in times if since is not None}
+
+
+def budgeted_clusters(
+    clusters: Iterable[Mapping[str, Any]], disruptions: Iterable[Mapping[str, datetime]]
+) -> list[BudgetedCluster]:
+    """Return the views of FederatedClusters; `disruptions` are those of the rollouts."""
+    changed_at: dict[str, datetime] = {}
+    for found in disruptions:
+        for name, since in found.items():
+            changed_at[name] = min(since, changed_at.get(name, since))
+    views = (view for cluster in clusters if (view := to_budgeted(cluster)) is not None)
+    return [replace(view, changed_at=changed_at.get(view.name)) for view in views]
+
+
+class WaveBudgets:
+    """The budgets for the clusters of one wave; it lives for one decision, which takes from it."""
+
+    def __init__(
+        self, clusters: Iterable[BudgetedCluster], budgets: Iterable[Mapping[str, Any]], now: datetime
+    ) -> None:
+        known = list(clusters)
+        self._unready = {cluster.name for cluster in known if not cluster.is_ready}
+        self._unavailable = {cluster.name for cluster in known if cluster.is_unavailable}
+        self._limits = [_limit_of(budget, known, now) for budget in _sorted(budgets)]
+
+    def take(self, name: str) -> None:
+        """Count a cluster as unavailable."""
+        self._unavailable.add(name)
+
+    def find_blocked(self, name: str) -> Blocked | None:
+        """Return the first budget, by name, that does not allow to change this cluster now."""
+        if name in self._unready:
+            return None
+        for limit in self._limits:
+            if name not in limit.selected:
+                continue
+            if limit.closed is not None:
+                return limit.closed
+            others = (self._unavailable & limit.selected) - {name}
+            if len(others) >= limit.most:
+                return _exhausted(limit.label, others, limit.most, len(limit.selected))
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """A budget with the clusters that it selects; `closed` is set if it allows nothing, whatever the number."""
+
+    label: str
+    selected: frozenset[str]
+    most: int
+    closed: Blocked | None
+
+
+def _limit_of(budget: Mapping[str, Any], clusters: Sequence[BudgetedCluster], now: datetime) -> _Limit:
+    label, spec = str(budget["metadata"]["name"]), budget.get("spec") or {}
+    try:
+        selector = _selector(spec)
+        selected = frozenset(cluster.name for cluster in clusters if selector.matches(cluster.labels))
+        return _Limit(label, selected, _resolve(spec.get("maxUnavailable"), len(selected)), _closed(label, spec, now))
+    except _MALFORMED as error:
+        return _Limit(label, frozenset(cluster.name for cluster in clusters), 0, _malformed(label, error))
+
+
 def find_blocked(
     name: str, clusters: Sequence[BudgetedCluster], budgets: Iterable[Mapping[str, Any]], now: datetime
 ) -> Blocked | None:
-    """Return the first ClusterDisruptionBudget, by name, that does not allow to drain this cluster now.
+    """Return the first ClusterDisruptionBudget, by name, that does not allow to disrupt this cluster now.
 
-    The cluster may have the drain taint already: then drains that began earlier count, and later ones do not.
+    The cluster may have the drain taint already: then disruptions that began earlier count, and later ones do not.
     """
     cluster = next((each for each in clusters if each.name == name), None)
     if cluster is None or not cluster.is_ready:
         return None
-    for budget in sorted(budgets, key=lambda each: str(each["metadata"]["name"])):
+    for budget in _sorted(budgets):
         label = str(budget["metadata"]["name"])
         try:
             blocked = _judge(label, budget.get("spec") or {}, cluster, clusters, now)
-        except (SelectorError, ValueError, TypeError, KeyError, OverflowError, ZoneInfoNotFoundError) as error:
-            blocked = Blocked(label, f"ClusterDisruptionBudget {label} is malformed: {error}")
+        except _MALFORMED as error:
+            blocked = _malformed(label, error)
         if blocked is not None:
             return blocked
     return None
@@ -86,17 +160,35 @@ def _judge(
     if not selector.matches(cluster.labels):
         return None
     selected = [each for each in clusters if selector.matches(each.labels)]
-    windows = spec.get("windows") or ()
-    if windows and not any(is_open(window, now) for window in windows):
-        opens = min((at for window in windows if (at := next_opening(window, now)) is not None), default=None)
-        text = f"its next window opens at {to_rfc3339(opens)}" if opens is not None else "it has no further window"
-        return Blocked(label, f"ClusterDisruptionBudget {label} allows no drain now: {text}", opens)
-    others = [each.name for each in selected if each.name != cluster.name and _comes_first(each, cluster)]
+    if (closed := _closed(label, spec, now)) is not None:
+        return closed
+    others = {each.name for each in selected if each.name != cluster.name and _comes_first(each, cluster)}
     most = _resolve(spec.get("maxUnavailable"), len(selected))
-    if len(others) < most:
+    return None if len(others) < most else _exhausted(label, others, most, len(selected))
+
+
+def _sorted(budgets: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return sorted(budgets, key=lambda each: str(each["metadata"]["name"]))
+
+
+def _malformed(label: str, error: Exception) -> Blocked:
+    return Blocked(label, f"ClusterDisruptionBudget {label} is malformed: {error}")
+
+
+def _closed(label: str, spec: Mapping[str, Any], now: datetime) -> Blocked | None:
+    """Return that none of the budget's windows is open, None if one is or if it has none."""
+    windows = spec.get("windows") or ()
+    if not windows or any(is_open(window, now) for window in windows):
         return None
-    text = f"{len(others)} of {len(selected)} clusters are unavailable already ({', '.join(sorted(others)[:5])})"
-    return Blocked(label, f"ClusterDisruptionBudget {label} allows {most} unavailable clusters; {text or '-'}")
+    opens = min((at for window in windows if (at := next_opening(window, now)) is not None), default=None)
+    text = f"its next window opens at {to_rfc3339(opens)}" if opens is not None else "it has no further window"
+    return Blocked(label, f"ClusterDisruptionBudget {label} allows no disruption now: {text}", opens)
+
+
+def _exhausted(label: str, others: Collection[str], most: int, total: int) -> Blocked:
+    names = f" ({', '.join(sorted(others)[:5])})" if others else ""
+    text = f"{len(others)} of {total} clusters are unavailable already{names}"
+    return Blocked(label, f"ClusterDisruptionBudget {label} allows {most} unavailable clusters; {text}")
 
 
 def is_open(window: Mapping[str, Any], now: datetime) -> bool:
@@ -136,11 +228,12 @@ def _comes_first(other: BudgetedCluster, cluster: BudgetedCluster) -> bool:
     """Return whether the other cluster counts as unavailable for this one."""
     if not other.is_ready:
         return True
-    if other.drained_at is None:
-        return False
     if cluster.drained_at is None:
+        return other.is_unavailable
+    # The time of a taint has whole seconds; of the same second, the wave goes first: it is under way already.
+    if other.changed_at is not None and other.changed_at.replace(microsecond=0) <= cluster.drained_at:
         return True
-    return (other.drained_at, other.name) < (cluster.drained_at, cluster.name)
+    return other.drained_at is not None and (other.drained_at, other.name) < (cluster.drained_at, cluster.name)
 
 
 def _resolve(most: Any, total: int) -> int:

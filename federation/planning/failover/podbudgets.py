@@ -10,6 +10,18 @@ from typing import Any
 from federation.apimachinery.selectors import SelectorError, compile_label_selector
 
 
+def is_changed(old: Mapping[str, Any] | None, new: Mapping[str, Any] | None) -> bool:
+    """Return whether an event of a federated object changes a PodDisruptionBudget."""
+    before, after = (_budget_in(federated) for federated in (old, new))
+    return bool(before != after)
+
+
+def _budget_in(federated: Mapping[str, Any] | None) -> Any:
+    """Return the spec of the PodDisruptionBudget in a federated object, None for another kind."""
+    template = ((federated or {}).get("spec") or {}).get("template") or {}
+    return template.get("spec") if template.get("kind") == "PodDisruptionBudget" else None
+
+
 def unavailable_max(budgets: Iterable[Mapping[str, Any]], workload: Mapping[str, Any], replicas: int) -> int | None:
     """Return how many of `replicas` pods may be unavailable; None if no budget selects the pods of the workload.
 

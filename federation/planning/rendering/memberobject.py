@@ -20,7 +20,7 @@ from federation.api.federatedtype import FederatedType
 from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS
 from federation.apimachinery import wellknown
 from federation.apimachinery.errors import InvalidInput
-from federation.apimachinery.resources import DEPLOYMENTS, STATEFUL_SETS, Object
+from federation.apimachinery.resources import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS, Object
 from federation.planning.federatedobject.placements import current_clusters
 from federation.planning.federatedobject.provenance import is_hand_written
 from federation.planning.overrides.errors import OverrideError
@@ -28,6 +28,7 @@ from federation.planning.overrides.patches import apply_patches, forbidden_paths
 
 _DIVIDED = frozenset((DEPLOYMENTS, STATEFUL_SETS, CLONE_SETS, ADVANCED_STATEFUL_SETS))
 """The kinds whose changes share one budget over all clusters (planning/rollout)."""
+_WITH_WAVES = _DIVIDED | {DAEMON_SETS}
 _METADATA_KEPT = frozenset({"name", "namespace", "labels", "annotations", "finalizers", "ownerReferences"})
 _ANNOTATIONS_DROPPED = frozenset({wellknown.LAST_APPLIED_CONFIGURATION, wellknown.DEPLOYMENT_REVISION})
 """The first describes what a user applied to the host, the second belongs to the member's Deployment controller."""
@@ -66,7 +67,7 @@ class Renderer:
         spec = federated.get("spec") or {}
         self._federated = federated
         self.scheduled = divided_replicas(federated, type_)
-        self._has_revisions = bool(self.scheduled) or (type_.resource in _DIVIDED and _has_waves(federated))
+        self._has_revisions = bool(self.scheduled) or (type_.resource in _WITH_WAVES and _has_waves(federated))
         self._rendered: dict[str, Rendered] = {}
         self._controllers = type_.controllers
         self._base = _clean(

@@ -8,7 +8,7 @@ from typing import Any
 
 from federation.api import names
 from federation.apimachinery import dotpaths, wellknown
-from federation.apimachinery.resources import Resource
+from federation.apimachinery.resources import DAEMON_SETS, Resource
 from federation.planning.rendering.drift import is_subset
 from federation.planning.rendering.memberobject import Rendered, finish
 from federation.planning.rollout.steps import Step, Target, Unobserved
@@ -134,7 +134,8 @@ def to_stepped(resource: Resource, rendered: Rendered, live: Mapping[str, Any] |
     is_scaled = step.scales_while_paused and wanted["spec"].get("paused") is True
     if step.gets_template and step.limits is None and step.replicas == replicas_of(wanted) and not is_scaled:
         return rendered
-    obj = {**wanted, "spec": {**wanted["spec"], "replicas": step.replicas}}
+    counts = {} if resource == DAEMON_SETS else {"replicas": step.replicas}
+    obj = {**wanted, "spec": {**wanted["spec"], **counts}}
     if is_scaled:
         del obj["spec"]["paused"]
     annotations = dict(wanted["metadata"].get("annotations") or {})
@@ -173,7 +174,7 @@ def _spec(workload: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _revision(workload: Mapping[str, Any]) -> str | None:
-    found = (workload["metadata"].get("annotations") or {}).get(names.TEMPLATE_REVISION)
+    found = dotpaths.get(workload, ("metadata", "annotations", names.TEMPLATE_REVISION))
     return found if isinstance(found, str) else None
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from federation.api.resources import ADVANCED_STATEFUL_SETS, CLONE_SETS
 from federation.apimachinery import dotpaths
-from federation.apimachinery.resources import DEPLOYMENTS, STATEFUL_SETS, Object, Resource
+from federation.apimachinery.resources import DAEMON_SETS, DEPLOYMENTS, STATEFUL_SETS, Object, Resource
 
 ORDERED = frozenset((STATEFUL_SETS, ADVANCED_STATEFUL_SETS))
 """The kinds that are scaled down from their highest ordinal, whether that pod is available or not."""
@@ -20,6 +20,7 @@ _ROLLING: Mapping[Resource, dotpaths.Path] = {
     STATEFUL_SETS: ("spec", "updateStrategy", "rollingUpdate"),
     CLONE_SETS: ("spec", "updateStrategy"),
     ADVANCED_STATEFUL_SETS: ("spec", "updateStrategy", "rollingUpdate"),
+    DAEMON_SETS: ("spec", "updateStrategy", "rollingUpdate"),
 }
 _PAUSED: Mapping[Resource, dotpaths.Path] = {
     DEPLOYMENTS: ("spec", "paused"),
@@ -63,7 +64,7 @@ class Strategy:
 
 
 def strategy_of(resource: Resource, workload: Mapping[str, Any]) -> Strategy:
-    """Return the strategy of a Deployment, StatefulSet or CloneSet."""
+    """Return the strategy of a Deployment, StatefulSet, DaemonSet or CloneSet."""
     rolling = dotpaths.get(workload, _ROLLING[resource])
     fields: Mapping[str, Any] = rolling if isinstance(rolling, Mapping) else {}
     surge, unavailable = fields.get("maxSurge"), fields.get("maxUnavailable")
@@ -108,6 +109,12 @@ def is_paused(resource: Resource, workload: Mapping[str, Any]) -> bool:
     """Return whether the user has paused the updates of the workload."""
     path = _PAUSED.get(resource)
     return path is not None and dotpaths.get(workload, path) is True
+
+
+def pause_patch(resource: Resource, *, is_paused: bool) -> Object | None:
+    """Return the merge patch that pauses or resumes the updates of a workload, None for kinds without a pause."""
+    path = _PAUSED.get(resource)
+    return None if path is None else _merged({}, path[:-1], {path[-1]: is_paused})
 
 
 def old_pods_kept(resource: Resource, workload: Mapping[str, Any], replicas: int) -> int:

@@ -15,6 +15,7 @@ from federation.apimachinery.clock import to_rfc3339
 from federation.planning.federatedobject import pendingcontrollers
 from federation.planning.federatedobject.placements import effective_placement
 from federation.planning.rendering.memberobject import Renderer, RenderError
+from federation.planning.status.rolloutprogress import Progress, budget_of, progress_of
 
 _OTHER_READY = ("numberReady", "ready")
 """Fields with the number of ready pods of kinds without configured paths: DaemonSet and Job."""
@@ -28,6 +29,7 @@ class ClusterDelivery:
     `wanted` and `ready` are replicas, None for kinds without replicas and for what is not known. `applied` is "yes",
     "outdated" (an earlier version), "no" or "unknown". `status` is the federated object's for the cluster, "" before
     the first delivery; `message` says why it is not OK, in the words of the member where it refused something.
+    `rollout` is None for kinds that do not replace their pods one by one, and for what is not known.
     """
 
     cluster: str
@@ -37,6 +39,7 @@ class ClusterDelivery:
     ready: int | None
     status: str
     message: str
+    rollout: Progress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +111,7 @@ def _delivery(
     observed: Mapping[str, Mapping[str, Any] | None],
     joined: Mapping[str, Any] | None,
 ) -> ClusterDelivery:
-    wanted, digest, message = None, "", ""
+    rendered, wanted, digest, message = None, None, "", ""
     if is_placed:
         try:
             rendered = renderer.render(cluster)
@@ -128,6 +131,9 @@ def _delivery(
         _ready(live, type_),
         str(entry.get("status") or ""),
         str(entry.get("message") or message),
+        progress_of(type_, None if rendered is None else rendered.object, live)
+        if cluster in observed and (rendered is not None or not is_placed)
+        else None,
     )
 
 
@@ -168,21 +174,24 @@ def _ready(live: Mapping[str, Any] | None, type_: FederatedType) -> int | None:
 
 def delivery_to_json(
     federated: Mapping[str, Any],
+    type_: FederatedType,
     rows: list[ClusterDelivery],
     drifts: Mapping[str, Drift],
     scalers: Mapping[str, str],
     tolerated: Mapping[str, datetime],
 ) -> dict[str, Any]:
-    """Return the document of one object: its conditions and its clusters.
+    """Return the document of one object: its conditions, its clusters, and the budget of a divided workload.
 
     A cluster has its `drift`, the autoscaler of the replicas, and until when its taints are `tolerated`, where there
     are any.
     """
     held = (federated.get("status") or {}).get("conditions") or ()
     conditions = [condition for condition in held if condition.get("type") in _CONDITIONS]
+    budget = budget_of(federated, type_)
     return {
         "kind": "Delivery",
         "conditions": conditions,
+        **({} if budget is None else {"budget": budget}),
         "clusters": [
             _row_to_json(row, drifts.get(row.cluster), scalers.get(row.cluster, ""), tolerated.get(row.cluster))
             for row in rows
@@ -194,6 +203,8 @@ def _row_to_json(
     row: ClusterDelivery, drift: Drift | None, scaler: str, tolerated_until: datetime | None
 ) -> dict[str, Any]:
     found = {"placed" if key == "is_placed" else key: value for key, value in asdict(row).items()}
+    if row.rollout is None:
+        del found["rollout"]
     if scaler:
         found["scaler"] = scaler
     if tolerated_until is not None:

@@ -1,6 +1,7 @@
 """Pod templates that go out in waves of clusters, and the history of pod templates. Pure.
 
-`waverules.py` reads the rules of policies, `waveplan.py` decides which clusters get a new pod template, `readiness.py`
-judges a cluster, `report.py` keeps the state in the status of the FederatedRollout. `templatehistory.py` plans what
-`kubectl rollout history` and `undo` read. `controllers/rollout` and `controllers/federate` act.
+`waverules.py` reads the rules of policies. `waveplan.py` decides which clusters get a new pod template; `waverecord.py`
+is its state, which `report.py` keeps in the status of the FederatedRollout. `readiness.py` judges a cluster.
+`templatehistory.py` plans what `kubectl rollout history` and `undo` read. `controllers/rollout` and
+`controllers/federate` act.
 """

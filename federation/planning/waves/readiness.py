@@ -27,10 +27,13 @@ class Counts(NamedTuple):
     ready: int
 
 
-def count_pods(obj: Mapping[str, Any]) -> Counts:
-    """Return the pods of a Deployment, StatefulSet, DaemonSet or CloneSet as its status reports them."""
+def count_pods(obj: Mapping[str, Any], kind: str) -> Counts:
+    """Return the pods of a Deployment, StatefulSet, DaemonSet or CloneSet as its status reports them.
+
+    Items of lists have no kind of their own, so it is an argument.
+    """
     spec, status = _mapping(obj, "spec"), _mapping(obj, "status")
-    if obj.get("kind") == "DaemonSet":
+    if kind == "DaemonSet":
         wanted = _number(status, "desiredNumberScheduled")
         present = _number(status, "currentNumberScheduled")
         return Counts(wanted, present, _number(status, "updatedNumberScheduled"), _number(status, "numberAvailable"))
@@ -47,7 +50,7 @@ def count_pods(obj: Mapping[str, Any]) -> Counts:
     )
 
 
-def assess_readiness(obj: Mapping[str, Any]) -> Readiness:
+def assess_readiness(obj: Mapping[str, Any], kind: str) -> Readiness:
     """Return whether the workload's status is about its present spec, and all its pods are updated and ready."""
     status = _mapping(obj, "status")
     if _number(status, "observedGeneration") < _number(_mapping(obj, "metadata"), "generation"):
@@ -55,7 +58,7 @@ def assess_readiness(obj: Mapping[str, Any]) -> Readiness:
     progressing = conditions.find(status.get("conditions"), "Progressing") or {}
     if progressing.get("reason") == _FINAL and progressing.get("status") == "False":
         return Readiness("its progress deadline is exceeded", has_failed=True)
-    counts = count_pods(obj)
+    counts = count_pods(obj, kind)
     if counts.updated < counts.wanted:
         return Readiness(f"{counts.updated} of {counts.wanted} replicas are updated")
     if counts.present > counts.wanted:

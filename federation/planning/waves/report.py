@@ -11,12 +11,11 @@ from federation.api import names
 from federation.apimachinery import conditions
 from federation.apimachinery.clock import from_rfc3339, to_rfc3339_micro
 from federation.planning.waves.readiness import Counts
-from federation.planning.waves.waveplan import (
+from federation.planning.waves.waveplan import Control, Plan
+from federation.planning.waves.waverecord import (
     ClusterRecord,
-    Control,
     Observed,
     Phase,
-    Plan,
     Record,
     WaveRecord,
     clusters_of_wave,
@@ -37,7 +36,12 @@ def record_of(status: Mapping[str, Any] | None) -> Record:
         Phase(held.get("state") or Phase.COMPLETE),
         {
             entry["name"]: ClusterRecord(
-                entry.get("wave") or "", entry["target"], entry["good"], is_changed=bool(entry.get("changed"))
+                entry.get("wave") or "",
+                entry["target"],
+                entry["good"],
+                is_changed=bool(entry.get("changed")),
+                started_at=_time(entry.get("startedAt")),
+                disrupted_since=_time(entry.get("disruptedSince")),
             )
             for entry in held.get("clusters") or ()
         },
@@ -137,7 +141,7 @@ def _cluster(name: str, cluster: ClusterRecord, seen: Observed, plan: Plan) -> d
     is_waiting = seen.live != (cluster.good if is_restored else cluster.target)
     message = seen.problem
     if is_waiting and name not in plan.approved:
-        message = f"waits for wave {cluster.wave}"
+        message = plan.held.get(name) or f"waits for wave {cluster.wave}"
     elif is_waiting:
         message = f"waits for template {cluster.good if is_restored else cluster.target}"
     entry = {
@@ -147,6 +151,8 @@ def _cluster(name: str, cluster: ClusterRecord, seen: Observed, plan: Plan) -> d
         "target": cluster.target,
         "good": cluster.good,
         "changed": cluster.is_changed,
+        "startedAt": _text(cluster.started_at),
+        "disruptedSince": _text(cluster.disrupted_since),
         "message": message or None,
     }
     return {key: value for key, value in entry.items() if value is not None}

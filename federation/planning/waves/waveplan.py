@@ -2,8 +2,7 @@
 
 A rollout begins when the wanted template of a cluster changes. Its waves run in order: a wave starts when the gate of
 the one before has held for its soak time, and when no pause is in the way. If a wave fails, the rollout stops or rolls
-back, as its policy says. `Record` is all that has to survive a restart; `report.py` stores it in the status of the
-FederatedRollout. `PHASES` is the life of a rollout.
+back, as its policy says. The state is in `waverecord.py`.
 
 Reference: docs/reference/rollout.md.
 """
@@ -11,67 +10,26 @@ Reference: docs/reference/rollout.md.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from federation.apimachinery.clock import to_rfc3339
 from federation.apimachinery.errors import Bug
+from federation.planning.failover.clusterbudgets import Blocked, WaveBudgets
+from federation.planning.waves.waverecord import (
+    PHASES,
+    ClusterRecord,
+    Event,
+    Observed,
+    Phase,
+    Record,
+    WaveRecord,
+    clusters_of_wave,
+    current_wave,
+    disrupted_clusters,
+)
 from federation.planning.waves.waverules import HTTPCheck, Rules, Wave
 
 HTTP_INTERVAL_S = 10.0
 """Interval of the requests of a gate."""
-
-
-class Phase(StrEnum):
-    """The phase of a rollout."""
-
-    COMPLETE = "Complete"
-    PROGRESSING = "Progressing"
-    STOPPED = "Stopped"
-    ROLLING_BACK = "RollingBack"
-    ROLLED_BACK = "RolledBack"
-
-
-class Event(StrEnum):
-    """What changes the phase of a rollout."""
-
-    CHANGED = "Changed"
-    """The wanted template of a cluster has changed, and clusters differ from it."""
-    REACHED = "Reached"
-    """Every cluster has its wanted template, and all gates have held."""
-    FAILED = "Failed"
-    """A wave failed or the rollout was aborted, and the policy says Pause."""
-    REVERSED = "Reversed"
-    """A wave failed or the rollout was aborted, and the policy says RollBack."""
-    APPROVED = "Approved"
-    """The next wave was approved after a failure."""
-    RETURNED = "Returned"
-    """Every changed cluster has its earlier template again."""
-
-
-PHASES: Mapping[tuple[Phase, Event], Phase] = {
-    **{(phase, Event.CHANGED): Phase.PROGRESSING for phase in Phase},
-    **{(phase, Event.REACHED): Phase.COMPLETE for phase in Phase},
-    (Phase.PROGRESSING, Event.FAILED): Phase.STOPPED,
-    (Phase.PROGRESSING, Event.REVERSED): Phase.ROLLING_BACK,
-    (Phase.STOPPED, Event.APPROVED): Phase.PROGRESSING,
-    (Phase.ROLLING_BACK, Event.RETURNED): Phase.ROLLED_BACK,
-}
-"""The next phase; all other pairs are errors."""
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """A cluster that the workload is placed in.
-
-    `live` is the template revision of its object, None without an object. `problem` says why the gate of its wave does
-    not hold in it, "" when it does. `has_failed`: the problem will not go away by itself.
-    """
-
-    wanted: str
-    live: str | None
-    labels: Mapping[str, str] = field(default_factory=dict)
-    problem: str = ""
-    has_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,47 +43,14 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterRecord:
-    """The wave of a cluster, "" if the rollout does not change it; the revision to bring, and that to return to.
-
-    `is_changed`: this rollout, or one before that was never complete, may have changed its template.
-    """
-
-    wave: str
-    target: str
-    good: str
-    is_changed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class WaveRecord:
-    """The progress of a wave."""
-
-    name: str
-    started_at: datetime | None = None
-    held_since: datetime | None = None
-    is_done: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """The state of a rollout that survives restarts. `revision` counts the rollouts; `reason` is that of a failure."""
-
-    revision: int = 0
-    phase: Phase = Phase.COMPLETE
-    clusters: Mapping[str, ClusterRecord] = field(default_factory=dict)
-    waves: tuple[WaveRecord, ...] = ()
-    reason: str = ""
-    paused_since: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     """The next state, and what sync may deliver.
 
     `approved` are revisions by cluster; a cluster that is absent keeps its template. `restored` are the clusters that
     return to their earlier template. `waits` says what the rollout waits for, "" for nothing; `is_approval_needed`
-    whether that is an approval. `requeue_after_s` is when time alone changes the plan, None for never.
+    whether that is an approval. `requeue_after_s` is when time alone changes the plan, None for never. `disrupted` are
+    the clusters that count as unavailable for ClusterDisruptionBudgets, with the time since when. `held` says which
+    budget does not allow a cluster of the current wave to start.
     """
 
     record: Record
@@ -134,22 +59,13 @@ class Plan:
     waits: str = ""
     is_approval_needed: bool = False
     requeue_after_s: float | None = None
-
-
-def current_wave(record: Record) -> WaveRecord | None:
-    """Return the first wave that is not done, None if all are."""
-    return next((wave for wave in record.waves if not wave.is_done), None)
-
-
-def clusters_of_wave(record: Record, wave: str) -> list[str]:
-    """Return the clusters of a wave, sorted."""
-    return sorted(name for name, cluster in record.clusters.items() if cluster.wave == wave)
+    disrupted: Mapping[str, datetime] = field(default_factory=dict)
+    held: Mapping[str, str] = field(default_factory=dict)
 
 
 def _started_clusters(record: Record) -> list[str]:
-    """Return the clusters of all waves that have started, sorted."""
-    started = {wave.name for wave in record.waves if wave.started_at is not None}
-    return sorted(name for name, cluster in record.clusters.items() if cluster.wave in started)
+    """Return the clusters that may have the new template, sorted."""
+    return sorted(name for name, cluster in record.clusters.items() if cluster.started_at is not None)
 
 
 def _changed_clusters(record: Record) -> frozenset[str]:
@@ -189,15 +105,22 @@ def plan_waves(
     control: Control,
     now: datetime,
     http_problem: str = "",
+    budgets: WaveBudgets | None = None,
 ) -> Plan:
-    """Return the next state of a rollout. `http_problem` is that of the current wave's request, "" without any."""
+    """Return the next state of a rollout. `http_problem` is that of the current wave's request, "" without any.
+
+    `budgets` are the ClusterDisruptionBudgets with what other rollouts and drains use of them.
+    """
     record = _begin(_track(record, observed), rules, observed)
     record = _measure_pause(record, control, now)
     waits, is_approval_needed, due_s = "", False, None
     if record.phase is Phase.STOPPED:
         record = _continue_stopped(record, observed, control, http_problem, now)
+    held: dict[str, Blocked] = {}
     if record.phase is Phase.PROGRESSING:
-        record, waits, is_approval_needed, due_s = _progress(record, rules, observed, control, now, http_problem)
+        record, waits, is_approval_needed, due_s = _progress(
+            record, rules, observed, control, now, http_problem, held, budgets or WaveBudgets((), (), now)
+        )
     if record.phase is Phase.STOPPED:
         waits, is_approval_needed = record.reason, True
     if record.phase is Phase.ROLLING_BACK:
@@ -208,7 +131,21 @@ def plan_waves(
         approved = {name: record.clusters[name].good for name in sorted(restored)}
     else:
         approved = {name: record.clusters[name].target for name in _started_clusters(record)}
-    return Plan(record, approved, restored, waits, is_approval_needed, due_s)
+    disrupted = disrupted_clusters(record, observed)
+    clusters = {
+        name: replace(cluster, disrupted_since=disrupted.get(name)) for name, cluster in record.clusters.items()
+    }
+    record = replace(record, clusters=clusters)
+    return Plan(
+        record,
+        approved,
+        restored,
+        waits,
+        is_approval_needed,
+        due_s,
+        disrupted,
+        {name: blocked.message for name, blocked in held.items()},
+    )
 
 
 def _move(record: Record, event: Event) -> Record:
@@ -234,10 +171,13 @@ def _begin(record: Record, rules: Rules, observed: Mapping[str, Observed]) -> Re
         return record
     # Until a rollout is complete, the template to return to is the one before it.
     good = {name: cluster.good for name, cluster in record.clusters.items()}
+    since = {name: cluster.disrupted_since for name, cluster in record.clusters.items()}
     clusters: dict[str, ClusterRecord] = {}
     for name, seen in present.items():
         earlier = good.get(name, seen.live or seen.wanted)
-        clusters[name] = ClusterRecord("", seen.wanted, earlier, is_changed=seen.live != earlier)
+        clusters[name] = ClusterRecord(
+            "", seen.wanted, earlier, is_changed=seen.live != earlier, disrupted_since=since.get(name)
+        )
     changed = {
         name: seen for name, seen in present.items() if clusters[name].good != seen.wanted or seen.live != seen.wanted
     }
@@ -270,8 +210,15 @@ def _measure_pause(record: Record, control: Control, now: datetime) -> Record:
         return replace(record, paused_since=now) if record.phase is Phase.PROGRESSING else record
     current = current_wave(record)
     if current is not None and current.started_at is not None:
-        shifted = replace(current, started_at=current.started_at + (now - record.paused_since))
-        record = _with_wave(record, shifted)
+        paused_for = now - record.paused_since
+        clusters = {
+            name: replace(cluster, started_at=cluster.started_at + paused_for)
+            if cluster.wave == current.name and cluster.started_at is not None
+            else cluster
+            for name, cluster in record.clusters.items()
+        }
+        shifted = replace(current, started_at=current.started_at + paused_for)
+        record = _with_wave(replace(record, clusters=clusters), shifted)
     return replace(record, paused_since=None)
 
 
@@ -313,8 +260,13 @@ def _progress(
     control: Control,
     now: datetime,
     http_problem: str,
+    held: dict[str, Blocked],
+    budgets: WaveBudgets,
 ) -> tuple[Record, str, bool, float | None]:
-    """Return the record after all waves that can start or end now; what it waits for; when time changes that."""
+    """Return the record after all waves that can start or end now; what it waits for; when time changes that.
+
+    `held` receives the clusters of the current wave that ClusterDisruptionBudgets hold.
+    """
     if control.abort == record.revision:
         return _fail(record, rules.rolls_back, "aborted by a user"), "", False, None
     by_name = {wave.name: wave for wave in rules.waves}
@@ -326,18 +278,28 @@ def _progress(
                 return record, "paused by a user", False, None
             if wave.is_paused and not _is_approved(record, control, current.name):
                 return record, f"wave {current.name} waits for approval", True, None
-            record = _start(record, current, now)
+            record = _with_wave(record, replace(current, started_at=now))
             http_problem = "its request has not been sent yet" if wave.gate.http is not None else ""
             continue
-        problems = list(_problems(record, observed, current.name))
+        held.clear()
+        if not control.is_paused:
+            record = _start_clusters(record, current.name, observed, held, budgets, now)
+        problems = [
+            (name, held[name].message if name in held else why, failed)
+            for name, why, failed in _problems(record, observed, current.name)
+        ]
+        # The time that a cluster waits for a budget does not count.
+        started = [at for name, _, _ in problems if (at := record.clusters[name].started_at) is not None]
         if not problems and http_problem:
             problems = [(wave.gate.http.url if wave.gate.http else "http", http_problem, False)]
-        due_at = current.started_at + timedelta(seconds=wave.timeout_s)
+            names = clusters_of_wave(record, current.name)
+            started = [max((at for name in names if (at := record.clusters[name].started_at)), default=now)]
+        due_at = min(started) + timedelta(seconds=wave.timeout_s) if started else None
         if problems:
             record = _with_wave(record, replace(current, held_since=None))
             why = _describe(problems)
             has_failed = any(failed for _, _, failed in problems)
-            if not control.is_paused and (has_failed or now >= due_at):
+            if not control.is_paused and (has_failed or (due_at is not None and now >= due_at)):
                 after = "" if has_failed else f" for {wave.timeout_s:g} s"
                 text = f"the gate of wave {current.name} did not hold{after}: {why}"
                 return _fail(record, rules.rolls_back, text), text, False, None
@@ -345,7 +307,7 @@ def _progress(
                 record,
                 f"wave {current.name}: {why}",
                 False,
-                _due_s(wave, now, None if control.is_paused else due_at),
+                _due_s(wave, now, *(() if control.is_paused else (due_at, *(each.until for each in held.values())))),
             )
         held_since = current.held_since or now
         soaked_at = held_since + timedelta(seconds=wave.gate.soak_s)
@@ -357,16 +319,34 @@ def _progress(
     return _complete(record), "", False, None
 
 
-def _start(record: Record, wave: WaveRecord, now: datetime) -> Record:
-    clusters = {
-        name: replace(cluster, is_changed=True) if cluster.wave == wave.name else cluster
-        for name, cluster in record.clusters.items()
-    }
-    return _with_wave(replace(record, clusters=clusters), replace(wave, started_at=now))
+def _start_clusters(
+    record: Record,
+    wave: str,
+    observed: Mapping[str, Observed],
+    held: dict[str, Blocked],
+    budgets: WaveBudgets,
+    now: datetime,
+) -> Record:
+    """Return the record after the start of the wave's clusters that no budget holds; the others go to `held`."""
+    clusters = dict(record.clusters)
+    for name in disrupted_clusters(record, observed):
+        budgets.take(name)
+    for name in clusters_of_wave(record, wave):
+        cluster = clusters[name]
+        if cluster.started_at is not None:
+            continue
+        # A change of what an earlier template broke makes nothing worse, and may be what others wait for.
+        is_repair = cluster.is_changed and bool(observed[name].problem)
+        if not is_repair and (blocked := budgets.find_blocked(name)) is not None:
+            held[name] = blocked
+            continue
+        budgets.take(name)
+        clusters[name] = replace(cluster, is_changed=True, started_at=now)
+    return replace(record, clusters=clusters)
 
 
-def _due_s(wave: Wave, now: datetime, at: datetime | None) -> float | None:
-    left = [max(0.0, (at - now).total_seconds())] if at is not None else []
+def _due_s(wave: Wave, now: datetime, *times: datetime | None) -> float | None:
+    left = [max(0.0, (at - now).total_seconds()) for at in times if at is not None]
     return min(left + ([HTTP_INTERVAL_S] if wave.gate.http is not None else []), default=None)
 
 
@@ -381,7 +361,11 @@ def _continue_stopped(
     if following:
         if control.abort == record.revision or not _is_approved(record, control, following[0]):
             return record
-        passed = record if current.started_at is None else _with_wave(record, replace(current, is_done=True))
+        passed = record
+        if current.started_at is not None:
+            # A user lets the rollout go on: budgets do not hold the rest of the wave that failed.
+            passed = _start_clusters(record, current.name, observed, {}, WaveBudgets((), (), now), now)
+            passed = _with_wave(passed, replace(current, is_done=True))
         return _move(replace(passed, reason=""), Event.APPROVED)
     if http_problem or any(True for _ in _problems(record, observed, current.name)):
         return record

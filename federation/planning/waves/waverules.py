@@ -21,7 +21,7 @@ REMAINING = "remaining"
 """The last wave, which takes all clusters that no other wave takes."""
 _TIMEOUT_S = 600.0
 _KINDS = frozenset(
-    [("apps", kind) for kind in ("Deployment", "StatefulSet")]
+    [("apps", kind) for kind in ("Deployment", "StatefulSet", "DaemonSet")]
     + [(KRUISE_GROUP, kind) for kind in ("CloneSet", "StatefulSet")]
 )
 
@@ -77,6 +77,11 @@ def has_waves(template: Mapping[str, Any]) -> bool:
     """Return whether waves apply to the kind of a template: to workloads that replace their pods one by one."""
     group = str(template.get("apiVersion") or "").rpartition("/")[0]
     return (group, template.get("kind")) in _KINDS
+
+
+def kinds_with_waves() -> str:
+    """Return the kinds that waves apply to, for messages."""
+    return ", ".join(sorted({kind for _, kind in _KINDS}))
 
 
 def to_annotation(policy: str, rollout: Mapping[str, Any] | None) -> str | None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from federation.admission.rolloutgates import compile_gate, gate_causes
+from federation.admission.rolloutgates import compile_gate, gate_causes, kind_causes
 from federation.planning.aggregation.rules import RuleError
 
 
@@ -76,3 +76,15 @@ def test_addresses_of_the_control_plane_and_its_network_are_refused(url: str, is
 def test_a_rollout_without_gates_has_no_errors() -> None:
     assert gate_causes({}) == []
     assert gate_causes({"waves": [{"name": "a", "gate": {"ready": True}}]}) == []
+
+
+def test_waves_of_a_policy_that_selects_nothing_with_pods_name_the_field() -> None:
+    config, daemons = ({"apiVersion": "v1", "kind": "ConfigMap"}, {"apiVersion": "apps/v1", "kind": "DaemonSet"})
+    (found,) = kind_causes({"rollout": {"waves": [{}]}, "resourceSelectors": [config]})
+    assert found["field"] == "spec.rollout"
+    kinds = "CloneSet, DaemonSet, Deployment, StatefulSet"
+    text = f"waves are for {kinds}; the policy selects only ConfigMap; remove the field"
+    assert text in found["message"]
+    assert kind_causes({"rollout": {"waves": [{}]}, "resourceSelectors": [config, daemons]}) == []
+    assert kind_causes({"rollout": {"waves": [{}]}}) == []
+    assert kind_causes({"resourceSelectors": [config]}) == []

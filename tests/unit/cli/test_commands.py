@@ -16,9 +16,10 @@ from federation import __version__
 from federation.api import names
 from federation.api.crds import crd_manifests
 from federation.api.resources import FEDERATED_CLUSTERS, FEDERATED_OBJECTS, PLACEMENT_HOLDS
-from federation.apimachinery.clock import to_rfc3339
+from federation.apimachinery.clock import from_rfc3339, to_rfc3339
 from federation.apimachinery.errors import ConfigurationError
 from federation.apimachinery.resources import DEPLOYMENTS
+from federation.cli import clusters
 from federation.cli.main import app
 from federation.cli.terminal.printing import to_age
 from federation.client.client import PatchType
@@ -196,10 +197,27 @@ def test_clusters_are_listed_with_status_and_free_resources(server: Parts) -> No
     result = fedctl(server, "clusters")
     assert result.exit_code == 0
     heading, row, halted = result.stdout.splitlines()
-    assert heading.split()[:4] == ["NAME", "STATUS", "HEARTBEAT", "NODES"]
+    assert heading.split()[:4] == ["NAME", "STATUS", "SINCE", "NODES"]
     assert halted == "failover of east halts: most clusters do not answer"
     for text in ("east", "NotReady (HealthzNotOK)", "47.5/48", "191Gi/192Gi", "gpu=true:NoSchedule", "region=eu"):
         assert text in row
+
+
+def test_a_state_that_was_not_written_for_long_is_marked() -> None:
+    now = from_rfc3339("2026-01-01T01:00:00Z")
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+
+    def shown(probed: str) -> str:
+        conditions = [{"type": "Joined", "status": "True"}, {**ready, "lastProbeTime": probed}]
+        cluster = {
+            "metadata": {"name": "east", "creationTimestamp": "2026-01-01T00:00:00Z"},
+            "spec": {},
+            "status": {"conditions": conditions},
+        }
+        return "|".join(clusters._row(cluster, now, ",")[:3])
+
+    assert shown("2026-01-01T00:51:00Z") == "east|Ready|1h"
+    assert shown("2026-01-01T00:49:00Z") == "east|Ready (not probed for 11m)|1h"
 
 
 def test_taints_are_added_and_removed(server: Parts) -> None:

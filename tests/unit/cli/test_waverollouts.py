@@ -155,6 +155,30 @@ def test_abort_names_the_rollout_in_progress(server: Parts) -> None:
     assert (result.exit_code, "its state is Complete" in str(result.exception)) == (1, True)
 
 
-def test_a_workload_without_waves_is_an_error_with_the_reason(server: Parts) -> None:
-    result = run(server, "status", "deployment/plain")
+def test_what_concerns_waves_is_an_error_without_them(server: Parts) -> None:
+    result = run(server, "abort", "deployment/plain")
     assert (result.exit_code, "none of its policies has spec.rollout" in str(result.exception)) == (1, True)
+    assert "ConfigMap has no rollout" in str(run(server, "status", "configmap/web").exception)
+    result = run(server, "status", "deployment/plain")
+    assert (result.exit_code, result.output.splitlines()) == (
+        1,
+        ["deployment/plain: Progressing, 0/0 clusters", "it runs in no cluster"],
+    )
+
+
+def test_a_pause_without_waves_is_that_of_the_workload(server: Parts) -> None:
+    def is_paused(name: str) -> object:
+        return server.run(LocalClient(server.registry).get(DEPLOYMENTS, name, "default"))["spec"].get("paused")
+
+    result = run(server, "pause", "deployment/plain")
+    assert result.output == "deployment/plain: no cluster gets another pod template\n"
+    assert is_paused("plain") is True
+    assert "Paused" in run(server, "status", "deployment/plain").output
+    assert run(server, "resume", "deployment/plain").exit_code == 0
+    assert not is_paused("plain")
+    # With waves, `resume` also ends what `kubectl rollout pause` began.
+    client = LocalClient(server.registry)
+    server.run(client.patch(DEPLOYMENTS, "web", {"spec": {"paused": True}}, namespace="default"))
+    assert run(server, "resume", "deployment/web").exit_code == 0
+    assert (not is_paused("web"), spec(server)["paused"]) == (True, False)
+    assert "has no field to pause its updates" in str(run(server, "pause", "configmap/web").exception)

@@ -63,7 +63,9 @@ async def test_the_answer_has_every_cluster_and_the_reason_of_the_failing_one(tm
                 "ready": 2,
                 "status": "OK",
                 "message": "",
+                "rollout": {"wanted": 2, "updated": 2, "ready": 2, "available": 2, "problem": ""},
             }
+            assert answer["budget"] == {"replicas": 3, "maxSurge": 1, "maxUnavailable": 0}
             assert (rows["west"]["applied"], rows["west"]["status"]) == ("no", "ApplyOverridesFailed")
             assert "nothing" in rows["west"]["message"]
             nobody = (await admin.get(URL.replace("name=web", "name=other"))).json()

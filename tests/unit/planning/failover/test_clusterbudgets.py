@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from federation.planning.failover.clusterbudgets import BudgetedCluster, find_blocked, is_open, next_opening
+from federation.planning.failover.clusterbudgets import (
+    BudgetedCluster,
+    WaveBudgets,
+    budgeted_clusters,
+    disruptions_of,
+    find_blocked,
+    is_open,
+    next_opening,
+)
 
 NOW = datetime(2026, 1, 2, 22, 30, tzinfo=UTC)
 """A Friday."""
@@ -113,3 +121,57 @@ def test_a_malformed_budget_allows_nothing_and_says_so(spec: dict[str, Any]) -> 
     blocked = find_blocked("a", THREE, [{"metadata": {"name": "all"}, "spec": spec}], NOW)
     assert blocked is not None
     assert "malformed" in blocked.message
+
+
+def test_waves_count_for_drains_and_the_earlier_disruption_goes_first() -> None:
+    changed = BudgetedCluster("a", {}, True, changed_at=NOW - timedelta(seconds=60))
+    assert not _is_allowed("b", [changed, _cluster("b", drained_s=30)], _budget(1))
+    assert _is_allowed("b", [changed, _cluster("b", drained_s=90)], _budget(1))
+    assert _is_allowed("a", [changed, _cluster("b")], _budget(1))
+
+
+def test_a_wave_takes_from_the_budgets_what_drains_and_unready_clusters_leave() -> None:
+    clusters = [_cluster("a"), _cluster("b"), _cluster("c", drained_s=1), _cluster("d", ready=False)]
+    budgets = WaveBudgets(clusters, [_budget(3)], NOW)
+    assert budgets.find_blocked("a") is None
+    budgets.take("a")
+    blocked = budgets.find_blocked("b")
+    assert blocked is not None
+    assert blocked.message == (
+        "ClusterDisruptionBudget all allows 3 unavailable clusters; 3 of 4 clusters are unavailable already (a, c, d)"
+    )
+    # These are unavailable already, so a change of them costs nothing more.
+    assert [budgets.find_blocked(name) for name in "acd"] == [None, None, None]
+
+
+@pytest.mark.parametrize("spec", [{"maxUnavailable": "x"}, {"maxUnavailable": 9, "windows": [{"start": "2026"}]}])
+def test_a_malformed_budget_allows_no_wave(spec: dict[str, Any]) -> None:
+    budget = {"metadata": {"name": "all"}, "spec": spec}
+    blocked = WaveBudgets(THREE, [budget], NOW).find_blocked("a")
+    assert blocked is not None
+    assert "ClusterDisruptionBudget all is malformed" in blocked.message
+
+
+def test_of_several_rollouts_in_a_cluster_the_first_one_counts() -> None:
+    status = {
+        "clusters": [
+            {"name": "a", "disruptedSince": "2026-01-01T00:00:05Z"},
+            {"name": "b"},
+            {"name": "c", "disruptedSince": "soon"},
+        ]
+    }
+    later = disruptions_of({"status": status})
+    assert later.keys() == {"a"}
+    cluster = {
+        "metadata": {"name": "a"},
+        "status": {
+            "conditions": [
+                {"type": "Joined", "status": "True"},
+                {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"},
+            ]
+        },
+    }
+    earlier = {"a": later["a"] - timedelta(seconds=5)}
+    (view,) = budgeted_clusters([cluster], [later, earlier])
+    assert (view.changed_at, view.is_unavailable) == (earlier["a"], True)
+    assert disruptions_of({}) == {}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from federation.api import names
-from federation.planning.rollout.waveapproval import approved_revisions, to_annotation
+from federation.planning.rollout.waveapproval import approved_revisions, failure_of, to_annotation, to_failure
 
 
 def a_federated(**annotations: str) -> dict[str, Any]:
@@ -34,3 +34,20 @@ def test_a_malformed_record_approves_nothing(text: str) -> None:
 
 def test_only_texts_are_revisions() -> None:
     assert approved_revisions(a_federated(rollout="{}", approved='{"east": 1, "west": "v1"}')) == {"west": "v1"}
+
+
+def test_a_failure_is_about_the_template_that_failed_and_about_no_other() -> None:
+    def with_image(image: str) -> dict[str, Any]:
+        metadata = {"creationTimestamp": None}
+        return {"spec": {"template": {"metadata": metadata, "spec": {"containers": [{"image": image}]}}}}
+
+    template = {"metadata": {}, "spec": {"containers": [{"image": "bad"}]}}
+    federated = {"spec": {"template": {"spec": {"template": template}}}}
+    assert to_failure(federated, "") is None
+    text = to_failure(federated, "the gate of wave canary did not hold")
+    failed = {"metadata": {"annotations": {names.ROLLOUT_FAILURE: text}}}
+    assert failure_of(failed, with_image("bad")) == "the gate of wave canary did not hold"
+    # The user has taken the change back; the record is rewritten later.
+    assert failure_of(failed, with_image("good")) == ""
+    assert failure_of({}, with_image("bad")) == ""
+    assert failure_of({"metadata": {"annotations": {names.ROLLOUT_FAILURE: "plain"}}}, with_image("bad")) == ""

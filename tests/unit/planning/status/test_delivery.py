@@ -9,6 +9,7 @@ from federation.api import names
 from federation.planning.federatedobject.builder import build
 from federation.planning.rendering.memberobject import Renderer
 from federation.planning.status.delivery import ClusterDelivery, deliveries_of, delivery_to_json
+from federation.planning.status.rolloutprogress import Progress
 
 
 def _federated(placed: tuple[str, ...], *reported: dict[str, Any], **counts: int) -> dict[str, Any]:
@@ -55,10 +56,11 @@ def test_rows_tell_what_is_wanted_applied_and_ready() -> None:
     refused = {"cluster": "west", "status": "CreationFailed", "message": "admission webhook denied the request"}
     federated = _federated(("east", "west"), ok, refused, east=4, west=2)
     rows = _rows(federated, {"east": _live(federated, "east", readyReplicas=3), "west": None})
-    assert rows["east"] == ClusterDelivery("east", True, 4, "yes", 3, "OK", "")
-    assert rows["west"] == ClusterDelivery(
-        "west", True, 2, "no", None, "CreationFailed", "admission webhook denied the request"
-    )
+    waits = Progress(4, 0, 3, 0, "0 of 4 replicas are updated")
+    assert rows["east"] == ClusterDelivery("east", True, 4, "yes", 3, "OK", "", waits)
+    refusal = "admission webhook denied the request"
+    absent = Progress(2, 0, 0, 0, "it has no object yet")
+    assert rows["west"] == ClusterDelivery("west", True, 2, "no", None, "CreationFailed", refusal, absent)
 
 
 def test_an_earlier_version_is_outdated_and_no_cache_is_unknown() -> None:
@@ -123,6 +125,11 @@ def test_what_a_member_writes_into_a_status_cannot_break_the_answer() -> None:
 def test_the_document_has_the_conditions_of_delivery_only() -> None:
     federated = _federated(("east",), east=1)
     federated["status"]["conditions"] = [{"type": "Propagated", "status": "True"}, {"type": "Other", "status": "True"}]
-    document = delivery_to_json(federated, deliveries_of(federated, DEPLOYMENT, {"east": None}, CLUSTERS), {}, {}, {})
+    rows = deliveries_of(federated, DEPLOYMENT, {"east": None}, CLUSTERS)
+    document = delivery_to_json(federated, DEPLOYMENT, rows, {}, {}, {})
     assert [condition["type"] for condition in document["conditions"]] == ["Propagated"]
     assert document["clusters"][0]["placed"] is True
+    assert document["clusters"][0]["rollout"]["problem"] == "it has no object yet"
+    assert document["budget"] == {"replicas": 6, "maxSurge": 2, "maxUnavailable": 1}
+    copied = _federated(("east",))
+    assert "budget" not in delivery_to_json(copied, DEPLOYMENT, [], {}, {}, {})

@@ -28,28 +28,28 @@ def a_workload(kind: str = "Deployment", **status: Any) -> dict[str, Any]:
     ],
 )
 def test_the_first_unmet_condition_is_the_problem(status: dict[str, Any], problem: str) -> None:
-    assert assess_readiness(a_workload(**status)) == Readiness(problem)
+    assert assess_readiness(a_workload(**status), "Deployment") == Readiness(problem)
 
 
 def test_a_controller_that_has_given_up_has_failed() -> None:
     condition = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
-    found = assess_readiness(a_workload(conditions=[condition], updatedReplicas=1))
+    found = assess_readiness(a_workload(conditions=[condition], updatedReplicas=1), "Deployment")
     assert found == Readiness("its progress deadline is exceeded", has_failed=True)
 
 
 def test_absent_and_null_fields_count_as_zero_and_absent_replicas_as_one() -> None:
-    assert count_pods({}) == Counts(1, 0, 0, 0)
-    assert count_pods({"kind": None, "spec": None, "status": None}) == Counts(1, 0, 0, 0)
-    assert assess_readiness({"spec": {"replicas": 0}}) == Readiness()
+    assert count_pods({}, "Deployment") == Counts(1, 0, 0, 0)
+    assert count_pods({"kind": None, "spec": None, "status": None}, "Deployment") == Counts(1, 0, 0, 0)
+    assert assess_readiness({"spec": {"replicas": 0}}, "Deployment") == Readiness()
 
 
 def test_counts_of_a_wrong_type_or_sign_are_zero() -> None:
     status = {"replicas": -1, "updatedReplicas": "3", "readyReplicas": True, "observedGeneration": "x"}
     obj = {"metadata": {"generation": "2"}, "spec": {"replicas": "many"}, "status": status}
-    assert count_pods(obj) == Counts(0, 0, 0, 0)
-    assert assess_readiness({**obj, "status": [], "metadata": None}) == Readiness()
+    assert count_pods(obj, "Deployment") == Counts(0, 0, 0, 0)
+    assert assess_readiness({**obj, "status": [], "metadata": None}, "Deployment") == Readiness()
 
 
 def test_a_daemon_set_counts_by_nodes() -> None:
     status = {"desiredNumberScheduled": 4, "currentNumberScheduled": 4, "updatedNumberScheduled": 2}
-    assert count_pods({"kind": "DaemonSet", "status": status}) == Counts(4, 4, 2, 0)
+    assert count_pods({"status": status}, "DaemonSet") == Counts(4, 4, 2, 0)

@@ -8,7 +8,8 @@ import pytest
 from federation.apimachinery import conditions
 from federation.planning.waves.readiness import Counts
 from federation.planning.waves.report import control_of, record_of, templates_of, to_status
-from federation.planning.waves.waveplan import Control, Observed, Record, plan_waves
+from federation.planning.waves.waveplan import Control, plan_waves
+from federation.planning.waves.waverecord import Observed, Record
 from federation.planning.waves.waverules import Gate, Rules, Wave
 
 NOW = datetime(2026, 1, 1, 12, 30, 15, 500_000, tzinfo=UTC)
@@ -58,6 +59,8 @@ def test_a_rollout_that_has_started_shows_waves_clusters_and_the_reason_to_wait(
             "target": "v2",
             "good": "v1",
             "changed": True,
+            "startedAt": "2026-01-01T12:30:15.500000Z",
+            "disruptedSince": "2026-01-01T12:30:15.500000Z",
             "message": "waits for template v2",
             "replicas": 3,
             "updatedReplicas": 1,

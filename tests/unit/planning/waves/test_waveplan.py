@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from federation.apimachinery.errors import Bug
-from federation.planning.waves import waveplan
+from federation.planning.failover.clusterbudgets import BudgetedCluster, WaveBudgets
+from federation.planning.waves import waveplan, waverecord
 from federation.planning.waves.report import record_of, to_status
-from federation.planning.waves.waveplan import Control, Observed, Phase, Plan, Record, plan_waves
+from federation.planning.waves.waveplan import Control, Plan, plan_waves
+from federation.planning.waves.waverecord import Observed, Phase, Record
 from federation.planning.waves.waverules import Gate, HTTPCheck, Rules, Wave, compile_rules, find_rules, to_annotation
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,6 +31,8 @@ class Simulation:
         self.failed: set[str] = set()
         self.labels: Mapping[str, Mapping[str, str]] = {}
         self.http = ""
+        self.budgets: list[Mapping[str, Any]] = []
+        self.elsewhere: Mapping[str, datetime] = {}
         self.record = Record()
         self.plan: Plan = self.step()
 
@@ -47,7 +52,9 @@ class Simulation:
         """Plan, deliver what is approved, and survive a restart through the status."""
         self.now += timedelta(seconds=after_s)
         observed = self.observed()
-        self.plan = plan_waves(self.record, self.rules, observed, self.control, self.now, self.http)
+        clusters = [BudgetedCluster(name, {}, True, None, self.elsewhere.get(name)) for name in self.live]
+        budgets = WaveBudgets(clusters, self.budgets, self.now)
+        self.plan = plan_waves(self.record, self.rules, observed, self.control, self.now, self.http, budgets)
         status = to_status(self.plan, None, observed, {}, {}, policy="", generation=1, now=self.now)
         self.record = record_of(status)
         assert self.record == self.plan.record
@@ -285,15 +292,95 @@ def test_a_last_wave_that_recovers_after_a_failure_is_complete() -> None:
     assert world.record.phase is Phase.COMPLETE
 
 
-@pytest.mark.parametrize("phase", list(waveplan.Phase))
-@pytest.mark.parametrize("event", list(waveplan.Event))
-def test_every_pair_of_phase_and_event_is_present_or_an_error(phase: Phase, event: waveplan.Event) -> None:
+@pytest.mark.parametrize("phase", list(waverecord.Phase))
+@pytest.mark.parametrize("event", list(waverecord.Event))
+def test_every_pair_of_phase_and_event_is_present_or_an_error(phase: Phase, event: waverecord.Event) -> None:
     record = Record(phase=phase)
-    if (phase, event) in waveplan.PHASES:
-        assert waveplan._move(record, event).phase is waveplan.PHASES[phase, event]
+    if (phase, event) in waverecord.PHASES:
+        assert waveplan._move(record, event).phase is waverecord.PHASES[phase, event]
     else:
         with pytest.raises(Bug):
             waveplan._move(record, event)
+
+
+ONE_AT_A_TIME = {"metadata": {"name": "eu"}, "spec": {"maxUnavailable": 1}}
+
+
+def test_a_wave_changes_as_many_clusters_at_a_time_as_a_budget_allows() -> None:
+    world = Simulation(Rules("p", (Wave("remaining"),)))
+    world.budgets = [ONE_AT_A_TIME]
+    world.problems = dict.fromkeys("abc", "0 of 2 replicas are ready")
+    world.change("v2")
+    assert world.live == {"a": "v2", "b": "v1", "c": "v1"}
+    assert world.plan.disrupted == {"a": NOW}
+    world.step(60)
+    assert "b: ClusterDisruptionBudget eu allows 1 unavailable clusters" in world.plan.waits
+    assert (world.plan.held.keys(), world.live["b"]) == ({"b", "c"}, "v1")
+    del world.problems["a"]
+    world.step()
+    assert world.live == {"a": "v2", "b": "v2", "c": "v1"}
+    world.problems.clear()
+    world.step()
+    world.step()
+    assert world.record.phase is Phase.COMPLETE
+    assert (world.plan.disrupted, world.plan.held) == ({}, {})
+
+
+def test_a_wave_waits_for_disruptions_by_others_and_the_wait_does_not_count_against_its_timeout() -> None:
+    world = Simulation()
+    world.budgets, world.elsewhere = [ONE_AT_A_TIME], {"c": NOW}
+    world.change("v2")
+    world.step(10_000)
+    assert (world.record.phase, world.live["a"]) == (Phase.PROGRESSING, "v1")
+    # The cluster that is disrupted anyway may be changed: it counts once.
+    world.elsewhere = {"a": NOW}
+    world.problems["a"] = "broken"
+    world.step()
+    assert world.live["a"] == "v2"
+    world.step(599)
+    assert world.record.phase is Phase.PROGRESSING
+    world.step(1)
+    assert world.record.phase is Phase.STOPPED
+    assert world.plan.disrupted == {}
+
+
+def test_a_wave_starts_when_the_window_of_a_budget_opens() -> None:
+    world = Simulation()
+    window = {"start": "2026-01-01T00:01:00Z", "end": "2026-01-01T01:00:00Z"}
+    world.budgets = [{"metadata": {"name": "eu"}, "spec": {"maxUnavailable": 1, "windows": [window]}}]
+    world.change("v2")
+    assert world.plan.requeue_after_s == 60
+    assert "a: ClusterDisruptionBudget eu allows no disruption now" in world.plan.waits
+    world.step(60)
+    assert world.live["a"] == "v2"
+
+
+def test_a_template_that_repairs_a_cluster_is_not_held_by_a_drain_that_waits_for_the_cluster() -> None:
+    world = Simulation()
+    world.budgets = [ONE_AT_A_TIME]
+    world.change("broken")
+    world.problems["a"] = "0 of 2 replicas are ready"
+    world.step(5)
+    world.elsewhere = {"b": world.now}  # a drain, which waits because it began later
+    world.step(5)
+    assert world.change("v2").disrupted == {"a": NOW}
+    assert world.live["a"] == "v2"
+    world.problems.clear()
+    world.step()
+    assert world.plan.disrupted == {}
+
+
+def test_a_rollback_asks_no_budget_and_counts_as_a_disruption() -> None:
+    world = Simulation(Rules("p", (Wave("remaining"),), rolls_back=True))
+    world.change("v2")
+    world.budgets = [{"metadata": {"name": "eu"}, "spec": {"maxUnavailable": 0}}]
+    world.failed, world.problems = {"b"}, {"b": "failed"}
+    world.step()
+    assert world.plan.restored == {"a", "b", "c"}
+    assert world.plan.disrupted.keys() == {"a", "b", "c"}
+    world.problems.clear()
+    world.step()
+    assert (world.record.phase, world.plan.disrupted) == (Phase.ROLLED_BACK, {})
 
 
 def test_rules_travel_in_an_annotation_and_malformed_ones_are_none() -> None:
