@@ -88,7 +88,7 @@ class Settings:
     lease_renew_deadline_s: float = 5.0
     """How long a leader may fail to renew before it stops."""
     lease_retry_period_s: float = 1.0
-    """Pause between attempts to take or to renew the Lease."""
+    """Pause between renewals of the Lease; other processes try to take it twice as often."""
     health_period_s: float = 3.0
     """Interval of health probes of a member; watch events count as probes."""
     health_timeout_s: float = 3.0
