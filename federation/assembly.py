@@ -333,6 +333,7 @@ class ControlPlane:
                 host=settings.host,
                 port=settings.port,
                 advertise_address=settings.advertised,
+                is_published=settings.is_published,
                 identity=settings.identity if self._store.database.is_shared else "",
                 key_secret=_KEY_SECRET if self._store.database.is_shared else None,
                 registry=replace(
@@ -354,6 +355,12 @@ class ControlPlane:
         )
         protect_federated_objects(self._server.registry, self._clock)
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
+        self._runs_controllers = settings.runs_controllers
+        if not self._store.database.is_shared and not (settings.runs_controllers and settings.is_published):
+            raise ConfigurationError(
+                f"role: {settings.role} is for one of several processes on one database; set FEDERATION_STORE_URL to a"
+                " PostgreSQL database, or use role all"
+            )
         self._leadership: Leadership | None = None
         if self._store.database.is_shared:
             self._leadership = Leadership(self.client, self._server.registry, settings.leader_election, clock)
@@ -389,12 +396,11 @@ class ControlPlane:
             await self._server.prepare(crd_manifests())
             await ensure_types(self.client)
             shared = [("journal", self._journal.run), ("journal-encryption", self._journal.reencrypt)]
-            background = [
-                supervised([*shared, *self._wiring.caches], self._clock),
-                supervised(self._wiring.loops, self._clock),
-            ]
-            if self._leadership is not None:
-                background[1] = partial(self._leadership.run, background[1])
+            background = [supervised([*shared, *self._wiring.caches], self._clock)]
+            if self._runs_controllers:
+                controllers = supervised(self._wiring.loops, self._clock)
+                lead = self._leadership
+                background.append(controllers if lead is None else partial(lead.run, controllers))
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(run(), name="control-plane-loops") for run in background]
                 # Not awaited here: when this task is cancelled, the Lease is released while connections are drained.

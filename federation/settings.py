@@ -29,6 +29,7 @@ from federation.runtime.leaderelection import LeaderOptions
 from federation.scheduling.annotationswitch import DISABLED, ENABLED
 from federation.scheduling.attempt import UnitOptions
 
+ALL_ROLES, API_ROLE, CONTROLLERS_ROLE = "all", "api", "controllers"
 ALL_REQUESTS, GPU_REQUESTS = "all", "gpus"
 OBJECT_VALUES_MIN = 10_000
 """Ordinary CustomResourceDefinitions and ConfigMaps have thousands of values."""
@@ -83,6 +84,8 @@ class Settings:
     """Estimated memory of the cached objects of one member; 150,000 pods need about 0.7 GB."""
     member_token_lifetime_s: int = 30 * 24 * 3600
     """Requested lifetime of service account tokens, at least 600; they are renewed after a third of it."""
+    role: str = "all"
+    """On a shared database: `api` never runs the controllers, `controllers` is in no endpoints, `all` does everything."""
     lease_duration_s: float = 8.0
     """How long other processes on the same database wait for a leader that does not renew its Lease."""
     lease_renew_deadline_s: float = 5.0
@@ -182,6 +185,22 @@ class Settings:
     def identity(self) -> str:
         """A name of this server among those that share its database, the same after a restart."""
         return blake2b(f"{platform.node()} {self.directory.absolute()}".encode(), digest_size=8).hexdigest()
+
+    @property
+    def runs_controllers(self) -> bool:
+        """Whether this process may run the controllers; ConfigurationError for an unknown role."""
+        return self._checked_role != API_ROLE
+
+    @property
+    def is_published(self) -> bool:
+        """Whether clients find this process in the endpoints of the API; ConfigurationError for an unknown role."""
+        return self._checked_role != CONTROLLERS_ROLE
+
+    @property
+    def _checked_role(self) -> str:
+        if self.role not in (ALL_ROLES, API_ROLE, CONTROLLERS_ROLE):
+            raise ConfigurationError(f"role: {self.role!r} is none of {ALL_ROLES}, {API_ROLE}, {CONTROLLERS_ROLE}")
+        return self.role
 
     @property
     def leader_election(self) -> LeaderOptions:

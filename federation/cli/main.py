@@ -114,6 +114,7 @@ def serve(
     port: flags.Port = None,
     host: flags.Host = None,
     advertise_address: flags.AdvertiseAddress = None,
+    role: flags.Role = None,
     store_bytes_max: flags.StoreBytesMax = None,
     new: flags.New = None,
     encryption_key_file: flags.EncryptionKeyFile = None,

@@ -81,3 +81,11 @@ def test_health_and_failover_options_out_of_range_are_named(
 def test_the_default_health_options_detect_a_loss_within_ten_seconds() -> None:
     assert detection_s_max(settings().cadence, settings().damping) <= 10.0
     assert settings().units.toleration_s == 300
+
+
+def test_a_role_limits_what_a_process_does() -> None:
+    assert (settings().runs_controllers, settings().is_published) == (True, True)
+    assert (settings(role="api").runs_controllers, settings(role="api").is_published) == (False, True)
+    assert (settings(role="controllers").runs_controllers, settings(role="controllers").is_published) == (True, False)
+    with pytest.raises(ConfigurationError, match="role: 'worker' is none of all, api, controllers"):
+        settings(role="worker").runs_controllers  # noqa: B018  # the property checks
