@@ -356,11 +356,7 @@ class ControlPlane:
         protect_federated_objects(self._server.registry, self._clock)
         self.client: Client = LocalClient(self._server.registry, user_agent="federation")
         self._runs_controllers = settings.runs_controllers
-        if not self._store.database.is_shared and not (settings.runs_controllers and settings.is_published):
-            raise ConfigurationError(
-                f"role: {settings.role} is for one of several processes on one database; set FEDERATION_STORE_URL to a"
-                " PostgreSQL database, or use role all"
-            )
+        settings.check_role(is_shared=self._store.database.is_shared)
         self._leadership: Leadership | None = None
         if self._store.database.is_shared:
             self._leadership = Leadership(self.client, self._server.registry, settings.leader_election, clock)

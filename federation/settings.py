@@ -85,7 +85,7 @@ class Settings:
     member_token_lifetime_s: int = 30 * 24 * 3600
     """Requested lifetime of service account tokens, at least 600; they are renewed after a third of it."""
     role: str = "all"
-    """On a shared database: `api` never runs the controllers, `controllers` is in no endpoints, `all` does everything."""
+    """On a shared database: `api` never runs the controllers, `controllers` is in no endpoints; `all` is both."""
     lease_duration_s: float = 8.0
     """How long other processes on the same database wait for a leader that does not renew its Lease."""
     lease_renew_deadline_s: float = 5.0
@@ -188,19 +188,23 @@ class Settings:
 
     @property
     def runs_controllers(self) -> bool:
-        """Whether this process may run the controllers; ConfigurationError for an unknown role."""
-        return self._checked_role != API_ROLE
+        """Whether this process may run the controllers."""
+        return self.role != API_ROLE
 
     @property
     def is_published(self) -> bool:
-        """Whether clients find this process in the endpoints of the API; ConfigurationError for an unknown role."""
-        return self._checked_role != CONTROLLERS_ROLE
+        """Whether clients find this process in the endpoints of the API."""
+        return self.role != CONTROLLERS_ROLE
 
-    @property
-    def _checked_role(self) -> str:
+    def check_role(self, *, is_shared: bool) -> None:
+        """ConfigurationError for an unknown role, or one that needs a database that several processes share."""
         if self.role not in (ALL_ROLES, API_ROLE, CONTROLLERS_ROLE):
             raise ConfigurationError(f"role: {self.role!r} is none of {ALL_ROLES}, {API_ROLE}, {CONTROLLERS_ROLE}")
-        return self.role
+        if self.role != ALL_ROLES and not is_shared:
+            raise ConfigurationError(
+                f"role: {self.role} is for one of several processes on one database; set FEDERATION_STORE_URL to a"
+                f" PostgreSQL database, or use role {ALL_ROLES}"
+            )
 
     @property
     def leader_election(self) -> LeaderOptions:

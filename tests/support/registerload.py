@@ -177,7 +177,7 @@ class Load:
         finally:
             await _cancel(self._tasks)
 
-    async def progress(self, writes: int, timeout_s: float = 45.0) -> float:
+    async def progress(self, writes: int, timeout_s: float = 120.0) -> float:
         """Wait until each replica has acknowledged `writes` more writes; return the seconds that it took."""
         goal = {api.name: self.history.acknowledged_by[api.name] + writes for api in self.apis}
 

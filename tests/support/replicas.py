@@ -202,7 +202,7 @@ async def holder(api: Api) -> str:
     return ""
 
 
-async def until(condition: Any, what: str, timeout_s: float = 45.0) -> float:
+async def until(condition: Any, what: str, timeout_s: float = 120.0) -> float:
     """Await `condition()` until it is true; return the seconds that it took."""
     started = time.monotonic()
     while not await condition():

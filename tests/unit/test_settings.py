@@ -87,5 +87,9 @@ def test_a_role_limits_what_a_process_does() -> None:
     assert (settings().runs_controllers, settings().is_published) == (True, True)
     assert (settings(role="api").runs_controllers, settings(role="api").is_published) == (False, True)
     assert (settings(role="controllers").runs_controllers, settings(role="controllers").is_published) == (True, False)
+    settings(role="api").check_role(is_shared=True)
+    settings().check_role(is_shared=False)
     with pytest.raises(ConfigurationError, match="role: 'worker' is none of all, api, controllers"):
-        settings(role="worker").runs_controllers  # noqa: B018  # the property checks
+        settings(role="worker").check_role(is_shared=True)
+    with pytest.raises(ConfigurationError, match="role: api is for one of several processes.*FEDERATION_STORE_URL"):
+        settings(role="api").check_role(is_shared=False)
